@@ -1,0 +1,52 @@
+"""Known defects of installed jaxlib releases, and what to do about them."""
+
+import functools
+import importlib.metadata
+import warnings
+
+import jax
+import numpy as np
+
+# float32 scatter-add on NVIDIA GPUs falls back to a compare-and-swap loop (jax issue 38806).
+SLOW_SCATTER_ADD = ((0, 10, 2), (0, 11, 0))
+
+
+class EfficiencyWarning(UserWarning):
+    """Something runs right, but slower than it could."""
+
+
+def version_tuple(text: str) -> tuple[int, ...]:
+    """`"0.11.2.dev1"` -> `(0, 11, 2)`."""
+    numbers = []
+    for part in text.split(".")[:3]:
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+@functools.cache
+def jaxlib_version() -> tuple[int, ...]:
+    """The installed jaxlib's version."""
+    return version_tuple(importlib.metadata.version("jaxlib"))
+
+
+def scatter_add_is_slow(dtype) -> bool:
+    """True where scatter-add of this dtype on a GPU must be avoided with the installed jaxlib."""
+    low, high = SLOW_SCATTER_ADD
+    if np.dtype(dtype) != np.float32 or not low <= jaxlib_version() <= high:
+        return False
+    _tell_once()
+    return True
+
+
+@functools.cache
+def _tell_once() -> None:
+    if jax.default_backend() == "gpu":
+        version = ".".join(map(str, jaxlib_version()))
+        warnings.warn(
+            f"jaxlib {version} has a float32 scatter-add that is 100 to 2000 times slower than it "
+            "should be on GPUs; jaxspv takes a segmented scan instead. Install jaxlib >= 0.11.1.",
+            EfficiencyWarning,
+            stacklevel=4,
+        )

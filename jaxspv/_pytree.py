@@ -1,0 +1,76 @@
+"""Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields belong to the treedef."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+
+_T = TypeVar("_T")
+
+
+def static(**kwargs: Any) -> Any:
+    """A field that belongs to the treedef (hashable), not to the leaves."""
+    return dataclasses.field(metadata={"static": True}, **kwargs)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
+def pytree_dataclass(cls: type[_T]) -> type[_T]:
+    """Class decorator: frozen dataclass and pytree whose unflatten goes around `__init__`.
+
+    JAX puts placeholders (None, `object()`, axis numbers) into pytrees, so nothing may be checked
+    when one is rebuilt. Equality and hash are by identity: the fields hold arrays.
+    """
+    cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    fields = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+    leaves = [f.name for f in fields if not f.metadata.get("static")]
+    statics = [f.name for f in fields if f.metadata.get("static")]
+    keys = [jax.tree_util.GetAttrKey(name) for name in leaves]
+
+    def flatten(obj):
+        aux = tuple(getattr(obj, name) for name in statics)
+        return [(key, getattr(obj, key.name)) for key in keys], aux
+
+    def flatten_plain(obj):
+        aux = tuple(getattr(obj, name) for name in statics)
+        return [getattr(obj, name) for name in leaves], aux
+
+    def unflatten(aux, children):
+        obj = object.__new__(cls)
+        for name, value in zip(leaves, children, strict=True):
+            object.__setattr__(obj, name, value)
+        for name, value in zip(statics, aux, strict=True):
+            object.__setattr__(obj, name, value)
+        return obj
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten, flatten_plain)
+    return cls
+
+
+def is_concrete(*trees: Any) -> bool:
+    """True when every leaf holds a value that can be looked at (no tracer, no placeholder)."""
+    return all(
+        isinstance(leaf, (jax.Array, np.ndarray, np.generic, int, float, bool))
+        and not isinstance(leaf, jax.core.Tracer)
+        for leaf in jax.tree.leaves(trees)
+    )
+
+
+def describe(array: Any) -> str:
+    """`float32[3,4]` for anything with dtype and shape; the bare value's type name otherwise."""
+    dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)
+    if dtype is None or shape is None:
+        return type(array).__name__
+    return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]" if _is_numpy(dtype) else str(dtype)
+
+
+def _is_numpy(dtype: Any) -> bool:
+    try:
+        np.dtype(dtype)
+    except TypeError:
+        return False
+    return True
+
+
+Function = Callable[..., Any]

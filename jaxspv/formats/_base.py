@@ -1,0 +1,206 @@
+"""What every storage format owes to the rest: fields, a way to COO and back, the registry."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._pytree import describe, is_concrete
+from ..monoids import plus
+
+if TYPE_CHECKING:
+    from .coo import COO
+
+FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
+PRODUCT: dict[str, Callable[..., Any]] = {}  # "matmul", "rmatmul": filled by jaxspv.ops
+
+_M = TypeVar("_M", bound="SparseMatrix")
+
+
+def register(cls: type[_M]) -> type[_M]:
+    """Class decorator: enters a format into `FORMATS` under its `format` name."""
+    FORMATS[cls.format] = cls
+    return cls
+
+
+class SparseMatrix(abc.ABC):
+    """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
+
+    A stored entry is an entry whatever its value; the slots from `count` on are padding: their
+    index along the compressed axis is at the extent, their `data` is arbitrary and never read into
+    a result. Fields are checked by the functions that build one (`from_*`), not here: JAX puts
+    tracers and placeholders in them.
+    """
+
+    format: ClassVar[str]
+    data: Array
+    overflow: Array
+    shape: tuple[int, int]
+    unique: bool
+
+    @property
+    @abc.abstractmethod
+    def count(self) -> Array:
+        """The number of stored entries, a traced int32 scalar."""
+
+    @abc.abstractmethod
+    def to_coo(self) -> COO:
+        """The same entries as sorted triplets; traceable, O(nse log m)."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_coo(cls, coo: COO) -> SparseMatrix:
+        """The inverse of `to_coo`; `coo` is sorted by row, then column. Traceable."""
+
+    @property
+    @abc.abstractmethod
+    def T(self) -> SparseMatrix:
+        """The transpose, sharing every array."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """2."""
+        return 2
+
+    @property
+    def nse(self) -> int:
+        """The static capacity: slots stored, padding included."""
+        return self.data.shape[-1]
+
+    @property
+    def nnz(self) -> Array:
+        """`count`, under SciPy's name."""
+        return self.count
+
+    @property
+    def size(self) -> int:
+        """`nse`."""
+        return self.nse
+
+    def with_data(self: _M, data: Any) -> _M:
+        """The same pattern with new values in slot order, exactly `(nse,)` of them.
+
+        Raises:
+            ValueError: `data` has another shape.
+        """
+        data = jnp.asarray(data)
+        if data.shape[-1:] != self.data.shape[-1:]:
+            raise ValueError(
+                f"`data` must have shape ({self.nse},), one value a slot; got {data.shape}. "
+                "Values per edge go through `with_edge_data(slots, values)`."
+            )
+        return dataclasses.replace(self, data=data)  # pyright: ignore[reportArgumentType]
+
+    def with_edge_data(self: _M, slots: Any, values: Any, dup: Any = None) -> _M:
+        """The same pattern, slot `slots[e]` holding the `dup`-sum of its edges' `values[e]`.
+
+        Args:
+            slots: int array (edges,), as `from_edges(..., return_slots=True)` gives it; a slot out
+                of bounds drops its edge.
+            values: array (edges,).
+            dup: the monoid that joins edges of one slot; plus by default.
+        """
+        slots, values = jnp.asarray(slots), jnp.asarray(values)
+        if slots.shape != values.shape:
+            raise ValueError(
+                f"`slots` and `values` must have one shape; got {slots.shape} and {values.shape}."
+            )
+        return self.with_data((dup or plus).segment_reduce(values, slots, self.nse))
+
+    def astype(self: _M, dtype: Any) -> _M:
+        """The same pattern with values of another dtype."""
+        return dataclasses.replace(  # pyright: ignore[reportArgumentType]
+            self, data=self.data.astype(dtype)
+        )
+
+    def asformat(self, name: str) -> Any:
+        """The same matrix in the format called `name` ("coo", "csr", "csc", ...).
+
+        Raises:
+            ValueError: there is no such format.
+        """
+        if name not in FORMATS:
+            raise ValueError(f"`name` must be one of {sorted(FORMATS)}; got {name!r}.")
+        if name == self.format:
+            return self
+        return FORMATS[name].from_coo(self.to_coo())
+
+    def transpose(self) -> SparseMatrix:
+        """`T`."""
+        return self.T
+
+    def todense(self, fill: Any = 0) -> Array:
+        """A dense (m, n) array; missing entries become `fill`."""
+        coo = self.to_coo()
+        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
+        if self.unique:
+            return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
+        m, n = self.shape
+        flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
+        total = plus.segment_reduce(coo.data, flat, m * n).reshape(m, n)
+        stored = jnp.zeros(self.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
+        return jnp.where(stored, total, dense)
+
+    def to_scipy(self) -> Any:
+        """The stored entries as the `scipy.sparse` array of the same format (host)."""
+        import scipy.sparse
+
+        coo = self.to_coo()
+        if not is_concrete(coo):
+            raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
+        count = int(self.count)
+        row, col = np.asarray(coo.row[:count]), np.asarray(coo.col[:count])
+        data = np.asarray(coo.data[:count])
+        matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
+        return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
+
+    def to_bcoo(self) -> Any:
+        """The same entries as `jax.experimental.sparse.BCOO`, padding included."""
+        from jax.experimental import sparse
+
+        coo = self.to_coo()
+        valid = coo.row < self.shape[0]
+        indices = jnp.stack([coo.row, coo.col], axis=1)
+        data = jnp.where(valid, coo.data, 0)
+        return sparse.BCOO(
+            (data, indices), shape=self.shape, indices_sorted=True, unique_indices=self.unique
+        )
+
+    def block_until_ready(self: _M) -> _M:
+        """Waits for every array."""
+        return jax.block_until_ready(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return PRODUCT["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return PRODUCT["rmatmul"](self, other)
+
+    __array_priority__ = 100  # NumPy arrays on the left leave `@` to us
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
+
+
+def search_rows(indptr: Array, nse: int) -> Array:
+    """The row of each slot of a compressed matrix; the number of rows for padding slots.
+
+    `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot: O(nse + m).
+    """
+    m = indptr.shape[0] - 1
+    if nse == 0:
+        return jnp.zeros(0, jnp.int32)
+    ends = jnp.zeros(nse, jnp.int32).at[indptr[1:]].add(1, mode="drop")
+    return jnp.minimum(jnp.cumsum(ends, dtype=jnp.int32), m)

@@ -1,0 +1,63 @@
+"""COO: triplets, sorted by row, then column."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .._pytree import pytree_dataclass, static
+from ._base import SparseMatrix, register
+
+
+@register
+@pytree_dataclass
+class COO(SparseMatrix):
+    """Triplets `(row[k], col[k], data[k])` for k < count; padding has row m and column n.
+
+    Attributes:
+        data: (nse,) values.
+        row, col: (nse,) int32 indices.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (m, n), static.
+        sorted: by row, then column, static; padding comes last.
+        unique: no index pair twice, static.
+    """
+
+    format: ClassVar[str] = "coo"
+    data: Array
+    row: Array
+    col: Array
+    overflow: Array
+    shape: tuple[int, int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    @property
+    def count(self) -> Array:
+        return jnp.sum(self.row < self.shape[0], dtype=jnp.int32)
+
+    @property
+    def indices(self) -> Array:
+        """(nse, 2), as BCOO names them."""
+        return jnp.stack([self.row, self.col], axis=-1)
+
+    @property
+    def T(self) -> COO:
+        m, n = self.shape
+        return COO(self.data, self.col, self.row, self.overflow, (n, m), False, self.unique)
+
+    def to_coo(self) -> COO:
+        return self if self.sorted else sort_coo(self)[0]
+
+    @classmethod
+    def from_coo(cls, coo: COO) -> COO:
+        return coo
+
+
+def sort_coo(coo: COO) -> tuple[COO, Array]:
+    """Sorts by row, then column, stably; also gives `slots` with `new.data = old.data[slots]`."""
+    slots = jnp.arange(coo.nse, dtype=jnp.int32)
+    row, col, slots = lax.sort((coo.row, coo.col, slots), num_keys=2, is_stable=True)
+    return COO(coo.data[slots], row, col, coo.overflow, coo.shape, True, coo.unique), slots

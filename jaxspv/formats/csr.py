@@ -1,0 +1,119 @@
+"""CSR and CSC: entries compressed by row or by column; mirror images of each other."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+
+from .._pytree import pytree_dataclass, static
+from ._base import SparseMatrix, register, search_rows
+from .coo import COO, sort_coo
+
+
+@register
+@pytree_dataclass
+class CSR(SparseMatrix):
+    """Row i holds slots `indptr[i] <= k < indptr[i + 1]`: entries `(i, indices[k], data[k])`.
+
+    Slots from `indptr[m]` on are padding, with column n.
+
+    Attributes:
+        data: (nse,) values.
+        indices: (nse,) int32 columns, ascending within a row where `sorted`.
+        indptr: (m + 1,) int32.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (m, n), static.
+        sorted, unique: static.
+    """
+
+    format: ClassVar[str] = "csr"
+    data: Array
+    indices: Array
+    indptr: Array
+    overflow: Array
+    shape: tuple[int, int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    @property
+    def count(self) -> Array:
+        return self.indptr[-1]
+
+    @property
+    def T(self) -> CSC:
+        m, n = self.shape
+        return CSC(
+            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
+        )
+
+    def to_coo(self) -> COO:
+        row, col = expand(self)
+        coo = COO(self.data, row, col, self.overflow, self.shape, self.sorted, self.unique)
+        return coo if self.sorted else sort_coo(coo)[0]
+
+    @classmethod
+    def from_coo(cls, coo: COO) -> CSR:
+        indptr = compress(coo.row, coo.shape[0])
+        return cls(coo.data, coo.col, indptr, coo.overflow, coo.shape, True, coo.unique)
+
+
+@register
+@pytree_dataclass
+class CSC(SparseMatrix):
+    """Column j holds slots `indptr[j] <= k < indptr[j + 1]`: entries `(indices[k], j, data[k])`.
+
+    The arrays of a CSC are those of the CSR of its transpose. Padding has row m.
+
+    Attributes:
+        data: (nse,) values.
+        indices: (nse,) int32 rows, ascending within a column where `sorted`.
+        indptr: (n + 1,) int32.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (m, n), static.
+        sorted, unique: static.
+    """
+
+    format: ClassVar[str] = "csc"
+    data: Array
+    indices: Array
+    indptr: Array
+    overflow: Array
+    shape: tuple[int, int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    @property
+    def count(self) -> Array:
+        return self.indptr[-1]
+
+    @property
+    def T(self) -> CSR:
+        m, n = self.shape
+        return CSR(
+            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
+        )
+
+    def to_coo(self) -> COO:
+        col, row = expand(self)
+        return sort_coo(COO(self.data, row, col, self.overflow, self.shape, False, self.unique))[0]
+
+    @classmethod
+    def from_coo(cls, coo: COO) -> CSC:
+        flipped = sort_coo(coo.T)[0]
+        return CSR.from_coo(flipped).T
+
+
+def expand(A: CSR | CSC) -> tuple[Array, Array]:
+    """(major, minor) index of every slot in slot order; both at their extent in padding."""
+    major = search_rows(A.indptr, A.nse)
+    minor_extent = A.shape[1] if isinstance(A, CSR) else A.shape[0]
+    minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, minor_extent)
+    return major, minor
+
+
+def compress(major: Array, extent: int) -> Array:
+    """(extent + 1,) int32 offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`."""
+    bounds = jnp.arange(extent + 1, dtype=major.dtype)
+    return jnp.searchsorted(major, bounds, side="left").astype(jnp.int32)

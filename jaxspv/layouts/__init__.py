@@ -1,0 +1,1 @@
+"""What `prepare` computes once per graph: row bins, probe tables, orders."""

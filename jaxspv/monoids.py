@@ -1,0 +1,267 @@
+"""Monoids: an associative, commutative operator with its identity, and all it does to arrays."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import DTypeLike
+
+from . import operators
+from ._guard import scatter_add_is_slow
+from ._pytree import pytree_dataclass, static
+from .operators import BinaryOp, as_binary
+
+Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
+
+
+@pytree_dataclass
+class Monoid:
+    """`op` with `op(identity, x) == x`, associative and commutative.
+
+    Build one with `monoid(op, identity, terminal=None)`.
+
+    Attributes:
+        op: the operator; its parameters are pytree leaves.
+        identity: a number, or a function from dtype to a number; `inf` and `-inf` mean the largest
+            and the smallest value of an integer dtype. None: there is none (`any`).
+        terminal: like `identity`; a value that ends a reduction early, or None.
+        kind: the reduction that XLA and the hardware have for it; None for a user's operator, which
+            takes a segmented scan instead.
+        name: shown in messages.
+        dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat).
+    """
+
+    op: BinaryOp
+    identity: Any = static(default=None)
+    terminal: Any = static(default=None)
+    kind: Kind | None = static(default=None)
+    name: str = static(default="user")
+    dtypes: str = static(default="biuf")
+
+    def __repr__(self) -> str:
+        return f"Monoid({self.name})"
+
+    def accepts(self, dtype: DTypeLike) -> bool:
+        """Whether the monoid is defined on `dtype`."""
+        return _dtype_kind(dtype) in self.dtypes
+
+    def admit(self, x: Array) -> Array:
+        """`x` in a dtype of the monoid: logical monoids take truth values of anything.
+
+        Raises:
+            TypeError: the monoid is not defined on the dtype of `x`.
+        """
+        if self.dtypes == "b":
+            return x.astype(bool)
+        if not self.accepts(x.dtype):
+            raise TypeError(f"the monoid `{self.name}` is not defined on {x.dtype}.")
+        return x
+
+    def identity_of(self, dtype: DTypeLike) -> np.ndarray:
+        """The identity as a NumPy scalar array of `dtype`; 0 where the monoid has none."""
+        return value_of(0 if self.identity is None else self.identity, dtype)
+
+    def terminal_of(self, dtype: DTypeLike) -> np.ndarray | None:
+        """The terminal value as a NumPy scalar array of `dtype`, or None."""
+        return None if self.terminal is None else value_of(self.terminal, dtype)
+
+    def reduce(self, x: Array, axis: int | tuple[int, ...] = -1) -> Array:
+        """`op` over `axis`; the identity where the axis is empty."""
+        x = self.admit(x)
+        axes = (axis,) if isinstance(axis, int) else axis
+        if self.kind == "add" and x.dtype != bool:
+            return jnp.sum(x, axes, promote_integers=False)
+        if self.kind == "multiply" and x.dtype != bool:
+            return jnp.prod(x, axes, promote_integers=False)
+        if self.kind in _BOOLEAN and x.dtype == bool:
+            return _BOOLEAN[self.kind](x, axes)
+        if self.kind == "min":
+            return jnp.min(x, axes, initial=self.identity_of(x.dtype)[()])
+        if self.kind == "max":
+            return jnp.max(x, axes, initial=self.identity_of(x.dtype)[()])
+        if self.kind == "any":
+            return _first_along(x, axes)
+        if self.kind == "logaddexp":
+            return jax.scipy.special.logsumexp(x, axes)
+        axes = tuple(a % x.ndim for a in axes)
+        return lax.reduce(x, jnp.asarray(self.identity_of(x.dtype)), self.op, axes)
+
+    def segment_reduce(
+        self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
+    ) -> Array:
+        """`y[s] = op over terms[k] with segments[k] == s`, shape (num_segments,).
+
+        Segments out of [0, num_segments) are dropped, whatever their terms hold; an empty segment
+        gives the identity. With `sorted` the segments ascend. Float additions use atomics on a GPU,
+        whose order may vary from run to run.
+        """
+        terms = self.admit(terms)
+        if self.kind == "logaddexp":
+            return _segment_logsumexp(terms, segments, num_segments)
+        if self.kind == "any":
+            slot = jnp.arange(terms.shape[0], dtype=jnp.int32)
+            winner = jnp.full(num_segments, terms.shape[0], jnp.int32)
+            winner = winner.at[segments].min(slot, mode="drop")
+            return terms.at[winner].get(mode="fill", fill_value=0)
+        if self.kind in _SCATTER and (terms.dtype != bool or self.kind in ("min", "max")):
+            return self._segment_scatter(terms, segments, num_segments, sorted)
+        if self.kind in _AS_EXTREME and terms.dtype == bool:
+            method = _AS_EXTREME[self.kind]
+            start = jnp.full(num_segments, method == "min", jnp.int8)
+            at = getattr(start.at[segments], method)
+            return at(terms.astype(jnp.int8), mode="drop", indices_are_sorted=sorted) > 0
+        return self.segment_scan(terms, segments, num_segments, sorted=sorted)
+
+    def _segment_scatter(self, terms, segments, num_segments, sorted):
+        def by_atomics():
+            start = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
+            at = getattr(start.at[segments], str(self.kind))
+            return at(terms, mode="drop", indices_are_sorted=sorted)
+
+        if self.kind == "add" and scatter_add_is_slow(terms.dtype):
+            return lax.platform_dependent(
+                cuda=lambda: self.segment_scan(terms, segments, num_segments, sorted=sorted),
+                default=by_atomics,
+            )
+        return by_atomics()
+
+    def segment_scan(
+        self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
+    ) -> Array:
+        """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic.
+
+        Flags mark where a segment starts; the scanned pair (flag, value) is that of Blelloch,
+        "Prefix sums and their applications", 1990.
+        """
+        if not sorted:
+            order = jnp.argsort(segments, stable=True)
+            segments, terms = segments[order], terms[order]
+        if terms.shape[0] == 0:
+            return jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
+        scanned = self.scan_runs(terms, segments)
+        last = jnp.append(segments[1:] != segments[:-1], True)
+        target = jnp.where(last & (segments >= 0), segments, num_segments)
+        y = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
+        return y.at[target].set(scanned, mode="drop")
+
+    def scan_runs(self, terms: Array, segments: Array) -> Array:
+        """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
+        starts = jnp.append(True, segments[1:] != segments[:-1])
+
+        def combine(left, right):
+            flag_l, value_l = left
+            flag_r, value_r = right
+            joined = jnp.where(flag_r, value_r, self.op(value_l, value_r).astype(value_r.dtype))
+            return flag_l | flag_r, joined
+
+        return lax.associative_scan(combine, (starts, terms))[1]
+
+
+def monoid(
+    op: BinaryOp | Callable[..., Any],
+    identity: Any = None,
+    terminal: Any = None,
+    *,
+    name: str | None = None,
+) -> Monoid:
+    """A monoid of a `BinaryOp` or of any JAX-traceable function of two arrays.
+
+    Well-known functions (`jnp.add`, `jnp.minimum`, ...) get the hardware's reduction; any other
+    operator gets a segmented scan, which is slower and always right.
+
+    Args:
+        op: associative and commutative.
+        identity: number, or function from dtype to number; `inf` is the largest value of an
+            integer dtype. It may be left out where `op` is one of the well-known functions.
+        terminal: a value that ends a reduction early, or None.
+        name: shown in messages.
+
+    Raises:
+        TypeError: `op` is not callable.
+        ValueError: `identity` is needed and missing.
+
+    >>> import jax.numpy as jnp
+    >>> monoid(jnp.maximum).identity_of(jnp.int8)
+    array(-128, dtype=int8)
+    """
+    known = _KNOWN.get(op.fn if isinstance(op, BinaryOp) else op)
+    binary = as_binary(op)
+    if known is not None and (identity is None or identity is known.identity):
+        return Monoid(binary, known.identity, terminal, known.kind, name or known.name)
+    if identity is None:
+        raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
+    return Monoid(binary, identity, terminal, None, name or binary.name)
+
+
+def value_of(value: Any, dtype: DTypeLike) -> np.ndarray:
+    """`value` (a number or a function of the dtype) in `dtype`; infinities become its extremes."""
+    dtype = np.dtype(dtype)
+    value = value(dtype) if callable(value) else value
+    if dtype == np.bool_ and value in (np.inf, -np.inf):
+        value = value > 0
+    elif dtype.kind in "iu" and value in (np.inf, -np.inf):
+        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+    elif dtype.kind in "iu" and value == -1:
+        return np.array(-1).astype(dtype)  # all bits set
+    return np.asarray(value, dtype)
+
+
+def _dtype_kind(dtype: DTypeLike) -> str:
+    dtype = jnp.dtype(dtype)
+    return "f" if jnp.issubdtype(dtype, jnp.floating) else dtype.kind
+
+
+def _first_along(x: Array, axes: tuple[int, ...]) -> Array:
+    for axis in sorted((a % x.ndim for a in axes), reverse=True):
+        x = lax.index_in_dim(x, 0, axis, keepdims=False)
+    return x
+
+
+def _segment_logsumexp(terms: Array, segments: Array, num_segments: int) -> Array:
+    """`log sum exp` by segments, stable: each segment is shifted by its finite maximum."""
+    low = jnp.asarray(-jnp.inf, terms.dtype)
+    peak = jnp.full(num_segments, low).at[segments].max(terms, mode="drop")
+    shift = lax.stop_gradient(jnp.where(jnp.isfinite(peak), peak, 0))
+    inside = (segments >= 0) & (segments < num_segments)
+    own = shift.at[segments].get(mode="fill", fill_value=0)
+    weights = jnp.exp(jnp.where(inside, terms - own, low))
+    total = plus.segment_reduce(weights, segments, num_segments)
+    positive = total > 0
+    return jnp.where(positive, jnp.log(jnp.where(positive, total, 1)) + shift, low)
+
+
+def _parity(x: Array, axes: tuple[int, ...]) -> Array:
+    return jnp.sum(x, axes, dtype=jnp.int32) % 2 == 1
+
+
+def _even_zeros(x: Array, axes: tuple[int, ...]) -> Array:
+    return jnp.sum(~x, axes, dtype=jnp.int32) % 2 == 0
+
+
+_BOOLEAN: dict[Any, Callable[..., Array]] = {
+    "or": jnp.any, "add": jnp.any, "max": jnp.any,
+    "and": jnp.all, "multiply": jnp.all, "min": jnp.all,
+    "xor": _parity, "xnor": _even_zeros,
+}
+_SCATTER = ("add", "multiply", "min", "max")
+_AS_EXTREME: dict[Any, str] = {"or": "max", "add": "max", "and": "min", "multiply": "min"}
+
+plus = Monoid(operators.plus, 0, None, "add", "plus")
+times = Monoid(operators.times, 1, 0, "multiply", "times")
+min_ = Monoid(operators.minimum, np.inf, -np.inf, "min", "min")
+max_ = Monoid(operators.maximum, -np.inf, np.inf, "max", "max")
+any_ = Monoid(operators.any_, None, None, "any", "any")
+lor = Monoid(operators.lor, False, True, "or", "lor", "b")
+land = Monoid(operators.land, True, False, "and", "land", "b")
+lxor = Monoid(operators.lxor, False, None, "xor", "lxor", "b")
+lxnor = Monoid(operators.lxnor, True, None, "xnor", "lxnor", "b")
+bor = Monoid(operators.bor, 0, -1, None, "bor", "biu")
+band = Monoid(operators.band, -1, 0, None, "band", "biu")
+bxor = Monoid(operators.bxor, 0, None, None, "bxor", "biu")
+logaddexp = Monoid(operators.logaddexp, -np.inf, None, "logaddexp", "logaddexp", "f")
+
+ALL: tuple[Monoid, ...] = tuple(v for v in list(globals().values()) if isinstance(v, Monoid))
+_KNOWN: dict[Any, Monoid] = {m.op.fn: m for m in ALL}

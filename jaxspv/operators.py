@@ -1,0 +1,198 @@
+"""Unary and binary operators: named scalar functions, with parameters that are pytree leaves."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax.numpy as jnp
+from jax import Array
+
+from ._pytree import pytree_dataclass, static
+
+Position = Literal["firsti", "firstj", "secondi", "secondj"]
+
+
+@pytree_dataclass
+class UnaryOp:
+    """`z = fn(x, *params)`, element by element; `fn` is static, `params` are leaves.
+
+    >>> import jax.numpy as jnp
+    >>> scale = UnaryOp(lambda x, a: a * x, "scale", params=(jnp.float32(2.0),))
+    >>> float(scale(3.0))
+    6.0
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+
+    def __call__(self, x: Any) -> Array:
+        return self.fn(x, *self.params)
+
+    def __repr__(self) -> str:
+        return f"UnaryOp({self.name})"
+
+
+@pytree_dataclass
+class BinaryOp:
+    """`z = fn(x, y, *params)`, element by element; `fn` is static, `params` are leaves.
+
+    Attributes:
+        fn: any JAX-traceable element-wise function of two arrays of one shape.
+        name: shown in messages.
+        params: pytree leaves (a temperature, say), passed after the operands.
+        overflow: `overflow(x, y)` is true where the result does not fit its dtype and was clamped;
+            None where nothing is ever clamped.
+        position: for the positional operators of GraphBLAS, the index that is the result:
+            for `c[i, j] += a[i, k] * b[k, j]`, `firsti` gives i, `firstj` and `secondi` give k,
+            `secondj` gives j (int32). `fn` is then not called.
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+    overflow: Callable[..., Any] | None = static(default=None)
+    position: Position | None = static(default=None)
+
+    def __call__(self, x: Any, y: Any) -> Array:
+        if self.position is not None:
+            raise TypeError(f"`{self.name}` is positional: it needs indices, not values.")
+        return self.fn(x, y, *self.params)
+
+    def at(self, x: Any, y: Any, i: Any, k: Any, j: Any) -> Array:
+        """The product of `a[i, k] = x` and `b[k, j] = y`, positional operators included."""
+        if self.position is None:
+            return self(x, y)
+        index = {"firsti": i, "firstj": k, "secondi": k, "secondj": j}[self.position]
+        return jnp.broadcast_to(jnp.asarray(index, jnp.int32), jnp.broadcast_shapes(
+            jnp.shape(x), jnp.shape(y)))
+
+    def __repr__(self) -> str:
+        return f"BinaryOp({self.name})"
+
+
+def as_binary(op: "BinaryOp | Callable[..., Any]") -> BinaryOp:
+    """`op` itself, or a plain function of two arrays made into a `BinaryOp`."""
+    if isinstance(op, BinaryOp):
+        return op
+    if not callable(op):
+        raise TypeError(f"`op` must be a BinaryOp or a function of two arrays; got {op!r}.")
+    return BinaryOp(op, getattr(op, "__name__", "user"))
+
+
+def _absorbing_sum(x, y, infinity, low, high):
+    """Integer `x + y` with `infinity` absorbing and finite sums clamped to [low, high]."""
+    total = x + y
+    wrapped_up = (y > 0) & (total < x)
+    wrapped_down = (y < 0) & (total > x)
+    total = jnp.where(wrapped_up, high, jnp.where(wrapped_down, low, total))
+    return jnp.where((x == infinity) | (y == infinity), infinity, total)
+
+
+def _overflows(x, y, infinity):
+    total = x + y
+    wrapped = ((y > 0) & (total < x)) | ((y < 0) & (total > x))
+    return wrapped & (x != infinity) & (y != infinity)
+
+
+def _common(x, y):
+    return jnp.promote_types(jnp.result_type(x), jnp.result_type(y))
+
+
+def _extend(top: bool) -> BinaryOp:
+    """Addition of path lengths; for integers the largest (or smallest) value is infinity."""
+
+    def info(dtype):
+        i = jnp.iinfo(dtype)
+        return (i.max if top else i.min), i.min, i.max
+
+    def add(x, y):
+        dtype = _common(x, y)
+        if not jnp.issubdtype(dtype, jnp.integer):
+            return jnp.add(x, y)
+        if not top and jnp.issubdtype(dtype, jnp.unsignedinteger):
+            raise TypeError(f"max_plus has no -infinity in {dtype}: use a signed or float dtype.")
+        infinity, low, high = (jnp.asarray(v, dtype) for v in info(dtype))
+        return _absorbing_sum(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity, low, high)
+
+    def overflow(x, y):
+        dtype = _common(x, y)
+        if not jnp.issubdtype(dtype, jnp.integer):
+            return jnp.zeros(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), bool)
+        infinity = jnp.asarray(info(dtype)[0], dtype)
+        return _overflows(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity)
+
+    return BinaryOp(add, "min_extend" if top else "max_extend", overflow=overflow)
+
+
+def _one_like(x, y):
+    return jnp.ones(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), _common(x, y))
+
+
+def _first(x, y):
+    return jnp.broadcast_to(x, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
+
+
+def _second(x, y):
+    return jnp.broadcast_to(y, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
+
+
+def _times(x, y):
+    return jnp.multiply(x, y)
+
+
+def _lor(x, y):
+    return jnp.logical_or(x, y)
+
+
+def _land(x, y):
+    return jnp.logical_and(x, y)
+
+
+def _positional(*_):
+    raise TypeError("positional operators are evaluated by `BinaryOp.at`.")
+
+
+plus = BinaryOp(jnp.add, "plus")
+minus = BinaryOp(jnp.subtract, "minus")
+times = BinaryOp(_times, "times")
+truediv = BinaryOp(jnp.true_divide, "truediv")
+minimum = BinaryOp(jnp.minimum, "min")
+maximum = BinaryOp(jnp.maximum, "max")
+first = BinaryOp(_first, "first")
+second = BinaryOp(_second, "second")
+pair = BinaryOp(_one_like, "pair")
+any_ = BinaryOp(_first, "any")
+lor = BinaryOp(_lor, "lor")
+land = BinaryOp(_land, "land")
+lxor = BinaryOp(jnp.logical_xor, "lxor")
+lxnor = BinaryOp(lambda x, y: ~jnp.logical_xor(x, y), "lxnor")
+eq = BinaryOp(jnp.equal, "eq")
+ne = BinaryOp(jnp.not_equal, "ne")
+lt = BinaryOp(jnp.less, "lt")
+le = BinaryOp(jnp.less_equal, "le")
+gt = BinaryOp(jnp.greater, "gt")
+ge = BinaryOp(jnp.greater_equal, "ge")
+band = BinaryOp(jnp.bitwise_and, "band")
+bor = BinaryOp(jnp.bitwise_or, "bor")
+bxor = BinaryOp(jnp.bitwise_xor, "bxor")
+logaddexp = BinaryOp(jnp.logaddexp, "logaddexp")
+min_extend = _extend(top=True)
+max_extend = _extend(top=False)
+firsti = BinaryOp(_positional, "firsti", position="firsti")
+firstj = BinaryOp(_positional, "firstj", position="firstj")
+secondi = BinaryOp(_positional, "secondi", position="secondi")
+secondj = BinaryOp(_positional, "secondj", position="secondj")
+
+identity = UnaryOp(lambda x: jnp.asarray(x), "identity")
+ainv = UnaryOp(jnp.negative, "ainv")
+minv = UnaryOp(lambda x: 1 / x, "minv")
+lnot = UnaryOp(jnp.logical_not, "lnot")
+absolute = UnaryOp(jnp.abs, "abs")
+one = UnaryOp(jnp.ones_like, "one")
+sqrt = UnaryOp(jnp.sqrt, "sqrt")
+exp = UnaryOp(jnp.exp, "exp")
+log = UnaryOp(jnp.log, "log")
+
+UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
+BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))
+__all__ = ["BINARY", "UNARY", "BinaryOp", "Position", "UnaryOp", "as_binary"]

@@ -1,0 +1,1 @@
+"""Operations on sparse matrices and vectors over any semiring."""

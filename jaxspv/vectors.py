@@ -1,0 +1,200 @@
+"""SparseVector: a counted list of entries in a fixed capacity, the frontier of a traversal."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ._pytree import describe, is_concrete, pytree_dataclass, static
+from .monoids import plus
+
+
+@pytree_dataclass
+class SparseVector:
+    """Entries `(indices[k], data[k])` for k < count, of a vector of length n.
+
+    A stored entry is an entry whatever its value. Slots from `count` on are padding: index n, data
+    arbitrary.
+
+    Attributes:
+        data: (nse,) values.
+        indices: (nse,) int32, ascending where `sorted`.
+        count: int32 scalar, the entries stored.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (n,), static.
+        sorted, unique: static.
+    """
+
+    data: Array
+    indices: Array
+    count: Array
+    overflow: Array
+    shape: tuple[int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """1."""
+        return 1
+
+    @property
+    def nse(self) -> int:
+        """The static capacity: slots stored, padding included."""
+        return self.data.shape[-1]
+
+    @property
+    def nnz(self) -> Array:
+        """`count`, under SciPy's name."""
+        return self.count
+
+    def valid(self) -> Array:
+        """(nse,) bool: which slots hold an entry."""
+        return jnp.arange(self.nse, dtype=jnp.int32) < self.count
+
+    def todense(self, fill: Any = 0) -> Array:
+        """A dense (n,) array; missing entries become `fill`."""
+        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
+        return dense.at[self.indices].set(self.data, mode="drop")
+
+    def structure(self) -> Array:
+        """(n,) bool: which entries are stored."""
+        return jnp.zeros(self.shape, bool).at[self.indices].set(True, mode="drop")
+
+    def with_data(self, data: Any) -> SparseVector:
+        """The same pattern with new values, exactly `(nse,)` of them."""
+        data = jnp.asarray(data)
+        if data.shape[-1:] != self.data.shape[-1:]:
+            raise ValueError(f"`data` must have shape ({self.nse},); got {data.shape}.")
+        return dataclasses.replace(self, data=data)
+
+    def resized(self, nse: int) -> SparseVector:
+        """The same vector in another capacity; entries that do not fit set `overflow`.
+
+        Raises:
+            ValueError: values are concrete and `nse` is too small.
+        """
+        _check_capacity(self.count, nse)
+        (n,) = self.shape
+        keep, extra = min(nse, self.nse), max(nse - self.nse, 0)
+        indices = jnp.pad(self.indices[:keep], (0, extra), constant_values=n)
+        data = jnp.pad(self.data[:keep], (0, extra))
+        overflow = self.overflow | (self.count > nse)
+        count = jnp.minimum(self.count, nse)
+        return dataclasses.replace(
+            self, data=data, indices=indices, count=count, overflow=overflow
+        )
+
+    def __repr__(self) -> str:
+        return f"SparseVector({describe(self.data)}, shape={self.shape})"
+
+
+def compact(present: Array, nse: int) -> tuple[Array, Array]:
+    """The positions of True, ascending, in `nse` slots (n where there are fewer), and their count.
+
+    Stream compaction: a scan of the flags gives each its place.
+    """
+    n = present.shape[0]
+    count = jnp.sum(present, dtype=jnp.int32)
+    place = jnp.cumsum(present, dtype=jnp.int32) - 1
+    target = jnp.where(present, place, nse)
+    positions = jnp.full(nse, n, jnp.int32)
+    positions = positions.at[target].set(jnp.arange(n, dtype=jnp.int32), mode="drop")
+    return positions, count
+
+
+def from_present(values: Array, present: Array, nse: int | None = None) -> SparseVector:
+    """The entries of the dense `values` (n,) where `present` (n,) bool; capacity `nse` or n.
+
+    Raises:
+        ValueError: values are concrete and `nse` is too small; says the size needed.
+    """
+    n = values.shape[0]
+    capacity = n if nse is None else nse
+    indices, count = compact(present, capacity)
+    _check_capacity(count, capacity)
+    data = values.at[indices].get(mode="fill", fill_value=0)
+    return SparseVector(data, indices, jnp.minimum(count, capacity), count > capacity, (n,))
+
+
+def vector_from_dense(x: Any, *, nse: int | None = None, fill: Any = 0) -> SparseVector:
+    """The entries of a dense vector that differ from `fill`.
+
+    Args:
+        x: array (n,).
+        nse: capacity; by default the number of entries where `x` is concrete. It must be given
+            under jit, where that number is unknown.
+        fill: the value of what is left out; NaN leaves out NaN.
+
+    Raises:
+        ValueError: `x` is not one-dimensional, `nse` is too small, or missing under jit.
+
+    >>> vector_from_dense([0.0, 2.0, 0.0])
+    SparseVector(float32[1], shape=(3,))
+    """
+    x = jnp.asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
+    differs = ~jnp.isnan(x) if fill != fill else x != jnp.asarray(fill, x.dtype)
+    if nse is None:
+        if not is_concrete(x):
+            raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
+        nse = int(jnp.sum(differs))
+    return from_present(x, differs, nse)
+
+
+def vector_from_entries(
+    indices: Any, values: Any, n: int, *, nse: int | None = None, dup: Any = None
+) -> SparseVector:
+    """A vector of length n from a list of indices and values, in any order.
+
+    Args:
+        indices: int (k,); equal indices are joined by `dup`.
+        values: (k,), or a scalar for all.
+        n: the length.
+        nse: capacity, k by default.
+        dup: a monoid; plus by default.
+
+    Raises:
+        ValueError: shapes differ, or a concrete index is out of [0, n).
+
+    >>> vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5).todense().tolist()
+    [0.0, 2.0, 0.0, 5.0, 0.0]
+    """
+    indices = jnp.atleast_1d(jnp.asarray(indices))
+    if not jnp.issubdtype(indices.dtype, jnp.integer) and indices.size:
+        raise TypeError(f"`indices` must be integers; got {indices.dtype}.")
+    indices = indices.astype(jnp.int32)
+    values = jnp.broadcast_to(jnp.asarray(values), indices.shape)
+    if is_concrete(indices) and indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
+    k = indices.shape[0]
+    slots = jnp.arange(k, dtype=jnp.int32)
+    inside = (indices >= 0) & (indices < n)
+    keys, order = lax.sort((jnp.where(inside, indices, n), slots), num_keys=1, is_stable=True)
+    if k == 0:
+        empty = SparseVector(values, keys, jnp.int32(0), jnp.asarray(False), (n,))
+        return empty if nse is None else empty.resized(nse)
+    starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
+    group = jnp.where(keys < n, jnp.cumsum(starts, dtype=jnp.int32) - 1, k)
+    data = (dup or plus).segment_reduce(values[order], group, k, sorted=True)
+    places = jnp.full(k, n, jnp.int32).at[group].set(keys, mode="drop")
+    count = jnp.sum(starts, dtype=jnp.int32)
+    vector = SparseVector(data, places, count, jnp.asarray(False), (n,))
+    return vector if nse is None else vector.resized(nse)
+
+
+def _check_capacity(count: Array, nse: int) -> None:
+    if is_concrete(count) and int(count) > nse:
+        raise ValueError(f"`nse` must be at least {int(count)} to hold the result; got {nse}.")

@@ -1,0 +1,200 @@
+"""Row bins against dense NumPy: semirings, shapes, padding, poison values, batches."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxspv.layouts import row_bins
+from jaxspv.layouts.row_plan import TUNING, Tuning, plan_bins
+
+TUNINGS = {
+    "cpu": TUNING["cpu"],
+    "gpu": TUNING["gpu"],
+    "three levels": Tuning(unroll=2, segment=3, launch=1),
+    "row-major": Tuning(unroll=0, segment=8, launch=1),
+}
+
+SEMIRINGS = {
+    "plus_times": (jnp.multiply, jnp.add, 0.0, np.multiply, np.add),
+    "min_plus": (jnp.add, jnp.minimum, np.inf, np.add, np.minimum),
+    "max_times": (jnp.multiply, jnp.maximum, -np.inf, np.multiply, np.maximum),
+    "max_min": (jnp.minimum, jnp.maximum, -np.inf, np.minimum, np.maximum),
+    "or_and": (jnp.logical_and, jnp.logical_or, False, np.logical_and, np.logical_or),
+    "log_plus": (jnp.add, jnp.logaddexp, -np.inf, np.add, np.logaddexp),
+}
+
+
+def random_csr(rng, n_rows, n_cols, mean, dtype=np.float32):
+    """CSR with empty rows and one long row; columns repeat (duplicates) and are not sorted."""
+    length = rng.poisson(mean, n_rows) * (rng.random(n_rows) < 0.8)
+    if n_rows:
+        length[rng.integers(n_rows)] += 40
+    indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    indices = rng.integers(0, n_cols, indptr[-1]).astype(np.int32)
+    data = rng.integers(-4, 5, indptr[-1]).astype(dtype)
+    return indptr, indices, data
+
+
+SPMV = jax.jit(row_bins.spmv, static_argnames=("mul", "combine", "identity"))
+
+
+def by_rows(indptr, indices, data, x, mul, add, identity):
+    """y[i] = add over the entries of row i, one row after the other."""
+    y = []
+    for begin, end in zip(indptr[:-1], indptr[1:], strict=True):
+        terms = [mul(data[k], x[indices[k]]) for k in range(begin, end)]
+        y.append(functools.reduce(add, terms) if terms else np.full(x.shape[1:], identity))
+    return np.array(y).reshape(len(indptr) - 1, *x.shape[1:])
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("name", SEMIRINGS)
+def test_semirings(name, tuning):
+    mul, add, identity, np_mul, np_add = SEMIRINGS[name]
+    rng = np.random.default_rng(0)
+    dtype = np.bool_ if name == "or_and" else np.float32
+    indptr, indices, data = random_csr(rng, 37, 23, 5, dtype)
+    x = rng.integers(-4, 5, 23).astype(dtype)
+    layout = row_bins.build(indptr, indices, (37, 23), tuning=tuning)
+    values = layout.arrange(jnp.asarray(data))
+    y = SPMV(layout, values, x, mul=mul, combine=add, identity=identity)
+    expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+    assert y.dtype == dtype
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    n_rows=st.integers(0, 30),
+    n_cols=st.integers(1, 30),
+    mean=st.integers(0, 12),
+    spare=st.integers(0, 5),
+    tuning=st.builds(Tuning, st.integers(0, 9), st.integers(2, 12), st.integers(0, 50)),
+)
+def test_random_shapes_capacity_and_tunings(seed, n_rows, n_cols, mean, spare, tuning):
+    rng = np.random.default_rng(seed)
+    indptr, indices, data = random_csr(rng, n_rows, n_cols, mean)
+    indices_padded = np.concatenate([indices, np.full(spare, n_cols, np.int32)])
+    data_padded = np.concatenate([data, np.full(spare, np.nan, np.float32)])
+    layout = row_bins.build(indptr, indices_padded, (n_rows, n_cols), tuning=tuning)
+    x = rng.integers(-4, 5, n_cols).astype(np.float32)
+    values = layout.arrange(jnp.asarray(data_padded))
+    y = SPMV(layout, values, x, mul=jnp.multiply, combine=jnp.add, identity=0)
+    expected = scipy.sparse.csr_matrix((data, indices, indptr), (n_rows, n_cols)) @ x
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+def test_values_of_one_row_do_not_reach_another(tuning):
+    rng = np.random.default_rng(1)
+    indptr, indices, data = random_csr(rng, 50, 40, 6)
+    data[indptr[20] : indptr[21]] = np.inf
+    data[indptr[30]] = np.nan
+    x = rng.integers(1, 5, 40).astype(np.float32)
+    layout = row_bins.build(indptr, indices, (50, 40), tuning=tuning)
+    y = SPMV(
+        layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
+    )
+    expected = by_rows(indptr, indices, data, x, np.multiply, np.add, 0)
+    np.testing.assert_array_equal(y, expected)
+    assert np.isfinite(y).sum() >= 48
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf, 1e38])
+def test_padding_values_change_nothing(poison):
+    rng = np.random.default_rng(2)
+    indptr, indices, data = random_csr(rng, 60, 60, 9)
+    x = rng.normal(size=60).astype(np.float32)
+    layout = row_bins.build(indptr, indices, (60, 60), tuning=Tuning(4, 16, 10_000))
+    values = layout.arrange(jnp.asarray(data))
+    padding = layout.columns == 60
+    assert padding.any()
+    run = functools.partial(SPMV, mul=jnp.multiply, combine=jnp.add, identity=0)
+    poisoned = run(layout, jnp.where(padding, poison, values), x)
+    np.testing.assert_array_equal(poisoned, run(layout, values, x))
+
+
+def test_scalar_value_counts_the_entries_of_rows():
+    rng = np.random.default_rng(3)
+    indptr, indices, _ = random_csr(rng, 40, 40, 4)
+    layout = row_bins.build(indptr, indices, (40, 40))
+    count = SPMV(layout, 1, jnp.zeros(40), mul=lambda a, x: a, combine=jnp.add, identity=0)
+    np.testing.assert_array_equal(count, np.diff(indptr))
+
+
+def test_several_vectors_at_once():
+    rng = np.random.default_rng(4)
+    indptr, indices, data = random_csr(rng, 40, 30, 7)
+    x = rng.integers(-4, 5, (30, 3)).astype(np.float32)
+    layout = row_bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
+    y = SPMV(
+        layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
+    )
+    expected = scipy.sparse.csr_matrix((data, indices, indptr), (40, 30)) @ x
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+def test_pairs_find_the_smallest_winning_column(tuning):
+    rng = np.random.default_rng(5)
+    indptr, indices, data = random_csr(rng, 40, 30, 7)
+    x = rng.integers(-4, 5, 30).astype(np.float32)
+    layout = row_bins.build(indptr, indices, (40, 30), tuning=tuning)
+
+    def earlier(a, b):
+        first = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
+        return tuple(jnp.where(first, u, v) for u, v in zip(a, b, strict=True))
+
+    value, column = SPMV(
+        layout,
+        layout.arrange(jnp.asarray(data)),
+        (x, np.arange(30, dtype=np.int32)),
+        mul=lambda a, pair: (a + pair[0], pair[1]),
+        combine=earlier,
+        identity=(np.inf, 30),
+    )
+    for i in range(40):
+        own = slice(indptr[i], indptr[i + 1])
+        pairs = sorted(zip(data[own] + x[indices[own]], indices[own], strict=True))
+        assert (value[i], column[i]) == (pairs[0] if pairs else (np.inf, 30))
+
+
+def test_values_may_be_traced():
+    rng = np.random.default_rng(6)
+    indptr, indices, data = random_csr(rng, 40, 30, 7)
+    layout = row_bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
+    x = rng.integers(-4, 5, 30).astype(np.float32)
+
+    @jax.jit
+    def total(data):
+        y = SPMV(layout, layout.arrange(data), x, mul=jnp.multiply, combine=jnp.add, identity=0)
+        return y.sum()
+
+    np.testing.assert_array_equal(jax.grad(total)(jnp.asarray(data)), x[indices])
+
+
+def test_device_and_host_build_agree():
+    rng = np.random.default_rng(7)
+    indptr, indices, _ = random_csr(rng, 60, 50, 9)
+    on_host = row_bins.build(indptr, indices, (60, 50))
+    on_device = row_bins.build(indptr, jnp.asarray(indices), (60, 50))
+    assert on_host.bins == on_device.bins
+    for a, b in zip(jax.tree.leaves(on_host), jax.tree.leaves(on_device), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("platform", TUNING)
+def test_little_padding_on_a_power_law(platform):
+    rng = np.random.default_rng(8)
+    length = np.minimum(rng.zipf(1.7, 200_000), 30_000)
+    plan = plan_bins(np.cumsum(length) - length, length, TUNING[platform])
+    slots = sum(b.width * b.count for b in plan.bins)
+    assert slots <= 1.25 * length.sum() + TUNING[platform].launch
+    np.testing.assert_array_equal(np.bincount(plan.lengths)[1:].sum(), plan.position.size)

@@ -6,10 +6,16 @@ from . import semirings as semirings
 from .formats import COO as COO
 from .formats import CSC as CSC
 from .formats import CSR as CSR
+from .masks import Mask as Mask
+from .masks import structure as structure
 from .monoids import Monoid as Monoid
 from .monoids import monoid as monoid
 from .operators import BinaryOp as BinaryOp
 from .operators import UnaryOp as UnaryOp
+from .ops.mxv import mxv as mxv
+from .ops.mxv import spmspv as spmspv
+from .ops.mxv import spmv as spmv
+from .ops.mxv import vxm as vxm
 from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
 from .vectors import SparseVector as SparseVector

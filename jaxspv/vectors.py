@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ._pytree import describe, is_concrete, pytree_dataclass, static
+from .masks import Mask, as_mask
 from .monoids import plus
 
 
@@ -77,6 +78,10 @@ class SparseVector:
             raise ValueError(f"`data` must have shape ({self.nse},); got {data.shape}.")
         return dataclasses.replace(self, data=data)
 
+    def astype(self, dtype: Any) -> SparseVector:
+        """The same pattern with values of another dtype."""
+        return dataclasses.replace(self, data=self.data.astype(dtype))
+
     def resized(self, nse: int) -> SparseVector:
         """The same vector in another capacity; entries that do not fit set `overflow`.
 
@@ -93,6 +98,10 @@ class SparseVector:
         return dataclasses.replace(
             self, data=data, indices=indices, count=count, overflow=overflow
         )
+
+    def __invert__(self) -> Mask:
+        """The complement of this vector as a mask by value."""
+        return ~as_mask(self)
 
     def __repr__(self) -> str:
         return f"SparseVector({describe(self.data)}, shape={self.shape})"

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from .._pytree import describe, is_concrete
+from ..masks import Mask, as_mask
 from ..monoids import plus
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class SparseMatrix(abc.ABC):
     @abc.abstractmethod
     def from_coo(cls, coo: COO) -> SparseMatrix:
         """The inverse of `to_coo`; `coo` is sorted by row, then column. Traceable."""
+
+    @abc.abstractmethod
+    def rowcol(self) -> tuple[Array, Array]:
+        """Row and column of every slot, in slot order; (m, n) in padding. Traceable, O(nse + m)."""
 
     @property
     @abc.abstractmethod
@@ -181,6 +186,10 @@ class SparseMatrix(abc.ABC):
     def block_until_ready(self: _M) -> _M:
         """Waits for every array."""
         return jax.block_until_ready(self)
+
+    def __invert__(self) -> Mask:
+        """The complement of this matrix as a mask by value."""
+        return ~as_mask(self)
 
     def __matmul__(self, other: Any) -> Any:
         return PRODUCT["matmul"](self, other)

@@ -48,6 +48,9 @@ class COO(SparseMatrix):
         m, n = self.shape
         return COO(self.data, self.col, self.row, self.overflow, (n, m), False, self.unique)
 
+    def rowcol(self) -> tuple[Array, Array]:
+        return self.row, self.col
+
     def to_coo(self) -> COO:
         return self if self.sorted else sort_coo(self)[0]
 

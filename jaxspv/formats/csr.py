@@ -48,6 +48,9 @@ class CSR(SparseMatrix):
             self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
         )
 
+    def rowcol(self) -> tuple[Array, Array]:
+        return expand(self)
+
     def to_coo(self) -> COO:
         row, col = expand(self)
         coo = COO(self.data, row, col, self.overflow, self.shape, self.sorted, self.unique)
@@ -94,6 +97,10 @@ class CSC(SparseMatrix):
         return CSR(
             self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
         )
+
+    def rowcol(self) -> tuple[Array, Array]:
+        col, row = expand(self)
+        return row, col
 
     def to_coo(self) -> COO:
         col, row = expand(self)

@@ -1,0 +1,269 @@
+"""Which implementation runs, and the layers above it: custom_jvp -> custom_vmap -> choice -> kernel.
+
+An operation checks its arguments and then calls `Op.__call__`. The choice is made while tracing,
+from types, shapes, dtypes and static arguments, and for the platform that is lowered for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
+
+Backend = Literal["xla", "pallas"]
+BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
+PALLAS_PLATFORM = "cuda"
+
+
+@dataclasses.dataclass(frozen=True)
+class Impl:
+    """One way to run an operation.
+
+    Attributes:
+        name: the method, e.g. "scatter", "delta_stepping".
+        backend: "xla" runs everywhere; "pallas" where the program is lowered for an NVIDIA GPU.
+        run: `run(*operands, **static) -> result`, traceable.
+        refuse: why it cannot serve a call (a sentence), or None.
+        batched: `batched(axis_size, in_batched, *operands, **static) -> (result, out_batched)`, what
+            vmap does; None: `run` under JAX's own batching for "xla", and not at all for "pallas".
+    """
+
+    name: str
+    backend: Backend
+    run: Callable[..., Any]
+    refuse: Callable[..., str | None]
+    batched: Callable[..., Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What runs, and why not the rest: what `explain` shows.
+
+    Attributes:
+        op: name of the operation.
+        chosen: implementations in the order of preference: a Pallas one first, if any, for NVIDIA
+            GPUs, and the XLA one for every other platform and for vmap.
+        refused: (implementation, reason) of those passed over before the last chosen one.
+        notes: what `prepare` would gain, warnings.
+    """
+
+    op: str
+    chosen: tuple[Impl, ...]
+    refused: tuple[tuple[Impl, str], ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        def label(impl):
+            return f"{impl.backend}/{impl.name}"
+
+        lines = []
+        if len(self.chosen) == 2:
+            lines.append(f"{self.op}: {label(self.chosen[0])} on NVIDIA GPUs, "
+                         f"{label(self.chosen[1])} elsewhere and under vmap")
+        else:
+            lines += [f"{self.op}: {label(impl)}" for impl in self.chosen]
+        lines += [f"  not {label(impl)}: {reason}" for impl, reason in self.refused]
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+class Op:
+    """One operation: the table of its implementations, its tangent, and the order of layers.
+
+    Args:
+        name: shown in messages.
+        tangent: `tangent(primals, tangents, result, **static) -> result tangent`, built only from
+            operations that transpose. Leaves of `tangents` that are `SymbolicZero` are known to be
+            zero; leaves of integer results take `SymbolicZero` or float0. None: not differentiable.
+    """
+
+    def __init__(self, name: str, tangent: Callable[..., Any] | None = None):
+        self.name = name
+        self.tangent = tangent
+        self.impls: list[Impl] = []
+
+    def register(
+        self,
+        name: str,
+        *,
+        backend: Backend = "xla",
+        refuse: Callable[..., str | None] = lambda *operands, **static: None,
+        batched: Callable[..., Any] | None = None,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator adding an implementation; among those of one backend the first registered wins."""
+
+        def add(run):
+            self.impls.append(Impl(name, backend, run, refuse, batched))
+            return run
+
+        return add
+
+    def plan(
+        self,
+        *operands: Any,
+        backend: Backend | None = None,
+        method: str | None = None,
+        notes: tuple[str, ...] = (),
+        **static: Any,
+    ) -> Plan:
+        """Chooses: the first Pallas implementation that does not refuse, and the first XLA one.
+
+        Raises:
+            ValueError: `backend` or `method` names nothing that exists.
+            NotImplementedError: every implementation refuses; says why for each.
+        """
+        if backend is not None and backend not in BACKENDS:
+            raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
+        names = [impl.name for impl in self.impls]
+        if method is not None and method not in names:
+            raise ValueError(f"`method` must be one of {sorted(set(names))}; got {method!r}.")
+        chosen, refused = [], []
+        for kind in BACKENDS:
+            for impl in (i for i in self.impls if i.backend == kind):
+                reason = self._out_of_reach(impl, backend, method)
+                reason = reason or impl.refuse(*operands, **static)
+                if reason is None:
+                    chosen.append(impl)
+                    break
+                refused.append((impl, reason))
+        if not chosen:
+            listing = "\n  ".join(f"{i.backend}/{i.name}: {why}" for i, why in refused)
+            raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
+        return Plan(self.name, tuple(chosen), tuple(refused), notes)
+
+    @staticmethod
+    def _out_of_reach(impl: Impl, backend: Backend | None, method: str | None) -> str | None:
+        if backend is not None and impl.backend != backend:
+            return f"backend={backend!r} was asked for"
+        if method is not None and impl.name != method:
+            return f"method={method!r} was asked for"
+        return None
+
+    def __call__(
+        self,
+        *operands: Any,
+        backend: Backend | None = None,
+        method: str | None = None,
+        **static: Any,
+    ) -> Any:
+        """Runs the operation through its layers."""
+        plan = self.plan(*operands, backend=backend, method=method, **static)
+        raw = _by_platform(plan, static)
+
+        if self.tangent is None:
+            return raw(*operands)
+        call = jax.custom_jvp(raw)
+        call.defjvp(self._jvp_rule(backend, method, static), symbolic_zeros=True)
+        return call(*operands)
+
+    def _jvp_rule(self, backend, method, static):
+        def rule(primals, tangents):
+            result = self(*primals, backend=backend, method=method, **static)
+            assert self.tangent is not None
+            if not any(jnp.issubdtype(v.dtype, jnp.inexact) for v in jax.tree.leaves(result)):
+                return result, jax.tree.map(lambda v: np.zeros(v.shape, jax.dtypes.float0), result)
+            out = self.tangent(primals, tangents, result, **static)
+            return result, _instantiate(result, out)
+
+        return rule
+
+
+def _by_platform(plan: Plan, static: dict[str, Any]) -> Callable[..., Any]:
+    """The batching layer over the choice by the platform that is lowered for."""
+    impls = {impl.backend: impl for impl in plan.chosen}
+    if "pallas" not in impls:
+        return _batchable(impls["xla"], lambda *o: impls["xla"].run(*o, **static), static)
+    pallas = impls["pallas"]
+
+    def elsewhere(*operands):
+        if "xla" in impls:
+            return impls["xla"].run(*operands, **static)
+        raise NotImplementedError(
+            f"`{plan.op}` was asked for with backend='pallas', which runs on NVIDIA GPUs only."
+        )
+
+    def choose(*operands):
+        if "xla" not in impls and jax.default_backend() != "gpu":
+            return elsewhere(*operands)
+        if "xla" not in impls:
+            return pallas.run(*operands, **static)
+        return lax.platform_dependent(
+            *operands,
+            default=elsewhere,
+            **{PALLAS_PLATFORM: lambda *o: pallas.run(*o, **static)},
+        )
+
+    return _batchable(impls.get("xla", pallas), choose, static, pallas.batched)
+
+
+def _batchable(impl, run, static, batched=None):
+    """`run` with the batch rule of its implementations; JAX's own batching of the XLA one else."""
+    rule = batched or impl.batched
+    if rule is None and impl.backend == "xla":
+
+        def rule(axis_size, in_batched, *operands, **static):
+            axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+            result = jax.vmap(
+                lambda *o: impl.run(*o, **static), in_axes=tuple(axes), axis_size=axis_size
+            )(*operands)
+            return result, jax.tree.map(lambda _: True, result)
+
+    wrapped = custom_vmap(run)
+
+    @wrapped.def_vmap
+    def _(axis_size, in_batched, *operands):
+        if rule is None:
+            raise NotImplementedError(f"{impl.backend}/{impl.name} cannot be batched by vmap.")
+        return rule(axis_size, in_batched, *operands, **static)
+
+    return wrapped
+
+
+def is_zero(tangent: Any) -> bool:
+    """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
+    return all(_is_zero_leaf(leaf) for leaf in _leaves(tangent))
+
+
+def dense_tangent(tangent: Any) -> Any:
+    """A tangent with its symbolic zeros made into arrays of zeros."""
+    return jax.tree.map(_materialise, tangent, is_leaf=_is_symbolic)
+
+
+def _is_symbolic(leaf):
+    return isinstance(leaf, SymbolicZero)
+
+
+def _leaves(tangent):
+    return jax.tree.leaves(tangent, is_leaf=_is_symbolic)
+
+
+def _is_zero_leaf(leaf):
+    return _is_symbolic(leaf) or getattr(leaf, "dtype", None) == jax.dtypes.float0
+
+
+def _materialise(leaf):
+    if not _is_symbolic(leaf):
+        return leaf
+    if leaf.dtype == jax.dtypes.float0:
+        return np.zeros(leaf.shape, jax.dtypes.float0)
+    return jnp.zeros(leaf.shape, leaf.dtype)
+
+
+def _instantiate(result: Any, tangent: Any) -> Any:
+    """`tangent` as JAX wants it: float0 for what has no tangent, arrays for the rest."""
+
+    def leaf(value, t):
+        if not jnp.issubdtype(value.dtype, jnp.inexact):
+            return np.zeros(value.shape, jax.dtypes.float0)
+        if t is None or _is_zero_leaf(t):
+            return jnp.zeros(value.shape, value.dtype)
+        return t
+
+    return jax.tree.map(leaf, result, tangent, is_leaf=lambda x: x is None or _is_symbolic(x))

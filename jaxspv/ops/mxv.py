@@ -1,0 +1,203 @@
+"""Matrix times vector over a semiring: `mxv`, `vxm`, and their names for dense and sparse vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..dispatch import Backend, Op, Plan, is_zero
+from ..formats import SparseMatrix
+from ..formats._base import PRODUCT
+from ..masks import Mask, check_mask
+from ..semirings import Semiring, plus_times
+from ..vectors import SparseVector
+from ._product import product, product_tangent, reduce_tangent, safe, take
+from .spmspv import explain_spmspv, multiply_sparse
+
+
+def mxv(
+    A: SparseMatrix,
+    x: Any,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a matrix by a vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n), any format.
+        x: dense (n,) array, or a `SparseVector` of length n.
+        semiring: `add` joins, `mul` extends.
+        mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
+            that are not allowed stay missing.
+        nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense x.
+        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense"; see
+            `spmspv`. For a dense x only "auto".
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+
+    Returns:
+        For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
+        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x.
+
+    Raises:
+        ValueError: shapes do not match; `nse` too small for concrete values.
+        TypeError: A is not a sparse matrix, or the monoid is not defined on the dtype.
+        NotImplementedError: no implementation accepts the call; says why for each.
+
+    Differentiable in both modes in `A.data`, x and the semiring's parameters: for min and max the
+    winning entry, the one of smallest index at ties.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> mxv(A, jnp.array([1.0, 10.0]))
+    Array([20.,  3.], dtype=float32)
+    >>> mxv(A, jnp.array([1.0, 10.0]), jsp.semirings.min_plus)
+    Array([12.,  4.], dtype=float32)
+    """
+    return _multiply(A, x, semiring, "A", "x", mask, nse, method, backend, flip=False)
+
+
+def vxm(
+    x: Any,
+    A: SparseMatrix,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a vector by a matrix: `y[j] = add_i mul(x[i], A[i, j])` over stored entries.
+
+    With A[i, j] the edge i -> j this is one step of a traversal. Arguments, result and errors as in
+    `mxv`, with x of length m and y of length n.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> vxm(jnp.array([1.0, 10.0]), A)
+    Array([30.,  2.], dtype=float32)
+    """
+    _check_matrix(A, "A")
+    return _multiply(A.T, x, semiring, "A.T", "x", mask, nse, method, backend, flip=True)
+
+
+def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
+    """`mxv` on a dense vector; keyword arguments as there.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
+    Array([2., 3.], dtype=float32)
+    """
+    if isinstance(x, SparseVector):
+        raise TypeError("`x` must be a dense array; use `spmspv` for a SparseVector.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def spmspv(
+    A: SparseMatrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
+) -> SparseVector:
+    """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
+
+    Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
+    compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way
+    merge of the already sorted columns), "row" (each row searches its columns in x), "dense" (SpMV
+    on x made dense), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
+
+    Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
+    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="csc")
+    >>> spmspv(A, jsp.vector_from_entries([1], [10.0], 2)).todense().tolist()
+    [20.0, 0.0]
+    """
+    if not isinstance(x, SparseVector):
+        raise TypeError(f"`x` must be a SparseVector; got {type(x).__name__}. Use `spmv`.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def explain_mxv(
+    A: SparseMatrix,
+    x: Any,
+    semiring: Semiring = plus_times,
+    *,
+    method: str = "auto",
+    backend: Backend | None = None,
+    flip: bool = False,
+    **_: Any,
+) -> Plan:
+    """The plan of `mxv` (or of `vxm` with `flip`) on these operands."""
+    M = A.T if flip else A
+    if isinstance(x, SparseVector):
+        return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
+    return spmv_op.plan(semiring, M, jnp.asarray(x), backend=backend, flip=flip)
+
+
+def _multiply(A, x, semiring, A_name, x_name, mask, nse, method, backend, *, flip):
+    _check_matrix(A, A_name)
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if not isinstance(x, SparseVector):
+        x = jnp.asarray(x)
+    if x.shape != A.shape[1:]:
+        raise ValueError(
+            f"`{x_name}` must have shape {A.shape[1:]} for `{A_name}` of {A.shape}; got {x.shape}."
+        )
+    checked = check_mask(mask, A.shape[:1])
+    if isinstance(x, SparseVector):
+        return multiply_sparse(
+            A, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
+        )
+    if method != "auto":
+        raise ValueError(f"`method` must be 'auto' for a dense vector; got {method!r}.")
+    y = spmv_op(semiring, A, x, backend=backend, flip=flip)
+    return y if checked is None else _masked(y, checked, semiring)
+
+
+def _check_matrix(A: Any, name: str) -> None:
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}. "
+            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
+        )
+
+
+def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
+    return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
+
+
+def _tangent(primals, tangents, y, *, flip):
+    semiring, A, x = primals
+    semiring_dot, A_dot, x_dot = tangents
+    out, inner = A.rowcol()
+    valid = out < A.shape[0]
+    x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
+    data_dot = A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid)
+    terms, terms_dot = product_tangent(
+        semiring, semiring_dot, safe(A.data, valid), data_dot, out, inner, take(x, inner),
+        x_terms_dot, flip=flip,
+    )
+    terms_dot = jnp.where(valid, terms_dot, 0)
+    return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
+
+
+spmv_op = Op("spmv", _tangent)
+
+
+@spmv_op.register("segments")
+def _segments(semiring, A, x, *, flip):
+    """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
+    out, inner = A.rowcol()
+    terms = product(
+        semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
+    )
+    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.format != "csc")
+
+
+PRODUCT["matmul"] = lambda A, x: mxv(A, x)
+PRODUCT["rmatmul"] = lambda A, x: vxm(x, A)

@@ -1,4 +1,4 @@
-"""Which implementation runs, and the layers above it: custom_jvp -> custom_vmap -> choice -> kernel.
+"""Which implementation runs, and the layers above it: custom_jvp, custom_vmap, choice, kernel.
 
 An operation checks its arguments and then calls `Op.__call__`. The choice is made while tracing,
 from types, shapes, dtypes and static arguments, and for the platform that is lowered for.
@@ -17,6 +17,8 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
+from .compilation import is_eager, jitted
+
 Backend = Literal["xla", "pallas"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
 PALLAS_PLATFORM = "cuda"
@@ -31,8 +33,8 @@ class Impl:
         backend: "xla" runs everywhere; "pallas" where the program is lowered for an NVIDIA GPU.
         run: `run(*operands, **static) -> result`, traceable.
         refuse: why it cannot serve a call (a sentence), or None.
-        batched: `batched(axis_size, in_batched, *operands, **static) -> (result, out_batched)`, what
-            vmap does; None: `run` under JAX's own batching for "xla", and not at all for "pallas".
+        batched: `batched(axis_size, in_batched, *operands, **static) -> (result, out_batched)`,
+            what vmap does; None: JAX's own batching of `run` for "xla", a refusal for "pallas".
     """
 
     name: str
@@ -97,7 +99,7 @@ class Op:
         refuse: Callable[..., str | None] = lambda *operands, **static: None,
         batched: Callable[..., Any] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator adding an implementation; among those of one backend the first registered wins."""
+        """Decorator adding an implementation; of one backend the first registered is preferred."""
 
         def add(run):
             self.impls.append(Impl(name, backend, run, refuse, batched))
@@ -153,15 +155,21 @@ class Op:
         method: str | None = None,
         **static: Any,
     ) -> Any:
-        """Runs the operation through its layers."""
+        """Runs the operation through its layers; under a jit of its own where nothing is traced."""
         plan = self.plan(*operands, backend=backend, method=method, **static)
-        raw = _by_platform(plan, static)
+        call = self._layers(plan, backend, method, static)
+        if is_eager(*operands):
+            key = (self.name, backend, method, tuple(sorted(static.items())), plan.chosen)
+            call = jitted(call, key, operands)
+        return call(*operands)
 
+    def _layers(self, plan, backend, method, static):
+        raw = _by_platform(plan, static)
         if self.tangent is None:
-            return raw(*operands)
+            return raw
         call = jax.custom_jvp(raw)
         call.defjvp(self._jvp_rule(backend, method, static), symbolic_zeros=True)
-        return call(*operands)
+        return call
 
     def _jvp_rule(self, backend, method, static):
         def rule(primals, tangents):

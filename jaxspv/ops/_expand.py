@@ -50,7 +50,7 @@ def edge_slots(rows: Rows, edges: Array) -> tuple[Array, Array, Array]:
 
 
 def capacities(limit: int) -> tuple[int, ...]:
-    """Ascending static capacities for a switch: 2^10, 2^13, ... up to `limit`, which is the last."""
+    """Ascending static capacities for a switch: 2^10, 2^13, ..., then `limit` itself."""
     sizes, size = [], 1024
     while size < limit:
         sizes.append(size)

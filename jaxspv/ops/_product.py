@@ -31,7 +31,7 @@ def take(x: Array, index: Array) -> Array:
 
 
 def safe(data: Array, valid: Array) -> Array:
-    """`data` with 0 in padding, so that nothing stored there reaches a product or its derivative."""
+    """`data` with 0 in padding: nothing stored there reaches a product or its derivative."""
     return jnp.where(valid, data, jnp.zeros((), data.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Matrix times vector over a semiring: `mxv`, `vxm`, and their names for dense and sparse vectors."""
+"""Matrix times vector over a semiring: `mxv`, `vxm`, and `spmv`, `spmspv` by kind of vector."""
 
 from __future__ import annotations
 

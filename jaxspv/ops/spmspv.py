@@ -234,7 +234,7 @@ def _scatter(semiring, A, x, allowed, *, flip, nse):
 def _scatter_chunks(semiring, A, x, allowed, rows, size, flip):
     add, m = semiring.add, A.shape[0]
     dtype = _empty(semiring, A, x, 1, flip).dtype
-    in_place = add.kind in ("add", "min", "max", "multiply") and dtype != bool
+    in_place = add.kind in ("add", "min", "max", "multiply") and dtype.kind != "b"
     in_place = in_place and not (add.kind == "add" and scatter_add_is_slow(dtype))
 
     def accumulate(total, present, out, terms):

@@ -1,0 +1,79 @@
+"""`grad` and `value_and_grad` over sparse objects: the cotangent lives on their pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def value_and_grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`jax.value_and_grad` that takes sparse matrices, vectors, graphs and other pytrees.
+
+    Only leaves of a float or complex dtype are differentiated; the gradient is an object of the
+    same type with None in every other leaf (indices, counts, flags).
+
+    Args:
+        fn: scalar-valued function.
+        argnums: which arguments to differentiate.
+        has_aux: `fn` returns (value, aux).
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> value, dA = value_and_grad(lambda A: (A @ jnp.array([1.0, 10.0])).sum())(A)
+    >>> float(value), dA.data.tolist(), dA.indices
+    (23.0, [10.0, 1.0], None)
+    """
+    single = isinstance(argnums, int)
+    where = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    def wrapped(*args, **kwargs):
+        leaves, tree = jax.tree.flatten([args[i] for i in where])
+        moving = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
+        if not moving:
+            raise TypeError("none of the arguments to differentiate has a floating-point leaf.")
+
+        def inner(values):
+            merged = list(leaves)
+            for k, value in zip(moving, values, strict=True):
+                merged[k] = value
+            full = list(args)
+            for i, arg in zip(where, jax.tree.unflatten(tree, merged), strict=True):
+                full[i] = arg
+            return fn(*full, **kwargs)
+
+        value, cotangents = jax.value_and_grad(inner, has_aux=has_aux)([leaves[k] for k in moving])
+        spread: list[Any] = [None] * len(leaves)
+        for k, cotangent in zip(moving, cotangents, strict=True):
+            spread[k] = cotangent
+        grads = jax.tree.unflatten(tree, spread)
+        return value, grads[0] if single else tuple(grads)
+
+    return wrapped
+
+
+def grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`jax.grad` that takes sparse matrices, vectors and graphs; see `value_and_grad`.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> grad(lambda A: (A @ jnp.array([1.0, 10.0])).sum())(A)
+    CSR(float32[2], shape=(2, 2))
+    """
+    both = value_and_grad(fn, argnums, has_aux=has_aux)
+
+    def wrapped(*args, **kwargs):
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return wrapped
+
+
+def _differentiable(leaf: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)

@@ -1,0 +1,66 @@
+"""`check`: results that carry a failure as data become errors."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import checkify
+
+from ._pytree import is_concrete
+from .formats import SparseMatrix
+from .vectors import SparseVector
+
+_R = TypeVar("_R")
+
+FAILURES = {
+    "overflow": "a result did not fit its capacity or its dtype (give a larger `nse` or dtype)",
+    "status": "a kernel gave up waiting for its programs (the GPU was busy or lost)",
+    "converged": "the iteration did not converge (negative cycle, or too few steps)",
+}
+
+
+def check(result: _R) -> _R:
+    """Returns `result`, or raises where it carries a failure: overflow, status, no convergence.
+
+    With traced values the check is `jax.experimental.checkify.check`: transform the jitted function
+    with `checkify.checkify(f)` to get the error out.
+
+    Args:
+        result: anything; sparse matrices and vectors are looked into, and named tuples with a
+            field `overflow` (bool), `status` (0 is good) or `converged` (bool).
+
+    Raises:
+        ValueError: something failed; says what.
+
+    >>> import jaxspv as jsp
+    >>> check(jsp.vector_from_entries([1], [2.0], 3)).nse
+    1
+    """
+    for name, failed in _failures(result):
+        bad = jnp.any(failed)
+        if is_concrete(bad):
+            if bool(bad):
+                raise ValueError(f"{name}: {FAILURES[name]}.")
+        else:
+            checkify.check(~bad, f"{name}: {FAILURES[name]}.")
+    return result
+
+
+def _failures(tree: Any):
+    def is_result(node):
+        return isinstance(node, (SparseMatrix, SparseVector)) or hasattr(node, "_fields")
+
+    for node in jax.tree.leaves(tree, is_leaf=is_result):
+        if isinstance(node, (SparseMatrix, SparseVector)):
+            yield "overflow", jnp.asarray(node.overflow)
+        elif hasattr(node, "_fields"):
+            for name in node._fields:
+                value = getattr(node, name)
+                if name == "converged":
+                    yield name, ~jnp.asarray(value)
+                elif name in FAILURES:
+                    yield name, jnp.asarray(value) != 0
+                elif hasattr(value, "_fields") or isinstance(value, (SparseMatrix, SparseVector)):
+                    yield from _failures(value)

@@ -1,0 +1,70 @@
+"""How eager calls are compiled, and the options that keep a loop on a GPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ._pytree import is_concrete
+
+
+def gpu_compiler_options() -> dict[str, Any]:
+    """XLA options under which a `lax.while_loop` stays on an NVIDIA GPU.
+
+    By default XLA brings the loop's predicate to the host in every iteration (17 to 32 us each on
+    an H200); with WHILE and CONDITIONAL among the command buffers it takes 8 us. Options can only
+    be set on the outermost jit, so an eager call of jaxspv sets them itself and a jitted program
+    of yours has to:
+
+    >>> import jax, jaxspv as jsp
+    >>> options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
+    """
+    return {
+        "xla_gpu_enable_command_buffer": (
+            "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
+        ),
+        "xla_gpu_graph_min_graph_size": 1,
+    }
+
+
+def is_eager(*operands: Any) -> bool:
+    """True outside of every trace: operands are concrete and a fresh array is too."""
+    return is_concrete(operands) and not isinstance(jnp.zeros(()), jax.core.Tracer)
+
+
+def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
+    """`fn` under a jit of its own with the options that suit the device of the operands.
+
+    `key` names the function: equal keys share one compilation.
+    """
+    platforms = {
+        device.platform
+        for leaf in jax.tree.leaves(operands)
+        if isinstance(leaf, jax.Array)
+        for device in leaf.devices()
+    }
+    on_gpu = "gpu" in platforms or (not platforms and jax.default_backend() == "gpu")
+    return _cached(_Keyed(fn, key), on_gpu)
+
+
+class _Keyed:
+    """A function that hashes and compares by its key."""
+
+    def __init__(self, fn: Callable[..., Any], key: Any):
+        self.fn, self.key = fn, key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached(keyed: _Keyed, on_gpu: bool) -> Callable[..., Any]:
+    return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if on_gpu else None)

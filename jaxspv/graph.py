@@ -1,0 +1,247 @@
+"""Graph: a matrix and what the fast algorithms need beside it, computed once by `prepare`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ._pytree import is_concrete, pytree_dataclass, static
+from .formats import CSR, SparseMatrix
+
+LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How `prepare` serves one purpose.
+
+    Attributes:
+        build: `build(graph) -> pytree of arrays and statics`, eager.
+        revalue: `revalue(layout, graph) -> layout` after `with_data`, traceable; None: the layout
+            depends on the pattern alone.
+        needs_inn: whether the transpose must be there.
+    """
+
+    build: Callable[[Graph], Any]
+    revalue: Callable[[Any, Graph], Any] | None = None
+    needs_inn: bool = True
+
+
+def register_layout(
+    name: str,
+    *,
+    revalue: Callable[[Any, Graph], Any] | None = None,
+    needs_inn: bool = True,
+) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
+    """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
+
+    def add(build):
+        LAYOUTS[name] = Layout(build, revalue, needs_inn)
+        return build
+
+    return add
+
+
+@pytree_dataclass
+class Graph:
+    """A square matrix A with A[i, j] the edge i -> j, its transpose, and layouts by purpose.
+
+    Attributes:
+        out: CSR of A: the out-edges of each vertex.
+        transposed: CSR of A transposed, or None: `inn` then shares the leaves of `out`
+            (`symmetric`), or is not there (a bare directed matrix is never pulled from).
+        inn_slots: (nse,) int32; `inn.data == out.data[inn_slots]`. None where `transposed` is.
+        layouts: purpose -> what `prepare` computed for it.
+        symmetric: A equals its transpose, checked or declared, static.
+    """
+
+    out: CSR
+    transposed: CSR | None = None
+    inn_slots: Array | None = None
+    layouts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    symmetric: bool = static(default=False)
+
+    @property
+    def inn(self) -> CSR | None:
+        """CSR of A transposed: the in-edges of each vertex; None where it was not prepared."""
+        return self.out if self.symmetric else self.transposed
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.out.shape
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.out.shape[0]
+
+    @property
+    def nse(self) -> int:
+        """The stored slots of A."""
+        return self.out.nse
+
+    @property
+    def data(self) -> Array:
+        """The values of A in slot order."""
+        return self.out.data
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return self.out.dtype
+
+    @property
+    def out_degrees(self) -> Array:
+        """(n,) int32: stored out-edges of each vertex."""
+        return jnp.diff(self.out.indptr)
+
+    @property
+    def in_degrees(self) -> Array:
+        """(n,) int32: stored in-edges of each vertex."""
+        if self.inn is None:
+            n = self.n
+            out, target = self.out.rowcol()
+            return jnp.zeros(n, jnp.int32).at[jnp.where(out < n, target, n)].add(1, mode="drop")
+        return jnp.diff(self.inn.indptr)
+
+    def with_data(self, data: Any) -> Graph:
+        """The same pattern with new values in the slot order of `out`. Traceable.
+
+        On a symmetric graph the new values must be symmetric too.
+        """
+        out = self.out.with_data(data)
+        transposed = self.transposed
+        if transposed is not None and self.inn_slots is not None:
+            transposed = transposed.with_data(out.data[self.inn_slots])
+        graph = dataclasses.replace(self, out=out, transposed=transposed)
+        layouts = {
+            name: layout if (revalue := LAYOUTS[name].revalue) is None else revalue(layout, graph)
+            for name, layout in self.layouts.items()
+        }
+        return dataclasses.replace(graph, layouts=layouts)
+
+    def __repr__(self) -> str:
+        kind = "symmetric" if self.symmetric else "directed"
+        names = ", ".join(self.layouts) or "nothing"
+        return f"Graph({self.out!r}, {kind}, prepared for {names})"
+
+
+def prepare(
+    A: SparseMatrix | Graph,
+    *,
+    for_: str | Sequence[str] = ("bfs",),
+    symmetric: bool | None = None,
+) -> Graph:
+    """Computes once what the fast algorithms ask of a graph; eager.
+
+    Args:
+        A: a square matrix, A[i, j] the edge i -> j, in any format; or a Graph to extend.
+        for_: purposes, such as "bfs", "sssp", "pagerank", "mxv".
+        symmetric: declares that A equals its transpose; None: checked.
+
+    Returns:
+        A `Graph`, a pytree to pass to jitted functions as an argument.
+
+    Raises:
+        ValueError: A is not square, a purpose is unknown, or values are traced.
+    """
+    purposes = (for_,) if isinstance(for_, str) else tuple(for_)
+    for name in purposes:
+        if name not in LAYOUTS:
+            raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
+    if not is_concrete(A):
+        raise ValueError("`prepare` needs concrete values: call it outside of jit.")
+    graph = A if isinstance(A, Graph) else _bare(A, symmetric)
+    if graph.inn is None and any(LAYOUTS[name].needs_inn for name in purposes):
+        graph = _with_transpose(graph)
+    built = {n: LAYOUTS[n].build(graph) for n in purposes if n not in graph.layouts}
+    return dataclasses.replace(graph, layouts={**graph.layouts, **built})
+
+
+def as_graph(A: Any, algorithm: str) -> Graph:
+    """A Graph as it is; a square matrix as a bare Graph, without any work beyond a conversion.
+
+    Raises:
+        TypeError: `A` is neither.
+        ValueError: it is not square.
+    """
+    if isinstance(A, Graph):
+        return A
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
+        )
+    _check_square(A)
+    csr = A.asformat("csr")
+    return Graph(csr)
+
+
+def _check_square(A: SparseMatrix) -> None:
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"a graph needs a square matrix; got shape {A.shape}.")
+
+
+def _bare(A: SparseMatrix, symmetric: bool | None) -> Graph:
+    _check_square(A)
+    graph = Graph(A.asformat("csr"))
+    if symmetric:
+        return dataclasses.replace(graph, symmetric=True)
+    full = _with_transpose(graph)
+    inn = full.inn
+    if symmetric is None and inn is not None and _same(graph.out, inn):
+        return dataclasses.replace(graph, symmetric=True)
+    return full
+
+
+def _same(out: CSR, inn: CSR) -> bool:
+    count = int(out.count)
+    return all(
+        bool(jnp.array_equal(a[:count], b[:count], equal_nan=a.dtype.kind == "f"))
+        for a, b in ((out.indices, inn.indices), (out.data, inn.data))
+    ) and bool(jnp.array_equal(out.indptr, inn.indptr))
+
+
+def _with_transpose(graph: Graph) -> Graph:
+    on_cpu = all(device.platform == "cpu" for device in graph.out.indices.devices())
+    inn, slots = (_transpose_host if on_cpu else jax.jit(_transpose_device))(graph.out)
+    return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
+
+
+def _transpose_host(A: CSR) -> tuple[CSR, Array]:
+    """Counting sort by column, in SciPy."""
+    import scipy.sparse
+
+    count = int(A.count)
+    indptr, indices = np.asarray(A.indptr), np.asarray(A.indices)[:count]
+    order = np.arange(count, dtype=np.int64 if count >= 2**31 else np.int32)
+    flipped = scipy.sparse.csr_array((order, indices, indptr), shape=A.shape).tocsc()
+    pad = A.nse - count
+    slots = jnp.asarray(np.pad(flipped.data, (0, pad), constant_values=A.nse).astype(np.int32))
+    columns = np.pad(flipped.indices.astype(np.int32), (0, pad), constant_values=A.shape[0])
+    inn = CSR(
+        A.data.at[slots].get(mode="clip") if A.nse else A.data,
+        jnp.asarray(columns),
+        jnp.asarray(flipped.indptr.astype(np.int32)),
+        A.overflow,
+        A.shape[::-1],
+        True,
+        A.unique,
+    )
+    return inn, slots
+
+
+def _transpose_device(A: CSR) -> tuple[CSR, Array]:
+    """A sort by (column, row) of slot numbers."""
+    row, col = A.rowcol()
+    slots = jnp.arange(A.nse, dtype=jnp.int32)
+    col, row, slots = lax.sort((col, row, slots), num_keys=2)
+    indptr = jnp.searchsorted(col, jnp.arange(A.shape[1] + 1, dtype=jnp.int32)).astype(jnp.int32)
+    data = A.data[slots]
+    return CSR(data, row, indptr, A.overflow, A.shape[::-1], True, A.unique), slots

@@ -1,0 +1,128 @@
+"""When a traversal or an iteration stops: one small algebra, joined by `|` and `&`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import jax.numpy as jnp
+from jax import Array
+
+from ._pytree import pytree_dataclass, static
+
+Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
+
+
+@pytree_dataclass
+class Until:
+    """A condition on the progress of an iteration; see the functions of this module.
+
+    Attributes:
+        kind: what it is, static.
+        value: the node, tolerance or count it compares with, a leaf.
+        minimum: the iterations that must have run before `residual` may hold, a leaf.
+        parts: the two sides of `|` or `&`.
+    """
+
+    kind: Kind = static()
+    value: Any = None
+    minimum: Any = 0
+    parts: tuple[Any, ...] = ()
+
+    def __or__(self, other: Until) -> Until:
+        return Until("or", parts=(self, other))
+
+    def __and__(self, other: Until) -> Until:
+        return Until("and", parts=(self, other))
+
+    def __repr__(self) -> str:
+        if self.kind in ("or", "and"):
+            return f"({self.parts[0]!r} {'|' if self.kind == 'or' else '&'} {self.parts[1]!r})"
+        return f"{self.kind}({'' if self.value is None else self.value})"
+
+    def conditions(self) -> list[Until]:
+        """The conditions that are joined, from left to right."""
+        if self.parts:
+            return [c for part in self.parts for c in part.conditions()]
+        return [self]
+
+    def targets(self) -> list[Any]:
+        """The nodes of its `reached` conditions, from left to right."""
+        return [c.value for c in self.conditions() if c.kind == "reached"]
+
+    def done(
+        self,
+        *,
+        iteration: Any,
+        reached: Sequence[Any] = (),
+        unchanged: Any = False,
+        residual: Any = jnp.inf,
+    ) -> Array:
+        """Whether to stop.
+
+        Args:
+            iteration: steps (or levels) that have run.
+            reached: one flag for each of `targets()`.
+            unchanged: whether the last step changed nothing.
+            residual: the L1 change of the last step.
+        """
+        flags = iter(reached)
+
+        def holds(c: Until):
+            if c.kind == "or":
+                left, right = holds(c.parts[0]), holds(c.parts[1])
+                return left | right
+            if c.kind == "and":
+                left, right = holds(c.parts[0]), holds(c.parts[1])
+                return left & right
+            if c.kind == "reached":
+                return next(flags)
+            if c.kind == "unchanged":
+                return unchanged
+            if c.kind == "residual":
+                return (residual <= c.value) & (iteration >= c.minimum)
+            return iteration >= c.value
+
+        return jnp.asarray(holds(self))
+
+
+def reached(node: Any) -> Until:
+    """Stop once `node` is reached (BFS: after its level; SSSP: when its distance is settled)."""
+    return Until("reached", node)
+
+
+def unchanged() -> Until:
+    """Stop once a step changes nothing."""
+    return Until("unchanged")
+
+
+def residual(tol: Any, min_iterations: Any = 0) -> Until:
+    """Stop once the L1 change of a step is at most `tol`, after `min_iterations` at least."""
+    return Until("residual", tol, min_iterations)
+
+
+def max_iterations(k: Any) -> Until:
+    """Stop after `k` iterations (BFS: levels)."""
+    return Until("max_iterations", k)
+
+
+def check_until(until: Any, allowed: Iterable[Kind], algorithm: str) -> Until | None:
+    """`until` if it is None or made of `allowed` conditions.
+
+    Raises:
+        TypeError: it is no condition.
+        ValueError: one of its conditions has no meaning for the algorithm.
+    """
+    if until is None:
+        return None
+    if not isinstance(until, Until):
+        raise TypeError(
+            f"`until` must be made of reached, unchanged, residual, max_iterations; got {until!r}."
+        )
+    kinds = tuple(allowed)
+    for condition in until.conditions():
+        if condition.kind not in kinds:
+            raise ValueError(
+                f"`until` of {algorithm} understands {', '.join(kinds)}; got {condition!r}."
+            )
+    return until

@@ -8,3 +8,7 @@ at most as many programs as the device holds at once.
 
 from pallas_kernels._launch import launch as launch
 from pallas_kernels._launch import programs_for as programs_for
+from pallas_kernels.bfs import Config as BFSConfig
+from pallas_kernels.bfs import bfs as bfs
+from pallas_kernels.bfs import default_config as default_bfs_config
+from pallas_kernels.bfs_prepare import prepare_bfs as prepare_bfs

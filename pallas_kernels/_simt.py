@@ -68,6 +68,10 @@ class Simt:
     def shr(self, a, b):
         return self.operate("shr", a, b)
 
+    def below(self, v, n):
+        """0 <= v < n, by one unsigned comparison."""
+        return self.relate("ltu", v, n)
+
     def minimum(self, a, b):
         return self.operate("min", a, b)
 
@@ -107,9 +111,10 @@ class Simt:
 
         return self.while_(lambda i, *c: i < stop, step_once, start, *carry)[1:]
 
-    def grid_barrier(self, control, reads=(), programs=None, limit=SPIN_LIMIT):
+    def grid_barrier(self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT):
         """Waits until all programs are here; then reads (array, index) words once a program, for all threads.
 
+        adds: (shared array, j, array, i): before the wait, the program's shared word j is added to array[i] and zeroed.
         Returns (ok, *words). ok is 0 when some program waited `limit` polls in vain (a program was not resident or
         `programs` is too many): the abort word is then set, every later barrier fails at once, and the kernel
         must leave. Everything written before the barrier is seen by "fresh" loads and atomics after it.
@@ -119,6 +124,10 @@ class Simt:
         self.sync()
 
         def arrive():
+            for source, j, a, i in adds:
+                amount = self.load(source, j)
+                self.reduce("add", a, i, amount, mask=amount != 0)
+                self.store(source, j, 0)
             self.fence()
             target = (self.atomic("add", control, ARRIVALS, 1) // programs + 1) * programs
 

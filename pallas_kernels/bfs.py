@@ -1,0 +1,150 @@
+"""Breadth-first search: levels and parents in one launch (`_bfs_narrow.py`, `_bfs_wide.py` hold the two kernels)."""
+
+import dataclasses
+import types
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels import _bfs_narrow, _bfs_wide
+from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How a search is spread over the GPU; `default_config` chooses it."""
+
+    programs: int = 132
+    threads: int = 1024
+    # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter the mode of one
+    # program, which lasts while they are at most solo_out (at most `queue`)
+    queue: int = 8192
+    solo_in: int = 2048
+    solo_out: int = 4096
+    shared_bits: bool = True
+    # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone; thresholds of Beamer
+    span: int = 64
+    solo_edges: int = 1024
+    alpha: float = 14.0
+    beta: int = 24
+
+
+def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
+    """Config from the sizes alone (pure). The visited bits go to shared memory if they fit beside the queues."""
+    del nnz
+    programs = programs_for(device_kind)
+    if not narrow:
+        return Config(programs=programs)
+    free = SHARED_BYTES // 4 - 64
+    words = _words(n)
+    queue = 8192
+    return Config(programs=programs, queue=queue, shared_bits=words + 2 * queue <= free)
+
+
+def bfs(
+    indptr: jax.Array,
+    indices: jax.Array,
+    source: jax.Array,
+    *,
+    in_indptr: jax.Array | None = None,
+    in_indices: jax.Array | None = None,
+    prepared: dict[str, jax.Array] | None = None,
+    symmetric: bool = True,
+    targets: jax.Array | None = None,
+    stop: Callable | None = None,
+    parents: bool = True,
+    config: Config | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
+    """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from `source`.
+
+    levels[v] is the number of edges on a shortest path from source to v, -1 if there is none; parents[v] is the vertex
+    before v on one of them (the source its own, unreached -1); num_levels counts the levels that hold a vertex.
+    status 0: right; otherwise a grid barrier expired and the result means nothing.
+
+    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[indptr[v] : indptr[v + 1]]. in_indptr, in_indices: the
+    same of the reversed graph; without them a symmetric graph is pulled from its own rows, another one never.
+    prepared: what `prepare_bfs` computed once. targets int32[k] and stop(level, reached, unchanged): the search ends
+    after the level where stop is true; it gets the level just finished (0: the source alone), a tuple of k booleans and
+    whether the level found nothing, as kernel values that know & | ~ and comparisons with numbers.
+    A source that is no vertex reaches nothing.
+    """
+    n = indptr.shape[0] - 1
+    if n == 0:
+        empty = jnp.zeros(0, jnp.int32)
+        return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
+    prepared = prepared or {}
+    narrow = "adjacency" in prepared
+    nnz = max(indices.shape[0], 1)
+    config = default_config(n, nnz, narrow=narrow) if config is None else config
+    targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
+    fixed = types.SimpleNamespace(
+        **dataclasses.asdict(config), n=n, nnz=nnz, words=_words(n), parents=parents, stop=stop,
+        targets=targets.shape[0],
+    )  # fmt: skip
+    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": _filled(targets)}
+    run = _narrow if narrow else _wide
+    graph = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
+    return run(fixed, operands, graph, prepared, symmetric, interpret)
+
+
+def _words(n):
+    """32-bit words of a bitmap of n bits, a multiple of 4 for 16-byte accesses."""
+    return -(-n // 128) * 4
+
+
+def _filled(x):
+    return x if x.shape[0] else jnp.zeros(1, jnp.int32)
+
+
+def _narrow(c, operands, graph, prepared, symmetric, interpret):
+    del graph, symmetric
+    adjacency = prepared["adjacency"]
+    c.width, c.linked = adjacency.shape[1], adjacency.shape[0] > c.n
+    renumbered = "rank" in prepared
+    operands["adjacency"] = adjacency
+    if renumbered:
+        operands |= {"rank": prepared["rank"], "order": prepared["order"]}
+    outputs = {"levels_out": c.n} if renumbered else {}
+    outputs |= {"parents_out": c.n} if renumbered and c.parents else {}
+    outputs |= {"levels": c.n} | ({"parents": c.n} if c.parents else {})
+    outputs |= {"visited": c.words, "queue": 2 * c.n}
+    shared = 2 * c.queue + (c.words if c.shared_bits else 4) + 8
+    return _run(_bfs_narrow.body, c, operands, outputs, shared, interpret, "bfs_narrow")
+
+
+def _wide(c, operands, graph, prepared, symmetric, interpret):
+    if symmetric and graph["in_indices"] is None:
+        graph["in_indptr"], graph["in_indices"] = graph["indptr"], graph["indices"]
+        if "in_indices" in prepared:
+            graph["indices"] = prepared["in_indices"]
+    c.pull = graph["in_indices"] is not None
+    c.capacity = c.n + c.nnz // c.span + 1
+    operands |= {"indptr": graph["indptr"], "indices": _filled(graph["indices"])}
+    if c.pull:
+        pulled = prepared.get("in_indices", graph["in_indices"])
+        operands |= {"in_indptr": graph["in_indptr"], "in_indices": _filled(pulled)}
+        operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
+    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
+    outputs |= {"visited": 2 * c.words, "queue": 8 * c.capacity}
+    return _run(_bfs_wide.body, c, operands, outputs, 16, interpret, "bfs_wide")
+
+
+def _run(body, c, operands, outputs, shared, interpret, name):
+    names = [*operands, *outputs, "summary", "control"]
+    optional = dict.fromkeys(("rank", "order", "first", "isolated"))
+
+    def kernel(k, *arrays):
+        memory = types.SimpleNamespace(**optional | dict(zip(names, arrays, strict=True)))
+        levels, ok = body(k, c, memory, memory)
+        k.store(memory.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
+                mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
+
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2)]
+    out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
+                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
+    out = dict(zip([*outputs, "summary"], out, strict=False))
+    levels = out.get("levels_out", out["levels"])
+    found = out.get("parents_out", out.get("parents")) if c.parents else None
+    return levels, found, out["summary"][0], out["summary"][1]

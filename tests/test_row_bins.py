@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxspv.layouts import row_bins
+from jaxspv.layouts import csr_rows, row_bins
 from jaxspv.layouts.row_plan import TUNING, Tuning, plan_bins
 
 TUNINGS = {
@@ -198,3 +198,55 @@ def test_little_padding_on_a_power_law(platform):
     slots = sum(b.width * b.count for b in plan.bins)
     assert slots <= 1.25 * length.sum() + TUNING[platform].launch
     np.testing.assert_array_equal(np.bincount(plan.lengths)[1:].sum(), plan.position.size)
+
+
+CSR_SPMV = jax.jit(
+    csr_rows.csr_spmv, static_argnames=("mul", "combine", "identity", "scatter", "width")
+)
+SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
+
+
+@pytest.mark.parametrize("width", [None, 4, 16])
+@pytest.mark.parametrize("name", [*SEMIRINGS, *(f"{name}/scatter" for name in SCATTERS)])
+def test_bare_csr(name, width):
+    name, _, scattered = name.partition("/")
+    mul, add, identity, np_mul, np_add = SEMIRINGS[name]
+    rng = np.random.default_rng(9)
+    dtype = np.bool_ if name == "or_and" else np.float32
+    indptr, indices, data = random_csr(rng, 37, 23, 5, dtype)
+    x = rng.integers(-4, 5, 23).astype(dtype)
+    expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
+    data = np.concatenate([data, np.full(6, np.nan).astype(dtype)])
+    indices = np.concatenate([indices, np.full(6, 23, np.int32)])
+    y = CSR_SPMV(
+        indptr,
+        indices,
+        data,
+        x,
+        mul=mul,
+        combine=add,
+        identity=identity,
+        scatter=SCATTERS[name] if scattered else None,
+        width=width,
+    )
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scatter", ["add", None])
+@pytest.mark.parametrize("n_rows", [0, 1, 5])
+@pytest.mark.parametrize("nse", [0, 3, 70])
+def test_bare_csr_small_shapes_and_batches(n_rows, nse, scatter):
+    rng = np.random.default_rng(10)
+    owner = np.sort(rng.integers(0, max(n_rows, 1), nse if n_rows else 0))
+    indptr = np.searchsorted(owner, np.arange(n_rows + 1)).astype(np.int32)
+    indices = rng.integers(0, 4, nse).astype(np.int32)
+    data = rng.integers(1, 5, nse).astype(np.float32)
+    x = rng.integers(1, 5, (4, 2)).astype(np.float32)
+    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0, scatter=scatter)
+    y = CSR_SPMV(indptr, indices, data, x, **kwargs)
+    used = indptr[-1]
+    expected = scipy.sparse.csr_matrix((data[:used], indices[:used], indptr), (n_rows, 4)) @ x
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(
+        CSR_SPMV(indptr, indices, data, x[:, 0], **kwargs), expected[:, 0]
+    )

@@ -66,10 +66,12 @@ class RowBins:
     def arrange(self, data: jax.Array) -> jax.Array:
         """(nse, ...) values in the order of the CSR -> (slots, ...) in the order of `columns`.
 
-        Traceable in `data`. What padding slots receive is arbitrary (some other entry's value).
+        Traceable in `data`; a NumPy array is arranged on the host. What padding slots receive is
+        arbitrary (some other entry's value).
         """
-        slots = slots_of(self.starts, self.bins[0], jnp)
-        return data.at[jnp.minimum(slots, self.nse - 1)].get(mode="promise_in_bounds")
+        if isinstance(data, np.ndarray):
+            return jnp.asarray(_read(data, np.asarray(self.starts), self.bins[0], np))
+        return _read_jit(data, self.starts, self.bins[0], jnp)
 
 
 def build(
@@ -182,8 +184,7 @@ def _columns(
     dtype = np.int32 if last < 2**31 - 1 else np.int64
     starts, lengths = starts.astype(dtype), lengths.astype(dtype)
     if isinstance(indices, jax.Array):
-        fill = jax.jit(_fill_columns, static_argnames=("bins", "xp"))
-        return fill(indices, starts, lengths, bins, last, n_cols, jnp)
+        return _fill_columns_jit(indices, starts, lengths, bins, last, n_cols, jnp)
     return jnp.asarray(_fill_columns(np.asarray(indices), starts, lengths, bins, last, n_cols, np))
 
 
@@ -192,6 +193,18 @@ def _fill_columns(indices, starts, lengths, bins, last, n_cols, xp):
         return xp.zeros(0, xp.int32)
     entries = xp.minimum(slots_of(starts, bins, xp), last)
     return xp.where(filled(lengths, bins, xp), indices[entries], n_cols).astype(xp.int32)
+
+
+_fill_columns_jit = jax.jit(_fill_columns, static_argnames=("bins", "xp"))
+
+
+def _read(data, starts, bins, xp):
+    if not bins:
+        return data[:0]
+    return data[xp.minimum(slots_of(starts, bins, xp), data.shape[0] - 1)]
+
+
+_read_jit = jax.jit(_read, static_argnames=("bins", "xp"))
 
 
 def _fold(

@@ -1,0 +1,123 @@
+"""SpMV on a bare CSR, traced: rows cut in pieces of fixed width, then one small segmented fold.
+
+    y[i] = add_j mul(A[i, j], x[j])        (rows without entries: the identity of add)
+
+Nothing is known of the lengths of the rows while tracing, but the number of pieces of `width`
+entries is at most n_rows + nse // width whatever they are. So the pieces of all rows are reduced
+densely, and only one value a piece goes through the slow part: a sorted scatter where the addition
+has one, a segmented scan [Blelloch, 1990] otherwise. With `width` near the mean length of a row
+that is about two values a row instead of one an entry. No value meets one of another row.
+
+Cost: at most nse + n_rows * width slots read, n_rows + nse / width values scattered or scanned.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
+
+
+def piece_width(n_rows: int, nse: int) -> int:
+    """The power of two nearest to the mean number of entries a row, within [4, 32]."""
+    width = 4
+    while width < 32 and 2 * nse > 3 * width * n_rows:
+        width *= 2
+    return width
+
+
+def csr_spmv(
+    indptr: jax.Array,
+    indices: jax.Array,
+    data: Any,
+    x: jax.Array,
+    *,
+    mul: Callable[[Any, Any], Any],
+    combine: Callable[[Any, Any], Any],
+    identity: Any,
+    scatter: str | None = None,
+    width: int | None = None,
+) -> jax.Array:
+    """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
+
+    indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and are not read.
+    data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B). identity: that of
+    `combine` in the dtype `mul` returns. scatter: "add", "min" or "max" if `.at[]` has the addition
+    under that name, else None. width: entries a piece. Returns (n_rows,) or (n_rows, B).
+    """
+    n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
+    data = jnp.asarray(data)
+    if nse == 0 or n_rows == 0:
+        out = jax.eval_shape(mul, jax.ShapeDtypeStruct((1,), data.dtype), x[:1])
+        return jnp.full((n_rows, *batch), identity, out.dtype)
+    width = piece_width(n_rows, nse) if width is None else width
+    indptr = indptr.astype(indices.dtype)
+    row, begin, end, pieces_end = _pieces(indptr, n_rows + nse // width, width)
+
+    def term(entry: jax.Array, end: jax.Array) -> jax.Array:
+        index = jnp.minimum(entry, nse - 1)
+        column = jnp.clip(_take(indices, index), 0, x.shape[0] - 1)
+        value = _take(data, index) if data.ndim else data
+        value = value.reshape(value.shape + (1,) * (entry.ndim + len(batch) - value.ndim))
+        shape = entry.shape + batch
+        product = mul(jnp.broadcast_to(value, shape), _take(x, column))
+        present = (entry < end).reshape(entry.shape + (1,) * len(batch))
+        return jnp.where(present, product, jnp.asarray(identity, product.dtype))
+
+    if width <= UNROLL:
+        folded = functools.reduce(combine, [term(begin + k, end) for k in range(width)])
+    else:
+        block = term(begin[:, None] + jnp.arange(width, dtype=begin.dtype), end[:, None])
+        folded = lax.reduce(block, jnp.asarray(identity, block.dtype), combine, (1,))
+    if scatter is not None:
+        y = jnp.full((n_rows, *batch), identity, folded.dtype)
+        update = getattr(y.at[row], scatter)
+        return update(folded, indices_are_sorted=True, mode="promise_in_bounds")
+    return _scan_pieces(folded, row, pieces_end, combine, identity)
+
+
+def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
+    """Row, first entry and end of each piece, (capacity,) each, and where each row's pieces end.
+
+    Spare pieces belong to the last row and are empty. The row of a piece is the number of rows that
+    ended before it: a scatter of one mark a row and a prefix sum.
+    """
+    length = indptr[1:] - indptr[:-1]
+    pieces_end = jnp.cumsum(-(-length // width), dtype=indptr.dtype)
+    marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end[:-1]].add(1, mode="drop")
+    row = jnp.cumsum(marks, dtype=indptr.dtype)
+    first = jnp.where(row > 0, _take(pieces_end, jnp.maximum(row - 1, 0)), 0)
+    piece = jnp.arange(capacity, dtype=indptr.dtype)
+    begin = _take(indptr, row) + (piece - first) * width
+    end = jnp.where(piece < pieces_end[-1], _take(indptr, row + 1), 0)
+    # Computed once: fused into the unrolled chain they would be gathered anew for every slot.
+    return *lax.optimization_barrier((row, begin, end)), pieces_end
+
+
+def _scan_pieces(
+    folded: jax.Array, row: jax.Array, pieces_end: jax.Array, combine: Callable, identity: Any
+) -> jax.Array:
+    """Fold the pieces of each row by a segmented scan and read it at the last piece of each row."""
+    folded = lax.optimization_barrier(folded)
+    starts = jnp.concatenate([jnp.ones(1, bool), row[1:] != row[:-1]])
+    starts = starts.reshape(starts.shape + (1,) * (folded.ndim - 1))
+
+    def segmented(a, b):
+        return a[0] | b[0], jnp.where(b[0], b[1], combine(a[1], b[1]))
+
+    _, scanned = lax.associative_scan(segmented, (starts, folded))
+    nonempty = jnp.diff(pieces_end, prepend=0) > 0
+    last = _take(scanned, jnp.maximum(pieces_end - 1, 0))
+    nonempty = nonempty.reshape(nonempty.shape + (1,) * (last.ndim - 1))
+    return jnp.where(nonempty, last, jnp.asarray(identity, last.dtype))
+
+
+def _take(array: jax.Array, index: jax.Array) -> jax.Array:
+    """The index is in bounds by construction."""
+    return array.at[index].get(mode="promise_in_bounds")

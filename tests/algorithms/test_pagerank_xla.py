@@ -1,0 +1,152 @@
+"""PageRank on the XLA backend against NetworkX and a dense power iteration."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+
+from jaxspv.algorithms._pagerank_xla import pagerank_xla, pull_csr, pull_row_bins
+from jaxspv.layouts import row_bins
+
+RUN = jax.jit(
+    lambda make_pull, matrix, *args, **kwargs: pagerank_xla(make_pull(*matrix), *args, **kwargs),
+    static_argnums=0,
+)
+
+
+def random_graph(seed, n=60, density=0.06, weighted=True):
+    """Directed, with self loops, dangling vertices and, if weighted, one row of explicit zeros."""
+    rng = np.random.default_rng(seed)
+    a = (rng.random((n, n)) < density) * (rng.integers(1, 6, (n, n)) if weighted else 1)
+    a[rng.choice(n, 6, replace=False)] = 0
+    matrix = scipy.sparse.csr_matrix(a.astype(np.float64))
+    if weighted:
+        matrix.data[matrix.indptr[n // 2] : matrix.indptr[n // 2 + 1]] = 0
+    return matrix
+
+
+def arrays(matrix, kind, dtype, weighted=True):
+    inn = matrix.T.tocsr()
+    data = jnp.asarray(inn.data, dtype)
+    if kind == "csr":
+        operands = (jnp.asarray(inn.indptr), jnp.asarray(inn.indices), data if weighted else 1)
+        return pull_csr, operands
+    layout = row_bins.build(inn.indptr, inn.indices, inn.shape)
+    return pull_row_bins, (layout, layout.arrange(data) if weighted else 1)
+
+
+def dense_power_iteration(a, p, x, damping, iterations):
+    strength = a.sum(1)
+    rows = np.divide(a, strength[:, None], out=np.zeros_like(a), where=strength[:, None] > 0)
+    for _ in range(iterations):
+        x = damping * (x @ rows + x[strength == 0].sum() * p) + (1 - damping) * p
+    return x
+
+
+def solve(matrix, kind, dtype, p, x0, weighted=True, **kwargs):
+    make_pull, operands = arrays(matrix, kind, dtype, weighted)
+    strength = jnp.asarray(matrix.sum(1)).reshape(-1)
+    return RUN(
+        make_pull, operands, strength, jnp.asarray(p, dtype), jnp.asarray(x0, dtype), **kwargs
+    )
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request):
+    with jax.enable_x64(request.param == np.float64):
+        yield request.param
+
+
+@pytest.mark.parametrize("kind", ["row bins", "csr"])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_networkx(kind, weighted, seed, dtype):
+    matrix = random_graph(seed, weighted=weighted)
+    n = matrix.shape[0]
+    matrix.eliminate_zeros()
+    graph = nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph)
+    preference = np.random.default_rng(seed).random(n) + 0.1
+    p = preference / preference.sum()
+    tol = 1e-10 if dtype == np.float64 else 1e-6
+    expected = nx.pagerank(
+        graph,
+        alpha=0.8,
+        personalization=dict(enumerate(preference)),
+        tol=tol / n,
+        max_iter=500,
+    )
+    scores, iterations, converged = solve(
+        matrix,
+        kind,
+        dtype,
+        p,
+        np.full(n, 1 / n),
+        weighted,
+        damping=0.8,
+        tol=tol,
+        max_iterations=500,
+    )
+    assert scores.dtype == dtype and converged and 5 < iterations < 200
+    np.testing.assert_allclose(scores, [expected[i] for i in range(n)], atol=5 * tol, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["row bins", "csr"])
+@pytest.mark.parametrize("iterations", [0, 1, 7])
+def test_each_iteration_is_a_step_of_the_formula(kind, iterations, dtype):
+    matrix = random_graph(5)
+    n = matrix.shape[0]
+    p = np.zeros(n)
+    p[3] = 1
+    x0 = np.random.default_rng(0).random(n)
+    x0 /= x0.sum()
+    scores, count, converged = solve(
+        matrix, kind, dtype, p, x0, damping=0.85, tol=0.0, max_iterations=iterations
+    )
+    expected = dense_power_iteration(matrix.toarray(), p, x0, 0.85, iterations)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(scores, expected, rtol=20 * eps, atol=20 * eps)
+    assert count == iterations and not converged
+
+
+def test_stopping_rule():
+    matrix = random_graph(6)
+    n = matrix.shape[0]
+    p = np.full(n, 1 / n, np.float32)
+    run = functools.partial(solve, matrix, "row bins", np.float32, p, p, damping=0.85)
+    scores, k, converged = run(tol=1e-4, max_iterations=100)
+    steps = [dense_power_iteration(matrix.toarray(), p, p, 0.85, i) for i in range(int(k) + 1)]
+    changes = [np.abs(b - a).sum() for a, b in zip(steps, steps[1:])]
+    assert converged and changes[-1] <= 1e-4 < changes[-2]
+    _, at_least, converged = run(tol=1e-4, max_iterations=100, min_iterations=int(k) + 5)
+    assert at_least == k + 5 and converged
+    _, stopped, converged = run(tol=1e-4, max_iterations=int(k) - 1)
+    assert stopped == k - 1 and not converged
+
+
+def test_columns_stop_on_their_own():
+    matrix = random_graph(7)
+    n = matrix.shape[0]
+    p = np.full((n, 2), 1 / n, np.float32)
+    p[:, 1] = np.eye(n, dtype=np.float32)[4]
+    kwargs = dict(damping=0.85, tol=1e-5, max_iterations=100)
+    scores, iterations, converged = solve(matrix, "row bins", np.float32, p, p, **kwargs)
+    assert scores.shape == (n, 2) and converged.all() and iterations[0] != iterations[1]
+    for column in range(2):
+        own = p[:, column]
+        alone, count, _ = solve(matrix, "row bins", np.float32, own, own, **kwargs)
+        assert count == iterations[column]
+        np.testing.assert_allclose(scores[:, column], alone, atol=1e-6)
+
+
+def test_all_vertices_dangling():
+    matrix = scipy.sparse.csr_matrix((5, 5))
+    p = np.full(5, 0.2, np.float32)
+    scores, iterations, converged = solve(
+        matrix, "row bins", np.float32, p, p, damping=0.85, tol=1e-6, max_iterations=10
+    )
+    np.testing.assert_allclose(scores, p, rtol=1e-6)
+    assert iterations == 1 and converged

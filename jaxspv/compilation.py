@@ -37,19 +37,23 @@ def is_eager(*operands: Any) -> bool:
     return is_concrete(operands) and not isinstance(jnp.zeros(()), jax.core.Tracer)
 
 
-def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
-    """`fn` under a jit of its own with the options that suit the device of the operands.
-
-    `key` names the function: equal keys share one compilation.
-    """
+def on_gpu(operands: Any) -> bool:
+    """Whether concrete operands live on a GPU (or nowhere yet, and the default device is one)."""
     platforms = {
         device.platform
         for leaf in jax.tree.leaves(operands)
         if isinstance(leaf, jax.Array)
         for device in leaf.devices()
     }
-    on_gpu = "gpu" in platforms or (not platforms and jax.default_backend() == "gpu")
-    return _cached(_Keyed(fn, key), on_gpu)
+    return "gpu" in platforms or (not platforms and jax.default_backend() == "gpu")
+
+
+def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
+    """`fn` under a jit of its own with the options that suit the device of the operands.
+
+    `key` names the function: equal keys share one compilation.
+    """
+    return _cached(_Keyed(fn, key), on_gpu(operands))
 
 
 class _Keyed:
@@ -66,5 +70,5 @@ class _Keyed:
 
 
 @functools.lru_cache(maxsize=1024)
-def _cached(keyed: _Keyed, on_gpu: bool) -> Callable[..., Any]:
-    return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if on_gpu else None)
+def _cached(keyed: _Keyed, for_gpu: bool) -> Callable[..., Any]:
+    return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if for_gpu else None)

@@ -17,7 +17,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
-from .compilation import is_eager, jitted
+from .compilation import is_eager, jitted, on_gpu
 
 Backend = Literal["xla", "pallas"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
@@ -159,6 +159,11 @@ class Op:
         plan = self.plan(*operands, backend=backend, method=method, **static)
         call = self._layers(plan, backend, method, static)
         if is_eager(*operands):
+            if plan.chosen[-1].backend == "pallas" and not on_gpu(operands):
+                raise NotImplementedError(
+                    f"`{self.name}` was asked for with backend='pallas', which runs on NVIDIA GPUs "
+                    "only."
+                )
             key = (self.name, backend, method, tuple(sorted(static.items())), plan.chosen)
             call = jitted(call, key, operands)
         return call(*operands)
@@ -190,22 +195,12 @@ def _by_platform(plan: Plan, static: dict[str, Any]) -> Callable[..., Any]:
         return _batchable(impls["xla"], lambda *o: impls["xla"].run(*o, **static), static)
     pallas = impls["pallas"]
 
-    def elsewhere(*operands):
-        if "xla" in impls:
-            return impls["xla"].run(*operands, **static)
-        raise NotImplementedError(
-            f"`{plan.op}` was asked for with backend='pallas', which runs on NVIDIA GPUs only."
-        )
-
     def choose(*operands):
-        if "xla" not in impls and jax.default_backend() != "gpu":
-            return elsewhere(*operands)
-        if "xla" not in impls:
-            return pallas.run(*operands, **static)
+        kernel = {PALLAS_PLATFORM: lambda *o: pallas.run(*o, **static)}
+        if "xla" not in impls:  # lowering for another platform raises
+            return lax.platform_dependent(*operands, **kernel)
         return lax.platform_dependent(
-            *operands,
-            default=elsewhere,
-            **{PALLAS_PLATFORM: lambda *o: pallas.run(*o, **static)},
+            *operands, default=lambda *o: impls["xla"].run(*o, **static), **kernel
         )
 
     return _batchable(impls.get("xla", pallas), choose, static, pallas.batched)

@@ -230,7 +230,7 @@ def _transpose_host(A: CSR) -> tuple[CSR, Array]:
         jnp.asarray(columns),
         jnp.asarray(flipped.indptr.astype(np.int32)),
         A.overflow,
-        A.shape[::-1],
+        (A.shape[1], A.shape[0]),
         True,
         A.unique,
     )
@@ -244,4 +244,4 @@ def _transpose_device(A: CSR) -> tuple[CSR, Array]:
     col, row, slots = lax.sort((col, row, slots), num_keys=2)
     indptr = jnp.searchsorted(col, jnp.arange(A.shape[1] + 1, dtype=jnp.int32)).astype(jnp.int32)
     data = A.data[slots]
-    return CSR(data, row, indptr, A.overflow, A.shape[::-1], True, A.unique), slots
+    return CSR(data, row, indptr, A.overflow, (A.shape[1], A.shape[0]), True, A.unique), slots

@@ -66,6 +66,11 @@ class SparseMatrix(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def row_sorted(self) -> bool:
+        """Whether the rows that `rowcol` gives ascend; static."""
+
+    @property
+    @abc.abstractmethod
     def T(self) -> SparseMatrix:
         """The transpose, sharing every array."""
 
@@ -126,9 +131,7 @@ class SparseMatrix(abc.ABC):
 
     def astype(self: _M, dtype: Any) -> _M:
         """The same pattern with values of another dtype."""
-        return dataclasses.replace(  # pyright: ignore[reportArgumentType]
-            self, data=self.data.astype(dtype)
-        )
+        return self.with_data(self.data.astype(dtype))
 
     def asformat(self, name: str) -> Any:
         """The same matrix in the format called `name` ("coo", "csr", "csc", ...).

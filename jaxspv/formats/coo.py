@@ -44,6 +44,10 @@ class COO(SparseMatrix):
         return jnp.stack([self.row, self.col], axis=-1)
 
     @property
+    def row_sorted(self) -> bool:
+        return self.sorted
+
+    @property
     def T(self) -> COO:
         m, n = self.shape
         return COO(self.data, self.col, self.row, self.overflow, (n, m), False, self.unique)

@@ -42,6 +42,10 @@ class CSR(SparseMatrix):
         return self.indptr[-1]
 
     @property
+    def row_sorted(self) -> bool:
+        return True
+
+    @property
     def T(self) -> CSC:
         m, n = self.shape
         return CSC(
@@ -90,6 +94,10 @@ class CSC(SparseMatrix):
     @property
     def count(self) -> Array:
         return self.indptr[-1]
+
+    @property
+    def row_sorted(self) -> bool:
+        return False
 
     @property
     def T(self) -> CSR:

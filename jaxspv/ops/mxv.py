@@ -196,7 +196,7 @@ def _segments(semiring, A, x, *, flip):
     terms = product(
         semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
     )
-    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.format != "csc")
+    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
 
 
 PRODUCT["matmul"] = lambda A, x: mxv(A, x)

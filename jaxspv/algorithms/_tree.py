@@ -1,0 +1,60 @@
+"""Sums along the paths of a tree of shortest paths, by pointer doubling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..dispatch import is_zero
+from ..formats import CSR
+from ._sssp_xla import sssp_parents_xla
+
+
+def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
+    """The tangent of the distances: `d'[v] = sum of A'[u, w] over the tree path source -> v`.
+
+    The tree is that of `sssp` (of the tight predecessors the one of fewest hops, then of smallest
+    id), so at ties one path carries the whole derivative. Unreached vertices have tangent 0.
+    Linear in `A_dot.data` and built from gathers, hence it transposes. O(n log n) beside the tree.
+    """
+    if is_zero(A_dot.data):
+        return jnp.zeros_like(distances)
+    n = distances.shape[0]
+    parents = sssp_parents_xla(A.indptr, A.indices, A.data, distances, source)
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    inner = (parents >= 0) & (parents != vertex)
+    parent = jnp.where(inner, parents, vertex)
+    slot = edge_slot(A, parent, vertex)
+    step = jnp.where(inner, A_dot.data[jnp.where(inner, slot, 0)], 0)
+    return sum_to_root(step, parent)
+
+
+def sum_to_root(values: Array, parent: Array) -> Array:
+    """`s[v] = sum of values on the path from v to its root`; a root is its own parent, value 0.
+
+    ceil(log2 n) rounds of pointer doubling.
+    """
+    rounds = max(values.shape[0] - 1, 0).bit_length()
+
+    def double(state, _):
+        total, jump = state
+        return (total + total[jump], jump[jump]), None
+
+    (total, _), _ = lax.scan(double, (values, parent), None, length=rounds)
+    return total
+
+
+def edge_slot(A: CSR, row: Array, col: Array) -> Array:
+    """The first slot that holds (row, col), which must be stored: binary search in sorted rows."""
+
+    def step(_, bounds):
+        low, high = bounds
+        middle = (low + high) // 2
+        goes = (low < high) & (A.indices[jnp.minimum(middle, A.nse - 1)] < col)
+        return jnp.where(goes, middle + 1, low), jnp.where(goes | (low >= high), high, middle)
+
+    rounds = max(A.nse, 1).bit_length()
+    low, _ = lax.fori_loop(0, rounds, step, (A.indptr[row], A.indptr[row + 1]))
+    return low

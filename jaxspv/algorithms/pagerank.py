@@ -1,0 +1,1 @@
+"""PageRank: the stationary distribution of a random surfer, by power iteration."""

@@ -1,0 +1,243 @@
+"""Single-source shortest paths over min-plus: Bellman-Ford on the frontier, delta-stepping."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._pytree import is_concrete
+from ..dispatch import Backend, Op, Plan
+from ..graph import Graph, as_graph, register_layout
+from ..until import Until, check_until
+from ._sources import check_source, over_sources
+from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
+from ._tree import path_tangent
+
+UNTIL = ("reached", "unchanged", "max_iterations")
+
+
+class SSSP(NamedTuple):
+    """What `sssp` found; a leading axis for several sources.
+
+    Attributes:
+        distances: (n,), length of a shortest path; unreached: inf, or the largest integer.
+        parents: (n,) int32, the vertex before on a shortest path: of the tight predecessors the one
+            of fewest hops, then of smallest id. The source is its own parent; -1 where unreached.
+            None if not asked for.
+        steps: int32, relaxation steps.
+        converged: bool; False: a negative cycle is reachable, or `max_steps` were too few.
+        overflow: bool; a finite integer sum was clamped.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    distances: Array
+    parents: Array | None
+    steps: Array
+    converged: Array
+    overflow: Array
+    status: Array
+
+
+def sssp(
+    G: Any,
+    source: Any,
+    *,
+    until: Until | None = None,
+    parents: bool = True,
+    delta: Any = None,
+    max_steps: int | None = None,
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> SSSP:
+    """Lengths of the shortest paths along the edges i -> j of length A[i, j].
+
+    `d[source] = 0`, `d[v] = min over edges u -> v of d[u] + A[u, v]`. A stored zero is an edge.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="sssp")`, or a square sparse matrix.
+        source: vertex, or an array of vertices (a leading axis in the result).
+        until: `reached(node)`: every distance up to that of the node is settled, the rest is
+            unreached; `max_iterations(k)`: k relaxation steps; `unchanged()`. None: to the end.
+        parents: whether to compute them.
+        delta: bucket width of delta-stepping, in units of the weights; None: from the graph where
+            it was prepared, else Bellman-Ford.
+        max_steps: bound on the steps; n for Bellman-Ford by default.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        method: "delta_stepping" (non-negative weights), "bellman_ford" (any weights), or None.
+
+    Returns:
+        `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances is
+        that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of the
+        recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
+
+    Raises:
+        TypeError: G is no graph, `source` no integer.
+        ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
+            NaN, or negative with delta-stepping; `delta` is not positive.
+
+    Differentiable in `A.data`, both modes: along the tree of shortest paths.
+
+    Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
+    Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single source
+    shortest paths", IPDPS 2014.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 5.0], shape=(3, 3))
+    >>> sssp(A, 0).distances.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    graph = as_graph(G, "sssp")
+    if graph.dtype == bool:
+        graph = graph.with_data(graph.data.astype(jnp.int32))
+    source = check_source(source, graph.n)
+    check_until(until, UNTIL, "sssp")
+    delta = _choose_delta(graph, delta, method)
+    if max_steps is not None and (not isinstance(max_steps, int) or max_steps < 0):
+        raise ValueError(f"`max_steps` must be a non-negative integer; got {max_steps!r}.")
+
+    def one(s):
+        return op(
+            graph, s, until, delta, parents=parents, max_steps=max_steps, backend=backend,
+            method=method,
+        )
+
+    return over_sources(one, source)
+
+
+def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Any:
+    """The bucket width for this call, or None for Bellman-Ford; checks concrete weights."""
+    prepared = graph.layouts.get("sssp")
+    if prepared is None and is_concrete(graph.data):
+        low = _least_weight(graph)
+        if delta is not None and low < 0:
+            raise ValueError(
+                f"negative weights need method='bellman_ford' (no `delta`); the least is {low}."
+            )
+    if delta is not None:
+        if is_concrete(delta) and not delta > 0:
+            raise ValueError(f"`delta` must be positive; got {delta}.")
+        if method == "bellman_ford":
+            raise ValueError("`delta` has no meaning for method='bellman_ford'.")
+        return jnp.asarray(delta, graph.dtype)
+    if method == "bellman_ford" or (prepared is None and method is None):
+        return None
+    if prepared is None:
+        raise ValueError(
+            "method='delta_stepping' needs `delta`, or a Graph from `prepare(A, for_='sssp')`."
+        )
+    return prepared["delta"]
+
+
+def _least_weight(graph: Graph) -> Any:
+    """The least weight of a concrete graph.
+
+    Raises:
+        ValueError: a weight is NaN.
+    """
+    weights = np.asarray(graph.data)[: int(graph.out.count)]
+    if weights.dtype.kind == "f" and np.isnan(weights).any():
+        slot = int(np.flatnonzero(np.isnan(weights))[0])
+        raise ValueError(f"weights must not be NaN; the one in slot {slot} is.")
+    return weights.min(initial=0)
+
+
+def explain_sssp(
+    G: Any,
+    source: Any = 0,
+    *,
+    delta: Any = None,
+    backend: Backend | None = None,
+    method: str | None = None,
+    **_: Any,
+) -> Plan:
+    """The plan of `sssp` on this graph."""
+    graph = as_graph(G, "sssp")
+    notes = []
+    if "sssp" not in graph.layouts:
+        notes.append("`prepare(A, for_='sssp')` would choose a bucket width for delta-stepping.")
+    delta = _choose_delta(graph, delta, method)
+    return op.plan(
+        graph, jnp.int32(0), None, delta, parents=True, max_steps=None,
+        backend=backend, method=method, notes=tuple(notes),
+    )
+
+
+def _revalue(layout: Any, graph: Graph) -> Any:
+    """Keeps the bucket width in proportion to the mean weight; negative weights: one bucket."""
+    count = jnp.maximum(graph.out.count, 1)
+    valid = jnp.arange(graph.nse) < graph.out.count
+    weights = jnp.where(valid, graph.data, 0)
+    mean = jnp.sum(weights.astype(jnp.float32)) / count
+    top = jnp.inf if graph.dtype.kind == "f" else jnp.iinfo(graph.dtype).max
+    delta = jnp.asarray(mean * layout["delta_over_mean"]).astype(graph.dtype)
+    delta = jnp.where(delta > 0, delta, jnp.asarray(1, graph.dtype))
+    return {**layout, "delta": jnp.where(jnp.any(weights < 0), top, delta).astype(graph.dtype)}
+
+
+@register_layout("sssp", revalue=_revalue, needs_inn=False)
+def _layout(graph: Graph) -> Any:
+    count = int(graph.out.count)
+    weights = np.asarray(graph.data)[:count]
+    low = _least_weight(graph)
+    top = np.inf if graph.dtype.kind == "f" else np.iinfo(graph.dtype).max
+    delta = default_delta(
+        np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count], weights
+    )
+    mean = float(np.mean(weights, dtype=np.float64)) if count else 1.0
+    chosen = top if low < 0 else delta
+    return {
+        "delta": jnp.asarray(chosen, graph.dtype),
+        "delta_over_mean": jnp.float32(float(delta) / mean if mean > 0 else 1.0),
+    }
+
+
+def _tangent(primals, tangents, result, *, parents, max_steps):
+    del parents, max_steps
+    graph, source, _, _ = primals
+    distances = path_tangent(graph.out, tangents[0].out, source, result.distances)
+    return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
+
+
+op = Op("sssp", _tangent)
+
+
+def _no_delta(graph, source, until, delta, **_):
+    return "no bucket width: give `delta`, or prepare the graph" if delta is None else None
+
+
+def _has_delta(graph, source, until, delta, **_):
+    return "a bucket width was given" if delta is not None else None
+
+
+@op.register("delta_stepping", refuse=_no_delta)
+def _delta_stepping(graph, source, until, delta, *, parents, max_steps):
+    return _run(graph, source, until, delta, parents, max_steps)
+
+
+@op.register("bellman_ford", refuse=_has_delta)
+def _bellman_ford(graph, source, until, delta, *, parents, max_steps):
+    return _run(graph, source, until, None, parents, max_steps)
+
+
+def _run(graph, source, until, delta, parents, max_steps):
+    out = graph.out
+    distances, steps, converged, overflow = sssp_xla(
+        out.indptr, out.indices, out.data, source, delta=delta,
+        stop=None if until is None else _stop(until), max_steps=max_steps,
+    )
+    tree = None
+    if parents:
+        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+    return SSSP(distances, tree, steps, converged, overflow, jnp.int32(0))
+
+
+def _stop(until):
+    def stop(step, distances, settled_threshold, frontier_size):
+        reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
+        return until.done(iteration=step, reached=reached, unchanged=frontier_size == 0)
+
+    return stop

@@ -1,0 +1,52 @@
+"""`explain`: what would run for a call, and why not something faster."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .algorithms.bfs import explain_bfs
+from .algorithms.pagerank import explain_pagerank
+from .algorithms.sssp import explain_sssp
+from .dispatch import Plan
+from .ops.mxv import explain_mxv
+
+
+def _vxm(x: Any, A: Any, *args: Any, **kwargs: Any) -> Plan:
+    return explain_mxv(A, x, *args, flip=True, **kwargs)
+
+
+EXPLAINERS: dict[str, Callable[..., Plan]] = {
+    "mxv": explain_mxv,
+    "spmv": explain_mxv,
+    "spmspv": explain_mxv,
+    "vxm": functools.partial(_vxm),
+    "bfs": explain_bfs,
+    "sssp": explain_sssp,
+    "pagerank": explain_pagerank,
+}
+
+
+def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
+    """The plan of a call: implementations in order of preference, refusals with reasons, notes.
+
+    Args:
+        op: an operation or algorithm, or its name: "mxv", "bfs", ...
+        *args, **kwargs: as for the call itself.
+
+    Returns:
+        A `Plan`; `print` it. Nothing is computed.
+
+    Raises:
+        ValueError: nothing of that name can be explained.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> print(explain("mxv", A, jnp.ones(2)))
+    spmv: xla/segments
+    """
+    name = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
+    if name not in EXPLAINERS:
+        raise ValueError(f"`op` must be one of {sorted(EXPLAINERS)}; got {name!r}.")
+    return EXPLAINERS[name](*args, **kwargs)

@@ -1,0 +1,113 @@
+"""Checkers of results in NumPy and SciPy; they share no code with what they check.
+
+Each raises AssertionError naming the first vertex that is wrong, and returns None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+
+
+def _matrix(A: Any) -> scipy.sparse.csr_array:
+    matrix = A.out if hasattr(A, "out") else A
+    matrix = matrix if scipy.sparse.issparse(matrix) else matrix.to_scipy()
+    return scipy.sparse.csr_array(matrix)
+
+
+def _fail(what: str, wrong: np.ndarray, got: Any, want: Any) -> None:
+    if wrong.any():
+        v = int(np.flatnonzero(wrong)[0])
+        raise AssertionError(
+            f"{what} of vertex {v} is {got[v]}, not {want[v]} ({int(wrong.sum())} are wrong)."
+        )
+
+
+def levels_of(A: Any, source: int) -> np.ndarray:
+    """(n,) int32 hops from the source, -1 where unreached, from SciPy's breadth-first order."""
+    matrix = _matrix(A)
+    ones = np.ones(matrix.nnz, np.float64)  # a stored zero is an edge
+    pattern = scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+    order, before = scipy.sparse.csgraph.breadth_first_order(pattern, source)
+    levels = np.full(matrix.shape[0], -1, np.int64)
+    levels[source] = 0
+    for v in order[1:]:
+        levels[v] = levels[before[v]] + 1
+    return levels.astype(np.int32)
+
+
+def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
+    """Parents are edges of A, reach exactly `reached`, and lead every vertex to the source."""
+    matrix, parents = _matrix(A), np.asarray(parents)
+    reached = np.asarray(reached)
+    _fail("presence in the tree", (parents >= 0) != reached, parents >= 0, reached)
+    if not reached[source]:
+        return
+    _fail("parent", parents[[source]] != source, parents[[source]], [source])
+    child = np.flatnonzero(reached & (np.arange(len(parents)) != source))
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    n = np.int64(matrix.shape[0])
+    keys = np.sort(rows * n + matrix.indices)
+    wanted = parents[child] * n + child
+    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    missing = keys[at] != wanted if len(keys) else np.ones(len(wanted), bool)
+    if missing.any():
+        v = int(child[np.flatnonzero(missing)[0]])
+        raise AssertionError(f"parent {parents[v]} of vertex {v} has no edge to it.")
+    jump = np.where(reached, parents, np.arange(len(parents)))
+    for _ in range(max(len(parents), 1).bit_length()):
+        jump = jump[jump]
+    astray = reached & (jump != source)
+    _fail("root", astray, jump, np.full(len(parents), source))
+
+
+def bfs(A: Any, source: int, result: Any) -> None:
+    """Levels equal SciPy's; parents, where given, are a tree one level apart."""
+    want, got = levels_of(A, source), np.asarray(result.levels)
+    _fail("level", got != want, got, want)
+    assert int(result.num_levels) == want.max() + 1, "num_levels is not the largest level + 1."
+    if result.parents is not None:
+        parents = np.asarray(result.parents)
+        tree(A, source, parents, want >= 0)
+        child = (want > 0)
+        above = np.where(child, got[np.maximum(parents, 0)], 0)
+        _fail("level of the parent", child & (above != got - 1), above, got - 1)
+
+
+def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
+    """Distances equal SciPy's Dijkstra in float64; every parent is tight in the weights' dtype."""
+    matrix = _matrix(A)
+    weights = matrix.data.astype(np.float64)
+    # SciPy drops stored zeros in some routines: an epsilon far below any sum keeps them edges.
+    graph = scipy.sparse.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
+    solve = scipy.sparse.csgraph.dijkstra if (weights >= 0).all() else (
+        scipy.sparse.csgraph.bellman_ford
+    )
+    want = solve(graph, indices=source)
+    got = np.asarray(result.distances)
+    infinite = got == (np.inf if got.dtype.kind == "f" else np.iinfo(got.dtype).max)
+    _fail("reachability", infinite != np.isinf(want), ~infinite, np.isfinite(want))
+    finite = ~infinite
+    wrong = np.zeros(len(got), bool)
+    wrong[finite] = ~np.isclose(got[finite].astype(np.float64), want[finite], rtol=rtol)
+    _fail("distance", wrong, got, want)
+    if result.parents is not None:
+        parents = np.asarray(result.parents)
+        tree(A, source, parents, finite)
+
+
+def pagerank(A: Any, result: Any, *, damping: float = 0.85, atol: float = 1e-6) -> None:
+    """One more power step in float64 changes the scores by at most `atol` in all; they sum to 1."""
+    matrix = _matrix(A).astype(np.float64)
+    n = matrix.shape[0]
+    strength = np.asarray(matrix.sum(axis=1)).ravel()
+    x = np.asarray(result.scores, np.float64)
+    share = np.divide(x, strength, out=np.zeros(n), where=strength != 0)
+    lost = x[strength == 0].sum()
+    y = damping * (matrix.T @ share + lost / n) + (1 - damping) / n
+    assert abs(x.sum() - 1) <= 1e-4, f"scores sum to {x.sum()}."
+    change = np.abs(y - x).sum()
+    assert change <= atol, f"one more step changes the scores by {change} in all."

@@ -1,0 +1,207 @@
+"""The order of layers (custom_jvp, custom_vmap, choice, kernel), proved on `mxv`."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import jaxspv as jsp
+from jaxspv.dispatch import Op
+from jaxspv.formats import FORMATS
+
+DENSE = np.array(
+    [[0.0, 2.0, 0.0, -1.5], [0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 4.0]], np.float32
+)
+
+
+def matrix(name):
+    """3-by-4, an empty row, capacity above the entries, NaN in the padding."""
+    A = jsp.from_dense(DENSE, format=name)
+    coo = A.asformat("coo")
+    pad = ((0, 3),)
+    padded = dataclasses.replace(
+        coo,
+        data=jnp.pad(coo.data, pad, constant_values=jnp.nan),
+        row=jnp.pad(coo.row, pad, constant_values=3),
+        col=jnp.pad(coo.col, pad, constant_values=4),
+    )
+    return padded.asformat(name)
+
+
+def loss(A, semiring):
+    def f(data, x):
+        y = jsp.mxv(A.with_data(data), x, semiring)
+        return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) ** 2)
+
+    return f
+
+
+X = jnp.asarray([1.0, -2.0, 0.25, 3.0])
+SMOOTH = (jsp.semirings.plus_times, jsp.semirings.log_plus)
+SEMIRINGS = (*SMOOTH, jsp.semirings.min_plus, jsp.semirings.max_times)
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS, ids=repr)
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_gradients_in_both_modes_and_twice(name, semiring):
+    A = matrix(name)
+    with jax.enable_x64():
+        A = A.astype(jnp.float64)
+        data = jnp.where(jnp.isnan(A.data), 7.0, A.data)  # finite differences need numbers
+        check_grads(loss(A, semiring), (data, X.astype(jnp.float64)), order=2, eps=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_padding_never_reaches_a_gradient(name):
+    A = matrix(name)
+    for semiring in SEMIRINGS:
+        d_data, d_x = jax.grad(loss(A, semiring), (0, 1))(A.data, X)
+        valid = A.rowcol()[0] < 3
+        assert np.isfinite(d_x).all()
+        assert np.isfinite(d_data[valid]).all()
+        assert (d_data[~valid] == 0).all()
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_hessian_of_a_square(name):
+    A = matrix(name)
+    hessian = jax.hessian(loss(A, jsp.semirings.plus_times), 1)(A.data, X)
+    np.testing.assert_allclose(hessian, 2 * DENSE.T @ DENSE, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_vmap_of_values_and_gradients(name):
+    A, f = matrix(name), None
+    f = loss(A, jsp.semirings.plus_times)
+    xs = jnp.stack([X, 2 * X, -X])
+    one_by_one = jnp.stack([f(A.data, x) for x in xs])
+    np.testing.assert_allclose(jax.vmap(f, (None, 0))(A.data, xs), one_by_one, rtol=1e-5)
+    slopes = jnp.stack([jax.grad(f, 1)(A.data, x) for x in xs])
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(f, 1), (None, 0))(A.data, xs), slopes, rtol=1e-5
+    )
+    through = jax.grad(lambda xs: jax.vmap(f, (None, 0))(A.data, xs).sum())(xs)
+    np.testing.assert_allclose(through, slopes, rtol=1e-5)
+
+
+def test_vmap_over_values_and_nested_vmap_under_jit():
+    A = matrix("csr")
+    datas = jnp.stack([A.data, 3 * A.data])
+    xs = jnp.stack([X, 2 * X, -X])
+    f = jax.jit(jax.vmap(jax.vmap(lambda d, x: A.with_data(d) @ x, (None, 0)), (0, None)))
+    want = np.stack([np.asarray(xs) @ DENSE.T, 3 * np.asarray(xs) @ DENSE.T])
+    np.testing.assert_allclose(f(datas, xs), want, rtol=1e-5)
+
+
+def test_jvp_is_linear_and_agrees_with_vjp():
+    A = matrix("csc")
+    f = loss(A, jsp.semirings.min_plus)
+    _, forward = jax.jvp(lambda x: f(A.data, x), (X,), (jnp.ones(4),))
+    np.testing.assert_allclose(forward, jax.grad(f, 1)(A.data, X).sum(), rtol=1e-5)
+
+
+def test_ties_go_to_the_smallest_index():
+    A = jsp.from_dense([[1.0, 1.0, 1.0]])
+    slope = jax.grad(lambda x: jsp.mxv(A, x, jsp.semirings.min_plus)[0])(jnp.zeros(3))
+    assert slope.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_product_with_zeros_has_its_exact_gradient():
+    times = jsp.semiring(jsp.monoids.times, jsp.operators.second)
+    A = jsp.from_dense([[1.0, 1.0, 1.0]])
+
+    def slope(x):
+        return jax.grad(lambda x: jsp.mxv(A, x, times)[0])(jnp.asarray(x)).tolist()
+
+    assert slope([2.0, 3.0, 4.0]) == [12.0, 8.0, 6.0]
+    assert slope([0.0, 3.0, 4.0]) == [12.0, 0.0, 0.0]
+    assert slope([0.0, 0.0, 4.0]) == [0.0, 0.0, 0.0]
+
+
+def test_user_semiring_with_a_parameter_is_differentiable_in_it():
+    soft = jsp.semiring(
+        jsp.monoids.plus, jsp.BinaryOp(lambda a, x, t: jnp.tanh(t * a * x), "tanh", (1.0,))
+    )
+    A = jsp.from_dense(DENSE)
+
+    def f(t):
+        mul = dataclasses.replace(soft.mul, params=(t,))
+        return jsp.mxv(A, X, dataclasses.replace(soft, mul=mul)).sum()
+
+    with jax.enable_x64():
+        check_grads(f, (0.3,), order=2, eps=1e-4, atol=1e-2, rtol=1e-2)
+
+
+def test_sparse_gradient_has_the_pattern_and_none_elsewhere():
+    A = jsp.from_dense(DENSE)
+    dA = jsp.grad(lambda A: (A @ X).sum())(A)
+    assert isinstance(dA, jsp.CSR) and dA.indices is None and dA.indptr is None
+    np.testing.assert_allclose(dA.data, np.asarray(X)[np.nonzero(DENSE)[1]])
+    assert "CSR" in repr(dA)
+
+
+def test_gradient_of_spmspv_lives_on_the_pattern():
+    A = jsp.from_dense(DENSE, format="csc")
+    x = jsp.vector_from_entries([1, 3], [2.0, 5.0], 4, nse=3)
+
+    def f(data, values):
+        y = jsp.spmspv(A.with_data(data), x.with_data(values))
+        return jnp.sum(y.data**2)
+
+    def dense(D, values):
+        return jnp.sum((D[:, jnp.array([1, 3])] @ values) ** 2)
+
+    d_data, d_values = jax.grad(f, (0, 1))(A.data, x.data)
+    want_D, want_values = jax.grad(dense, (0, 1))(jnp.asarray(DENSE), jnp.array([2.0, 5.0]))
+    row, col = A.rowcol()
+    np.testing.assert_allclose(d_data, want_D[row, col], rtol=1e-5)
+    np.testing.assert_allclose(d_values[:2], want_values, rtol=1e-5)
+    assert d_values[2] == 0
+
+
+def test_plan_names_refusals_and_bad_choices():
+    A = jsp.from_dense(DENSE)
+    with pytest.raises(ValueError, match="`backend` must be one of"):
+        jsp.mxv(A, X, backend="tpu")
+    with pytest.raises(NotImplementedError, match="backend='pallas' was asked for"):
+        jsp.mxv(A, X, backend="pallas")
+
+
+def test_two_backends_in_one_program_choose_by_platform():
+    op = Op("probe")
+    op.register("fast", backend="pallas")(lambda x: x + 100)
+    op.register("slow")(lambda x: x + 1)
+    assert int(op(jnp.int32(1))) == 2  # CPU
+    lowered = jax.jit(lambda x: op(x)).trace(jnp.int32(1)).lower(lowering_platforms=("cuda",))
+    assert "100" in lowered.as_text()
+    plan = op.plan(jnp.int32(1))
+    assert [impl.backend for impl in plan.chosen] == ["pallas", "xla"]
+    assert "pallas/fast on NVIDIA GPUs, xla/slow elsewhere" in str(plan)
+
+
+def test_pallas_alone_raises_on_cpu_lowers_for_cuda_and_refuses_vmap():
+    op = Op("probe")
+    op.register("fast", backend="pallas")(lambda x: x + 100)
+    with pytest.raises(NotImplementedError, match="runs on NVIDIA GPUs only"):
+        op(jnp.int32(1))
+    lowered = jax.jit(lambda x: op(x)).trace(jnp.int32(1)).lower(lowering_platforms=("cuda",))
+    assert "100" in lowered.as_text()
+    with pytest.raises(NotImplementedError, match="cannot be batched"):
+        jax.vmap(lambda x: op(x))(jnp.arange(3))
+
+
+def test_a_switch_under_vmap_stays_a_switch():
+    A = jsp.from_dense(np.tile(DENSE, (400, 2)), format="csc")
+    xs = [jsp.vector_from_entries([i], [1.0], 8) for i in (1, 3)]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *xs)
+    mapped = jax.vmap(lambda x: jsp.spmspv(A, x, method="sort"))
+    text = str(jax.make_jaxpr(mapped)(batch))
+    assert "cond" in text
+    got = mapped(batch)
+    for k, x in enumerate(xs):
+        want = jsp.spmspv(A, x).todense()
+        one = jax.tree.map(lambda leaf, k=k: leaf[k], got)
+        np.testing.assert_allclose(one.todense(), want)

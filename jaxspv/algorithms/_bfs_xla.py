@@ -1,0 +1,73 @@
+"""BFS on the XLA backend: arrays in, arrays out; the form of the traversal by platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._bfs_sequential import bfs_sequential
+
+
+def bfs_xla(
+    indptr: Array,
+    indices: Array,
+    source: Array,
+    *,
+    in_indptr: Array | None = None,
+    in_indices: Array | None = None,
+    symmetric: bool = False,
+    stop: Callable[[Array, Array, Array], Any] | None = None,
+    parents: bool = True,
+    deterministic: bool = False,
+    layout: dict[str, Array] | None = None,
+) -> tuple[Array, Array | None, Array]:
+    """Breadth-first search along the edges u -> indices[e], indptr[u] <= e < indptr[u + 1].
+
+    `levels[v] = min over paths source -> v of the number of edges`.
+
+    Args:
+        indptr: (n + 1,) int32.
+        indices: (nse,) int32; slots at or after indptr[n] are padding of any value.
+        source: () int32; out of range, negative too: nothing is reached.
+        in_indptr, in_indices: the same of the transposed graph, to pull from wide levels.
+        symmetric: the graph is its own transpose, static; pulls over `indptr` and `indices`.
+        stop: `stop(level, levels, frontier_size)`, asked for every level when it is complete, the
+            source's (level 0) first; true ends the search there.
+        parents: whether to compute them, static.
+        deterministic: of several possible parents take the smallest, static.
+        layout: what `bfs_layout` returned, or None.
+
+    Returns:
+        levels (n,) int32, -1 where unreached; parents (n,) int32, -1 where unreached, the source
+        its own, or None; num_levels () int32, levels that hold a vertex.
+
+    Cost: O(n + nse) time in all, a level in proportion to the edges of its frontier (pushed) or to
+        n and the edges probed (pulled).
+    """
+    n = indptr.shape[0] - 1
+    source = jnp.asarray(source, jnp.int32)
+    if n == 0 or indices.shape[0] == 0:
+        return _no_edges(n, source, parents)
+    if symmetric:
+        in_indptr, in_indices = indptr, indices
+    return bfs_sequential(
+        indptr, indices, source, in_indptr, in_indices, stop, parents, deterministic
+    )
+
+
+def bfs_layout(indptr: np.ndarray, indices: np.ndarray) -> dict[str, np.ndarray]:
+    """What `bfs_xla` gains from preparation, computed on the host from the in-edges."""
+    del indptr, indices
+    return {}
+
+
+def _no_edges(n: int, source: Array, parents: bool) -> tuple[Array, Array | None, Array]:
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    valid = (source >= 0) & (source < n)
+    levels = jnp.where(at_source, 0, -1).astype(jnp.int32)
+    tree = jnp.where(at_source, source, -1).astype(jnp.int32) if parents else None
+    return levels, tree, valid.astype(jnp.int32)

@@ -7,14 +7,16 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..dispatch import Backend, Op, Plan, is_zero
+from ..dispatch import Backend, Plan
 from ..formats import SparseMatrix
 from ..formats._base import PRODUCT
+from ..graph import Graph
+from ..layouts.rows import Rows
 from ..masks import Mask, check_mask
 from ..semirings import Semiring, plus_times
 from ..vectors import SparseVector
-from ._product import product, product_tangent, reduce_tangent, safe, take
 from .spmspv import explain_spmspv, multiply_sparse
+from .spmv import op as spmv_op
 
 
 def mxv(
@@ -30,14 +32,14 @@ def mxv(
     """Multiplies a matrix by a vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
 
     Args:
-        A: (m, n), any format.
+        A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows in bins).
         x: dense (n,) array, or a `SparseVector` of length n.
         semiring: `add` joins, `mul` extends.
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
         nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense x.
         method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense"; see
-            `spmspv`. For a dense x only "auto".
+            `spmspv`. For a dense x: "auto" or the name of an implementation, see `explain`.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
 
     Returns:
@@ -59,7 +61,7 @@ def mxv(
     >>> mxv(A, jnp.array([1.0, 10.0]), jsp.semirings.min_plus)
     Array([12.,  4.], dtype=float32)
     """
-    return _multiply(A, x, semiring, "A", "x", mask, nse, method, backend, flip=False)
+    return _multiply(A, x, semiring, mask, nse, method, backend, flip=False)
 
 
 def vxm(
@@ -82,8 +84,7 @@ def vxm(
     >>> vxm(jnp.array([1.0, 10.0]), A)
     Array([30.,  2.], dtype=float32)
     """
-    _check_matrix(A, "A")
-    return _multiply(A.T, x, semiring, "A.T", "x", mask, nse, method, backend, flip=True)
+    return _multiply(A, x, semiring, mask, nse, method, backend, flip=True)
 
 
 def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
@@ -132,71 +133,63 @@ def explain_mxv(
     **_: Any,
 ) -> Plan:
     """The plan of `mxv` (or of `vxm` with `flip`) on these operands."""
-    M = A.T if flip else A
+    M, rows = _operand(A, flip, isinstance(x, SparseVector))
     if isinstance(x, SparseVector):
         return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
-    return spmv_op.plan(semiring, M, jnp.asarray(x), backend=backend, flip=flip)
+    notes = () if rows is not None else (
+        f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",
+    )
+    return spmv_op.plan(
+        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes
+    )
 
 
-def _multiply(A, x, semiring, A_name, x_name, mask, nse, method, backend, *, flip):
-    _check_matrix(A, A_name)
+def _multiply(A, x, semiring, mask, nse, method, backend, *, flip):
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     if not isinstance(x, SparseVector):
         x = jnp.asarray(x)
-    if x.shape != A.shape[1:]:
+    M, rows = _operand(A, flip, isinstance(x, SparseVector))
+    if x.shape != M.shape[1:]:
+        side = "left" if flip else "right"
         raise ValueError(
-            f"`{x_name}` must have shape {A.shape[1:]} for `{A_name}` of {A.shape}; got {x.shape}."
+            f"`x` must have shape {M.shape[1:]} on the {side} of A of {A.shape}; got {x.shape}."
         )
-    checked = check_mask(mask, A.shape[:1])
+    checked = check_mask(mask, M.shape[:1])
     if isinstance(x, SparseVector):
         return multiply_sparse(
-            A, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
+            M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
         )
-    if method != "auto":
-        raise ValueError(f"`method` must be 'auto' for a dense vector; got {method!r}.")
-    y = spmv_op(semiring, A, x, backend=backend, flip=flip)
+    if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
+        names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
+        raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
+    chosen = None if method == "auto" else method
+    y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
     return y if checked is None else _masked(y, checked, semiring)
 
 
-def _check_matrix(A: Any, name: str) -> None:
+def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | None]:
+    """The matrix whose rows are the places of the result, and its row bins if they were prepared.
+
+    Raises:
+        TypeError: A is neither a sparse matrix nor a Graph.
+    """
+    if isinstance(A, Graph):
+        rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")
+        if flip:
+            return (A.out.T if rows is None or A.inn is None else A.inn), rows
+        columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T
+        return (A.out if columns is None else columns.T), rows
     if not isinstance(A, SparseMatrix):
         raise TypeError(
-            f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}. "
+            f"`A` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
             "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
         )
+    return (A.T if flip else A), None
 
 
 def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
     return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
-
-
-def _tangent(primals, tangents, y, *, flip):
-    semiring, A, x = primals
-    semiring_dot, A_dot, x_dot = tangents
-    out, inner = A.rowcol()
-    valid = out < A.shape[0]
-    x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
-    data_dot = A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid)
-    terms, terms_dot = product_tangent(
-        semiring, semiring_dot, safe(A.data, valid), data_dot, out, inner, take(x, inner),
-        x_terms_dot, flip=flip,
-    )
-    terms_dot = jnp.where(valid, terms_dot, 0)
-    return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
-
-
-spmv_op = Op("spmv", _tangent)
-
-
-@spmv_op.register("segments")
-def _segments(semiring, A, x, *, flip):
-    """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
-    out, inner = A.rowcol()
-    terms = product(
-        semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
-    )
-    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
 
 
 PRODUCT["matmul"] = lambda A, x: mxv(A, x)

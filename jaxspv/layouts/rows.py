@@ -1,0 +1,49 @@
+"""The layouts "mxv" and "vxm" of `prepare`: the rows of A, or of its transpose, in bins."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jax import Array
+
+from .._pytree import pytree_dataclass
+from ..compilation import on_gpu
+from ..formats import CSR
+from ..graph import Graph, register_layout
+from .row_bins import RowBins, build
+
+
+@pytree_dataclass
+class Rows:
+    """Row bins of a CSR and its values in their order.
+
+    Attributes:
+        bins: the pattern.
+        values: (slots,) values in the order of the bins; what padding slots hold is arbitrary.
+    """
+
+    bins: RowBins
+    values: Array
+
+
+def arrange(A: CSR) -> Rows:
+    """The rows of A in bins; eager."""
+    platform = "gpu" if on_gpu(A.indices) else "cpu"
+    count = int(A.count)
+    bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
+    return Rows(bins, bins.arrange(A.data[:count]))
+
+
+def _revalued(rows: Rows, A: CSR) -> Rows:
+    return dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
+
+
+@register_layout("mxv", revalue=lambda rows, graph: _revalued(rows, graph.out), needs_inn=False)
+def _mxv(graph: Graph) -> Rows:
+    return arrange(graph.out)
+
+
+@register_layout("vxm", revalue=lambda rows, graph: _revalued(rows, graph.inn))
+def _vxm(graph: Graph) -> Rows:
+    assert graph.inn is not None
+    return arrange(graph.inn)

@@ -1,0 +1,133 @@
+"""Sparse matrix times dense vector: the implementations behind `mxv`, and their tangent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._guard import scatter_add_is_slow
+from ..dispatch import Op, is_zero
+from ..formats import CSR
+from ..layouts import row_bins
+from ..layouts.csr_rows import csr_spmv
+from ._product import product, product_tangent, reduce_tangent, safe, take
+
+
+def _tangent(primals, tangents, y, *, flip):
+    semiring, A, x, _ = primals
+    semiring_dot, A_dot, x_dot, _ = tangents
+    out, inner = A.rowcol()
+    valid = out < A.shape[0]
+    x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
+    data_dot = A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid)
+    terms, terms_dot = product_tangent(
+        semiring, semiring_dot, safe(A.data, valid), data_dot, out, inner, take(x, inner),
+        x_terms_dot, flip=flip,
+    )
+    terms_dot = jnp.where(valid, terms_dot, 0)
+    return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
+
+
+op = Op("spmv", _tangent)
+
+
+def _multiply_values(semiring, flip):
+    def mul(a, x):
+        return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
+
+    return mul
+
+
+def _result_dtype(semiring, A, x, flip):
+    a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
+    return jax.eval_shape(_multiply_values(semiring, flip), a, b).dtype
+
+
+def _no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if semiring.add.identity is None:
+        return f"the monoid `{semiring.add.name}` has no identity to pad with"
+    return None
+
+
+def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if rows is None:
+        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
+    return _no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(A, CSR):
+        return f"{type(A).__name__} does not list the entries of a row side by side"
+    return _no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def _columns_at_once(run):
+    """vmap over x alone: one pass over the matrix for all vectors (SpMM)."""
+
+    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
+        marks = jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))
+        if any(marks):
+            axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+            result = jax.vmap(
+                lambda *operands: run(*operands, flip=flip),
+                in_axes=tuple(axes),
+                axis_size=axis_size,
+            )(semiring, A, x, rows)
+            return result, True
+        return jnp.moveaxis(run(semiring, A, jnp.moveaxis(x, 0, -1), rows, flip=flip), -1, 0), True
+
+    return batched
+
+
+def _row_bins(semiring, A, x, rows, *, flip):
+    """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
+    dtype = _result_dtype(semiring, A, x, flip)
+    return row_bins.spmv(
+        rows.bins,
+        rows.values,
+        x,
+        mul=_multiply_values(semiring, flip),
+        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
+        identity=semiring.add.identity_of(dtype)[()],
+    )
+
+
+def _pieces(semiring, A, x, rows, *, flip):
+    """A bare CSR: rows in pieces of fixed width, folded densely, then joined by row."""
+    dtype = _result_dtype(semiring, A, x, flip)
+    return csr_spmv(
+        A.indptr,
+        A.indices,
+        A.data,
+        x,
+        mul=_multiply_values(semiring, flip),
+        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
+        identity=semiring.add.identity_of(dtype)[()],
+        scatter=_scatter_name(semiring.add, dtype),
+    )
+
+
+def _scatter_name(add: Any, dtype: Any) -> str | None:
+    if dtype == jnp.bool_:
+        return {"or": "max", "add": "max", "max": "max", "and": "min", "min": "min"}.get(add.kind)
+    if add.kind == "add" and scatter_add_is_slow(dtype):
+        return None
+    return add.kind if add.kind in ("add", "min", "max") else None
+
+
+op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)
+op.register("pieces", refuse=_no_pieces, batched=_columns_at_once(_pieces))(_pieces)
+
+
+@op.register("segments")
+def _segments(semiring, A, x, rows, *, flip):
+    """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
+    out, inner = A.rowcol()
+    terms = product(
+        semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
+    )
+    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)

@@ -1,7 +1,10 @@
 """Breadth-first search of graphs of small degree (meshes, roads), whatever their diameter, in one launch.
 
-State. visited: one bit a vertex, in shared memory while one program works alone, else in global memory (L2).
-Frontier: a queue of vertices, in shared memory while alone, else global; two of them take turns.
+State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the frontier is its stretch
+start .. start + count - 1. visited: one bit a vertex. While one program works alone, bits and frontier are in its
+shared memory and the log is only written; else both are in global memory (L2). At the end all programs write
+levels and parents from the log, which also undoes a renumbering: a scattered store costs the one working program
+as much as the rest of an expansion, the log's coalesced ones next to nothing.
 Adjacency: fixed width w (4 or 8): row v holds the neighbours of v, padded with n; a last slot below 0 is
 ~(row that continues this one). So vertex -> neighbours is one access, without row offsets.
 
@@ -10,20 +13,17 @@ level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -
 the queue (ballots, one shared atomic a warp) -> barrier. Wider levels are shared by all programs: the same chain
 through L2 (atomics 300 ns) and a grid barrier (1.1 us, 1.5 us with the counter read back).
 
-Traffic: 4 w bytes of adjacency and 4 bytes of level a vertex, one atomic a stored entry. The bit is claimed by
-the atomic itself, so a vertex is queued once.
+Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one atomic a stored
+entry. The bit is claimed by the atomic itself, so a vertex is logged once.
 """
 
-TAIL = 40  # control words 40..43: lengths of the next queue, in rotation
+TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
 RESULT = 44  # control words 44..47: what program 0 reports after working alone
 
 
 def body(k, c, graph, state):
     """The search itself; returns (number of levels, ok). `c` is the Config, the rest arrays of the kernel."""
-    n, words = c.n, c.words
-    control = state.control
-    bits, queues = k.shared(words if c.shared_bits else 4), k.shared(2 * c.queue)
-    tails = k.shared(4)
+    n, control = c.n, state.control
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < n)
     targets = [k.load(graph.targets, j) for j in range(c.targets)]
@@ -32,94 +32,103 @@ def body(k, c, graph, state):
     if graph.rank is not None:
         source = k.load(graph.rank, k.where(valid, source, 0))
         targets = [k.load(graph.rank, t) for t in targets]
+    alone, together = _Alone(k, c, state), _Together(k, c, state)
     _initialise(k, c, state, source, valid)
     (ok,) = k.grid_barrier(control)
 
-    def stopped(level, count, array):
+    def stopped(level, count, bits):
         if c.stop is None:
-            return k.const(False, "i1")
-        word = [k.load(array, k.shr(t, 5), cache="fresh") for t in targets]
+            return k.const(0)
+        places = [_place(k, c, t) for t in targets]
+        words = [k.load(bits, word, cache="fresh") for word, _ in places]
         reached = tuple(
-            (k.shr(w, t & 31) & 1 != 0) & there for w, t, there in zip(word, targets, known, strict=True)
+            (word & bit != 0) & there for word, (_, bit), there in zip(words, places, known, strict=True)
         )
-        return k.const(c.stop(level, reached, count == 0), "i1")
+        return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
 
-    def expand(count, cur, level, first, step, place):
-        """Expands queue entries first, first + step, ... (each a warp's 32) of the current frontier."""
+    def expand(place, level, start, count, turn, first, step):
+        """Expands frontier entries first, first + step, ... (each a warp's 32); `place` says where everything is."""
 
         def entries(i0):
             i = i0 + k.lane
-            row = place.entry(cur, i, i < count)
-            parent = row
+            vertex = place.entry(level, start, i, i < count)
 
             def one_row(row):
                 near = _row(k, c, graph.adjacency, row)
-                won = [place.claim(v) for v in near]
-                place.append(cur, near, won, level, parent)
-                last = near[-1]
-                return k.where(last < 0, ~last, -1)
+                won = [_claim(k, c, place.bits, v) for v in near]
+                place.append(near, won, level, start + count, vertex, turn)
+                return k.where(near[-1] < 0, ~near[-1], -1)
 
             if c.linked:
-                k.while_(lambda row: k.any(row >= 0), one_row, row)
+                k.while_(lambda row: k.any(row >= 0), one_row, vertex)
             else:
-                one_row(row)
+                one_row(vertex)
 
         k.for_(first, count, step, entries)
 
-    alone = _Alone(k, c, state, bits, queues, tails)
-    together = _Together(k, c, state)
-
-    def solo(level, count, cur):
+    def solo(level, start, count):
         """Program 0: level after level until the frontier outgrows it, is empty or the search may stop."""
-        alone.enter(level, count, cur)
+        alone.enter(level, start, count)
 
-        def one_level(level, count, cur, turn, done):
-            k.store(tails, (turn + 1) & 3, 0, mask=k.thread == 0)
-            alone.turn = turn
-            expand(count, cur, level, k.warp * 32, k.threads, alone)
+        def one_level(level, start, count, done, turn):
+            k.store(alone.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
+            expand(alone, level, start, count, turn, k.warp * 32, k.threads)
             k.sync()
-            count = k.load(tails, turn & 3)
-            done = stopped(level + 1, count, alone.bits)
-            return level + 1, count, cur ^ 1, turn + 1, k.cast(done, "i32")
+            new = k.load(alone.tails, turn & 3)
+            return level + 1, start + count, new, stopped(level + 1, new, alone.bits), turn + 1
 
-        level, count, cur, _, done = k.while_(
-            lambda level, count, cur, turn, done: (count > 0) & (count <= c.solo_out) & (done == 0),
-            one_level, level, count, cur, 0, 0,
+        *out, _ = k.while_(
+            lambda level, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
+            one_level, level, start, count, 0, 0,
         )  # fmt: skip
-        alone.leave(count, cur)
-        for j, word in enumerate((level, count, cur, done)):
+        alone.leave(out[2])
+        for j, word in enumerate(out):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
 
-    def shared_level(level, count, cur, turn):
-        together.turn = turn
-        expand(count, cur, level, (k.warp * k.programs + k.program) * 32, k.threads * k.programs, together)
-        ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
-        done = stopped(level + 1, new, state.visited)
-        return level + 1, new, cur ^ 1, k.cast(done, "i32"), ok
-
-    def step(level, count, cur, done, ok, turn):
+    def step(level, start, count, done, ok, turn):
         # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after the next one)
         k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
 
         def small():
-            k.if_(k.program == 0, lambda: solo(level, count, cur))
+            k.if_(k.program == 0, lambda: solo(level, start, count))
             ok, *words = k.grid_barrier(control, [(control, RESULT + j) for j in range(4)])
             return *words, ok
 
+        def wide():
+            first, stride = (k.warp * k.programs + k.program) * 32, k.threads * k.programs
+            expand(together, level, start, count, turn, first, stride)
+            ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
+            return level + 1, start + count, new, stopped(level + 1, new, state.visited), ok
+
         narrow = count <= c.solo_in
-        out = k.if_(narrow, small, level, count, cur, done, ok)
-        out = k.if_(~narrow, lambda: shared_level(level, count, cur, turn), *out)
+        out = k.if_(narrow, small, level, start, count, done, ok)
+        out = k.if_(~narrow, wide, *out)
         return *out, turn + 1
 
     count = k.cast(valid, "i32")
-    done = k.cast(stopped(k.const(0), count, state.visited), "i32")
-    level, count, _, _, ok, _ = k.while_(
-        lambda level, count, cur, done, ok, turn: (count > 0) & (done == 0) & (ok == 1),
-        step, 0, count, 0, done, ok, 0,
+    level, start, count, _, ok, _ = k.while_(
+        lambda level, start, count, done, ok, turn: (count > 0) & (done == 0) & (ok == 1),
+        step, 0, 0, count, stopped(k.const(0), count, state.visited), ok, 0,
     )  # fmt: skip
-    if graph.rank is not None:
-        ok = _restore_order(k, c, graph, state, ok)
+    _write_results(k, c, graph, state, start + count)
     return level + k.cast(count > 0, "i32"), ok
+
+
+def _place(k, c, v):
+    """(word, mask) of the bit of v. In shared memory neighbouring vertices get neighbouring words: no bank conflicts."""
+    if c.shared_bits:
+        bit = v // c.words
+        return v - bit * c.words, k.const(1) << bit
+    return k.shr(v, 5), k.bit(v)
+
+
+def _claim(k, c, bits, v):
+    """Whether this thread set the bit of v (never for padding and links)."""
+    there = k.below(v, c.n)
+    word, bit = _place(k, c, v)
+    if bits.space == "global":
+        there = there & (k.load(bits, word, mask=there, other=-1, cache="fresh") & bit == 0)
+    return there & (k.atomic("or", bits, word, bit, mask=there) & bit == 0)
 
 
 def _row(k, c, adjacency, row):
@@ -130,138 +139,117 @@ def _row(k, c, adjacency, row):
     return near
 
 
-def _spread(k, size, f, width=1):
-    """f(i) for i = 0, width, ... < size over all threads of all programs."""
-    k.for_((k.program * k.threads + k.thread) * width, size, k.programs * k.threads * width, f)
+def _log(k, c, state, at, v, level, parent, mask):
+    entry = (v, level, parent, 0) if c.parents else (v, level)
+    k.store_vec(state.log, at * c.entry, entry, mask=mask)
+
+
+def _spread(k, size, f):
+    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
+    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
 
 
 def _initialise(k, c, state, source, valid):
     def clear(i):
-        k.store(state.levels, i, k.where((i == source) & valid, 0, -1))
+        k.store(state.levels, i, -1)
         if c.parents:
-            k.store(state.parents, i, k.where((i == source) & valid, source, -1))
+            k.store(state.parents, i, -1)
 
+    word, bit = _place(k, c, source)
     _spread(k, c.n, clear)
-    first = k.where(valid, k.bit(source), 0)
-    _spread(k, c.words, lambda w: k.store(state.visited, w, k.where(w == k.shr(source, 5), first, 0)))
-    k.store(state.queue, 0, source, mask=(k.program == 0) & (k.thread == 0))
+    _spread(k, c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
+    _log(k, c, state, k.const(0), source, 0, source, (k.program == 0) & (k.thread == 0))
 
 
-def _restore_order(k, c, graph, state, ok):
-    """Levels and parents of the renumbered graph, back in the caller's numbering."""
-    (fine,) = k.grid_barrier(state.control)
+def _write_results(k, c, graph, state, reached):
+    """Levels and parents of all logged vertices, in the caller's numbering."""
 
-    def back(v):
-        r = k.load(graph.rank, v, cache="nc")
-        k.store(state.levels_out, v, k.load(state.levels, r, cache="fresh"))
+    def old(v):
+        return v if graph.order is None else k.load(graph.order, v, cache="nc")
+
+    def result(i):
+        v, level, *parent = k.load_vec(state.log, i * c.entry, c.entry, cache="fresh")
+        v = old(v)
+        k.store(state.levels, v, level)
         if c.parents:
-            p = k.load(state.parents, r, cache="fresh")
-            k.store(state.parents_out, v, k.load(graph.order, k.maximum(p, 0), mask=p >= 0, other=-1, cache="nc"))
+            k.store(state.parents, v, old(parent[0]))
 
-    _spread(k, c.n, back)
-    return ok & fine
+    _spread(k, reached, result)
 
 
-def _claim(k, array, v, n):
-    """Whether this thread set the bit of v (not for padding and links)."""
-    there = k.below(v, n)
-    old = k.atomic("or", array, k.shr(v, 5), k.bit(v), mask=there)
-    return there & (old & k.bit(v) == 0)
+def _put(k, near, won, tail, slot, store):
+    """store(position, vertex, mask) for every vertex that was won; positions from one atomic a warp."""
+    votes = [k.ballot(w) for w in won]
+    total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
 
+    def put():
+        base = k.shfl(k.atomic("add", tail, slot, total, mask=k.lane == 0), 0)
+        for v, w, b in zip(near, won, votes, strict=True):
+            store(base + k.lanes_below(b), v, w)
+            base = base + k.popc(b)
 
-def _found(k, c, state, v, won, level, parent):
-    k.store(state.levels, v, level + 1, mask=won)
-    if c.parents:
-        k.store(state.parents, v, parent, mask=won)
+    k.if_(total > 0, put)
 
 
 class _Together:
-    """Where all programs find the frontier and put the next one: global memory."""
+    """All programs: bits and frontier in global memory."""
 
     def __init__(self, k, c, state):
-        self.k, self.c, self.state = k, c, state
+        self.k, self.c, self.state, self.bits = k, c, state, state.visited
 
-    def entry(self, cur, i, there):
-        return self.k.load(self.state.queue, cur * self.c.n + i, mask=there, other=-1, cache="fresh")
+    def entry(self, level, start, i, there):
+        return self.k.load(self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh")
 
-    def claim(self, v):
-        return _claim(self.k, self.state.visited, v, self.c.n)
+    def append(self, near, won, level, after, parent, turn):
+        def store(at, v, mask):
+            _log(self.k, self.c, self.state, after + at, v, level + 1, parent, mask)
 
-    def append(self, cur, near, won, level, parent):
-        k, state = self.k, self.state
-        votes = [k.ballot(w) for w in won]
-        total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
-
-        def put():
-            slot = TAIL + (self.turn & 3)
-            base = k.shfl(k.atomic("add", state.control, slot, total, mask=k.lane == 0), 0)
-            for v, w, b in zip(near, won, votes, strict=True):
-                k.store(state.queue, (cur ^ 1) * self.c.n + base + k.lanes_below(b), v, mask=w)
-                _found(k, self.c, state, v, w, level, parent)
-                base = base + k.popc(b)
-
-        k.if_(total > 0, put)
+        _put(self.k, near, won, self.state.control, TAIL + (turn & 3), store)
 
 
 class _Alone:
-    """Where program 0 keeps them while it works alone: shared memory (the queue's overflow in global memory)."""
+    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the parity of the level."""
 
-    def __init__(self, k, c, state, bits, queues, tails):
-        self.k, self.c, self.state, self.queues, self.tails = k, c, state, queues, tails
-        self.bits = bits if c.shared_bits else state.visited
+    def __init__(self, k, c, state):
+        self.k, self.c, self.state = k, c, state
+        self.queues, self.tails = k.shared(2 * c.queue), k.shared(4)
+        self.bits = k.shared(c.words) if c.shared_bits else state.visited
 
-    def entry(self, cur, i, there):
-        return self.k.load(self.queues, cur * self.c.queue + i, mask=there, other=-1)
+    def entry(self, level, start, i, there):
+        return self.k.load(self.queues, (level & 1) * self.c.queue + i, mask=there, other=-1)
 
-    def claim(self, v):
-        return _claim(self.k, self.bits, v, self.c.n)
+    def append(self, near, won, level, after, parent, turn):
+        k, c = self.k, self.c
 
-    def append(self, cur, near, won, level, parent):
-        k, c, state = self.k, self.c, self.state
-        votes = [k.ballot(w) for w in won]
-        total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
+        def store(at, v, mask):
+            k.store(self.queues, (level + 1 & 1) * c.queue + at, v, mask=mask & (at < c.queue))
+            _log(k, c, self.state, after + at, v, level + 1, parent, mask)
 
-        def put():
-            base = k.shfl(k.atomic("add", self.tails, self.turn & 3, total, mask=k.lane == 0), 0)
-            for v, w, b in zip(near, won, votes, strict=True):
-                at = base + k.lanes_below(b)
-                k.store(self.queues, (cur ^ 1) * c.queue + at, v, mask=w & (at < c.queue))
-                k.store(state.queue, (cur ^ 1) * c.n + at, v, mask=w & (at >= c.queue))
-                _found(k, c, state, v, w, level, parent)
-                base = base + k.popc(b)
+        _put(k, near, won, self.tails, turn & 3, store)
 
-        k.if_(total > 0, put)
-
-    def enter(self, level, count, cur):
+    def enter(self, level, start, count):
         """Takes over visited bits and frontier from global memory."""
         k, c, state = self.k, self.c, self.state
         if c.shared_bits:
+            k.for_(
+                k.thread * 4, c.words, k.threads * 4,
+                lambda w: k.store_vec(self.bits, w, k.load_vec(state.visited, w, 4, cache="fresh")),
+            )  # fmt: skip
 
-            def copy(w):
-                four = k.load_vec(state.visited, w, 4, cache="fresh")
-                k.store_vec(self.bits, w, four)
+        def copy(i):
+            v = k.load(state.log, (start + i) * c.entry, cache="fresh")
+            k.store(self.queues, (level & 1) * c.queue + i, v)
 
-            k.for_(k.thread * 4, c.words, k.threads * 4, copy)
-        k.for_(
-            k.thread, count, k.threads,
-            lambda i: k.store(self.queues, cur * c.queue + i, k.load(state.queue, cur * c.n + i, cache="fresh")),
-        )  # fmt: skip
+        k.for_(k.thread, count, k.threads, copy)
         k.store(self.tails, k.thread, 0, mask=k.thread < 4)
         k.sync()
 
-    def leave(self, count, cur):
-        """Hands visited bits and frontier back when other programs go on with them."""
-        k, c, state = self.k, self.c, self.state
+    def leave(self, count):
+        """Hands the visited bits back when other programs go on with them."""
+        k, c = self.k, self.c
+        if c.shared_bits:
 
-        def back():
-            if c.shared_bits:
-                k.for_(
-                    k.thread * 4, c.words, k.threads * 4,
-                    lambda w: k.store_vec(state.visited, w, k.load_vec(self.bits, w, 4)),
-                )  # fmt: skip
-            k.for_(
-                k.thread, k.minimum(count, c.queue), k.threads,
-                lambda i: k.store(state.queue, cur * c.n + i, k.load(self.queues, cur * c.queue + i)),
-            )  # fmt: skip
+            def back(w):
+                k.store_vec(self.state.visited, w, k.load_vec(self.bits, w, 4))
 
-        k.if_(count > 0, back)
+            k.if_(count > 0, lambda: k.for_(k.thread * 4, c.words, k.threads * 4, back) and None)

@@ -102,15 +102,12 @@ def _narrow(c, operands, graph, prepared, symmetric, interpret):
     del graph, symmetric
     adjacency = prepared["adjacency"]
     c.width, c.linked = adjacency.shape[1], adjacency.shape[0] > c.n
-    renumbered = "rank" in prepared
+    c.entry = 4 if c.parents else 2
     operands["adjacency"] = adjacency
-    if renumbered:
-        operands |= {"rank": prepared["rank"], "order": prepared["order"]}
-    outputs = {"levels_out": c.n} if renumbered else {}
-    outputs |= {"parents_out": c.n} if renumbered and c.parents else {}
-    outputs |= {"levels": c.n} | ({"parents": c.n} if c.parents else {})
-    outputs |= {"visited": c.words, "queue": 2 * c.n}
-    shared = 2 * c.queue + (c.words if c.shared_bits else 4) + 8
+    operands |= {name: prepared[name] for name in ("rank", "order") if name in prepared}
+    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
+    outputs |= {"visited": c.words, "log": c.entry * c.n}
+    shared = 2 * c.queue + (c.words if c.shared_bits else 0) + 4
     return _run(_bfs_narrow.body, c, operands, outputs, shared, interpret, "bfs_narrow")
 
 
@@ -145,6 +142,4 @@ def _run(body, c, operands, outputs, shared, interpret, name):
     out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
                  shared_words=shared, name=name, interpret=interpret)  # fmt: skip
     out = dict(zip([*outputs, "summary"], out, strict=False))
-    levels = out.get("levels_out", out["levels"])
-    found = out.get("parents_out", out.get("parents")) if c.parents else None
-    return levels, found, out["summary"][0], out["summary"][1]
+    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]

@@ -180,14 +180,52 @@ def test_values_may_be_traced():
     np.testing.assert_array_equal(jax.grad(total)(jnp.asarray(data)), x[indices])
 
 
-def test_device_and_host_build_agree():
+@pytest.mark.parametrize("by_degree", [True, False])
+def test_device_and_host_build_agree(by_degree):
     rng = np.random.default_rng(7)
     indptr, indices, _ = random_csr(rng, 60, 50, 9)
-    on_host = row_bins.build(indptr, indices, (60, 50))
-    on_device = row_bins.build(indptr, jnp.asarray(indices), (60, 50))
+    on_host = row_bins.build(indptr, indices, (60, 50), by_degree=by_degree)
+    on_device = row_bins.build(indptr, jnp.asarray(indices), (60, 50), by_degree=by_degree)
     assert on_host.bins == on_device.bins
     for a, b in zip(jax.tree.leaves(on_host), jax.tree.leaves(on_device), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_columns_numbered_by_degree_change_no_result():
+    rng = np.random.default_rng(11)
+    indptr, indices, data = random_csr(rng, 60, 50, 9)
+    x = rng.integers(-4, 5, 50).astype(np.float32)
+    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
+    results = []
+    for by_degree in (True, False):
+        layout = row_bins.build(indptr, indices, (60, 50), by_degree=by_degree)
+        assert (layout.order is not None) == by_degree
+        results.append(SPMV(layout, layout.arrange(jnp.asarray(data)), x, **kwargs))
+    np.testing.assert_array_equal(*results)
+    layout = row_bins.build(indptr, indices, (60, 50), by_degree=True)
+    degree = np.bincount(indices, minlength=50)[layout.order]
+    assert (np.diff(degree) <= 0).all()
+
+
+@pytest.mark.parametrize("skewed", [True, False])
+def test_only_long_skewed_graphs_are_renumbered(skewed):
+    rng = np.random.default_rng(12)
+    n = 70_000
+    indices = rng.integers(0, n // 20 if skewed else n, 2 * n).astype(np.int32)
+    indptr = np.arange(0, 2 * n + 1, 2)
+    assert (row_bins.build(indptr, indices, (n, n), platform="gpu").order is not None) == skewed
+    assert row_bins.build(indptr, indices, (n, n), platform="cpu").order is None
+
+
+def test_one_bin_in_the_order_of_the_rows_needs_no_place():
+    length = np.full(2_000, 4)
+    length[::50] = 0
+    indptr = np.concatenate([[0], np.cumsum(length)])
+    indices = np.random.default_rng(13).integers(0, 2_000, indptr[-1]).astype(np.int32)
+    layout = row_bins.build(indptr, indices, (2_000, 2_000))
+    assert layout.place is None
+    count = SPMV(layout, 1, jnp.zeros(2_000), mul=lambda a, x: a, combine=jnp.add, identity=0)
+    np.testing.assert_array_equal(count, length)
 
 
 @pytest.mark.parametrize("platform", TUNING)

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+SORTED_HINT = True
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
 
 
@@ -78,24 +79,24 @@ def csr_spmv(
     if scatter is not None:
         y = jnp.full((n_rows, *batch), identity, folded.dtype)
         update = getattr(y.at[row], scatter)
-        return update(folded, indices_are_sorted=True, mode="promise_in_bounds")
+        return update(folded, indices_are_sorted=SORTED_HINT, mode="drop")
     return _scan_pieces(folded, row, pieces_end, combine, identity)
 
 
 def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
     """Row, first entry and end of each piece, (capacity,) each, and where each row's pieces end.
 
-    Spare pieces belong to the last row and are empty. The row of a piece is the number of rows that
-    ended before it: a scatter of one mark a row and a prefix sum.
+    Spare pieces are empty and belong to row n_rows, which a scatter drops. The row of a piece is
+    the number of rows that ended before it: a scatter of one mark a row and a prefix sum.
     """
     length = indptr[1:] - indptr[:-1]
     pieces_end = jnp.cumsum(-(-length // width), dtype=indptr.dtype)
-    marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end[:-1]].add(1, mode="drop")
+    marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end].add(1, mode="drop")
     row = jnp.cumsum(marks, dtype=indptr.dtype)
     first = jnp.where(row > 0, _take(pieces_end, jnp.maximum(row - 1, 0)), 0)
     piece = jnp.arange(capacity, dtype=indptr.dtype)
     begin = _take(indptr, row) + (piece - first) * width
-    end = jnp.where(piece < pieces_end[-1], _take(indptr, row + 1), 0)
+    end = _take(indptr, jnp.minimum(row + 1, indptr.shape[0] - 1))
     # Computed once: fused into the unrolled chain they would be gathered anew for every slot.
     return *lax.optimization_barrier((row, begin, end)), pieces_end
 

@@ -29,31 +29,34 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxspv.layouts.row_plan import TUNING, Bin, Tuning, filled, plan_bins, slots_of
+from jaxspv.layouts.row_plan import TUNING, Bin, Plan, Tuning, filled, plan_bins, slots_of
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["columns", "starts", "folds", "place"],
+    data_fields=["columns", "starts", "folds", "place", "order"],
     meta_fields=["shape", "nse", "bins"],
 )
 @dataclasses.dataclass(frozen=True)
 class RowBins:
     """The pattern of a CSR matrix arranged for `spmv`; values come apart, through `arrange`.
 
-    columns: (slots,) int32, bin after bin; padding slots hold shape[1].
+    columns: (slots,) int32, bin after bin, numbered by `order`; padding slots hold shape[1].
     starts:  (segments,) int32, where each segment begins in `indices` and `data`, in bin order.
     folds:   per further level, (slots,) int32 positions in the results of the level before; padding
              slots hold the number of those results.
     place:   (shape[0],) int32, position of each row in the results of all levels laid end to end;
-             the position after the last stands for an empty row.
+             the position after the last stands for an empty row. None: row i is result i.
+    order:   (shape[1],) int32, column order[k] of the matrix has number k in `columns`; None: its
+             own number. Numbers by falling degree keep the much used part of x in the caches.
     bins:    per level the static shapes of its blocks.
     """
 
     columns: jax.Array
     starts: jax.Array
     folds: tuple[jax.Array, ...]
-    place: jax.Array
+    place: jax.Array | None
+    order: jax.Array | None
     shape: tuple[int, int]
     nse: int
     bins: tuple[tuple[Bin, ...], ...]
@@ -81,13 +84,15 @@ def build(
     *,
     platform: str = "cpu",
     tuning: Tuning | None = None,
+    by_degree: bool | None = None,
 ) -> RowBins:
     """Arrange the pattern of a CSR matrix (shapes depend on values: not traceable).
 
     indptr: (n_rows + 1,) integers, read on the host. indices: integers; those behind indptr[-1]
     are capacity and are left out. A JAX array of indices is arranged on its device, a NumPy array
     on the host. platform ("cpu" or "gpu") picks `TUNING`: on the other platform the layout is
-    right, only slower. O(n_rows + segments) on the host, O(slots) where the indices are.
+    right, only slower. by_degree numbers the columns by falling degree; None: on a GPU, if
+    `_is_skewed`. O(n_rows + n_cols + segments) on the host, O(slots) where the indices are.
     """
     tuning = TUNING[platform] if tuning is None else tuning
     indptr = np.asarray(indptr).astype(np.int64)
@@ -110,14 +115,15 @@ def build(
         folds.append(np.where(present, inputs, below.position.size).astype(np.int32))
         bins.append(plan.bins)
     place[place < 0] = results
-
-    columns = _columns(indices, bottom.starts, bottom.lengths, bottom.bins, n_cols)
+    order = _column_order(indices[: indptr[-1]], n_cols, platform, by_degree)
+    columns = _columns(indices, bottom, order, n_cols)
     index = functools.partial(jnp.asarray, dtype=np.int32)
     return RowBins(
         columns=columns,
         starts=index(bottom.starts),
         folds=tuple(index(fold) for fold in folds),
-        place=index(place),
+        place=None if np.array_equal(place, np.arange(results)) else index(place),
+        order=None if order is None else index(order),
         shape=(n_rows, n_cols),
         nse=int(indices.shape[0]),
         bins=tuple(bins),
@@ -145,6 +151,8 @@ def spmv(
     """
     n_cols = layout.shape[1]
     x = jax.tree.map(jnp.asarray, x)
+    if layout.order is not None:
+        x = _take(x, layout.order)
     batch = jax.tree.leaves(x)[0].shape[1:]
     values = jnp.asarray(values)
 
@@ -173,26 +181,54 @@ def spmv(
 
         results = _fold(bins, partial_results, combine, reduce)
         finished += results
+    if layout.place is None:
+        return _concatenate(finished) if finished else _take(empty, slice(0))
     return _take(_concatenate([*finished, empty]), layout.place)
 
 
-def _columns(
-    indices: Any, starts: np.ndarray, lengths: np.ndarray, bins: tuple[Bin, ...], n_cols: int
-) -> jax.Array:
-    """(slots,) column of each slot, n_cols in padding, computed where `indices` are."""
+def _column_order(
+    indices: Any, n_cols: int, platform: str, by_degree: bool | None
+) -> np.ndarray | None:
+    """Columns by falling number of entries if that is asked for or promises to pay, else None."""
+    if by_degree is False or (by_degree is None and platform == "cpu") or indices.shape[0] == 0:
+        return None
+    xp = jnp if isinstance(indices, jax.Array) else np
+    degree = np.asarray(xp.bincount(indices, minlength=n_cols))
+    if by_degree is None and not _is_skewed(degree):
+        return None
+    return np.argsort(-degree, kind="stable")
+
+
+def _is_skewed(degree: np.ndarray) -> bool:
+    """Whether a sixteenth of the columns holds half of the entries, of an x too long for an L1."""
+    many = max(degree.size // 16, 1)
+    top = np.partition(degree, degree.size - many)[-many:]
+    return degree.size > 2**16 and 2 * int(top.sum()) > int(degree.sum())
+
+
+def _columns(indices: Any, plan: Plan, order: np.ndarray | None, n_cols: int) -> jax.Array:
+    """(slots,) number of each slot's column, n_cols in padding, computed where `indices` are."""
     last = indices.shape[0] - 1
     dtype = np.int32 if last < 2**31 - 1 else np.int64
-    starts, lengths = starts.astype(dtype), lengths.astype(dtype)
+    segments = plan.starts.astype(dtype), plan.lengths.astype(dtype)
+    number = None
+    if order is not None:
+        number = np.empty(n_cols, np.int32)
+        number[order] = np.arange(n_cols, dtype=np.int32)
     if isinstance(indices, jax.Array):
-        return _fill_columns_jit(indices, starts, lengths, bins, last, n_cols, jnp)
-    return jnp.asarray(_fill_columns(np.asarray(indices), starts, lengths, bins, last, n_cols, np))
+        return _fill_columns_jit(indices, *segments, number, plan.bins, n_cols, jnp)
+    indices = np.asarray(indices)
+    return jnp.asarray(_fill_columns(indices, *segments, number, plan.bins, n_cols, np))
 
 
-def _fill_columns(indices, starts, lengths, bins, last, n_cols, xp):
-    if not bins:
-        return xp.zeros(0, xp.int32)
-    entries = xp.minimum(slots_of(starts, bins, xp), last)
-    return xp.where(filled(lengths, bins, xp), indices[entries], n_cols).astype(xp.int32)
+def _fill_columns(indices, starts, lengths, number, bins, n_cols, xp):
+    if not bins or indices.shape[0] == 0:
+        return xp.full(sum(b.width * b.count for b in bins), n_cols, xp.int32)
+    entries = xp.minimum(slots_of(starts, bins, xp), indices.shape[0] - 1)
+    columns = indices[entries]
+    if number is not None:
+        columns = number[xp.clip(columns, 0, n_cols - 1)]
+    return xp.where(filled(lengths, bins, xp), columns, n_cols).astype(xp.int32)
 
 
 _fill_columns_jit = jax.jit(_fill_columns, static_argnames=("bins", "xp"))

@@ -41,7 +41,7 @@ class Tuning(NamedTuple):
     launch: int
 
 
-TUNING = {"cpu": Tuning(8, 256, 5_000), "gpu": Tuning(32, 256, 300_000)}
+TUNING = {"cpu": Tuning(8, 256, 3_000), "gpu": Tuning(8, 256, 300_000)}
 
 
 class Plan(NamedTuple):
@@ -61,33 +61,43 @@ class Plan(NamedTuple):
 
 
 def plan_bins(start: np.ndarray, length: np.ndarray, tuning: Tuning) -> Plan:
-    """Cut rows (start, length) into segments and distribute these over bins."""
+    """Cut rows (start, length) into segments and distribute these over bins.
+
+    If one bin of all rows in their own order, empty ones included, costs no more than the best bins
+    and one gather to bring their results back, it is taken: meshes and stencils.
+    """
     pieces = -(-length // tuning.segment)
     first = np.cumsum(pieces) - pieces
     row = np.repeat(np.arange(length.size), pieces)
     offset = (np.arange(row.size) - first[row]) * tuning.segment
     starts = start[row] + offset
     lengths = np.minimum(length[row] - offset, tuning.segment)
-    widths = _choose_widths(lengths, tuning)
+    widths, cost = _choose_widths(lengths, tuning)
+    widest = int(length.max(initial=0))
+    if 0 < widest <= tuning.segment and length.size * (widest - 1) <= cost - tuning.launch:
+        own = np.arange(length.size)
+        return Plan(start, length, (_bin(widest, length, tuning),), own, own, np.ones_like(own))
+    if not widths:
+        return Plan(starts, lengths, (), row, first, pieces)
     in_bin = np.searchsorted(widths, lengths).astype(np.uint8)
     order = np.argsort(in_bin, kind="stable")
     position = np.empty(row.size, np.int64)
     position[order] = np.arange(row.size)
     starts, lengths = starts[order], lengths[order]
-    counts = np.bincount(in_bin, minlength=len(widths))
-    bins, begin = [], 0
-    for width, count in zip(widths, counts.tolist(), strict=True):
-        full = bool((lengths[begin : begin + count] == width).all())
-        bins.append(Bin(width, count, full, width <= tuning.unroll))
-        begin += count
+    ends = np.cumsum(np.bincount(in_bin, minlength=len(widths)))[:-1]
+    bins = [_bin(w, part, tuning) for w, part in zip(widths, np.split(lengths, ends), strict=True)]
     return Plan(starts, lengths, tuple(bins), position, first, pieces)
 
 
-def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> list[int]:
-    """The widths that minimise `bins * launch + slots`, by dynamic programming over WIDTHS."""
+def _bin(width: int, lengths: np.ndarray, tuning: Tuning) -> Bin:
+    return Bin(width, lengths.size, bool((lengths == width).all()), width <= tuning.unroll)
+
+
+def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> tuple[list[int], float]:
+    """The widths that minimise `bins * launch + slots` by dynamic programming, and that cost."""
     candidates = [w for w in WIDTHS if w < tuning.segment] + [tuning.segment]
-    below = np.searchsorted(np.sort(lengths), candidates, side="right").tolist()
-    below = [0, *below]
+    up_to = np.cumsum(np.bincount(lengths, minlength=tuning.segment + 1))
+    below = [0, *up_to[candidates].tolist()]
     cost, previous = [0.0], [0]
     for j, width in enumerate(candidates, start=1):
         options = [
@@ -101,7 +111,7 @@ def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> list[int]:
         if below[j] > below[previous[j]]:
             widths.append(candidates[j - 1])
         j = previous[j]
-    return widths[::-1]
+    return widths[::-1], cost[-1]
 
 
 def _blocks(segments: Any, bins: tuple[Bin, ...], of_block: Callable, xp: Any) -> Any:

@@ -3,10 +3,17 @@
 from . import monoids as monoids
 from . import operators as operators
 from . import semirings as semirings
+from .algorithms.bfs import BFS as BFS
+from .algorithms.bfs import bfs as bfs
+from .algorithms.pagerank import PageRank as PageRank
+from .algorithms.pagerank import pagerank as pagerank
+from .algorithms.sssp import SSSP as SSSP
+from .algorithms.sssp import sssp as sssp
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad
 from .checking import check as check
 from .compilation import gpu_compiler_options as gpu_compiler_options
+from .explaining import explain as explain
 from .construct import from_bcoo as from_bcoo
 from .construct import from_bcsr as from_bcsr
 from .construct import from_dense as from_dense

@@ -50,6 +50,19 @@ class Until:
         """The nodes of its `reached` conditions, from left to right."""
         return [c.value for c in self.conditions() if c.kind == "reached"]
 
+    def limit(self, values: Array, infinity: Any) -> Array:
+        """The value beyond which nothing is settled when it stops because of `reached`.
+
+        `reached(v)` settles everything up to `values[v]`; `|` stops at the smaller limit of its
+        sides, `&` at the larger; other conditions settle everything (`infinity`).
+        """
+        if self.kind == "reached":
+            return values.at[self.value].get(mode="fill", fill_value=infinity)
+        if self.parts:
+            join = jnp.minimum if self.kind == "or" else jnp.maximum
+            return join(*(part.limit(values, infinity) for part in self.parts))
+        return jnp.asarray(infinity, values.dtype)
+
     def done(
         self,
         *,

@@ -13,6 +13,7 @@ from .._pytree import is_concrete
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
+from ._lengths import infinity
 from ._sources import check_source, over_sources
 from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
 from ._tree import path_tangent
@@ -229,6 +230,9 @@ def _run(graph, source, until, delta, parents, max_steps):
         out.indptr, out.indices, out.data, source, delta=delta,
         stop=None if until is None else _stop(until), max_steps=max_steps,
     )
+    if until is not None:
+        top = infinity(distances.dtype)
+        distances = jnp.where(distances <= until.limit(distances, top), distances, top)
     tree = None
     if parents:
         tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)

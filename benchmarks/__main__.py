@@ -1,0 +1,138 @@
+"""Command line: `python -m benchmarks spmv|spmspv|bfs|sssp|pagerank|yang2015|all`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import pathlib
+import sys
+import traceback
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", ".70")  # the rest is for CuPy
+
+import jax  # noqa: E402
+import tqdm  # noqa: E402
+
+from . import suite, yang2015  # noqa: E402
+from .harness import RUNS, WrongResult, environment  # noqa: E402
+from .options import Options  # noqa: E402
+from .plot import save  # noqa: E402
+from .table import render  # noqa: E402
+
+BENCHMARKS = {
+    "spmv": "bench_spmv",
+    "spmspv": "bench_spmspv",
+    "bfs": "bench_bfs",
+    "sssp": "bench_sssp",
+    "pagerank": "bench_pagerank",
+    "yang2015": "yang2015",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments; defaults that depend on the device are filled in by `options`."""
+    p = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    p.add_argument("benchmark", choices=[*BENCHMARKS, "all"])
+    p.add_argument(
+        "--graphs",
+        nargs="+",
+        metavar="NAME",
+        help="rmat<scale>, grid<side>, delaunay<scale>, files of the data folder, or "
+        "data, peers, quick, small (groups); default: data on a CPU, peers on a GPU",
+    )
+    p.add_argument("--json", type=pathlib.Path, metavar="OUT", help="write every record")
+    p.add_argument("--markdown", type=pathlib.Path, metavar="OUT", help="write the tables")
+    p.add_argument("--plot", type=pathlib.Path, metavar="OUT", help="write a picture")
+    p.add_argument("--quick", action="store_true", help="small graphs, seconds in all")
+    p.add_argument("--runs", type=int, default=RUNS, help="timed calls of each (default 10)")
+    p.add_argument(
+        "--limit",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="time for the runs of one program on one graph; above it, it runs once",
+    )
+    p.add_argument(
+        "--repeats",
+        type=int,
+        metavar="K",
+        help="time K computations inside one jitted program too; default: 8 on a GPU, "
+        "0 (not) on a CPU",
+    )
+    p.add_argument("--max-scale", type=int, help="yang2015: default 18 on a CPU, 21 on a GPU")
+    p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
+    return p  # fmt: skip
+
+
+def options(args: argparse.Namespace) -> Options:
+    """The settings for the device at hand."""
+    gpu = jax.default_backend() == "gpu"
+    scale = args.max_scale if args.max_scale is not None else 21 if gpu else 18
+    repeats = args.repeats if args.repeats is not None else 8 if gpu else 0
+    return Options(args.runs, args.limit, repeats, scale, baselines=not args.no_baselines)
+
+
+def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[suite.Workload]:
+    """What one benchmark runs on."""
+    if args.graphs:
+        return suite.select(args.graphs)
+    if args.quick:
+        return suite.select(["quick"])
+    if name == "yang2015":
+        return yang2015.workloads(settings)
+    return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
+
+
+def measure_all(args: argparse.Namespace) -> dict[str, Any]:
+    """The document of a run: environment, records, failures."""
+    settings = options(args)
+    names = list(BENCHMARKS) if args.benchmark == "all" else [args.benchmark]
+    jobs = [(name, w) for name in names for w in workloads(name, args, settings)]
+    document: dict[str, Any] = {"environment": environment(), "records": [], "failures": []}
+    with tqdm.tqdm(jobs, unit="graph", disable=None) as progress:
+        for name, workload in progress:
+            progress.set_postfix_str(f"{name} {workload.name}")
+            module = importlib.import_module(f".{BENCHMARKS[name]}", __package__)
+            try:
+                records = module.run(workload, settings)
+            except Exception as error:  # one graph must not cost the others; exit status tells
+                traceback.print_exc()
+                kind = "wrong result" if isinstance(error, WrongResult) else type(error).__name__
+                text = f"{kind}: {str(error)[:500]}"
+                document["failures"].append(
+                    {"benchmark": name, "graph": workload.name, "error": text}
+                )
+                continue
+            head = {"benchmark": name, "graph": workload.name, "origin": workload.origin}
+            document["records"] += [{**head, **record} for record in records]
+            write(document, args)
+    return document
+
+
+def write(document: dict[str, Any], args: argparse.Namespace) -> None:
+    """What was asked for; after every graph, so that a run cut short leaves what it measured."""
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(document, indent=1) + "\n")
+    if args.markdown:
+        args.markdown.parent.mkdir(parents=True, exist_ok=True)
+        args.markdown.write_text(render(document))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs, prints the tables, returns 1 if anything failed."""
+    args = parser().parse_args(argv)
+    document = measure_all(args)
+    write(document, args)
+    if args.plot:
+        args.plot.parent.mkdir(parents=True, exist_ok=True)
+        save(document, args.plot)
+    print(render(document))
+    return 1 if document["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

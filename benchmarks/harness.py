@@ -1,0 +1,232 @@
+"""How times are taken: verify, warm up, then run the competitors in turn in one process.
+
+A `Candidate` is one way to compute something. `measure` checks the result of each before it times
+any, and interleaves the timed runs, so that a ratio of two candidates means something on a noisy
+machine too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import gc
+import importlib.metadata
+import math
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+import jaxspv as jsp
+
+RUNS = 10
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "cupy-cuda13x", "cupy-cuda12x")
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """One way to compute something.
+
+    Attributes:
+        name: of the program and its setting, as in tables.
+        call: computes, waits for the result, returns it.
+        verify: raises AssertionError where a result is wrong.
+        repeats: computations in one call; times are divided by it.
+        prepare_s: seconds of conversion and preparation before the first call, given apart.
+        notes: further fields of the record.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    verify: Callable[[Any], None]
+    repeats: int = 1
+    prepare_s: float | None = None
+    notes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class WrongResult(AssertionError):
+    """A candidate computed something else than the reference."""
+
+
+def blocking(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[[], Any]:
+    """`call(*args, **kwargs)` that waits for its result."""
+    return lambda: jax.block_until_ready(call(*args, **kwargs))
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of `call` and the seconds it took, waiting included."""
+    start = time.perf_counter()
+    result = jax.block_until_ready(call())
+    return result, time.perf_counter() - start
+
+
+def measure(
+    candidates: Sequence[Candidate], *, runs: int = RUNS, limit_s: float = math.inf
+) -> list[dict[str, Any]]:
+    """Verifies, warms up and times every candidate; one record each, in milliseconds.
+
+    Args:
+        runs: timed calls of each, one of every candidate a round, the order rotating.
+        limit_s: a candidate whose runs would take longer keeps its one warm call as its time; its
+            record says `runs: 1`.
+
+    Returns:
+        Records with `program, median_ms, min_ms, max_ms, spread, runs, first_s, compile_s,
+        prepare_s` and the notes of the candidate. `spread` is the interquartile range over the
+        median, `first_s` the first call with its compilation, `compile_s` what it took beyond the
+        median.
+
+    Raises:
+        WrongResult: names the candidate; nothing is timed then.
+    """
+    first = []
+    for candidate in candidates:
+        result, seconds = timed(candidate.call)
+        try:
+            candidate.verify(result)
+        except AssertionError as error:
+            raise WrongResult(f"{candidate.name}: {error}") from error
+        first.append(seconds)
+        del result
+    samples = [[timed(candidate.call)[1]] for candidate in candidates]  # the warm-up
+    again = [k for k, warm in enumerate(samples) if warm[0] * runs <= limit_s]
+    for k in again:
+        samples[k].clear()
+    gc.collect()
+    for round_ in range(runs):
+        for place in range(len(again)):
+            k = again[(place + round_) % len(again)]
+            samples[k].append(timed(candidates[k].call)[1])
+    return [
+        summary(c.name, s, f, repeats=c.repeats, prepare_s=c.prepare_s) | c.notes
+        for c, s, f in zip(candidates, samples, first, strict=True)
+    ]
+
+
+def summary(
+    program: str,
+    samples: Sequence[float],
+    first: float,
+    *,
+    repeats: int = 1,
+    prepare_s: float | None = None,
+) -> dict[str, Any]:
+    """The record of verified calls that took `samples` seconds, the very first one `first`."""
+    ms = np.asarray(samples) * 1e3 / repeats
+    low, middle, high = np.percentile(ms, [25, 50, 75])
+    return {
+        "program": program,
+        "median_ms": float(middle),
+        "min_ms": float(ms.min()),
+        "max_ms": float(ms.max()),
+        "spread": float((high - low) / middle) if middle else 0.0,
+        "runs": len(samples),
+        "first_s": first,
+        "compile_s": max(0.0, first - float(middle) * repeats / 1e3),
+        "prepare_s": prepare_s,
+        "verified": True,
+    }
+
+
+def chained(step: Callable[..., Any], repeats: int, *, unroll: bool) -> Callable[..., Any]:
+    """One jitted program of `repeats` steps, `carry = step(carry, *operands)`.
+
+    The time of one computation inside a jitted program is that of this over `repeats`. Each step
+    must take something from the result of the one before that XLA cannot fold, such as the source's
+    own parent. Operands are arguments, never captured: a captured matrix would become a constant.
+
+    Args:
+        unroll: a straight line of steps (persistent kernels); else a `fori_loop`.
+    """
+
+    def program(carry, *operands):
+        if unroll:
+            for _ in range(repeats):
+                carry = step(carry, *operands)
+            return carry
+        return lax.fori_loop(0, repeats, lambda _, c: step(c, *operands), carry)
+
+    return jitted(program)
+
+
+def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` with the options that keep a loop on an NVIDIA GPU."""
+    options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    return jax.jit(function, compiler_options=options)
+
+
+def ratios(
+    records: Iterable[dict[str, Any]], program: str, over: str, key: str = "median_ms"
+) -> dict[str, float]:
+    """Per graph: time of `over` / time of `program`, the speed of `program` relative to `over`."""
+    table: dict[str, dict[str, float]] = {}
+    for record in records:
+        table.setdefault(record["graph"], {})[record["program"]] = record[key]
+    return {
+        graph: row[over] / row[program]
+        for graph, row in table.items()
+        if program in row and over in row
+    }
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """exp of the mean of the logarithms; NaN of nothing."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def nbytes(tree: Any) -> int:
+    """Bytes in the distinct arrays of a pytree."""
+    leaves = {id(x): x for x in jax.tree.leaves(tree) if hasattr(x, "nbytes")}
+    return sum(leaf.nbytes for leaf in leaves.values())
+
+
+def environment() -> dict[str, Any]:
+    """Device, versions, commit and command of this run."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    device = jax.devices()[0]
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "platform": device.platform,
+        "device": device.device_kind if device.platform != "cpu" else _processor(),
+        "devices": jax.device_count(),
+        "versions": versions,
+        "commit": _commit(),
+        "command": "python -m benchmarks " + " ".join(sys.argv[1:]),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.machine()}, {len(models)} hardware threads"
+
+
+def _commit() -> str | None:
+    """The commit's hash, with + where tracked files differ from it; None outside of git."""
+
+    def git(*words):
+        folder = pathlib.Path(__file__).parent
+        return subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

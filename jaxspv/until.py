@@ -57,7 +57,7 @@ class Until:
         sides, `&` at the larger; other conditions settle everything (`infinity`).
         """
         if self.kind == "reached":
-            return values.at[self.value].get(mode="fill", fill_value=infinity)
+            return jnp.take(values, jnp.asarray(self.value), mode="clip")
         if self.parts:
             join = jnp.minimum if self.kind == "or" else jnp.maximum
             return join(*(part.limit(values, infinity) for part in self.parts))

@@ -63,15 +63,15 @@ class Until:
             return join(*(part.limit(values, infinity) for part in self.parts))
         return jnp.asarray(infinity, values.dtype)
 
-    def done(
+    def holds(
         self,
         *,
         iteration: Any,
         reached: Sequence[Any] = (),
         unchanged: Any = False,
         residual: Any = jnp.inf,
-    ) -> Array:
-        """Whether to stop.
+    ) -> Any:
+        """Whether to stop, from values that know `&`, `|` and comparisons (arrays, kernel values).
 
         Args:
             iteration: steps (or levels) that have run.
@@ -81,12 +81,12 @@ class Until:
         """
         flags = iter(reached)
 
-        def holds(c: Until):
+        def value(c: Until):
             if c.kind == "or":
-                left, right = holds(c.parts[0]), holds(c.parts[1])
+                left, right = value(c.parts[0]), value(c.parts[1])
                 return left | right
             if c.kind == "and":
-                left, right = holds(c.parts[0]), holds(c.parts[1])
+                left, right = value(c.parts[0]), value(c.parts[1])
                 return left & right
             if c.kind == "reached":
                 return next(flags)
@@ -96,7 +96,7 @@ class Until:
                 return (residual <= c.value) & (iteration >= c.minimum)
             return iteration >= c.value
 
-        return jnp.asarray(holds(self))
+        return value(self)
 
 
 def reached(node: Any) -> Until:

@@ -135,6 +135,6 @@ def _direction_optimising(graph, source, until, *, parents, deterministic):
 def _stop(until):
     def stop(level, levels, frontier_size):
         reached = [levels[jnp.asarray(node)] >= 0 for node in until.targets()]
-        return until.done(iteration=level, reached=reached, unchanged=frontier_size == 0)
+        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
 
     return stop

@@ -242,6 +242,6 @@ def _run(graph, source, until, delta, parents, max_steps):
 def _stop(until):
     def stop(step, distances, settled_threshold, frontier_size):
         reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
-        return until.done(iteration=step, reached=reached, unchanged=frontier_size == 0)
+        return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
 
     return stop

@@ -1,9 +1,9 @@
 """Development benchmark of the BFS kernels on a GPU: python benchmarks/kernel_bfs.py rmat:18 grid:1000 PATH.mtx.gz ...
 
-Time inside one jitted program: K traversals / K, the source of each read from the result of the one before.
+Time inside one jitted program: K traversals / K (K = 8), the source of each read from the result of the one before.
 Every timed variant is checked against SciPy, levels and parents. Options: --sources 8 (more sources checked),
 --repeats 3 (of each), --variant name=value,... (overrides of BFSConfig; renumber=1; prepared=0; repeatable),
---levels-only, --each 16 (K).
+--levels-only, --each K.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from jax import lax
 
 from pallas_kernels import bfs, default_bfs_config, prepare_bfs
+from pallas_kernels.bfs import _search
 
 
 def csr_from_edges(s, d, n):
@@ -167,10 +168,12 @@ def measure(variant, arrays, extra, config, parents, sources, expected, keys, le
     def once(indptr, indices, extra, source):
         return search(indptr, indices, source, prepared=extra)
 
+    inner = jax.jit(lambda *a: search(*a[:3], prepared=a[3])) if args.each else None
+
     @jax.jit
     def many(indptr, indices, extra, source):
         for _ in range(args.each):
-            levels, tree, _, status = search(indptr, indices, source, prepared=extra)
+            levels, tree, _, status = inner(indptr, indices, source, extra)
             source = tree[source] if parents else source + levels[source]
         return source, status
 
@@ -183,11 +186,26 @@ def measure(variant, arrays, extra, config, parents, sources, expected, keys, le
             bad = [bad[0] + w[0] + int(got[3]), bad[1] + w[1]]
     checked = time.time() - t
     source = jnp.int32(sources[0])
+    if config.trace:
+        show_trace(arrays, extra, config, parents, source)
     call, _ = median_ms(once, *arrays, extra, source)
+    t = time.time()
     inside, least = (x / args.each for x in median_ms(many, *arrays, extra, source))
+    checked = f"{checked:.1f}s, {time.time() - t:.1f}"
     print(f"   {variant} parents={parents}: inside {inside:.4f} ms (min {least:.4f}, {1e3 * inside / (levels + 1):.2f} us a level), "
-          f"call {call:.3f} ms, wrong levels {bad[0]} parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked:.1f}s",
+          f"call {call:.3f} ms, wrong levels {bad[0]} parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked}s",
           flush=True)  # fmt: skip
+
+
+def show_trace(arrays, extra, config, parents, source):
+    """Microseconds between the steps of the wide kernel, at 1.98 GHz."""
+    search = jax.jit(lambda a, b, s, p: _search(a, b, s, None, None, p, True, None, None, parents, config, False)[4])
+    for _ in range(2):
+        rows = np.asarray(search(*arrays, source, extra)).reshape(-1, 8)
+    clock = rows[:, 6].astype(np.uint32)
+    for row, us in zip(rows, np.diff(clock, append=clock[-1:]).astype(np.int32) / 1980, strict=True):
+        names = "level ranges vertices edges pulling queued".split()
+        print("     ", dict(zip(names, row.tolist())), f"{us:.1f} us")
 
 
 def parse(text):
@@ -201,7 +219,7 @@ if __name__ == "__main__":
     parser.add_argument("--variant", action="append", default=[])
     parser.add_argument("--sources", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--each", type=int, default=16)
+    parser.add_argument("--each", type=int, default=8)
     parser.add_argument("--levels-only", action="store_true")
     args = parser.parse_args()
     for name in args.graphs:

@@ -27,7 +27,8 @@ LANE_PROBES, TOGETHER = 32, 4  # neighbours a lane probes alone; so many lanes l
 def body(k, c, graph, state):
     """The search; returns (number of levels, ok)."""
     n, control = c.n, state.control
-    sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
+    state.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
+    state.buffer = k.shared(4 * c.buffer)
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < n)
     targets = [k.load(graph.targets, j) for j in range(c.targets)]
@@ -36,10 +37,8 @@ def body(k, c, graph, state):
     start = k.load(graph.indptr, source, mask=valid)
     end = k.load(graph.indptr, source + 1, mask=valid)
     _initialise(k, c, graph, state, source, valid, start, end)
-    k.store(sums, k.thread, 0, mask=k.thread < 16)
     (ok,) = k.grid_barrier(control)
-    workers = k.programs * k.threads // 32
-    worker = k.warp * k.programs + k.program
+    crew = (k.warp * k.programs + k.program, k.programs * k.threads // 32)
 
     def stopped(level, vertices, half):
         if c.stop is None:
@@ -50,89 +49,138 @@ def body(k, c, graph, state):
         )
         return k.cast(k.const(c.stop(level, reached, vertices == 0), "i1"), "i32")
 
-    def push_level(level, ranges, vertices, edges, seen, pulling, half, cur, done, ok, turn):
-        slot = SLOT + 4 * (turn & 3)
-        _push(k, c, graph, state, (level, ranges, half, cur), (worker, workers), (control, slot), sums)
-        ok, ranges, vertices, edges = k.grid_barrier(
-            control, [(control, slot), (control, slot + 1), (control, slot + 2)],
-            [(sums, 1, control, slot + 1), (sums, 2, control, slot + 2)],
-        )  # fmt: skip
-        done = stopped(level + 1, vertices, half)
-        return level + 1, ranges, vertices, edges, seen + vertices, 0, half, cur ^ 1, done, ok
+    def barrier(slot):
+        """(ok, ranges, vertices, edges) that all programs found together."""
+        adds = [(state.sums, j, control, slot + j) for j in (1, 2)]
+        return k.grid_barrier(control, [(control, slot + j) for j in range(3)], adds)
 
-    def solo_levels(level, ranges, vertices, edges, seen, pulling, half, cur, done, ok, turn):
+    def push_level(s, slot):
+        # the queue is only made if the next level is likely to be pushed too
+        queue = ~_prefer_pull(k, c, s.edges * 4, s.seen) if c.pull else k.const(True, "i1")
+        tail = _Tail(k, c, state, s.cur ^ 1, slot)
+        _push(k, c, graph, state, s, crew, tail, queue)
+        tail.flush()
+        s.ok, s.ranges, s.vertices, s.edges = barrier(slot)
+        s.queued, s.cur = k.cast(queue, "i32"), s.cur ^ 1
+
+    def pull_level(s, slot):
+        _pull(k, c, graph, state, s.level, s.half, crew)
+        s.ok, _, s.vertices, _ = barrier(slot)
+        s.half, s.edges, s.queued, s.pulling = s.half ^ 1, 0, 0, k.cast(s.vertices * c.beta >= n, "i32")
+
+    def solo_levels(s, slot):
         def one(level, ranges, vertices, edges, seen, cur, done, turn):
             now, after = 4 * (turn & 3), 4 * ((turn + 1) & 3)
-            k.store(sums, after + k.thread, 0, mask=k.thread < 4)
-            job = (level, ranges, half, cur)
-            _push(k, c, graph, state, job, (k.warp, k.threads // 32), (sums, now), sums, now)
+            k.store(state.sums, after + k.thread, 0, mask=k.thread < 4)
+            t = _State(level=level, ranges=ranges, half=s.half, cur=cur)
+            _push(k, c, graph, state, t, (k.warp, k.threads // 32), _SoloTail(k, c, state, cur ^ 1, now), True, now)
             k.sync()
-            ranges, vertices, edges = (k.load(sums, now + j) for j in range(3))
-            done = stopped(level + 1, vertices, half)
+            ranges, vertices, edges = (k.load(state.sums, now + j) for j in range(3))
+            done = stopped(level + 1, vertices, s.half)
             return level + 1, ranges, vertices, edges, seen + vertices, cur ^ 1, done, turn + 1
 
         def alone():
             out = k.while_(
-                lambda level, ranges, vertices, edges, *rest: (
-                    (vertices > 0) & (edges <= c.solo_edges) & (rest[2] == 0)
+                lambda level, ranges, vertices, edges, seen, cur, done, turn: (
+                    (vertices > 0) & (edges <= c.solo_edges) & (done == 0)
                 ),
-                one, level, ranges, vertices, edges, seen, cur, 0, 0,
+                one, s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, 0, 0,
             )  # fmt: skip
             for j, word in enumerate(out[:-1]):
                 k.store(control, RESULT + j, word, mask=k.thread == 0)
             k.sync()
-            k.store(sums, k.thread, 0, mask=k.thread < 16)
+            k.store(state.sums, k.thread, 0, mask=k.thread < 16)
 
         k.if_(k.program == 0, alone)
         words = k.grid_barrier(control, [(control, RESULT + j) for j in range(7)])
-        ok, level, ranges, vertices, edges, seen, cur, done = words
-        return level, ranges, vertices, edges, seen, 0, half, cur, done, ok
+        s.ok, s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, s.done = words
 
-    def pull_level(level, ranges, vertices, edges, seen, pulling, half, cur, done, ok, turn):
-        slot = SLOT + 4 * (turn & 3)
-        _pull(k, c, graph, state, level, half, (worker, workers), sums)
-        ok, vertices = k.grid_barrier(
-            control, [(control, slot + 1)], [(sums, 1, control, slot + 1)]
-        )  # fmt: skip
-        half = half ^ 1
-        done = stopped(level + 1, vertices, half)
+    def collect(s, slot):
+        tail = _Tail(k, c, state, s.cur, slot)
+        _collect(k, c, graph, state, s.level, crew, tail)
+        tail.flush()
+        s.ok, s.ranges, _, s.edges = barrier(slot)
+        s.queued = 1
 
-        def collect():
-            _collect(k, c, graph, state, half, cur ^ 1, (worker, workers), (control, slot), sums)
-            ok, ranges, edges = k.grid_barrier(
-                control, [(control, slot), (control, slot + 2)], [(sums, 2, control, slot + 2)]
-            )
-            return ranges, edges, 0, ok
+    def counted(level):
+        """A level of all programs, with what follows every one of them."""
 
-        few = (vertices > 0) & (vertices * c.beta < n) & (done == 0)
-        ranges, edges, pulling, ok = k.if_(few, collect, 0, c.solo_edges + 1, 1, ok)
-        return level + 1, ranges, vertices, edges, seen + vertices, pulling, half, cur ^ 1, done, ok
+        def run(s, slot):
+            level(s, slot)
+            s.level, s.seen = s.level + 1, s.seen + s.vertices
+            s.done = stopped(s.level, s.vertices, s.half)
+
+        return run
 
     def step(*carry):
-        *carry, turn = carry
+        s = _State(**dict(zip(_State.names, carry, strict=True)))
+        slot = SLOT + 4 * (s.turn & 3)
         # nobody reads group turn + 2 (last read before the previous barrier) or adds to it (after the next one)
-        k.store(control, SLOT + 4 * ((turn + 2) & 3) + k.thread, 0, mask=(k.program == 0) & (k.thread < 4))
-        ranges, vertices, edges, seen, pulling = carry[1:6]
+        k.store(control, SLOT + 4 * ((s.turn + 2) & 3) + k.thread, 0, mask=(k.program == 0) & (k.thread < 4))
+        if c.trace:
+            _trace(k, c, state, s)
+        pulling = k.const(False, "i1")
         if c.pull:
-            unvisited = k.cast(n - seen, "f32") * (c.nnz / n)
-            pulling = (pulling == 1) | (k.cast(edges, "f32") * c.alpha > unvisited) & (edges > c.solo_edges)
-        else:
-            pulling = k.const(False, "i1")
-        small = ~pulling & (edges <= c.solo_edges)
-        out = tuple(carry)
-        if c.pull:
-            out = k.if_(pulling, lambda: pull_level(*carry, turn), *out)
-        out = k.if_(small, lambda: solo_levels(*carry, turn), *out)
-        out = k.if_(~pulling & ~small, lambda: push_level(*carry, turn), *out)
-        return *out, turn + 1
+            pulling = (s.pulling == 1) | (s.edges > c.solo_edges) & _prefer_pull(k, c, s.edges, s.seen)
+        gather = ~pulling & (s.queued == 0)
+        small = ~pulling & ~gather & (s.edges <= c.solo_edges)
+        for when, action in (
+            (pulling, counted(pull_level)), (small, solo_levels), (gather, collect),
+            (~pulling & ~gather & ~small, counted(push_level)),
+        ):  # fmt: skip
+            if action is collect and not c.pull:
+                continue
+            s = _branch(k, when, action, s, slot)
+        return tuple(s.values()[:-1]) + (s.turn + 1,)
 
     one = k.cast(valid, "i32")
     ranges = (end - start + (c.span - 1)) // c.span
-    out = k.while_(
-        lambda *carry: (carry[2] > 0) & (carry[8] == 0) & (carry[9] == 1),
-        step, 0, ranges, one, end - start, one, 0, 0, 0, stopped(k.const(0), one, k.const(0)), ok, 0,
+    first = _State(
+        level=0, ranges=ranges, vertices=one, edges=end - start, seen=one, pulling=0, queued=1, half=0, cur=0,
+        done=stopped(k.const(0), one, k.const(0)), ok=ok, turn=0,
     )  # fmt: skip
-    return out[0] + k.cast(out[2] > 0, "i32"), out[9]
+    names = _State.names
+    out = k.while_(
+        lambda *s: (s[names.index("vertices")] > 0) & (s[names.index("done")] == 0) & (s[names.index("ok")] == 1),
+        step, *first.values(),
+    )  # fmt: skip
+    last = _State(**dict(zip(names, out, strict=True)))
+    return last.level + k.cast(last.vertices > 0, "i32"), last.ok
+
+
+class _State:
+    """What the level loop carries, the same in all programs; edges is 0 (unknown) after a pull."""
+
+    names = ("level", "ranges", "vertices", "edges", "seen", "pulling", "queued", "half", "cur", "done", "ok", "turn")
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+    def values(self):
+        return [getattr(self, name) for name in self.names]
+
+
+def _branch(k, when, action, s, slot):
+    """The state after `action` where `when` holds, else as it was."""
+
+    def run():
+        t = _State(**s.__dict__)
+        action(t, slot)
+        return tuple(t.values())
+
+    return _State(**dict(zip(_State.names, k.if_(when, run, *s.values()), strict=True)))
+
+
+def _prefer_pull(k, c, edges, seen):
+    return k.cast(edges, "f32") * c.alpha > k.cast(c.n - seen, "f32") * (c.nnz / c.n)
+
+
+def _trace(k, c, state, s):
+    """Clock and state at the start of a step, for tuning."""
+    here = (k.program == 0) & (k.thread == 0) & (s.turn < c.trace)
+    row = (s.level, s.ranges, s.vertices, s.edges, s.pulling, s.queued, k.clock())
+    for j, x in enumerate(row):
+        k.store(state.summary, 2 + 8 * s.turn + j, x, mask=here)
 
 
 def _spread(k, size, f):
@@ -158,26 +206,97 @@ def _initialise(k, c, graph, state, source, valid, start, end):
     _spread(k, c.n, clear)
     _spread(k, c.words, bits)
     _spread(k, (end - start + (c.span - 1)) // c.span, item)
+    k.store(state.sums, k.thread, 0, mask=k.thread < 16)
 
 
-def _append(k, c, state, cur, tail, won, start, end, vertex):
+class _SoloTail:
+    """Where one program alone puts edge ranges: the queue in global memory, its length in shared memory."""
+
+    def __init__(self, k, c, state, into, word):
+        self.k, self.c, self.state, self.word = k, c, state, word
+        self.base = into * c.capacity
+
+    def reserve(self, total):
+        """Position of the first of `total` ranges of this warp (valid in every lane)."""
+        k = self.k
+        return k.shfl(k.atomic("add", self.state.sums, self.word, total, mask=k.lane == 0), 0)
+
+    def store(self, at, entry, mask=None):
+        self.k.store_vec(self.state.queue, (self.base + at) * 4, entry, mask=mask)
+
+
+class _Tail(_SoloTail):
+    """Where all programs do: each buffers its ranges in shared memory and appends them at the end of the level.
+
+    One atomic a program on the queue's length instead of one a warp: atomics on one word take 1/1.7 ns each.
+    Positions beyond the buffer are given out from the queue's length at once (negative until `store` decodes them).
+    """
+
+    def __init__(self, k, c, state, into, slot):
+        super().__init__(k, c, state, into, 0)
+        self.slot = slot
+
+    def reserve(self, total):
+        k, c, state = self.k, self.c, self.state
+        at = super().reserve(total)
+
+        def beyond():
+            # the rest of the buffer stays empty: ranges of no edges
+            def blank(i):
+                k.store_vec(state.buffer, i * 4, (0, 0, 0, 0))
+
+            k.for_(at + k.lane, c.buffer, 32, blank)
+            return ~k.shfl(k.atomic("add", state.control, self.slot, total, mask=k.lane == 0), 0)
+
+        return k.if_(at + total > c.buffer, beyond, at)[0]
+
+    def store(self, at, entry, mask=None):
+        k = self.k
+        mask = k.const(True, "i1") if mask is None else mask
+        k.store_vec(self.state.buffer, at * 4, entry, mask=mask & (at >= 0))
+        k.store_vec(self.state.queue, (self.base + ~at) * 4, entry, mask=mask & (at < 0))
+
+    def flush(self):
+        k, c, state = self.k, self.c, self.state
+        k.sync()
+        count = k.minimum(k.load(state.sums, 0), c.buffer)
+
+        def copy():
+            mine = k.thread == 0
+            base = k.atomic("add", state.control, self.slot, count, mask=mine)
+            k.store(state.sums, 3, base, mask=mine)
+            k.sync()
+            k.store(state.sums, 0, 0, mask=mine)
+            base = self.base + k.load(state.sums, 3)
+            k.for_(
+                k.thread, count, k.threads,
+                lambda i: k.store_vec(state.queue, (base + i) * 4, k.load_vec(state.buffer, i * 4, 4)),
+            )  # fmt: skip
+
+        k.if_(count > 0, copy)
+
+
+def _append(k, c, tail, won, start, end, vertex):
     """Puts the edge ranges of the vertices that won into the next queue; all lanes of the warp take part."""
     parts = k.where(won, (end - start + (c.span - 1)) // c.span, 0)
     upto, total = k.warp_scan(parts)
 
     def put():
-        base = k.shfl(k.atomic("add", *tail, total, mask=k.lane == 0), 0)
-        at = (cur ^ 1) * c.capacity + base + upto - parts
-        first = (start, k.minimum(end, start + c.span), vertex, 0)
-        k.store_vec(state.queue, at * 4, first, mask=parts > 0)
+        base = tail.reserve(total)
+
+        def position(j):
+            """Of the warp's j-th range: positions beyond the buffer run downwards."""
+            return k.where(base < 0, base - j, base + j)
+
+        tail.store(position(upto - parts), (start, k.minimum(end, start + c.span), vertex, 0), mask=parts > 0)
 
         def long(left):
             lane = k.ctz(left)
-            count, s, e, v, o = (k.shfl(x, lane) for x in (parts, start, end, vertex, at))
+            count, s, e, v, o = (k.shfl(x, lane) for x in (parts, start, end, vertex, upto - parts))
 
             def one(j):
                 b = s + j * c.span
-                k.store_vec(state.queue, (o + j) * 4, (b, k.minimum(e, b + c.span), v, 0))
+                tail.store(position(o + j), (b, k.minimum(e, b + c.span), v, 0))
 
             k.for_(k.lane + 1, count, 32, one)
             return left & (left - 1)
@@ -187,9 +306,9 @@ def _append(k, c, state, cur, tail, won, start, end, vertex):
     k.if_(total > 0, put)
 
 
-def _push(k, c, graph, state, job, crew, tail, sums, group=0):
-    """Expands the ranges of the current queue; claims, levels, parents, and the next queue."""
-    level, ranges, half, cur = job
+def _push(k, c, graph, state, s, crew, tail, queue, group=0):
+    """Expands the ranges of the current queue; claims, levels, parents, and (where `queue`) the next queue."""
+    level, ranges, half, cur, sums = s.level, s.ranges, s.half, s.cur, state.sums
     worker, workers = crew
     each = k.minimum(k.maximum((ranges + (workers - 1)) // workers, 1), 32)
 
@@ -217,7 +336,7 @@ def _push(k, c, graph, state, job, crew, tail, sums, group=0):
             k.store(state.levels, v, level + 1, mask=new)
             if c.parents:
                 k.store(state.parents, v, parent, mask=new)
-            _append(k, c, state, cur, tail, new, s, t, v)
+            k.if_(queue, lambda: _append(k, c, tail, new, s, t, v))
             return found + k.cast(new, "i32"), edges + k.where(new, t - s, 0)
 
         return k.for_(0, total, 32, stride, found, edges)
@@ -228,28 +347,28 @@ def _push(k, c, graph, state, job, crew, tail, sums, group=0):
     k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))
 
 
-def _collect(k, c, graph, state, half, into, crew, tail, sums):
-    """Makes the queue of the vertices that the last pull level found: new bits = current copy without the other."""
+def _collect(k, c, graph, state, level, crew, tail):
+    """Makes the queue of the vertices of `level` from the levels: after a pull, or a push that made none."""
     worker, workers = crew
 
     def word(w, edges):
-        new = k.load(state.visited, half * c.words + w) & ~k.load(state.visited, (half ^ 1) * c.words + w)
+        v = w * 32 + k.lane
+        mine = k.load(state.levels, v, mask=k.below(v, c.n), other=-1) == level
 
         def some():
-            v, mine = w * 32 + k.lane, k.shr(new, k.lane) & 1 != 0
             s = k.load(graph.indptr, v, mask=mine, cache="nc")
             t = k.load(graph.indptr, v + 1, mask=mine, cache="nc")
-            _append(k, c, state, into ^ 1, tail, mine, s, t, v)
-            return (edges + t - s,)
+            _append(k, c, tail, mine, s, t, v)
+            return edges + k.where(mine, t - s, 0)
 
-        return k.if_(new != 0, some, edges)
+        return k.if_(k.any(mine), some, edges)
 
     (edges,) = k.for_(worker, c.words, workers, word, 0)
     edges = k.warp_sum(edges)
-    k.reduce("add", sums, 2, edges, mask=(k.lane == 0) & (edges != 0))
+    k.reduce("add", state.sums, 2, edges, mask=(k.lane == 0) & (edges != 0))
 
 
-def _pull(k, c, graph, state, level, half, crew, sums):
+def _pull(k, c, graph, state, level, half, crew):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other copy."""
     worker, workers = crew
     here, there = half * c.words, (half ^ 1) * c.words
@@ -295,7 +414,7 @@ def _pull(k, c, graph, state, level, half, crew, sums):
         return (count,)
 
     (count,) = k.for_(worker * UNROLL, c.words, workers * UNROLL, words, 0)
-    k.reduce("add", sums, 1, count, mask=(k.lane == 0) & (count != 0))
+    k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
 def _pull_rest(k, c, graph, visited, v, rest, found, parent):

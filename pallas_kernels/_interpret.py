@@ -207,6 +207,9 @@ class Lockstep(Simt):
     def fence(self):
         pass
 
+    def clock(self):
+        return self.const(0)
+
     def pause(self, nanoseconds):
         pass
 

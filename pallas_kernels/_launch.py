@@ -317,6 +317,9 @@ class Emitter(Simt):
     def fence(self):
         self._asm("fence.acq_rel.gpu;", None, [], "~{memory}")
 
+    def clock(self):
+        return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")
+
     def pause(self, nanoseconds):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 

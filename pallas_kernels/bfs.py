@@ -28,6 +28,8 @@ class Config:
     solo_edges: int = 1024
     alpha: float = 14.0
     beta: int = 24
+    buffer: int = 2048  # queue entries a program keeps in shared memory before it appends them
+    trace: int = 0  # steps whose clock and state `_search` returns, for tuning
 
 
 def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
@@ -70,6 +72,12 @@ def bfs(
     whether the level found nothing, as kernel values that know & | ~ and comparisons with numbers.
     A source that is no vertex reaches nothing.
     """
+    options = (in_indptr, in_indices, prepared, symmetric, targets, stop, parents, config, interpret)
+    return _search(indptr, indices, source, *options)[:4]
+
+
+def _search(indptr, indices, source, in_indptr, in_indices, prepared, symmetric, targets, stop, parents, config, interpret):
+    """`bfs`, and the trace that config.trace asks for."""
     n = indptr.shape[0] - 1
     if n == 0:
         empty = jnp.zeros(0, jnp.int32)
@@ -125,7 +133,7 @@ def _wide(c, operands, graph, prepared, symmetric, interpret):
         operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
     outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
     outputs |= {"visited": 2 * c.words, "queue": 8 * c.capacity}
-    return _run(_bfs_wide.body, c, operands, outputs, 16, interpret, "bfs_wide")
+    return _run(_bfs_wide.body, c, operands, outputs, 16 + 4 * c.buffer, interpret, "bfs_wide")
 
 
 def _run(body, c, operands, outputs, shared, interpret, name):
@@ -138,8 +146,8 @@ def _run(body, c, operands, outputs, shared, interpret, name):
         k.store(memory.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
                 mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2)]
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)]
     out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
                  shared_words=shared, name=name, interpret=interpret)  # fmt: skip
     out = dict(zip([*outputs, "summary"], out, strict=False))
-    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]
+    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1], out["summary"][2:]

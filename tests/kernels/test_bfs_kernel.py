@@ -84,7 +84,7 @@ GRAPHS = {
     "dense": random_graph(130, 3000, 1),
     "degree up to 20": csr(100, [(i // 20, i) for i in range(100)] + [(i, i + 1) for i in range(99)]),
 }
-SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "span": 4, "solo_edges": 16}
+SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "span": 4, "solo_edges": 16, "buffer": 64}
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
@@ -97,6 +97,7 @@ WIDE = {
     "push": SMALL | {"alpha": 0.0, "programs": 3, "solo_edges": 0},
     "pull": SMALL | {"alpha": 1e9, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
+    "full buffer": SMALL | {"alpha": 0.0, "programs": 2, "solo_edges": 0, "buffer": 8, "span": 2},
     "back and forth": SMALL | {"alpha": 1e9, "solo_edges": 0, "beta": 1, "programs": 2},
 }
 

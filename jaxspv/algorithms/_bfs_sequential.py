@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ._direction import pull_is_cheaper
 from ._scalar_loops import is_negative, read, write
 
 # A level may be worth pulling once it holds one vertex in NARROW; below that its edges are not
 # even counted, and levels follow each other within one loop.
 NARROW = 64
-# Costs, in ns on one core: an edge pushed, a vertex passed by a pull, an edge probed by a pull.
-PUSH, PASS, PROBE = 7.0, 4.0, 8.0
 
 
 class Search(NamedTuple):
@@ -61,7 +60,7 @@ def bfs_sequential(
     """Levels, parents and the number of levels; arguments as in `bfs_xla`, in-edges or None.
 
     A queue in order of discovery. Narrow levels are pushed: every out-edge of every vertex. A wide
-    level is pulled where that is cheaper by the constants above: every unreached vertex looks for
+    level is pulled where that is cheaper by `_direction`: every unreached vertex looks for
     one in-neighbour in the frontier. Each loop is of the kind that `_scalar_loops` describes.
 
     Cost: O(n + m) time in all, O(n) memory; about 5 ns an edge and 20 ns a vertex in cache.
@@ -71,8 +70,8 @@ def bfs_sequential(
     out, inn = (indptr, indices), None
     if in_indptr is not None and in_indices is not None:
         inn = (in_indptr, in_indices)
-    start = _start(indptr.shape[0] - 1, source, tree)
-    root = jnp.clip(source, 0, start.levels.shape[0] - 1)
+    n = indptr.shape[0] - 1
+    root = jnp.clip(source, 0, n - 1)
 
     def going(s: Search):
         size = s.tail - s.head
@@ -80,13 +79,13 @@ def bfs_sequential(
         return more if stop is None else more & ~jnp.asarray(stop(s.depth, s.levels, size))
 
     def step(s: Search):
-        pull = _pull_is_cheaper(s, indices.shape[0]) if inn else jnp.bool_(False)
+        pull = pull_is_cheaper(s.edges, s.tail, n, indices.shape[0]) if inn else jnp.bool_(False)
         found = _push(s, out, root, pull, through=stop is None, pulls=inn is not None)
         if inn:
             found = _pull(found, inn, root, pull)
         return _enter_level(found, out[0], inn is not None)
 
-    end = lax.while_loop(going, step, start)
+    end = lax.while_loop(going, step, _start(n, source, tree))
     found = end.parents
     if parents and deterministic:
         found = _smallest_parents(out, end.levels, source)
@@ -102,15 +101,6 @@ def _start(n: int, source: Array, parents: bool) -> Search:
     queue = jnp.zeros(n + 1, jnp.int32).at[0].set(at)
     zero = jnp.int32(0)
     return Search(zero, valid.astype(jnp.int32), zero, zero, queue, levels, tree)
-
-
-def _pull_is_cheaper(s: Search, nse: int) -> Array:
-    """Estimated cost of pushing the frontier's edges against that of probing the unreached."""
-    n = s.levels.shape[0]
-    edges = s.edges.astype(jnp.float32)
-    probes = jnp.minimum(nse / (edges + 1), nse / n)
-    unreached = (n - s.tail).astype(jnp.float32)
-    return edges * PUSH > n * PASS + unreached * probes * PROBE
 
 
 def _mark(marks, vertex, new, value, root, tree):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
+from ._bfs_level_synchronous import bfs_level_synchronous
 from ._bfs_sequential import bfs_sequential
+
+Form = Literal["sequential", "level_synchronous"]
+FORMS: dict[Form, Callable[..., tuple[Array, Array | None, Array]]] = {
+    "sequential": bfs_sequential,
+    "level_synchronous": bfs_level_synchronous,
+}
 
 
 def bfs_xla(
@@ -24,6 +31,7 @@ def bfs_xla(
     parents: bool = True,
     deterministic: bool = False,
     layout: dict[str, Array] | None = None,
+    form: Form | None = None,
 ) -> tuple[Array, Array | None, Array]:
     """Breadth-first search along the edges u -> indices[e], indptr[u] <= e < indptr[u + 1].
 
@@ -40,6 +48,8 @@ def bfs_xla(
         parents: whether to compute them, static.
         deterministic: of several possible parents take the smallest, static.
         layout: what `bfs_layout` returned, or None.
+        form: static; None: "sequential" on a CPU, else "level_synchronous", by the platform that
+            is lowered for.
 
     Returns:
         levels (n,) int32, -1 where unreached; parents (n,) int32, -1 where unreached, the source
@@ -54,8 +64,15 @@ def bfs_xla(
         return _no_edges(n, source, parents)
     if symmetric:
         in_indptr, in_indices = indptr, indices
-    return bfs_sequential(
-        indptr, indices, source, in_indptr, in_indices, stop, parents, deterministic
+    more = (in_indptr, in_indices, stop, parents, deterministic)
+    if form is not None:
+        return FORMS[form](indptr, indices, source, *more)
+    return lax.platform_dependent(
+        indptr,
+        indices,
+        source,
+        cpu=lambda *graph: bfs_sequential(*graph, *more),
+        default=lambda *graph: bfs_level_synchronous(*graph, *more),
     )
 
 

@@ -1,0 +1,324 @@
+"""bfs_xla against SciPy's traversal and NumPy's definition of a tree, in every form it has."""
+
+import functools
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import breadth_first_order
+
+from jaxspv.algorithms._bfs_xla import bfs_layout, bfs_xla
+
+DATA = pathlib.Path(os.environ.get("JAXSPV_DATA", "/work/shared/data"))
+EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
+FORMS = ("sequential", "level_synchronous")
+
+
+def csr_of(n, rows, cols):
+    """CSR arrays with duplicates and self loops kept, columns in the given order."""
+    order = np.argsort(rows, kind="stable")
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(rows, minlength=n), out=indptr[1:])
+    return indptr, np.asarray(cols, np.int32)[order]
+
+
+def random_graph(n, m, seed):
+    rng = np.random.default_rng(seed)
+    return csr_of(n, rng.integers(0, n, m), rng.integers(0, n, m))
+
+
+def path(n):
+    return csr_of(n, np.arange(n - 1), np.arange(1, n))
+
+
+def star(n):
+    leaves = np.arange(1, n)
+    hub = np.zeros(n - 1, np.int64)
+    return csr_of(n, np.r_[hub, leaves], np.r_[leaves, hub])
+
+
+def grid(side):
+    ids = np.arange(side * side).reshape(side, side)
+    a = np.r_[ids[:, :-1].ravel(), ids[:-1].ravel()]
+    b = np.r_[ids[:, 1:].ravel(), ids[1:].ravel()]
+    return csr_of(side * side, np.r_[a, b], np.r_[b, a])
+
+
+def karate():
+    import networkx as nx
+
+    matrix = sp.csr_array(nx.to_scipy_sparse_array(nx.karate_club_graph()))
+    return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+
+
+GRAPHS = {
+    "path": path(20),
+    "path_backwards": csr_of(20, np.arange(1, 20), np.arange(19)),
+    "star": star(300),
+    "grid": grid(17),
+    "karate": karate(),
+    "self_loops_and_duplicates": random_graph(40, 400, 0),
+    "disconnected": random_graph(200, 150, 1),
+    "dense": csr_of(70, np.repeat(np.arange(70), 70), np.tile(np.arange(70), 70)),
+    "one_vertex": csr_of(1, [], []),
+    "one_loop": csr_of(1, [0], [0]),
+    "no_edges": csr_of(5, [], []),
+    "no_vertices": csr_of(0, np.zeros(0, int), []),
+}
+
+
+def transposed(indptr, indices):
+    n = len(indptr) - 1
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    return csr_of(n, indices, rows)
+
+
+def is_symmetric(indptr, indices):
+    n = len(indptr) - 1
+    a = sp.csr_array((np.ones(len(indices)), indices, indptr), (n, n))
+    return n > 0 and abs(a - a.T).nnz == 0
+
+
+def levels_by_scipy(indptr, indices, source):
+    n = len(indptr) - 1
+    levels = np.full(n, -1)
+    if 0 <= source < n:
+        matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), (n, n))
+        order, before = breadth_first_order(matrix, source)
+        levels[source] = 0
+        for v in order[1:]:
+            levels[v] = levels[before[v]] + 1
+    return levels
+
+
+def smallest_parents(indptr, indices, source, levels):
+    """min {u : u -> v an edge, levels[u] + 1 == levels[v]}."""
+    n = len(indptr) - 1
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    tight = (levels[rows] >= 0) & (levels[rows] + 1 == levels[indices])
+    parents = np.full(n, n)
+    np.minimum.at(parents, indices[tight], rows[tight])
+    parents[parents == n] = -1
+    if 0 <= source < n:
+        parents[source] = source
+    return parents
+
+
+def check_tree(indptr, indices, source, levels, parents):
+    n = len(indptr) - 1
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    edges = set(zip(rows.tolist(), indices.tolist(), strict=True))
+    assert ((parents >= 0) == (levels >= 0)).all()
+    for v in np.flatnonzero(levels >= 0):
+        u = int(parents[v])
+        if v == source:
+            assert u == source
+        else:
+            assert levels[u] == levels[v] - 1 and (u, int(v)) in edges, (u, v)
+
+
+def knows(indptr, indices, pull):
+    """Keyword arguments by what is known of the in-edges."""
+    if not pull:
+        return {"symmetric": False}
+    if is_symmetric(indptr, indices):
+        inn = (indptr, indices)
+        more = {"symmetric": True}
+    else:
+        inn = transposed(indptr, indices)
+        more = {"in_indptr": jnp.asarray(inn[0]), "in_indices": jnp.asarray(inn[1])}
+    return {**more, "layout": jax.tree.map(jnp.asarray, bfs_layout(*inn))}
+
+
+@functools.cache
+def compiled(**static):
+    return jax.jit(functools.partial(bfs_xla, **static))
+
+
+def search(form, graph, source, *, pull=True, **options):
+    more = knows(*graph, pull)
+    fn = compiled(form=form, symmetric=more.pop("symmetric", False), **options)
+    return fn(jnp.asarray(graph[0]), jnp.asarray(graph[1]), jnp.int32(source), **more)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_levels_and_parents(name, pull, form):
+    graph = GRAPHS[name]
+    n = len(graph[0]) - 1
+    for source in sorted({0, n // 2, n - 1, -1, n, n + 5, -(2**31)}):
+        expected = levels_by_scipy(*graph, source)
+        levels, parents, num_levels = search(form, graph, source, pull=pull)
+        assert levels.dtype == parents.dtype == num_levels.dtype == jnp.int32
+        np.testing.assert_array_equal(levels, expected)
+        assert int(num_levels) == (expected.max() + 1 if n else 0)
+        check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
+        levels, nothing, num_levels = search(form, graph, source, pull=pull, parents=False)
+        np.testing.assert_array_equal(levels, expected)
+        assert nothing is None and int(num_levels) == (expected.max() + 1 if n else 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_deterministic_parents_are_the_smallest(name, form):
+    graph = GRAPHS[name]
+    for source in (0, len(graph[0]) - 2, -1):
+        levels, parents, _ = search(form, graph, source, deterministic=True)
+        expected = levels_by_scipy(*graph, source)
+        np.testing.assert_array_equal(levels, expected)
+        np.testing.assert_array_equal(parents, smallest_parents(*graph, source, expected))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("filling", EXTREMES.tolist())
+def test_padding_is_never_read_as_an_edge(filling, form):
+    indptr, indices = GRAPHS["karate"]
+    padded = np.concatenate([indices, np.full(37, filling, np.int32)])
+    expected = levels_by_scipy(indptr, indices, 33)
+    levels, parents, _ = search(form, (indptr, padded[: len(padded)]), 33, pull=False)
+    np.testing.assert_array_equal(levels, expected)
+    check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
+    fn = compiled(form=form, symmetric=True)
+    levels, parents, _ = fn(jnp.asarray(indptr), jnp.asarray(padded), jnp.int32(33))
+    np.testing.assert_array_equal(levels, expected)
+    check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
+    only_padding = np.zeros(6, np.int32), np.full(4, filling, np.int32)
+    levels, _, num_levels = search(form, only_padding, 2, pull=False)
+    np.testing.assert_array_equal(levels, [-1, -1, 0, -1, -1])
+    assert int(num_levels) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
+@pytest.mark.parametrize("name", ["grid", "karate", "self_loops_and_duplicates"])
+def test_stop_completes_its_level_and_no_more(name, pull, form):
+    graph = GRAPHS[name]
+    full = levels_by_scipy(*graph, 0)
+    for target in (0, 5, len(full) - 1):
+        levels, parents, num_levels = search(
+            form, graph, 0, pull=pull, stop=lambda d, lev, size, t=target: lev[t] >= 0
+        )
+        last = full[target] if full[target] >= 0 else full.max()
+        np.testing.assert_array_equal(levels, np.where(full <= last, full, -1))
+        assert int(num_levels) == last + 1
+        check_tree(*graph, 0, np.asarray(levels), np.asarray(parents))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_stop_sees_every_level_in_turn(form):
+    graph = GRAPHS["grid"]
+    full = levels_by_scipy(*graph, 0)
+    for k in range(4):
+        levels, _, num_levels = search(form, graph, 0, stop=lambda d, lev, size, k=k: d >= k)
+        np.testing.assert_array_equal(levels, np.where(full <= k, full, -1))
+        assert int(num_levels) == k + 1
+    sizes = np.bincount(full)
+    first = int(np.flatnonzero(sizes == 9)[0])
+    levels, _, _ = search(form, graph, 0, stop=lambda d, lev, size: size == 9)
+    assert int(levels.max()) == first
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("parents", [False, True])
+def test_vmap_over_sources(parents, form):
+    graph = GRAPHS["self_loops_and_duplicates"]
+    indptr, indices = map(jnp.asarray, graph)
+    sources = jnp.array([0, 7, -1, 39, 40], jnp.int32)
+    fn = jax.vmap(lambda s: bfs_xla(indptr, indices, s, parents=parents, form=form))
+    levels, trees, num_levels = jax.jit(fn)(sources)
+    for i, source in enumerate(sources.tolist()):
+        expected = levels_by_scipy(*graph, source)
+        np.testing.assert_array_equal(levels[i], expected)
+        assert int(num_levels[i]) == expected.max() + 1
+        if parents:
+            check_tree(*graph, source, np.asarray(levels[i]), np.asarray(trees[i]))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_random_graphs(form, data):
+    n = data.draw(st.sampled_from([3, 30, 300]))
+    m = data.draw(st.sampled_from([1, 20, 400, 2500]))
+    graph = random_graph(n, m, data.draw(st.integers(0, 2**32 - 1)))
+    source = data.draw(st.integers(0, n - 1))
+    pull = data.draw(st.booleans())
+    expected = levels_by_scipy(*graph, source)
+    levels, parents, _ = search(form, graph, source, pull=pull)
+    np.testing.assert_array_equal(levels, expected)
+    check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
+
+
+def test_one_compilation_serves_all_sources_and_equal_shapes():
+    traces = []
+
+    @jax.jit
+    def fn(indptr, indices, source):
+        traces.append(1)
+        return bfs_xla(indptr, indices, source)[0]
+
+    for seed in range(3):
+        graph = random_graph(50, 200, seed)
+        for source in (0, 49, -1):
+            levels = fn(*map(jnp.asarray, graph), jnp.int32(source))
+            np.testing.assert_array_equal(levels, levels_by_scipy(*graph, source))
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
+@pytest.mark.parametrize("parents", [False, True])
+def test_cpu_loops_are_native(parents, pull):
+    """Every loop over vertices or edges became one native function that copies no array."""
+    n, nse = 1000, 8000
+    shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (nse,), ())]
+    fn = jax.jit(functools.partial(bfs_xla, symmetric=pull, parents=parents))
+    text = fn.lower(*shapes).compile().as_text()
+    bodies = [b for b in text.split("\n\n") if " while(" not in b and "ENTRY" not in b]
+    assert text.count('xla_cpu_small_call="true"') >= (5 if pull else 2)
+    for body in bodies:
+        for line in body.splitlines():
+            assert not (" copy(" in line and f"[{n}" in line.split(" copy(")[0]), line
+
+
+@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
+def test_lowers_for_cuda_without_callbacks(pull):
+    shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((101,), (700,), ())]
+    fn = jax.jit(functools.partial(bfs_xla, symmetric=pull))
+    text = fn.trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
+    assert "while" in text and "custom_call" not in text
+
+
+def real_graphs():
+    files = sorted(DATA.glob("*.mtx*")) if DATA.is_dir() else []
+    return files or [None]
+
+
+@pytest.mark.parametrize("file", real_graphs(), ids=lambda f: f.name.split(".")[0] if f else "none")
+def test_real_graphs(file):
+    if file is None:
+        pytest.skip(f"no graphs in {DATA}; set JAXSPV_DATA")
+    matrix = scipy.io.mmread(file).tocsr()
+    if matrix.shape[0] != matrix.shape[1]:
+        pytest.skip("not square")
+    indptr, indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    source = int(np.diff(indptr).argmax())
+    levels, parents, num_levels = search(None, (indptr, indices), source)
+    levels, parents = np.asarray(levels), np.asarray(parents)
+    np.testing.assert_array_equal(levels, levels_by_scipy(indptr, indices, source))
+    assert num_levels == levels.max() + 1
+    rows = np.repeat(np.arange(len(levels)), np.diff(indptr))
+    child = parents[indices] == rows
+    assert (np.bincount(indices[child], minlength=len(levels)) > 0)[levels >= 0].sum() >= (
+        (levels >= 0).sum() - 1
+    )
+    inner = (levels > 0)
+    np.testing.assert_array_equal(levels[parents[inner]], levels[inner] - 1)
+    assert parents[source] == source and (parents[levels < 0] == -1).all()

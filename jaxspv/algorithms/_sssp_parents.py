@@ -21,57 +21,53 @@ def parents_sequential(
     """
     n = indptr.shape[0] - 1
     top = infinity(length.dtype)
-    never = jnp.int32(n + 1)
+    never = jnp.int32(n)
     inside = (source >= 0) & (source < n)
     vertex = jnp.arange(n, dtype=jnp.int32)
 
     def scan(c):
-        e, end, u, length_u, level, head, tail, queue, hops, parents = c
+        e, end, u, head, tail, queue, hops, parents = c
         take = e >= end
-        first = load(queue, head)
-        u = jnp.where(take, first, u)
-        e = jnp.where(take, load(indptr, first), e)
-        end = jnp.where(take, load(indptr, first + 1), end)
-        length_u = jnp.where(take, load(length, first), length_u)
-        level = jnp.where(take, load(hops, first) + 1, level)
+        u = jnp.where(take, load(queue, head), u)
+        e = jnp.where(take, load(indptr, u), e)
+        end = jnp.where(take, load(indptr, u + 1), end)
 
-        def tight(e, v):
-            return extend(length_u, load(weights, e)) == load(length, v)
+        def tight(e):
+            reach = extend(load(length, u), load(weights, e))
+            return reach == load(length, load(indices, e))
 
         def nothing_to_do(e):
             found = e >= end
             for j in range(UNROLL):
-                v = load(indices, e + j)
-                found |= tight(e + j, v) & (load(hops, v) >= level)
+                found |= tight(e + j)
             return ~found
 
         e = lax.while_loop(nothing_to_do, lambda e: e + UNROLL, e)
         stop = jnp.minimum(e + UNROLL, end)
 
         def claim(c):
-            e, previous, value, tail, queue, hops, parents = c
-            hops = store(hops, previous, jnp.minimum(load(hops, previous), value))
+            e, v, value, tail, queue, hops, parents = c
+            hops = store(hops, v, jnp.minimum(load(hops, v), value))
             v = load(indices, e)
-            found = tight(e, v) & (load(length, v) < top)
-            new = found & (load(hops, v) == never)
-            better = found & (load(hops, v) == level) & (u < load(parents, v))
-            parents = store(parents, v, jnp.where(new | better, u, load(parents, v)))
+            level = load(hops, u) + 1
+            good = tight(e) & (load(length, v) < top) & (load(hops, v) >= level)
+            new = good & (load(hops, v) == never)
+            parents = store(parents, v, jnp.minimum(load(parents, v), jnp.where(good, u, n)))
             queue = store(queue, tail, v)
-            return (
-                e + 1, v, jnp.where(new, level, never), tail + new.astype(jnp.int32),
-                queue, hops, parents,
-            )
+            value = jnp.where(good, level, never)
+            return e + 1, v, value, tail + new.astype(jnp.int32), queue, hops, parents
 
-        e, previous, value, tail, queue, hops, parents = lax.while_loop(
+        e, v, value, tail, queue, hops, parents = lax.while_loop(
             lambda c: c[0] < stop, claim, (e, jnp.int32(0), never, tail, queue, hops, parents)
         )
-        hops = store(hops, previous, jnp.minimum(load(hops, previous), value))
-        return e, end, u, length_u, level, head + take.astype(jnp.int32), tail, queue, hops, parents
+        hops = store(hops, v, jnp.minimum(load(hops, v), value))
+        return e, end, u, head + take.astype(jnp.int32), tail, queue, hops, parents
 
     zero = jnp.int32(0)
     first = (
-        zero, zero, zero, jnp.zeros_like(top), zero, zero, inside.astype(jnp.int32),
+        zero, zero, zero, zero, inside.astype(jnp.int32),
         jnp.full(n + 1, jnp.where(inside, source, 0), jnp.int32),
-        jnp.where(vertex == source, 0, never), jnp.where(vertex == source, source, -1),
+        jnp.where(vertex == source, 0, never), jnp.where(vertex == source, source, never),
     )
-    return lax.while_loop(lambda c: (c[0] < c[1]) | (c[5] < c[6]), scan, first)[-1]
+    c = lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)
+    return jnp.where(c[-1] < n, c[-1], -1)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ._lengths import after, extend, infinity, wraps
@@ -26,6 +27,7 @@ from ._scalar import load, store
 
 UNROLL = 4  # edges looked at together; most improve nothing
 SPARSE = 16  # a bucket wider than wanted, where fewer than one in SPARSE far vertices moved
+STAYS, NEAR, FAR = (np.int32(k) for k in range(3))  # where a vertex goes
 
 
 class Graph(NamedTuple):
@@ -39,12 +41,12 @@ class Graph(NamedTuple):
 class State(NamedTuple):
     """The labels and the two waiting lists; see the head of this file.
 
-    `queue` is the ring, n + 1 slots of which [head, tail) wait, followed by `far`, n slots.
-    `pred` (negative weights only) is the vertex that gave each label last.
+    `label` is `length`, n values, followed by `scanned`, n values. `queue` is the ring, n + 1 slots
+    of which [head, tail) wait, followed by `far`, n slots that end at `far_end`. `pred` is the
+    vertex that gave each label last, -1 where there is none; None if not asked for.
     """
 
-    length: Array
-    scanned: Array
+    label: Array
     queue: Array
     head: Array
     tail: Array
@@ -57,10 +59,8 @@ def start(graph: Graph, source: Array, predecessors: bool) -> State:
     n = graph.indptr.shape[0] - 1
     top = infinity(graph.weights.dtype)
     inside = (source >= 0) & (source < n)
-    vertex = jnp.arange(n, dtype=jnp.int32)
     return State(
-        length=jnp.where(vertex == source, jnp.zeros_like(top), top),
-        scanned=jnp.full(n, top),
+        label=jnp.where(jnp.arange(2 * n) == jnp.where(inside, source, -1), 0, top),
         queue=jnp.full(2 * n + 1, jnp.where(inside, source, 0), jnp.int32),
         head=jnp.int32(0),
         tail=inside.astype(jnp.int32),
@@ -73,13 +73,11 @@ def _advance(position: Array, n: int) -> Array:
     return jnp.where(position == n, 0, position + 1)
 
 
-def _append(queue, tail, far_end, vertex, near, far, n):
-    """Puts the vertex at the end of the ring, of `far`, or (neither) into a free slot."""
-    tail_after = jnp.where(near, _advance(tail, n), tail)
-    if far is None:
-        return store(queue, tail, vertex), tail_after, far_end
-    queue = store(queue, jnp.where(far, far_end, tail), vertex)
-    return queue, tail_after, far_end + far.astype(jnp.int32)
+def _append(queue, tail, far_end, vertex, to, n):
+    """Puts the vertex at the end of the ring, of `far`, or (it stays) into a free slot."""
+    queue = store(queue, jnp.where(to == FAR, far_end, tail), vertex)
+    tail = jnp.where(to == NEAR, _advance(tail, n), tail)
+    return queue, tail, jnp.where(to == FAR, far_end + 1, far_end)
 
 
 def drain(graph: Graph, state: State, limit: Array | None, until: Array | None) -> State:
@@ -92,65 +90,62 @@ def drain(graph: Graph, state: State, limit: Array | None, until: Array | None) 
     n = graph.indptr.shape[0] - 1
     top = infinity(graph.weights.dtype)
 
-    def reach(length, e):
+    def reach(label, u, e):
         # Weights >= 0 need no clamping: a sum that wraps is below `length` and refused.
-        weight = load(graph.weights, e)
+        length, weight = load(label, u), load(graph.weights, e)
         return extend(length, weight) if limit is None else length + weight
 
     def scan(c):
-        e, end, u, length_u, s = c
+        e, end, u, s = c
         take = e >= end
-        first = load(s.queue, s.head)
+        u = jnp.where(take, load(s.queue, s.head), u)
         head = jnp.where(take, _advance(s.head, n), s.head)
-        length_u = jnp.where(take, load(s.length, first), length_u)
-        scanned = store(
-            s.scanned, first, jnp.where(take, load(s.length, first), load(s.scanned, first))
-        )
-        e = jnp.where(take, load(graph.indptr, first), e)
-        end = jnp.where(take, load(graph.indptr, first + 1), end)
-        u = None if s.pred is None else jnp.where(take, first, u)
+        e = jnp.where(take, load(graph.indptr, u), e)
+        end = jnp.where(take, load(graph.indptr, u + 1), end)
+        # With a negative loop u may wait again by its second chunk: `scanned` stays as it is then.
+        read = u if limit is not None else jnp.where(take, u, u + n)
+        label = store(s.label, u + n, load(s.label, read))
 
         def nothing_to_do(e):
             found = e >= end
             for j in range(UNROLL):
-                found |= reach(length_u, e + j) < load(s.length, load(graph.indices, e + j))
+                found |= reach(label, u, e + j) < load(label, load(graph.indices, e + j))
             return ~found
 
         e = lax.while_loop(nothing_to_do, lambda e: e + UNROLL, e)
         stop = jnp.minimum(e + UNROLL, end)
 
         def relax(c):
-            e, v, value, length, queue, tail, far_end, pred = c
-            length = store(length, v, jnp.minimum(load(length, v), value))
+            # Writes what edge e - 1 gave, then looks at edge e; what edge `stop` gives is dropped.
+            e, v, value, to, label, queue, tail, far_end, pred = c
+            label = store(label, v, jnp.minimum(load(label, v), value))
+            queue, tail, far_end = _append(queue, tail, far_end, v, to, n)
+            if pred is not None:
+                pred = store(pred, v, jnp.where(value < top, u, load(pred, v)))
             v = load(graph.indices, e)
-            value, old = reach(length_u, e), load(length, v)
+            value, old, scanned = reach(label, u, e), load(label, v), load(label, v + n)
             better = value < old
             if limit is None:
-                near, far = better & (old >= load(scanned, v)), None
+                to = jnp.where(better & (old >= scanned), NEAR, STAYS)
             else:
-                better &= value >= length_u
-                near = better & (value <= limit) & ((old > limit) | (old >= load(scanned, v)))
-                far = better & (value > limit) & (old == top)
-            value = jnp.where(better, value, top)
-            if pred is not None:
-                pred = store(pred, v, jnp.where(better, u, load(pred, v)))
-            ends = _append(queue, tail, far_end, v, near, far, n)
-            return e + 1, v, value, length, *ends, pred
+                better &= value >= load(label, u)
+                near = (value <= limit) & ((old > limit) | (old >= scanned))
+                far = (value > limit) & (old == top)
+                to = jnp.where(better & near, NEAR, jnp.where(better & far, FAR, STAYS))
+            return e + 1, v, jnp.where(better, value, top), to, label, queue, tail, far_end, pred
 
-        e, v, value, length, queue, tail, far_end, pred = lax.while_loop(
-            lambda c: c[0] < stop, relax,
-            (e, jnp.int32(0), top, s.length, s.queue, s.tail, s.far_end, s.pred),
+        _, _, _, _, label, queue, tail, far_end, pred = lax.while_loop(
+            lambda c: c[0] <= stop, relax,
+            (e, u, top, STAYS, label, s.queue, s.tail, s.far_end, s.pred),
         )
-        length = store(length, v, jnp.minimum(load(length, v), value))
-        return e, end, u, length_u, State(length, scanned, queue, head, tail, far_end, pred)
+        return stop, end, u, State(label, queue, head, tail, far_end, pred)
 
     def waiting(c):
-        e, end, _, _, s = c
+        e, end, _, s = c
         return (e < end) | (s.head != (s.tail if until is None else until))
 
     zero = jnp.int32(0)
-    u = None if state.pred is None else zero
-    return lax.while_loop(waiting, scan, (zero, zero, u, jnp.zeros_like(top), state))[-1]
+    return lax.while_loop(waiting, scan, (zero, zero, zero, state))[-1]
 
 
 def refill(state: State, limit: Array, wider: Array, inert: Array) -> State:
@@ -158,13 +153,13 @@ def refill(state: State, limit: Array, wider: Array, inert: Array) -> State:
 
     `inert` is a vertex of length <= limit: the first "previous entry" of the loop.
     """
-    n = state.length.shape[0]
+    n = state.label.shape[0] // 2
 
     def move(c):
         i, v, queue, tail, far_end = c
-        length = load(state.length, v)
-        near, far = (length > limit) & (length <= wider), length > wider
-        queue, tail, far_end = _append(queue, tail, far_end, v, near, far, n)
+        length = load(state.label, v)
+        to = jnp.where(length > wider, FAR, jnp.where(length > limit, NEAR, STAYS))
+        queue, tail, far_end = _append(queue, tail, far_end, v, to, n)
         return i + 1, load(queue, i), queue, tail, far_end
 
     begin = jnp.int32(n + 1)
@@ -179,7 +174,7 @@ def _half(width: Array) -> Array:
 
 
 def delta_stepping(
-    graph: Graph, source: Array, delta: Array, stop: Callable | None, max_steps: Array
+    graph: Graph, source: Array, delta: Array, stop: Callable | None, max_steps: Array, parents
 ) -> tuple[Array, Array, Array]:
     """Lengths, steps, converged, for weights >= 0 (negative ones are ignored).
 
@@ -200,7 +195,7 @@ def delta_stepping(
         s = drain(graph, s, limit, None)
         done = jnp.bool_(False)
         if stop is not None:
-            done = stop(steps, s.length, after(limit), s.far_end - (n + 1))
+            done = stop(steps, s.label[:n], after(limit), s.far_end - (n + 1))
         before = s.far_end
         wider = jnp.where(done, limit, extend(limit, width))
         s = refill(s, limit, wider, inert)
@@ -211,12 +206,12 @@ def delta_stepping(
     def more(c):
         return waits(c[0]) & ~c[-1] & (c[3] < max_steps)
 
-    first = (start(graph, source, False), base, base, jnp.int32(0), jnp.bool_(False))
+    first = (start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
     s, limit, _, steps, stopped = lax.while_loop(more, step, first)
-    length = s.length
+    length = s.label[:n]
     if stop is not None:
         length = jnp.where(stopped & (length > limit), top, length)
-    return length, steps, stopped | ~waits(s)
+    return length, steps, stopped | ~waits(s), s.pred
 
 
 def bellman_ford(
@@ -240,7 +235,7 @@ def bellman_ford(
         done = jnp.bool_(False)
         if stop is not None:
             settled = jnp.where(waits > 0, jnp.asarray(floor, top.dtype), top)
-            done = stop(steps, s.length, settled, waits)
+            done = stop(steps, s.label[:n], settled, waits)
         return s, steps, jnp.where(steps == check, 2 * check, check), cycle, done
 
     def more(c):
@@ -249,7 +244,7 @@ def bellman_ford(
 
     first = (start(graph, source, True), jnp.int32(0), jnp.int32(2), *[jnp.bool_(False)] * 2)
     s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
-    return s.length, steps, (stopped | (s.head == s.tail)) & ~cycle
+    return s.label[:n], steps, (stopped | (s.head == s.tail)) & ~cycle, s.pred
 
 
 def has_cycle(pred: Array) -> Array:

@@ -15,17 +15,17 @@ from ._lengths import infinity
 from ._sssp_parents import parents_sequential
 
 
-def sssp_xla(indptr, indices, weights, source, *, delta=None, stop=None, max_steps=None):
+def sssp_xla(indptr, indices, weights, source, *, delta=None, stop=None, max_steps=None, parents=False):
     graph = sequential.Graph(indptr, indices, weights)
     limit = jnp.int32(2**31 - 1 if max_steps is None else max_steps)
     if delta is None:
-        length, steps, converged = sequential.bellman_ford(graph, source, stop, limit)
+        length, steps, converged, pred = sequential.bellman_ford(graph, source, stop, limit)
     else:
-        length, steps, converged = sequential.delta_stepping(graph, source, delta, stop, limit)
+        length, steps, converged, pred = sequential.delta_stepping(graph, source, delta, stop, limit, parents)
     overflow = jnp.bool_(False)
     if jnp.issubdtype(length.dtype, jnp.integer):
         overflow = sequential.clamped(graph, length)
-    return length, steps, converged, overflow
+    return length, steps, converged, overflow, pred
 
 
 def sssp_parents_xla(indptr, indices, weights, distances, source):

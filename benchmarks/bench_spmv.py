@@ -38,48 +38,43 @@ def _ours(A, x, check, check_min_plus, options):
     x = jnp.asarray(x)
     matrix, convert_s = timed(lambda: jsp.from_scipy(A))
     graph, costs = prepared(A, "mxv")
-    prepare_s = costs.pop("prepare_s")
+    memory = {"bytes_over_csr": costs["bytes_over_csr"], "convert_s": convert_s}
     found = []
-    for name, operand, semiring, verify, cost in (
-        ("jaxspv", graph, jsp.semirings.plus_times, check, prepare_s),
-        ("jaxspv, bare CSR", matrix, jsp.semirings.plus_times, check, None),
-        ("jaxspv min_plus", graph, jsp.semirings.min_plus, check_min_plus, prepare_s),
+    for name, operand, semiring, verify in (
+        ("jaxspv", graph, jsp.semirings.plus_times, check),
+        ("jaxspv, bare CSR", matrix, jsp.semirings.plus_times, check),
+        ("jaxspv min_plus", graph, jsp.semirings.min_plus, check_min_plus),
     ):
+        plan = jsp.explain("mxv", operand, x, semiring)
+        notes = {**memory, "method": f"{plan.chosen[0].backend}/{plan.chosen[0].name}"}
+        cost = costs["prepare_s"] if operand is graph else None
 
         def product(x, operand, semiring=semiring):
             return jsp.mxv(operand, x, semiring)
 
-        found.append(_candidate(name, product, x, operand, verify, 1, cost, convert_s))
-        if options.repeats:
-            name = f"{name}, inside jit"
-            found.append(
-                _candidate(name, product, x, operand, verify, options.repeats, cost, convert_s)
-            )
+        for repeats in (1, options.repeats) if options.repeats else (1,):
+            label = name if repeats == 1 else f"{name}, inside jit"
+            call = _call(product, x, operand, repeats)
+            fields = {**notes, "inside": repeats > 1}
+            found.append(Candidate(label, call, verify, repeats, cost, fields))
     return found
 
 
-def _candidate(name, product, x, operand, verify, repeats, prepare_s, convert_s):
+def _call(product, x, operand, repeats):
+    """One product, or `repeats` of them in one program, each x depending on the y before."""
     if repeats == 1:
         program = jitted(product)
+        return lambda: jax.block_until_ready(program(x, operand))
 
-        def call():
-            return jax.block_until_ready(program(x, operand))
-    else:
+    def step(carry, operand):
+        x, _ = carry
+        y = product(x, operand)
+        # No result is NaN, which XLA does not know: x stays what it is.
+        return x + jnp.where(jnp.isnan(y[0]), 1, 0).astype(x.dtype), y
 
-        def step(carry, operand):
-            x, _ = carry
-            y = product(x, operand)
-            # No result is NaN, which XLA does not know: x stays what it is.
-            return x + jnp.where(jnp.isnan(y[0]), 1, 0).astype(x.dtype), y
-
-        start = (x, jnp.zeros(operand.shape[0], x.dtype))
-        program = chained(step, repeats, unroll=True)
-
-        def call():
-            return jax.block_until_ready(program(start, operand))[1]
-
-    notes = {"convert_s": convert_s, "inside": repeats > 1}
-    return Candidate(name, call, verify, repeats, prepare_s, notes)
+    start = (x, jnp.zeros(operand.shape[0], x.dtype))
+    program = chained(step, repeats, unroll=True)
+    return lambda: jax.block_until_ready(program(start, operand))[1]
 
 
 def _others(A, x, check, options):

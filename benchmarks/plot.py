@@ -54,7 +54,7 @@ def _bars(axis, name, records):
 
 def _workload_distribution(axis, records):
     """Figure 1: shares of common, sort and scatter in the three SpMSpV."""
-    graphs = list(dict.fromkeys(r["graph"] for r in records))
+    graphs = list(dict.fromkeys(r["graph"] for r in records if r["parts_ms"]))
     colours = {"common": "tab:blue", "sort": "tab:orange", "scatter": "tab:green"}
     for g, graph in enumerate(graphs):
         for m, method in enumerate(SORTS):

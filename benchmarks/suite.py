@@ -31,6 +31,7 @@ QUICK = ("rmat12", "grid60", "delaunay12")
 LARGE_ENTRIES = 50_000  # "data" stands for the square graphs of the data folder with more
 RMAT_EDGE_FACTOR = 44
 FILES = (".mtx", ".mtx.gz", ".npz")
+GENERATED = re.compile(r"(rmat|grid|delaunay)(\d+)")
 
 
 def data_folder() -> pathlib.Path:
@@ -115,7 +116,7 @@ def get(name: str) -> Workload:
     Raises:
         ValueError: no generator and no file of the data folder has it.
     """
-    match = re.fullmatch(r"(rmat|grid|delaunay)(\d+)", name)
+    match = GENERATED.fullmatch(name)
     if match:
         return _generated(name, match[1], int(match[2]))
     for suffix in FILES:
@@ -126,6 +127,11 @@ def get(name: str) -> Workload:
         f"`name` must be rmat<scale>, grid<side>, delaunay<scale> or a file of {data_folder()} "
         f"({', '.join(files()) or 'which holds none'}); got {name!r}."
     )
+
+
+def exists(name: str) -> bool:
+    """Whether `get` would find it."""
+    return GENERATED.fullmatch(name) is not None or name in files()
 
 
 def select(names: Sequence[str]) -> list[Workload]:

@@ -128,7 +128,8 @@ def _yang(records: list[Record]) -> list[str]:
         table2.append([g, _cell(best), best["program"], _cell(dense),
                        dense["median_ms"] / best["median_ms"], *paper])  # fmt: skip
         parts = [row[m]["parts_ms"] for m in yang2015.SORTS]
-        table3.append([g, *(p[k] for p in parts for k in ("common", "scatter", "sort"))])
+        if all(parts):
+            table3.append([g, *(p[k] for p in parts for k in ("common", "scatter", "sort"))])
         table4.append([g, *(_cell(row[m]) for m in yang2015.METHODS),
                        *(row[m]["mteps"] for m in yang2015.METHODS)])  # fmt: skip
     sorts = [yang2015.METHODS[m] for m in yang2015.SORTS]

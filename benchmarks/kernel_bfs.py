@@ -202,8 +202,11 @@ def show_trace(arrays, extra, config, parents, source):
     search = jax.jit(lambda a, b, s, p: _search(a, b, s, None, None, p, True, None, None, parents, config, False)[4])
     for _ in range(2):
         rows = np.asarray(search(*arrays, source, extra)).reshape(-1, 8)
+        rows = rows[rows[:, 0] >= 0]
     clock = rows[:, 6].astype(np.uint32)
     for row, us in zip(rows, np.diff(clock, append=clock[-1:]).astype(np.int32) / 1980, strict=True):
+        if row[0] == 0:
+            print(f"      start to first level {(row[6] - row[7]) / 1980:.1f} us")
         names = "level ranges vertices edges pulling queued".split()
         print("     ", dict(zip(names, row.tolist())), f"{us:.1f} us")
 

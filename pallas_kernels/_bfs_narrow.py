@@ -5,8 +5,9 @@ start .. start + count - 1. visited: one bit a vertex. While one program works a
 shared memory and the log is only written; else both are in global memory (L2). At the end all programs write
 levels and parents from the log, which also undoes a renumbering: a scattered store costs the one working program
 as much as the rest of an expansion, the log's coalesced ones next to nothing.
-Adjacency: fixed width w (4 or 8): row v holds the neighbours of v, padded with n; a last slot below 0 is
-~(row that continues this one). So vertex -> neighbours is one access, without row offsets.
+Adjacency: rows of `quads` times 4 slots: row v holds the neighbours of v, padded with n; a last slot below 0 is
+~(quad that continues this one), counted from the start of the table. A lane takes one quad of one vertex: 16 bytes
+in one access, without row offsets.
 
 A level of at most `solo_out` vertices is expanded by program 0 alone: no grid barrier, one program barrier a
 level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit (shared atomic) -> place in
@@ -51,20 +52,22 @@ def body(k, c, graph, state):
 
         def entries(i0):
             i = i0 + k.lane
-            vertex = place.entry(level, start, i, i < count)
+            entry = i // c.quads
+            vertex = place.entry(level, start, entry, entry < count)
 
-            def one_row(row):
-                near = _row(k, c, graph.adjacency, row)
+            def one_quad(quad):
+                near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=n, cache="nc")
                 won = [_claim(k, c, place.bits, v) for v in near]
                 place.append(near, won, level, start + count, vertex, turn)
-                return k.where(near[-1] < 0, ~near[-1], -1)
+                return k.where(near[3] < 0, ~near[3], -1)
 
+            quad = k.where(vertex >= 0, vertex * c.quads + (i - entry * c.quads), -1)
             if c.linked:
-                k.while_(lambda row: k.any(row >= 0), one_row, vertex)
+                k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
             else:
-                one_row(vertex)
+                one_quad(quad)
 
-        k.for_(first, count, step, entries)
+        k.for_(first, count * c.quads, step, entries)
 
     def solo(level, start, count):
         """Program 0: level after level until the frontier outgrows it, is empty or the search may stop."""
@@ -126,17 +129,9 @@ def _claim(k, c, bits, v):
     """Whether this thread set the bit of v (never for padding and links)."""
     there = k.below(v, c.n)
     word, bit = _place(k, c, v)
-    if bits.space == "global":
+    if bits.space == "global" and c.pretest:
         there = there & (k.load(bits, word, mask=there, other=-1, cache="fresh") & bit == 0)
     return there & (k.atomic("or", bits, word, bit, mask=there) & bit == 0)
-
-
-def _row(k, c, adjacency, row):
-    """The w slots of `row` (rows below 0: all padding)."""
-    near = []
-    for j in range(0, c.width, 4):
-        near += k.load_vec(adjacency, row * c.width + j, 4, mask=row >= 0, other=c.n, cache="nc")
-    return near
 
 
 def _log(k, c, state, at, v, level, parent, mask):
@@ -201,10 +196,15 @@ class _Together:
         return self.k.load(self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh")
 
     def append(self, near, won, level, after, parent, turn):
-        def store(at, v, mask):
-            _log(self.k, self.c, self.state, after + at, v, level + 1, parent, mask)
+        k, c, state = self.k, self.c, self.state
 
-        _put(self.k, near, won, self.state.control, TAIL + (turn & 3), store)
+        def store(at, v, mask):
+            _log(k, c, state, after + at, v, level + 1, parent, mask)
+            k.prefetch(state.adjacency, v * (4 * c.quads), mask=mask)  # the barrier hides its way to L2
+            if c.quads > 2:
+                k.prefetch(state.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
+
+        _put(k, near, won, state.control, TAIL + (turn & 3), store)
 
 
 class _Alone:

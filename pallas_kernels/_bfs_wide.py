@@ -10,7 +10,7 @@ Direction (Beamer, Asanovic, Patterson 2012): pull when frontier edges * alpha >
 nnz * unvisited / n), push again when the frontier has fewer than n / beta vertices; its queue is then
 collected from the two copies of the bitmap. Pull work is split by degree: every unvisited vertex probes its
 first 4 neighbours (one 16-byte load from `first` when prepared, most find their parent there), then each lane up to 32 more,
-8 at a time, then the warp together takes the vertices that are left, 128 neighbours at a time.
+4 at a time, then the warp together takes the vertices that are left, 128 neighbours at a time.
 Frontiers of at most `solo_edges` edges are pushed by program 0 alone, level after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2 for an unvisited vertex,
@@ -19,9 +19,10 @@ Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit
 """
 
 SLOT = 40  # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
+ISOLATED = 63  # control word: number of vertices without incoming edge
 RESULT = 56  # control words 56..61: what program 0 reports after working alone
 UNROLL = 4  # bitmap words a warp pulls for at once
-LANE_PROBES, TOGETHER = 32, 4  # neighbours a lane probes alone; so many lanes left: the warp helps
+LANE_PROBES = 32  # neighbours a lane probes alone before the warp helps
 
 
 def body(k, c, graph, state):
@@ -36,8 +37,11 @@ def body(k, c, graph, state):
     targets = [k.where(ok, t, 0) for t, ok in zip(targets, known, strict=True)]
     start = k.load(graph.indptr, source, mask=valid)
     end = k.load(graph.indptr, source + 1, mask=valid)
+    if c.trace:
+        state.started = k.clock()
+        k.store(state.summary, 2 + k.thread, -1, mask=(k.program == 0) & (k.thread < 8 * c.trace))
     _initialise(k, c, graph, state, source, valid, start, end)
-    (ok,) = k.grid_barrier(control)
+    ok, isolated = k.grid_barrier(control, [(control, ISOLATED)], [(state.sums, 1, control, ISOLATED)])
     crew = (k.warp * k.programs + k.program, k.programs * k.threads // 32)
 
     def stopped(level, vertices, half):
@@ -56,7 +60,8 @@ def body(k, c, graph, state):
 
     def push_level(s, slot):
         # the queue is only made if the next level is likely to be pushed too
-        queue = ~_prefer_pull(k, c, s.edges * 4, s.seen) if c.pull else k.const(True, "i1")
+        growth = max(c.nnz / n, 1.0)
+        queue = ~_prefer_pull(k, c, s.edges, s.seen, growth) if c.pull else k.const(True, "i1")
         tail = _Tail(k, c, state, s.cur ^ 1, slot)
         _push(k, c, graph, state, s, crew, tail, queue)
         tail.flush()
@@ -121,7 +126,7 @@ def body(k, c, graph, state):
             _trace(k, c, state, s)
         pulling = k.const(False, "i1")
         if c.pull:
-            pulling = (s.pulling == 1) | (s.edges > c.solo_edges) & _prefer_pull(k, c, s.edges, s.seen)
+            pulling = (s.pulling == 1) | _prefer_pull(k, c, s.edges, s.seen)
         gather = ~pulling & (s.queued == 0)
         small = ~pulling & ~gather & (s.edges <= c.solo_edges)
         for when, action in (
@@ -136,7 +141,7 @@ def body(k, c, graph, state):
     one = k.cast(valid, "i32")
     ranges = (end - start + (c.span - 1)) // c.span
     first = _State(
-        level=0, ranges=ranges, vertices=one, edges=end - start, seen=one, pulling=0, queued=1, half=0, cur=0,
+        level=0, ranges=ranges, vertices=one, edges=end - start, seen=one + isolated, pulling=0, queued=1, half=0, cur=0,
         done=stopped(k.const(0), one, k.const(0)), ok=ok, turn=0,
     )  # fmt: skip
     names = _State.names
@@ -171,21 +176,23 @@ def _branch(k, when, action, s, slot):
     return _State(**dict(zip(_State.names, k.if_(when, run, *s.values()), strict=True)))
 
 
-def _prefer_pull(k, c, edges, seen):
-    return k.cast(edges, "f32") * c.alpha > k.cast(c.n - seen, "f32") * (c.nnz / c.n)
+def _prefer_pull(k, c, edges, seen, growth=1.0):
+    """Whether a frontier of edges * growth edges is better pulled for."""
+    edges = k.cast(edges, "f32") * growth
+    return (edges > float(c.pull_edges)) & (edges * c.alpha > k.cast(c.n - seen, "f32") * (c.nnz / c.n))
 
 
 def _trace(k, c, state, s):
     """Clock and state at the start of a step, for tuning."""
     here = (k.program == 0) & (k.thread == 0) & (s.turn < c.trace)
-    row = (s.level, s.ranges, s.vertices, s.edges, s.pulling, s.queued, k.clock())
+    row = (s.level, s.ranges, s.vertices, s.edges, s.pulling, s.queued, k.clock(), state.started)
     for j, x in enumerate(row):
         k.store(state.summary, 2 + 8 * s.turn + j, x, mask=here)
 
 
-def _spread(k, size, f):
-    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
-    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
+def _spread(k, size, f, *carry):
+    """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all programs."""
+    return k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f, *carry)
 
 
 def _initialise(k, c, graph, state, source, valid, start, end):
@@ -194,19 +201,22 @@ def _initialise(k, c, graph, state, source, valid, start, end):
         if c.parents:
             k.store(state.parents, i, k.where((i == source) & valid, source, -1))
 
-    def bits(w):
+    def bits(w, count):
         skip = 0 if graph.isolated is None else k.load(graph.isolated, w, cache="nc")
         mine = k.where(valid & (w == k.shr(source, 5)), k.bit(source), 0)
         k.store(state.visited, w, mine | skip)
+        return count if graph.isolated is None else count + k.popc(skip)
 
     def item(i):
         at = start + i * c.span
         k.store_vec(state.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
 
     _spread(k, c.n, clear)
-    _spread(k, c.words, bits)
     _spread(k, (end - start + (c.span - 1)) // c.span, item)
     k.store(state.sums, k.thread, 0, mask=k.thread < 16)
+    k.sync()
+    (count,) = _spread(k, c.words, bits, 0)
+    k.reduce("add", state.sums, 1, count, mask=count != 0)
 
 
 class _SoloTail:
@@ -351,19 +361,27 @@ def _collect(k, c, graph, state, level, crew, tail):
     """Makes the queue of the vertices of `level` from the levels: after a pull, or a push that made none."""
     worker, workers = crew
 
-    def word(w, edges):
-        v = w * 32 + k.lane
-        mine = k.load(state.levels, v, mask=k.below(v, c.n), other=-1) == level
+    def stretch(v0, edges):
+        v = [v0 + 32 * j + k.lane for j in range(4)]
+        mine = [k.load(state.levels, x, mask=k.below(x, c.n), other=-1) == level for x in v]
 
-        def some():
-            s = k.load(graph.indptr, v, mask=mine, cache="nc")
-            t = k.load(graph.indptr, v + 1, mask=mine, cache="nc")
-            _append(k, c, tail, mine, s, t, v)
-            return edges + k.where(mine, t - s, 0)
+        def one(j, edges):
+            x, m = v[0], mine[0]
+            for i in (1, 2, 3):
+                x, m = k.where(j == i, v[i], x), k.where(j == i, mine[i], m)
 
-        return k.if_(k.any(mine), some, edges)
+            def some():
+                s = k.load(graph.indptr, x, mask=m, cache="nc")
+                t = k.load(graph.indptr, x + 1, mask=m, cache="nc")
+                _append(k, c, tail, m, s, t, x)
+                return edges + k.where(m, t - s, 0)
 
-    (edges,) = k.for_(worker, c.words, workers, word, 0)
+            return k.if_(k.any(m), some, edges)
+
+        some = k.any(mine[0] | mine[1] | mine[2] | mine[3])
+        return k.if_(some, lambda: k.for_(0, 4, 1, one, edges), edges)
+
+    (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
     edges = k.warp_sum(edges)
     k.reduce("add", state.sums, 2, edges, mask=(k.lane == 0) & (edges != 0))
 
@@ -393,18 +411,17 @@ def _pull(k, c, graph, state, level, half, crew):
             groups.append((w, old, v, (k.shr(old, k.lane) & 1 == 0) & k.below(v, c.n)))
         near = [first_four(v, need) for _, _, v, need in groups]
         hits = [[visited(x) for x in four] for four in near]
-        for (w, old, v, need), four, hit in zip(groups, near, hits, strict=True):
-            found, parent = hit[0] | hit[1] | hit[2] | hit[3], four[3]
-            for j in (2, 1, 0):
-                parent = k.where(hit[j], four[j], parent)
-            rest = need & ~found & k.below(four[3], c.n)
-            found, parent = k.if_(
-                k.any(rest),
-                lambda v=v, rest=rest, found=found, parent=parent: _pull_rest(
-                    k, c, graph, visited, v, rest, found, parent
-                ),
-                found, parent,
-            )  # fmt: skip
+        found, parent, rest = [], [], []
+        for (_, _, _, need), four, hit in zip(groups, near, hits, strict=True):
+            found.append(hit[0] | hit[1] | hit[2] | hit[3])
+            parent.append(k.where(hit[0], four[0], k.where(hit[1], four[1], k.where(hit[2], four[2], four[3]))))
+            rest.append(need & ~found[-1] & k.below(four[3], c.n))
+        out = k.if_(
+            k.any(rest[0] | rest[1] | rest[2] | rest[3]),
+            lambda: _pull_rest(k, c, graph, visited, [g[2] for g in groups], rest, found, parent),
+            *found, *parent,
+        )  # fmt: skip
+        for (w, old, v, _), found, parent in zip(groups, out[:UNROLL], out[UNROLL:], strict=True):
             new = k.ballot(found)
             k.store(state.visited, there + w, old | new, mask=(k.lane == 0) & (w < c.words))
             k.store(state.levels, v, level + 1, mask=found)
@@ -418,38 +435,56 @@ def _pull(k, c, graph, state, level, half, crew):
 
 
 def _pull_rest(k, c, graph, visited, v, rest, found, parent):
-    """The neighbours after the fourth: by lanes while many vertices are left, then by the warp, one vertex at a time."""
-    begin = k.load(graph.in_indptr, v, mask=rest, cache="nc") + 4
-    end = k.load(graph.in_indptr, v + 1, mask=rest, cache="nc")
+    """The neighbours after the fourth of UNROLL vertices a lane: first by lanes, then by the warp, vertex by vertex."""
+    begin = [k.load(graph.in_indptr, x, mask=r, cache="nc") + 4 for x, r in zip(v, rest, strict=True)]
+    end = [k.load(graph.in_indptr, x + 1, mask=r, other=-1, cache="nc") for x, r in zip(v, rest, strict=True)]
 
-    def searching(p, found):
-        return k.ballot(rest & ~found & (p < end))
+    def searching(tries, found):
+        return [~f & (b + tries < e) for b, e, f in zip(begin, end, found, strict=True)]
 
-    def probe(p, found, parent, tries):
-        mask = rest & ~found
+    def probe(tries, *state):
+        found, parent = list(state[:UNROLL]), list(state[UNROLL:])
+        mask = searching(tries, found)
         near = [
-            k.load(graph.in_indices, p + j, mask=mask & (p + j < end), other=c.n, cache="nc") for j in range(8)
-        ]
-        for x in near:
-            hit = visited(x)
-            parent = k.where(hit & ~found, x, parent)
-            found = found | hit
-        return p + 8, found, parent, tries + 8
+            [k.load(graph.in_indices, begin[u] + tries + j, mask=mask[u] & (begin[u] + tries + j < end[u]),
+                    other=c.n, cache="nc") for j in range(4)]
+            for u in range(UNROLL)
+        ]  # fmt: skip
+        hits = [[visited(x) for x in four] for four in near]
+        for u in range(UNROLL):
+            for x, hit in zip(near[u], hits[u], strict=True):
+                parent[u] = k.where(hit & ~found[u], x, parent[u])
+                found[u] = found[u] | hit
+        return tries + 4, *found, *parent
 
-    p, found, parent, _ = k.while_(
-        lambda p, found, parent, tries: (k.popc(searching(p, found)) > TOGETHER) & (tries < LANE_PROBES),
-        probe, begin, found, parent, 0,
-    )  # fmt: skip
+    def unfinished(tries, *state):
+        left = searching(tries, state[:UNROLL])
+        return (tries < LANE_PROBES) & k.any(left[0] | left[1] | left[2] | left[3])
+
+    tries, *out = k.while_(unfinished, probe, 0, *found, *parent)
+    found, parent = out[:UNROLL], out[UNROLL:]
+    left = searching(tries, found)
+    for u in range(UNROLL):
+        found[u], parent[u] = k.if_(
+            k.any(left[u]),
+            lambda u=u: _pull_together(k, c, graph, visited, left[u], begin[u] + tries, end[u], found[u], parent[u]),
+            found[u], parent[u],
+        )  # fmt: skip
+    return *found, *parent
+
+
+def _pull_together(k, c, graph, visited, left, begin, end, found, parent):
+    """The warp searches begin .. end of each lane in `left`, 128 neighbours at a time."""
 
     def one_vertex(left, found, parent):
         lane = k.ctz(left)
-        at, stop = k.shfl(p, lane), k.shfl(end, lane)
+        at, stop = k.shfl(begin, lane), k.shfl(end, lane)
 
         def stretch(at, who):
             near = [k.load(graph.in_indices, at + 32 * j + k.lane, mask=at + 32 * j + k.lane < stop,
                            other=c.n, cache="nc") for j in range(4)]  # fmt: skip
-            for x in near:
-                hits = k.ballot(visited(x))
+            for x, hit in zip(near, [visited(x) for x in near], strict=True):
+                hits = k.ballot(hit)
                 who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
             return at + 128, who
 
@@ -457,7 +492,5 @@ def _pull_rest(k, c, graph, visited, v, rest, found, parent):
         mine = (k.lane == lane) & (who >= 0)
         return left & (left - 1), found | mine, k.where(mine, who, parent)
 
-    _, found, parent = k.while_(
-        lambda left, found, parent: left != 0, one_vertex, searching(p, found), found, parent
-    )
+    _, found, parent = k.while_(lambda left, *_: left != 0, one_vertex, k.ballot(left), found, parent)
     return found, parent

@@ -11,6 +11,9 @@ from pallas_kernels import _bfs_narrow, _bfs_wide
 from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
 
 
+FREE_WORDS = SHARED_BYTES // 4 - 64  # shared memory for bits and queues
+
+
 @dataclasses.dataclass(frozen=True)
 class Config:
     """How a search is spread over the GPU; `default_config` chooses it."""
@@ -23,11 +26,13 @@ class Config:
     solo_in: int = 2048
     solo_out: int = 4096
     shared_bits: bool = True
+    pretest: bool = True  # read a bit in global memory before the atomic that claims it
     # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone; thresholds of Beamer
     span: int = 64
     solo_edges: int = 1024
     alpha: float = 14.0
     beta: int = 24
+    pull_edges: int = 1 << 18  # never pull for fewer frontier edges
     buffer: int = 2048  # queue entries a program keeps in shared memory before it appends them
     trace: int = 0  # steps whose clock and state `_search` returns, for tuning
 
@@ -38,10 +43,9 @@ def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA
     programs = programs_for(device_kind)
     if not narrow:
         return Config(programs=programs)
-    free = SHARED_BYTES // 4 - 64
-    words = _words(n)
-    queue = 8192
-    return Config(programs=programs, queue=queue, shared_bits=words + 2 * queue <= free)
+    if _shared_words(n, Config.queue) + 2 * Config.queue <= FREE_WORDS:
+        return Config(programs=programs)
+    return Config(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
 
 
 def bfs(
@@ -102,6 +106,12 @@ def _words(n):
     return -(-n // 128) * 4
 
 
+def _shared_words(n, queue):
+    """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there is room for it."""
+    power = max(4, 1 << (_words(n) - 1).bit_length())
+    return power if power + 2 * queue <= FREE_WORDS else _words(n)
+
+
 def _filled(x):
     return x if x.shape[0] else jnp.zeros(1, jnp.int32)
 
@@ -109,7 +119,9 @@ def _filled(x):
 def _narrow(c, operands, graph, prepared, symmetric, interpret):
     del graph, symmetric
     adjacency = prepared["adjacency"]
-    c.width, c.linked = adjacency.shape[1], adjacency.shape[0] > c.n
+    c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
+    if c.shared_bits:
+        c.words = _shared_words(c.n, c.queue)
     c.entry = 4 if c.parents else 2
     operands["adjacency"] = adjacency
     operands |= {name: prepared[name] for name in ("rank", "order") if name in prepared}

@@ -8,8 +8,7 @@ NARROW_MEAN, NARROW_MAX = 8, 64  # degrees up to which a fixed-width adjacency i
 def prepare_bfs(indptr, indices, in_indptr=None, in_indices=None, *, renumber=False) -> dict[str, np.ndarray]:
     """Arrays for `bfs(..., prepared=)`.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency int32[n + links, w], w = 4 if at most one vertex in ten has more than 4
-    neighbours, else 8; with renumber=True its vertices are in breadth-first order (neighbours share cache lines) and
+    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its vertices are in breadth-first order (neighbours share cache lines) and
     order (new -> old) and rank (old -> new) come along; the result of `bfs` is in the caller's numbering.
     Otherwise (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row by
     descending degree (the likely parents first), first int32[n, 4] (the first four of each row, padded with n) and isolated
@@ -33,20 +32,27 @@ def prepare_bfs(indptr, indices, in_indptr=None, in_indices=None, *, renumber=Fa
 
 
 def fixed_width(indptr, indices) -> np.ndarray:
-    """int32[n + links, w]: row v is the neighbours of v, padded with n; ~r in the last slot continues in row r."""
+    """int32[n + links, 4 q]: row v is the neighbours of v, padded with n; ~(quad) in its last slot continues there.
+
+    q is the least that holds all but one vertex in a hundred, at most 4. A continuing quad (4 slots, counted from the start
+    of the table) holds 3 neighbours and a link, or up to 4 neighbours.
+    """
     n, degree = len(indptr) - 1, np.diff(indptr).astype(np.int64)
-    w = 4 if (degree > 4).mean() <= 0.1 else 8
-    rows = np.where(degree > w, 1 + -(-(degree - w) // (w - 1)), 1)  # all but the last hold w - 1 neighbours
-    extra = n + np.concatenate([[0], np.cumsum(rows - 1)])
-    table = np.full((int(extra[-1]), w), n, np.int32)
+    q = next((q for q in (1, 2, 3) if (degree > 4 * q).mean() <= 0.01), 4)
+    rest = np.maximum(degree - (4 * q - 1), 0) * (degree > 4 * q)  # neighbours after those of the row
+    more = np.where(rest > 0, 1 + -(-np.maximum(rest - 4, 0) // 3), 0)  # continuing quads
+    begin = n * q + np.concatenate([[0], np.cumsum(more)])
+    table = np.full(-(-int(begin[-1]) // q) * q * 4, n, np.int32)
     v = np.repeat(np.arange(n), degree)
     j = np.arange(len(indices)) - np.repeat(indptr[:-1], degree)
-    part = np.minimum(j // (w - 1), rows[v] - 1)
-    table[np.where(part == 0, v, extra[v] + part - 1), j - part * (w - 1)] = indices
-    long = np.repeat(np.arange(n), rows - 1)
-    part = np.arange(len(long)) - np.repeat(np.cumsum(rows - 1) - (rows - 1), rows - 1)
-    table[np.where(part == 0, long, extra[long] + part - 1), w - 1] = ~(extra[long] + part)
-    return table
+    r = j - (4 * q - 1)
+    part = np.clip(r // 3, 0, np.maximum(more[v] - 1, 0))
+    table[np.where((rest[v] > 0) & (r >= 0), 4 * (begin[v] + part) + r - 3 * part, v * 4 * q + j)] = indices
+    long = np.repeat(np.arange(n), more)
+    part = np.arange(len(long)) - np.repeat(np.cumsum(more) - more, more)
+    link = np.where(part == 0, long * 4 * q + 4 * q - 1, 4 * (begin[long] + part - 1) + 3)
+    table[link] = ~(begin[long] + part)
+    return table.reshape(-1, 4 * q)
 
 
 def breadth_first_order(indptr, indices) -> np.ndarray:

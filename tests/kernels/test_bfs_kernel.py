@@ -84,21 +84,21 @@ GRAPHS = {
     "dense": random_graph(130, 3000, 1),
     "degree up to 20": csr(100, [(i // 20, i) for i in range(100)] + [(i, i + 1) for i in range(99)]),
 }
-SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "span": 4, "solo_edges": 16, "buffer": 64}
+SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "span": 4, "solo_edges": 16, "buffer": 64, "pull_edges": 16}
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
     "together": SMALL | {"solo_in": 0, "programs": 3},
-    "global bits": SMALL | {"shared_bits": False},
+    "global bits": SMALL | {"shared_bits": False, "pretest": False},
     "overflowing queue": SMALL | {"queue": 16, "solo_in": 16, "solo_out": 16},
 }
 WIDE = {
     "mixed": SMALL,
     "push": SMALL | {"alpha": 0.0, "programs": 3, "solo_edges": 0},
-    "pull": SMALL | {"alpha": 1e9, "solo_edges": 0, "beta": 10**6},
+    "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
     "full buffer": SMALL | {"alpha": 0.0, "programs": 2, "solo_edges": 0, "buffer": 8, "span": 2},
-    "back and forth": SMALL | {"alpha": 1e9, "solo_edges": 0, "beta": 1, "programs": 2},
+    "back and forth": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "programs": 2},
 }
 
 
@@ -196,10 +196,13 @@ def test_vmap_is_refused():
 def test_fixed_width_holds_every_edge():
     graph = GRAPHS["degree up to 20"]
     table = prepare_bfs(*graph)["adjacency"]
-    n = len(graph[0]) - 1
+    n, width = len(graph[0]) - 1, table.shape[1]
+    quads = table.reshape(-1, 4)
     for v in range(n):
-        row, found = v, []
-        while row >= 0:
-            found += [x for x in table[row] if 0 <= x < n]
-            row = ~table[row][-1] if table[row][-1] < 0 else -1
-        assert sorted(found) == sorted(graph[1][graph[0][v] : graph[0][v + 1]])
+        row, found = table[v], []
+        while True:
+            found += [x for x in row if 0 <= x < n]
+            if row[-1] >= 0:
+                break
+            row = quads[~row[-1]]
+        assert width % 4 == 0 and sorted(found) == sorted(graph[1][graph[0][v] : graph[0][v + 1]])

@@ -10,6 +10,9 @@ import numpy as np
 # float32 scatter-add on NVIDIA GPUs falls back to a compare-and-swap loop (jax issue 38806).
 SLOW_SCATTER_ADD = ((0, 10, 2), (0, 11, 0))
 
+# The kernels of `pallas_kernels` are tested on GPUs from this release of JAX on.
+KERNELS_FROM = (0, 11, 1)
+
 
 class EfficiencyWarning(UserWarning):
     """Something runs right, but slower than it could."""
@@ -29,6 +32,12 @@ def version_tuple(text: str) -> tuple[int, ...]:
 def jaxlib_version() -> tuple[int, ...]:
     """The installed jaxlib's version."""
     return version_tuple(importlib.metadata.version("jaxlib"))
+
+
+@functools.cache
+def jax_version() -> tuple[int, ...]:
+    """The installed JAX's version."""
+    return version_tuple(importlib.metadata.version("jax"))
 
 
 def scatter_add_is_slow(dtype) -> bool:

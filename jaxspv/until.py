@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax import Array
 
-from ._pytree import pytree_dataclass, static
+from ._pytree import is_concrete, pytree_dataclass, static
 
 Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
 
@@ -49,6 +50,22 @@ class Until:
     def targets(self) -> list[Any]:
         """The nodes of its `reached` conditions, from left to right."""
         return [c.value for c in self.conditions() if c.kind == "reached"]
+
+    def bounds(self) -> tuple[int | None, ...]:
+        """The numbers of its `max_iterations`, from left to right; None where one is traced."""
+        values = [c.value for c in self.conditions() if c.kind == "max_iterations"]
+        return tuple(int(v) if is_concrete(v) else None for v in values)
+
+    def with_bounds(self, bounds: Sequence[int | None]) -> Until:
+        """The same condition with the numbers of its `max_iterations` replaced."""
+        numbers = iter(bounds)
+
+        def replaced(c: Until) -> Until:
+            if c.parts:
+                return dataclasses.replace(c, parts=tuple(replaced(part) for part in c.parts))
+            return dataclasses.replace(c, value=next(numbers)) if c.kind == "max_iterations" else c
+
+        return replaced(self)
 
     def limit(self, values: Array, infinity: Any) -> Array:
         """The value beyond which nothing is settled when it stops because of `reached`.

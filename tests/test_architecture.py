@@ -17,7 +17,7 @@ LAYERS = (
     ("monoids",),
     ("masks", "semirings"),
     ("formats", "vectors"),
-    ("construct", "io", "generators", "graph"),
+    ("construct", "_edges", "io", "generators", "graph"),
     ("dispatch",),
     ("layouts",),
     ("ops",),

@@ -8,6 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pallas_kernels.bfs import bfs as bfs_kernel
+from pallas_kernels.bfs_prepare import prepare_bfs
+
+from .._guard import KERNELS_FROM, jax_version
+from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
@@ -81,9 +86,11 @@ def bfs(
     source = check_source(source, graph.n)
     check_until(until, UNTIL, "bfs")
 
+    bounds = () if until is None else until.bounds()
+
     def one(s):
         return op(
-            graph, s, until, parents=parents, deterministic=deterministic,
+            graph, s, until, parents=parents, deterministic=deterministic, bounds=bounds,
             backend=backend, method=method,
         )
 
@@ -99,23 +106,88 @@ def explain_bfs(
     if "bfs" not in graph.layouts:
         notes.append("`prepare(A, for_='bfs')` would add probe tables, and in-edges to pull from.")
     return op.plan(
-        graph, jnp.int32(0), None, parents=True, deterministic=False,
+        graph, jnp.int32(0), None, parents=True, deterministic=False, bounds=(),
         backend=backend, method=method, notes=tuple(notes),
     )
 
 
 @register_layout("bfs")
 def _layout(graph: Graph) -> Any:
+    """Probe tables of the XLA form; on a GPU also what the kernel wants."""
     inn = graph.inn
     assert inn is not None
-    return bfs_layout(np.asarray(inn.indptr), np.asarray(inn.indices))
+    count = int(graph.out.count)
+    pull = (np.asarray(inn.indptr), np.asarray(inn.indices)[:count])
+    layout = {"xla": _device(bfs_layout(*pull))}
+    if on_gpu(graph.out.indices):
+        push = (np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count])
+        reverse = (None, None) if graph.symmetric else pull
+        layout["pallas"] = _device(prepare_bfs(*push, *reverse))
+    return layout
+
+
+def _device(arrays: dict[str, Any]) -> dict[str, Array]:
+    return {name: jnp.asarray(array) for name, array in arrays.items()}
 
 
 op = Op("bfs")
 
 
+def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
+    """Why the kernel cannot run; it needs nothing prepared but gains from it."""
+    if jax_version() < KERNELS_FROM:
+        return "its kernels need JAX 0.11.1 or newer"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if None in bounds:
+        return "`max_iterations` of a traced number: the kernel wants a Python integer"
+    return None
+
+
+@op.register("persistent", backend="pallas", refuse=_not_persistent)
+def _persistent(graph, source, until, *, parents, deterministic, bounds):
+    """The whole traversal in one launch, with grid barriers between its levels."""
+    inn = None if graph.symmetric else graph.inn
+    stop, targets = None, None
+    if until is not None:
+        targets = jnp.asarray(until.targets(), jnp.int32) if until.targets() else None
+        until = until.with_bounds(bounds)
+
+        def stop(level, reached, unchanged):
+            return until.holds(iteration=level, reached=reached, unchanged=unchanged)
+
+    levels, tree, num_levels, status = bfs_kernel(
+        graph.out.indptr,
+        graph.out.indices,
+        source,
+        in_indptr=None if inn is None else inn.indptr,
+        in_indices=None if inn is None else inn.indices,
+        prepared=graph.layouts.get("bfs", {}).get("pallas"),
+        symmetric=graph.symmetric,
+        targets=targets,
+        stop=stop,
+        parents=parents and not deterministic,
+    )
+    if parents and deterministic:
+        tree = _smallest_parents(graph, source, levels)
+    return BFS(levels, tree, num_levels, status)
+
+
+def _smallest_parents(graph: Graph, source: Array, levels: Array) -> Array:
+    """Of the neighbours one level nearer to the source the one of smallest id. O(nse)."""
+    n = graph.n
+    tail, head = graph.out.rowcol()
+    above, below = (jnp.take(levels, v, mode="clip") for v in (tail, head))
+    tight = (tail < n) & (above >= 0) & (below == above + 1)
+    best = jnp.full(n, n, jnp.int32).at[jnp.where(tight, head, n)].min(tail, mode="drop")
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    best = jnp.where((vertex == source) & (levels == 0), source, best)
+    return jnp.where(levels >= 0, best, -1)
+
+
 @op.register("direction_optimising")
-def _direction_optimising(graph, source, until, *, parents, deterministic):
+def _direction_optimising(graph, source, until, *, parents, deterministic, bounds):
+    del bounds  # the same numbers are leaves of `until`
     inn = graph.inn
     levels, tree, num_levels = bfs_xla(
         graph.out.indptr,
@@ -127,7 +199,7 @@ def _direction_optimising(graph, source, until, *, parents, deterministic):
         stop=None if until is None else _stop(until),
         parents=parents,
         deterministic=deterministic,
-        layout=graph.layouts.get("bfs"),
+        layout=graph.layouts.get("bfs", {}).get("xla"),
     )
     return BFS(levels, tree, num_levels, jnp.int32(0))
 

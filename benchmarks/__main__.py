@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--limit",
         type=float,
-        default=60,
+        default=20,
         metavar="SECONDS",
         help="time for the runs of one program on one graph; above it, it runs once",
     )
@@ -115,20 +115,24 @@ def measure_all(args: argparse.Namespace) -> dict[str, Any]:
 def write(document: dict[str, Any], args: argparse.Namespace) -> None:
     """What was asked for; after every graph, so that a run cut short leaves what it measured."""
     if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(document, indent=1) + "\n")
     if args.markdown:
-        args.markdown.parent.mkdir(parents=True, exist_ok=True)
         args.markdown.write_text(render(document))
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs, prints the tables, returns 1 if anything failed."""
     args = parser().parse_args(argv)
+    for path in (args.json, args.markdown, args.plot):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        suite.select(args.graphs or [])
+    except ValueError as error:
+        parser().error(str(error))
     document = measure_all(args)
     write(document, args)
     if args.plot:
-        args.plot.parent.mkdir(parents=True, exist_ok=True)
         save(document, args.plot)
     print(render(document))
     return 1 if document["failures"] else 0

@@ -10,8 +10,8 @@ How the time is split (Table III). The levels of a finished search are replayed 
 level after level, by stages: *common* is the stream compaction of the vector, the row offsets, and
 the gather of the neighbours into one array; then that array is *sorted*; then ones are *scattered*
 to the places it names. Programs that stop after each stage are timed in turn; a part is the
-difference of two of them. What a whole search takes beyond its parts is the reduction of
-duplicates, the update of the levels and the loop.
+difference of two of them (below their noise it may be negative). What a whole search takes beyond
+its parts is the reduction of duplicates, the update of the levels and the loop.
 
 Each search of Table IV starts from another of ten vertices with an edge; MTEPS counts the
 undirected edges of the reached component once.
@@ -31,6 +31,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.ops._expand import capacities, edge_slots, select_rows
 from jaxspv.ops._merge import merge_rows
+from jaxspv.ops.spmspv import CHUNKS
 
 from . import suite
 from ._traversal import component_edges
@@ -54,15 +55,16 @@ PUBLISHED_MS = {  # Table II, NVIDIA K40c: (SpMSpV, SpMV)
 
 
 def named(options: Options) -> dict[str, str]:
-    """Their data sets -> ours: what is not at hand has a substitute of its kind."""
+    """Their data sets -> ours: what is not at hand has a substitute of its kind, and size."""
+    scale = min(21, options.max_scale)
     return {
         "ak2010": "ak2010",
         "belgium_osm": "luxembourg_osm",
         "coAuthorsDBLP": "coAuthorsDBLP",
         "delaunay_n13": "delaunay_n13",
-        "delaunay_n21": f"delaunay{min(21, options.max_scale)}",
+        f"delaunay_n{scale}": f"delaunay{scale}",
         "soc-LiveJournal1": "ego-Twitter-undirected",
-        "kron_g500-logn21": f"rmat{min(21, options.max_scale)}",
+        f"kron_g500-logn{scale}": f"rmat{scale}",
     }
 
 
@@ -170,40 +172,56 @@ def _compare(method, source, want, got):
 # ---- The parts ----
 
 
-def replay(A: Any, levels: jax.Array, depth: jax.Array, *, sort: str, scatter: bool) -> Any:
+def replay(A: Any, levels: Any, depth: Any, *, method: str, sort: bool, scatter: bool) -> Any:
     """Runs the stages of every product of a finished search.
 
     Args:
-        sort: "scatter" (none), "sort" or "merge"; None of Algorithm 2's values: keys alone.
-        scatter: whether ones are scattered at the end.
+        levels: (n,) of the search; depth: the number of its levels.
+        method: "scatter" gathers in chunks, "sort" and "merge" into one array of the least capacity
+            that holds it, as the products of these names do. Keys alone, as in Algorithm 2.
+        sort, scatter: whether these stages run.
 
     Returns:
         (edges gathered, a checksum, (n,) bool of the places written).
     """
     n = A.shape[0]
 
-    def stages(x, rows, seen, size):
-        place = jnp.arange(size, dtype=jnp.int32)
+    def stages(x, rows, seen, first, size):
+        place = first + jnp.arange(size, dtype=jnp.int32)
         slot, _, valid = edge_slots(rows, place)
         keys = jnp.where(valid, A.indices.at[slot].get(mode="fill", fill_value=n), n)
         # The barriers make every stage write its array, as kernels would, whatever reads it.
         keys = lax.optimization_barrier(keys)
-        if sort == "sort":
+        if sort and method == "sort":
             keys = lax.optimization_barrier(lax.sort(keys))
-        if sort == "merge":
+        if sort and method == "merge":
             keys = lax.optimization_barrier(merge_rows(keys, rows.ends, x.count)[0])
         if scatter:
             seen = seen.at[keys].set(True, mode="drop")
         return keys[0] + keys[-1], seen
 
+    def in_chunks(x, rows, seen, size):
+        def step(state):
+            first, checksum, seen = state
+            found, seen = stages(x, rows, seen, first, size)
+            return first + size, checksum + found, seen
+
+        state = (jnp.int32(0), jnp.int32(0), seen)
+        return lax.while_loop(lambda s: s[0] < rows.total, step, state)[1:]
+
+    def whole(x, rows, seen, size):
+        return stages(x, rows, seen, jnp.int32(0), size)
+
+    sizes = capacities(A.nse) if method != "scatter" else tuple(min(c, A.nse) for c in CHUNKS)
+    run = whole if method != "scatter" else in_chunks
+
     def level(k, state):
         edges, checksum, seen = state
         x = jsp.vector_from_dense(levels == k, nse=n)
         rows = select_rows(A.indptr, x.indices, x.count)
-        sizes = capacities(A.nse)
         branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), rows.total)
-        branches = [lambda seen, s=s: stages(x, rows, seen, s) for s in sizes]
-        found, seen = lax.switch(branch, branches, seen)
+        branches = [lambda seen, s=s: run(x, rows, seen, s) for s in sizes]
+        found, seen = lax.switch(jnp.minimum(branch, len(sizes) - 1), branches, seen)
         return edges + rows.total, checksum + found, seen
 
     return lax.fori_loop(0, depth, level, (jnp.int32(0), jnp.int32(0), jnp.zeros(n, bool)))
@@ -214,27 +232,33 @@ def _parts(A, levels, edges, options):
     reached, depth = levels >= 0, jnp.int32(levels.max() + 1)
     device = jnp.asarray(levels)
 
-    def candidate(sort, scatter):
-        program = jitted(lambda A, v, d: replay(A, v, d, sort=sort, scatter=scatter))
+    def candidate(method, *stages):
+        on = {stage: stage in stages for stage in ("sort", "scatter")}
+        program = jitted(lambda A, v, d: replay(A, v, d, method=method, **on))
 
         def check(result):
             gathered, _, seen = result
             assert int(gathered) == 2 * edges, "another number of edges is gathered."
-            assert not scatter or (np.asarray(seen) == reached).all(), "other places are written."
+            if on["scatter"]:
+                assert (np.asarray(seen) == reached).all(), "other places are written."
 
-        return Candidate(
-            f"{sort} {scatter}", lambda: jax.block_until_ready(program(A, device, depth)), check
-        )
+        call = lambda: jax.block_until_ready(program(A, device, depth))  # noqa: E731
+        return Candidate(" ".join((method, *stages)), call, check)
 
-    stages = [candidate(sort, scatter) for sort in SORTS for scatter in (False, True)]
-    records = measure(stages, runs=options.runs, limit_s=options.limit_s)
+    programs = [
+        candidate("scatter"), candidate("scatter", "scatter"), candidate("sort"),
+        candidate("sort", "sort"), candidate("sort", "sort", "scatter"),
+        candidate("merge", "sort"), candidate("merge", "sort", "scatter"),
+    ]  # fmt: skip
+    records = measure(programs, runs=options.runs, limit_s=options.limit_s)
     ms = {r["program"]: r["median_ms"] for r in records}
-    common = ms["scatter False"]
+    ms |= {"merge": ms["sort"], "scatter sort": ms["scatter"]}
+    ms["scatter sort scatter"] = ms["scatter scatter"]
     return {
-        sort: {
-            "common": common,
-            "sort": 0.0 if sort == "scatter" else ms[f"{sort} False"] - common,
-            "scatter": ms[f"{sort} True"] - ms[f"{sort} False"],
+        m: {
+            "common": ms[m],
+            "sort": ms[f"{m} sort"] - ms[m],
+            "scatter": ms[f"{m} sort scatter"] - ms[f"{m} sort"],
         }
-        for sort in SORTS
+        for m in SORTS
     }

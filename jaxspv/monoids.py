@@ -1,5 +1,6 @@
 """Monoids: an associative, commutative operator with its identity, and all it does to arrays."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -27,11 +28,13 @@ class Monoid:
         op: the operator; its parameters are pytree leaves.
         identity: a number, or a function from dtype to a number; `inf` and `-inf` mean the largest
             and the smallest value of an integer dtype. None: there is none (`any`).
-        terminal: like `identity`; a value that ends a reduction early, or None.
+        terminal: like `identity`; a value that ends a reduction early (`op(terminal, x) ==
+            terminal` for every x but NaN), or None.
         kind: the reduction that XLA and the hardware have for it; None for a user's operator, which
             takes a segmented scan instead.
         name: shown in messages.
-        dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat).
+        dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat),
+            c(omplex).
     """
 
     op: BinaryOp
@@ -66,7 +69,9 @@ class Monoid:
 
     def terminal_of(self, dtype: DTypeLike) -> np.ndarray | None:
         """The terminal value as a NumPy scalar array of `dtype`, or None."""
-        return None if self.terminal is None else value_of(self.terminal, dtype)
+        terminal = self.terminal
+        value = terminal(np.dtype(dtype)) if callable(terminal) else terminal
+        return None if value is None else value_of(value, dtype)
 
     def reduce(self, x: Array, axis: int | tuple[int, ...] = -1) -> Array:
         """`op` over `axis`; the identity where the axis is empty."""
@@ -76,7 +81,7 @@ class Monoid:
             return jnp.sum(x, axes, promote_integers=False)
         if self.kind == "multiply" and x.dtype != bool:
             return jnp.prod(x, axes, promote_integers=False)
-        if self.kind in _BOOLEAN and x.dtype == bool:
+        if x.dtype == bool and self.kind in _BOOLEAN:
             return _BOOLEAN[self.kind](x, axes)
         if self.kind == "min":
             return jnp.min(x, axes, initial=self.identity_of(x.dtype)[()])
@@ -86,8 +91,20 @@ class Monoid:
             return _first_along(x, axes)
         if self.kind == "logaddexp":
             return jax.scipy.special.logsumexp(x, axes)
-        axes = tuple(a % x.ndim for a in axes)
-        return lax.reduce(x, jnp.asarray(self.identity_of(x.dtype)), self.op, axes)
+        return self._fold(x, axes)
+
+    def _fold(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """`op` by halving. `lax.reduce` would refuse an operator with traced parameters."""
+        last = tuple(range(-len(axes), 0))
+        x = jnp.moveaxis(x, axes, last)
+        x = x.reshape(*x.shape[: last[0]], -1)
+        if x.shape[-1] == 0:
+            return jnp.full(x.shape[:-1], self.identity_of(x.dtype)[()], x.dtype)
+        while x.shape[-1] > 1:
+            half = x.shape[-1] // 2
+            joined = self.op(x[..., :half], x[..., half : 2 * half]).astype(x.dtype)
+            x = jnp.concatenate([joined, x[..., 2 * half :]], axis=-1)
+        return x[..., 0]
 
     def segment_reduce(
         self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
@@ -99,27 +116,37 @@ class Monoid:
         whose order may vary from run to run.
         """
         terms = self.admit(terms)
+        if terms.shape[0] == 0:
+            return jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
         if self.kind == "logaddexp":
             return _segment_logsumexp(terms, segments, num_segments)
         if self.kind == "any":
             slot = jnp.arange(terms.shape[0], dtype=jnp.int32)
             winner = jnp.full(num_segments, terms.shape[0], jnp.int32)
-            winner = winner.at[segments].min(slot, mode="drop")
+            winner = winner.at[segments].min(slot, **_DROP)
             return terms.at[winner].get(mode="fill", fill_value=0)
-        if self.kind in _SCATTER and (terms.dtype != bool or self.kind in ("min", "max")):
+        if terms.dtype == bool and self.kind in _BOOLEAN:
+            return self._segment_boolean(terms, segments, num_segments, sorted)
+        if self.kind in _SCATTER:
             return self._segment_scatter(terms, segments, num_segments, sorted)
-        if self.kind in _AS_EXTREME and terms.dtype == bool:
-            method = _AS_EXTREME[self.kind]
-            start = jnp.full(num_segments, method == "min", jnp.int8)
-            at = getattr(start.at[segments], method)
-            return at(terms.astype(jnp.int8), mode="drop", indices_are_sorted=sorted) > 0
         return self.segment_scan(terms, segments, num_segments, sorted=sorted)
+
+    def _segment_boolean(self, terms, segments, num_segments, sorted):
+        """By the extreme, or by the parity, of 0 and 1."""
+        known = dict(**_DROP, indices_are_sorted=sorted)
+        if self.kind in ("xor", "xnor"):
+            odd = terms if self.kind == "xor" else ~terms
+            counts = jnp.zeros(num_segments, jnp.int32).at[segments].add(odd, **known)
+            return (counts % 2 == 1) == (self.kind == "xor")
+        method = "max" if _BOOLEAN[self.kind] is jnp.any else "min"
+        start = jnp.full(num_segments, method == "min", jnp.int8)
+        return getattr(start.at[segments], method)(terms.astype(jnp.int8), **known) > 0
 
     def _segment_scatter(self, terms, segments, num_segments, sorted):
         def by_atomics():
             start = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
-            at = getattr(start.at[segments], str(self.kind))
-            return at(terms, mode="drop", indices_are_sorted=sorted)
+            scatter = getattr(start.at[segments], str(self.kind))
+            return scatter(terms, **_DROP, indices_are_sorted=sorted)
 
         if self.kind == "add" and scatter_add_is_slow(terms.dtype):
             return lax.platform_dependent(
@@ -136,26 +163,28 @@ class Monoid:
         Flags mark where a segment starts; the scanned pair (flag, value) is that of Blelloch,
         "Prefix sums and their applications", 1990.
         """
+        terms = self.admit(terms)
+        identity = jnp.asarray(self.identity_of(terms.dtype))
         if not sorted:
             order = jnp.argsort(segments, stable=True)
             segments, terms = segments[order], terms[order]
-        if terms.shape[0] == 0:
-            return jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
-        scanned = self.scan_runs(terms, segments)
-        last = jnp.append(segments[1:] != segments[:-1], True)
-        target = jnp.where(last & (segments >= 0), segments, num_segments)
-        y = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
-        return y.at[target].set(scanned, mode="drop")
+        inside = (segments >= 0) & (segments < num_segments)
+        scanned = self.scan_runs(jnp.where(inside, terms, identity), segments)
+        ends = jnp.append(segments[1:] != segments[:-1], True)[: terms.shape[0]]
+        target = jnp.where(ends & inside, segments, num_segments)
+        return jnp.full(num_segments, identity).at[target].set(scanned, mode="drop")
 
     def scan_runs(self, terms: Array, segments: Array) -> Array:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
-        starts = jnp.append(True, segments[1:] != segments[:-1])
+        starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
+        identity = jnp.asarray(self.identity_of(terms.dtype))
 
         def combine(left, right):
             flag_l, value_l = left
             flag_r, value_r = right
-            joined = jnp.where(flag_r, value_r, self.op(value_l, value_r).astype(value_r.dtype))
-            return flag_l | flag_r, joined
+            # Both `where`: an infinity of one run must not reach the derivative of another.
+            joined = self.op(jnp.where(flag_r, identity, value_l), value_r)
+            return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
 
         return lax.associative_scan(combine, (starts, terms))[1]
 
@@ -169,8 +198,8 @@ def monoid(
 ) -> Monoid:
     """A monoid of a `BinaryOp` or of any JAX-traceable function of two arrays.
 
-    Well-known functions (`jnp.add`, `jnp.minimum`, ...) get the hardware's reduction; any other
-    operator gets a segmented scan, which is slower and always right.
+    Well-known functions (`jnp.add`, `jnp.minimum`, `lax.max`, `jnp.logical_or`, ...) get the
+    hardware's reduction; any other operator gets a segmented scan, slower and always right.
 
     Args:
         op: associative and commutative.
@@ -187,10 +216,11 @@ def monoid(
     >>> monoid(jnp.maximum).identity_of(jnp.int8)
     array(-128, dtype=int8)
     """
-    known = _KNOWN.get(op.fn if isinstance(op, BinaryOp) else op)
     binary = as_binary(op)
-    if known is not None and (identity is None or identity is known.identity):
-        return Monoid(binary, known.identity, terminal, known.kind, name or known.name)
+    known = _KNOWN.get(binary.fn)
+    if known is not None and (identity is None or identity == known.identity):
+        end = known.terminal if terminal is None else terminal
+        return dataclasses.replace(known, op=binary, terminal=end, name=name or known.name)
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
     return Monoid(binary, identity, terminal, None, name or binary.name)
@@ -211,10 +241,14 @@ def value_of(value: Any, dtype: DTypeLike) -> np.ndarray:
 
 def _dtype_kind(dtype: DTypeLike) -> str:
     dtype = jnp.dtype(dtype)
-    return "f" if jnp.issubdtype(dtype, jnp.floating) else dtype.kind
+    if dtype.kind == "V" and dtype.itemsize > 1:  # narrower floats may lack an infinity
+        return "f" if jnp.issubdtype(dtype, jnp.floating) else "V"
+    return dtype.kind
 
 
 def _first_along(x: Array, axes: tuple[int, ...]) -> Array:
+    if 0 in (x.shape[a] for a in axes):
+        return jnp.sum(x, axes).astype(x.dtype)  # zeros
     for axis in sorted((a % x.ndim for a in axes), reverse=True):
         x = lax.index_in_dim(x, 0, axis, keepdims=False)
     return x
@@ -223,14 +257,15 @@ def _first_along(x: Array, axes: tuple[int, ...]) -> Array:
 def _segment_logsumexp(terms: Array, segments: Array, num_segments: int) -> Array:
     """`log sum exp` by segments, stable: each segment is shifted by its finite maximum."""
     low = jnp.asarray(-jnp.inf, terms.dtype)
-    peak = jnp.full(num_segments, low).at[segments].max(terms, mode="drop")
-    shift = lax.stop_gradient(jnp.where(jnp.isfinite(peak), peak, 0))
     inside = (segments >= 0) & (segments < num_segments)
+    segments = jnp.where(inside, segments, num_segments)
+    terms = jnp.where(inside, terms, low)
+    peak = jnp.full(num_segments, low).at[segments].max(lax.stop_gradient(terms), mode="drop")
+    shift = jnp.where(jnp.isfinite(peak), peak, 0)
     own = shift.at[segments].get(mode="fill", fill_value=0)
-    weights = jnp.exp(jnp.where(inside, terms - own, low))
-    total = plus.segment_reduce(weights, segments, num_segments)
-    positive = total > 0
-    return jnp.where(positive, jnp.log(jnp.where(positive, total, 1)) + shift, low)
+    total = plus.segment_reduce(jnp.exp(terms - own), segments, num_segments)
+    empty = total == 0
+    return jnp.where(empty, low, jnp.log(jnp.where(empty, 1, total)) + shift)
 
 
 def _parity(x: Array, axes: tuple[int, ...]) -> Array:
@@ -247,13 +282,19 @@ _BOOLEAN: dict[Any, Callable[..., Array]] = {
     "xor": _parity, "xnor": _even_zeros,
 }
 _SCATTER = ("add", "multiply", "min", "max")
-_AS_EXTREME: dict[Any, str] = {"or": "max", "add": "max", "and": "min", "multiply": "min"}
+_DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
 
-plus = Monoid(operators.plus, 0, None, "add", "plus")
-times = Monoid(operators.times, 1, 0, "multiply", "times")
+
+def _zero_unless_float(dtype: np.dtype) -> int | None:
+    """0 ends a product, but 0 times infinity is NaN."""
+    return 0 if dtype.kind in "biu" else None
+
+
+plus = Monoid(operators.plus, 0, None, "add", "plus", "biufc")
+times = Monoid(operators.times, 1, _zero_unless_float, "multiply", "times", "biufc")
 min_ = Monoid(operators.minimum, np.inf, -np.inf, "min", "min")
 max_ = Monoid(operators.maximum, -np.inf, np.inf, "max", "max")
-any_ = Monoid(operators.any_, None, None, "any", "any")
+any_ = Monoid(operators.any_, None, None, "any", "any", "biufc")
 lor = Monoid(operators.lor, False, True, "or", "lor", "b")
 land = Monoid(operators.land, True, False, "and", "land", "b")
 lxor = Monoid(operators.lxor, False, None, "xor", "lxor", "b")
@@ -261,7 +302,9 @@ lxnor = Monoid(operators.lxnor, True, None, "xnor", "lxnor", "b")
 bor = Monoid(operators.bor, 0, -1, None, "bor", "biu")
 band = Monoid(operators.band, -1, 0, None, "band", "biu")
 bxor = Monoid(operators.bxor, 0, None, None, "bxor", "biu")
+bxnor = Monoid(operators.bxnor, -1, None, None, "bxnor", "biu")
 logaddexp = Monoid(operators.logaddexp, -np.inf, None, "logaddexp", "logaddexp", "f")
 
 ALL: tuple[Monoid, ...] = tuple(v for v in list(globals().values()) if isinstance(v, Monoid))
 _KNOWN: dict[Any, Monoid] = {m.op.fn: m for m in ALL}
+_KNOWN |= {lax.add: plus, lax.mul: times, lax.min: min_, lax.max: max_}

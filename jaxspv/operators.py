@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -89,33 +90,33 @@ def _absorbing_sum(x, y, infinity, low, high):
 
 
 def _overflows(x, y, infinity):
+    """Where the sum of two finite lengths is no finite length: it wrapped, or it is `infinity`."""
     total = x + y
     wrapped = ((y > 0) & (total < x)) | ((y < 0) & (total > x))
-    return wrapped & (x != infinity) & (y != infinity)
-
-
-def _common(x, y):
-    return jnp.promote_types(jnp.result_type(x), jnp.result_type(y))
+    return (wrapped | (total == infinity)) & (x != infinity) & (y != infinity)
 
 
 def _extend(top: bool) -> BinaryOp:
-    """Addition of path lengths; for integers the largest (or smallest) value is infinity."""
+    """Addition of path lengths; for integers the largest (or smallest) value is infinity.
+
+    Infinity is that of the common dtype: operands of a narrower integer dtype have none.
+    """
 
     def info(dtype):
         i = jnp.iinfo(dtype)
         return (i.max if top else i.min), i.min, i.max
 
     def add(x, y):
-        dtype = _common(x, y)
+        dtype = jnp.result_type(x, y)
+        if not top and dtype.kind in "bu":
+            raise TypeError(f"max_plus has no -infinity in {dtype}: use a signed or float dtype.")
         if not jnp.issubdtype(dtype, jnp.integer):
             return jnp.add(x, y)
-        if not top and jnp.issubdtype(dtype, jnp.unsignedinteger):
-            raise TypeError(f"max_plus has no -infinity in {dtype}: use a signed or float dtype.")
         infinity, low, high = (jnp.asarray(v, dtype) for v in info(dtype))
         return _absorbing_sum(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity, low, high)
 
     def overflow(x, y):
-        dtype = _common(x, y)
+        dtype = jnp.result_type(x, y)
         if not jnp.issubdtype(dtype, jnp.integer):
             return jnp.zeros(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), bool)
         infinity = jnp.asarray(info(dtype)[0], dtype)
@@ -125,7 +126,7 @@ def _extend(top: bool) -> BinaryOp:
 
 
 def _one_like(x, y):
-    return jnp.ones(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), _common(x, y))
+    return jnp.ones(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), jnp.result_type(x, y))
 
 
 def _first(x, y):
@@ -136,34 +137,31 @@ def _second(x, y):
     return jnp.broadcast_to(y, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
 
 
-def _times(x, y):
-    return jnp.multiply(x, y)
-
-
-def _lor(x, y):
-    return jnp.logical_or(x, y)
-
-
-def _land(x, y):
-    return jnp.logical_and(x, y)
+def _reversed(fn):
+    return lambda x, y: fn(y, x)
 
 
 def _positional(*_):
     raise TypeError("positional operators are evaluated by `BinaryOp.at`.")
 
 
+# GraphBLAS C API 2.1, sections 3.5.1 and 3.5.2, and extensions under python-graphblas' names.
 plus = BinaryOp(jnp.add, "plus")
 minus = BinaryOp(jnp.subtract, "minus")
-times = BinaryOp(_times, "times")
+rminus = BinaryOp(_reversed(jnp.subtract), "rminus")
+times = BinaryOp(jnp.multiply, "times")
 truediv = BinaryOp(jnp.true_divide, "truediv")
+rtruediv = BinaryOp(_reversed(jnp.true_divide), "rtruediv")
+floordiv = BinaryOp(jnp.floor_divide, "floordiv")
+pow_ = BinaryOp(jnp.power, "pow")
 minimum = BinaryOp(jnp.minimum, "min")
 maximum = BinaryOp(jnp.maximum, "max")
 first = BinaryOp(_first, "first")
 second = BinaryOp(_second, "second")
 pair = BinaryOp(_one_like, "pair")
 any_ = BinaryOp(_first, "any")
-lor = BinaryOp(_lor, "lor")
-land = BinaryOp(_land, "land")
+lor = BinaryOp(jnp.logical_or, "lor")
+land = BinaryOp(jnp.logical_and, "land")
 lxor = BinaryOp(jnp.logical_xor, "lxor")
 lxnor = BinaryOp(lambda x, y: ~jnp.logical_xor(x, y), "lxnor")
 eq = BinaryOp(jnp.equal, "eq")
@@ -175,6 +173,13 @@ ge = BinaryOp(jnp.greater_equal, "ge")
 band = BinaryOp(jnp.bitwise_and, "band")
 bor = BinaryOp(jnp.bitwise_or, "bor")
 bxor = BinaryOp(jnp.bitwise_xor, "bxor")
+bxnor = BinaryOp(lambda x, y: ~jnp.bitwise_xor(x, y), "bxnor")
+atan2 = BinaryOp(jnp.arctan2, "atan2")
+hypot = BinaryOp(jnp.hypot, "hypot")
+fmod = BinaryOp(jnp.fmod, "fmod")
+remainder = BinaryOp(jnp.remainder, "remainder")
+copysign = BinaryOp(jnp.copysign, "copysign")
+ldexp = BinaryOp(jnp.ldexp, "ldexp")
 logaddexp = BinaryOp(jnp.logaddexp, "logaddexp")
 min_extend = _extend(top=True)
 max_extend = _extend(top=False)
@@ -183,15 +188,41 @@ firstj = BinaryOp(_positional, "firstj", position="firstj")
 secondi = BinaryOp(_positional, "secondi", position="secondi")
 secondj = BinaryOp(_positional, "secondj", position="secondj")
 
-identity = UnaryOp(lambda x: jnp.asarray(x), "identity")
+identity = UnaryOp(jnp.asarray, "identity")
 ainv = UnaryOp(jnp.negative, "ainv")
-minv = UnaryOp(lambda x: 1 / x, "minv")
+minv = UnaryOp(jnp.reciprocal, "minv")
 lnot = UnaryOp(jnp.logical_not, "lnot")
+bnot = UnaryOp(jnp.bitwise_not, "bnot")
 absolute = UnaryOp(jnp.abs, "abs")
 one = UnaryOp(jnp.ones_like, "one")
+signum = UnaryOp(jnp.sign, "signum")
 sqrt = UnaryOp(jnp.sqrt, "sqrt")
+cbrt = UnaryOp(jnp.cbrt, "cbrt")
 exp = UnaryOp(jnp.exp, "exp")
+exp2 = UnaryOp(jnp.exp2, "exp2")
+expm1 = UnaryOp(jnp.expm1, "expm1")
 log = UnaryOp(jnp.log, "log")
+log2 = UnaryOp(jnp.log2, "log2")
+log10 = UnaryOp(jnp.log10, "log10")
+log1p = UnaryOp(jnp.log1p, "log1p")
+sin = UnaryOp(jnp.sin, "sin")
+cos = UnaryOp(jnp.cos, "cos")
+tan = UnaryOp(jnp.tan, "tan")
+asin = UnaryOp(jnp.arcsin, "asin")
+acos = UnaryOp(jnp.arccos, "acos")
+atan = UnaryOp(jnp.arctan, "atan")
+sinh = UnaryOp(jnp.sinh, "sinh")
+cosh = UnaryOp(jnp.cosh, "cosh")
+tanh = UnaryOp(jnp.tanh, "tanh")
+erf = UnaryOp(jax.scipy.special.erf, "erf")
+lgamma = UnaryOp(jax.scipy.special.gammaln, "lgamma")
+ceil = UnaryOp(jnp.ceil, "ceil")
+floor = UnaryOp(jnp.floor, "floor")
+trunc = UnaryOp(jnp.trunc, "trunc")
+round_ = UnaryOp(jnp.round, "round")
+isinf = UnaryOp(jnp.isinf, "isinf")
+isnan = UnaryOp(jnp.isnan, "isnan")
+isfinite = UnaryOp(jnp.isfinite, "isfinite")
 
 UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
 BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))

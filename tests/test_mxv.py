@@ -16,7 +16,7 @@ M, N, CAPACITY = 7, 9, 40  # one shape: one compilation for all examples
 CORE = (
     "plus_times", "min_plus", "max_plus", "max_times", "min_max", "max_min", "or_and", "plus_pair",
     "any_pair", "any_secondi", "any_firsti", "min_first", "min_second", "min_secondi", "log_plus",
-    "xor_and",
+    "lxor_land",
 )
 USER = jsp.semiring(
     jsp.monoid(lambda x, y: x + y + x * y, 0, name="user"),

@@ -210,7 +210,7 @@ def test_columns_numbered_by_degree_change_no_result():
 @pytest.mark.parametrize("skewed", [True, False])
 def test_only_long_skewed_graphs_are_renumbered(skewed):
     rng = np.random.default_rng(12)
-    n = 70_000
+    n = 140_000
     indices = rng.integers(0, n // 20 if skewed else n, 2 * n).astype(np.int32)
     indptr = np.arange(0, 2 * n + 1, 2)
     assert (row_bins.build(indptr, indices, (n, n), platform="gpu").order is not None) == skewed
@@ -239,15 +239,17 @@ def test_little_padding_on_a_power_law(platform):
 
 
 CSR_SPMV = jax.jit(
-    csr_rows.csr_spmv, static_argnames=("mul", "combine", "identity", "scatter", "width")
+    csr_rows.csr_spmv,
+    static_argnames=("mul", "combine", "identity", "scatter", "width", "loop_on_cpu"),
 )
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
-@pytest.mark.parametrize("width", [None, 4, 16])
-@pytest.mark.parametrize("name", [*SEMIRINGS, *(f"{name}/scatter" for name in SCATTERS)])
-def test_bare_csr(name, width):
-    name, _, scattered = name.partition("/")
+WAYS = [(name, way) for name in SEMIRINGS for way in ("doubling", "doubling in fours", "loop")]
+
+
+@pytest.mark.parametrize(("name", "way"), WAYS + [(name, "scatter") for name in SCATTERS])
+def test_bare_csr(name, way):
     mul, add, identity, np_mul, np_add = SEMIRINGS[name]
     rng = np.random.default_rng(9)
     dtype = np.bool_ if name == "or_and" else np.float32
@@ -264,10 +266,29 @@ def test_bare_csr(name, width):
         mul=mul,
         combine=add,
         identity=identity,
-        scatter=SCATTERS[name] if scattered else None,
-        width=width,
+        scatter=SCATTERS[name] if way == "scatter" else None,
+        width=4 if way == "doubling in fours" else None,
+        loop_on_cpu=way == "loop",
     )
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+    assert y.dtype == dtype
+
+
+NUMBERS = [(n, f"{k}{bits}") for n in ("plus_times", "min_plus") for k in ("int", "float")
+           for bits in (32, 64)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*NUMBERS, ("plus_times", "complex128"), ("or_and", "bool")]
+)
+def test_the_loop_is_one_native_function(name, dtype):
+    mul, add, identity, *_ = SEMIRINGS[name]
+    with jax.enable_x64(True):
+        identity = np.iinfo(dtype).max if "int" in dtype and np.isinf(identity) else identity
+        indptr, indices, data = random_csr(np.random.default_rng(14), 99, 99, 9, dtype)
+        fold = dict(mul=mul, combine=add, identity=identity, loop_on_cpu=True)
+        lowered = CSR_SPMV.lower(indptr, indices, data, jnp.ones(99, dtype), **fold)
+        assert "xla_cpu_small_call" in lowered.compile().as_text()
 
 
 @pytest.mark.parametrize("scatter", ["add", None])
@@ -280,8 +301,8 @@ def test_bare_csr_small_shapes_and_batches(n_rows, nse, scatter):
     indices = rng.integers(0, 4, nse).astype(np.int32)
     data = rng.integers(1, 5, nse).astype(np.float32)
     x = rng.integers(1, 5, (4, 2)).astype(np.float32)
-    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0, scatter=scatter)
-    y = CSR_SPMV(indptr, indices, data, x, **kwargs)
+    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
+    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, **kwargs)
     used = indptr[-1]
     expected = scipy.sparse.csr_matrix((data[:used], indices[:used], indptr), (n_rows, 4)) @ x
     np.testing.assert_array_equal(y, expected)

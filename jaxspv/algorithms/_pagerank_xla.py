@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxspv.layouts import csr_rows, row_bins
+from ..layouts import csr_rows, row_bins
 
 
 class _State(NamedTuple):
@@ -102,7 +102,15 @@ def pull_csr(
 
     def pull(scaled: jax.Array) -> jax.Array:
         return csr_rows.csr_spmv(
-            indptr, indices, data, scaled, mul=_times, combine=lax.add, identity=0, scatter=scatter
+            indptr,
+            indices,
+            data,
+            scaled,
+            mul=_times,
+            combine=lax.add,
+            identity=0,
+            scatter=scatter,
+            loop_on_cpu=True,
         )
 
     return pull

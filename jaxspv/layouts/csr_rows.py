@@ -4,11 +4,11 @@
 
 Nothing is known of the lengths of the rows while tracing, but the number of pieces of `width`
 entries is at most n_rows + nse // width whatever they are. So the pieces of all rows are reduced
-densely, and only one value a piece goes through the slow part: a sorted scatter where the addition
-has one, a segmented scan [Blelloch, 1990] otherwise. With `width` near the mean length of a row
-that is about two values a row instead of one an entry. No value meets one of another row.
+densely, and only one value a piece goes through the slow part: a scatter where the addition
+has one and pieces are few, doubling otherwise. With `width` near the mean length of a row that is
+about two values a row instead of one an entry. No value meets one of another row.
 
-Cost: at most nse + n_rows * width slots read, n_rows + nse / width values scattered or scanned.
+Cost: at most nse + n_rows * width slots read, n_rows + nse / width values scattered or doubled.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-SORTED_HINT = True
+from .csr_loop import csr_spmv_loop
+
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
+MOST_SCATTERED = (
+    2**21
+)  # more pieces than these are joined by doubling: atomics of long rows collide
 
 
 def piece_width(n_rows: int, nse: int) -> int:
-    """The power of two nearest to the mean number of entries a row, within [4, 32]."""
+    """The power of two nearest to the mean number of entries a row, within [4, 64]."""
     width = 4
-    while width < 32 and 2 * nse > 3 * width * n_rows:
+    while width < 64 and 2 * nse > 3 * width * n_rows:
         width *= 2
     return width
 
@@ -44,14 +48,32 @@ def csr_spmv(
     identity: Any,
     scatter: str | None = None,
     width: int | None = None,
+    loop_on_cpu: bool = False,
 ) -> jax.Array:
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
 
-    indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and are not read.
-    data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B). identity: that of
-    `combine` in the dtype `mul` returns. scatter: "add", "min" or "max" if `.at[]` has the addition
-    under that name, else None. width: entries a piece. Returns (n_rows,) or (n_rows, B).
+    indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and change
+    nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
+    identity: that of `combine` in the dtype `mul` returns. scatter: "add", "min" or "max" if
+    `.at[]` has the addition under that name and the backend does it fast, else None. width: entries
+    a piece. loop_on_cpu: take `csr_spmv_loop` where the program is lowered for a CPU and x is one
+    vector; not for calls that vmap batches. Returns (n_rows,) or (n_rows, B).
     """
+    fold = dict(mul=mul, combine=combine, identity=identity)
+    by_pieces = functools.partial(_spmv_by_pieces, scatter=scatter, width=width, **fold)
+    if not loop_on_cpu or x.ndim > 1:
+        return by_pieces(indptr, indices, data, x)
+    return lax.platform_dependent(
+        indptr,
+        indices,
+        data,
+        x,
+        cpu=functools.partial(csr_spmv_loop, **fold),
+        default=by_pieces,
+    )
+
+
+def _spmv_by_pieces(indptr, indices, data, x, *, mul, combine, identity, scatter, width):
     n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
     data = jnp.asarray(data)
     if nse == 0 or n_rows == 0:
@@ -76,11 +98,11 @@ def csr_spmv(
     else:
         block = term(begin[:, None] + jnp.arange(width, dtype=begin.dtype), end[:, None])
         folded = lax.reduce(block, jnp.asarray(identity, block.dtype), combine, (1,))
-    if scatter is not None:
+    if scatter is not None and row.shape[0] <= MOST_SCATTERED:
+        # No indices_are_sorted: on a GPU it makes the scatter up to ten times slower.
         y = jnp.full((n_rows, *batch), identity, folded.dtype)
-        update = getattr(y.at[row], scatter)
-        return update(folded, indices_are_sorted=SORTED_HINT, mode="drop")
-    return _scan_pieces(folded, row, pieces_end, combine, identity)
+        return getattr(y.at[row], scatter)(folded, mode="drop")
+    return _fold_pieces(folded, row, pieces_end, combine, identity)
 
 
 def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
@@ -101,22 +123,32 @@ def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ..
     return *lax.optimization_barrier((row, begin, end)), pieces_end
 
 
-def _scan_pieces(
+def _fold_pieces(
     folded: jax.Array, row: jax.Array, pieces_end: jax.Array, combine: Callable, identity: Any
 ) -> jax.Array:
-    """Fold the pieces of each row by a segmented scan and read it at the last piece of each row."""
-    folded = lax.optimization_barrier(folded)
-    starts = jnp.concatenate([jnp.ones(1, bool), row[1:] != row[:-1]])
-    starts = starts.reshape(starts.shape + (1,) * (folded.ndim - 1))
+    """Fold the pieces of each row onto its first one by doubling [Hillis and Steele, 1986].
 
-    def segmented(a, b):
-        return a[0] | b[0], jnp.where(b[0], b[1], combine(a[1], b[1]))
+    After the step of stride s the first piece holds the fold of the first 2 s pieces of its row;
+    the number of steps is log2 of the most pieces a row has, a traced number.
+    """
+    capacity = row.shape[0]
+    pieces = jnp.diff(pieces_end, prepend=0)
+    place = jnp.arange(capacity, dtype=row.dtype)
+    trailing = (1,) * (folded.ndim - 1)
 
-    _, scanned = lax.associative_scan(segmented, (starts, folded))
-    nonempty = jnp.diff(pieces_end, prepend=0) > 0
-    last = _take(scanned, jnp.maximum(pieces_end - 1, 0))
-    nonempty = nonempty.reshape(nonempty.shape + (1,) * (last.ndim - 1))
-    return jnp.where(nonempty, last, jnp.asarray(identity, last.dtype))
+    def step(state):
+        stride, partial = state
+        other = jnp.minimum(place + stride, capacity - 1)
+        same = (_take(row, other) == row) & (place + stride < capacity)
+        both = combine(partial, _take(partial, other))
+        return 2 * stride, jnp.where(same.reshape(-1, *trailing), both, partial)
+
+    most = jnp.max(pieces)
+    state = jnp.ones((), row.dtype), lax.optimization_barrier(folded)
+    _, folded = lax.while_loop(lambda state: state[0] < most, step, state)
+    first = jnp.minimum(pieces_end - pieces, capacity - 1)
+    y = _take(folded, first)
+    return jnp.where((pieces > 0).reshape(-1, *trailing), y, jnp.asarray(identity, y.dtype))
 
 
 def _take(array: jax.Array, index: jax.Array) -> jax.Array:

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxspv.layouts.row_plan import TUNING, Bin, Plan, Tuning, filled, plan_bins, slots_of
+from .row_plan import TUNING, Bin, Plan, Tuning, filled, plan_bins, slots_of
 
 
 @functools.partial(
@@ -203,7 +203,7 @@ def _is_skewed(degree: np.ndarray) -> bool:
     """Whether a sixteenth of the columns holds half of the entries, of an x too long for an L1."""
     many = max(degree.size // 16, 1)
     top = np.partition(degree, degree.size - many)[-many:]
-    return degree.size > 2**16 and 2 * int(top.sum()) > int(degree.sum())
+    return degree.size > 2**17 and 2 * int(top.sum()) > int(degree.sum())
 
 
 def _columns(indices: Any, plan: Plan, order: np.ndarray | None, n_cols: int) -> jax.Array:

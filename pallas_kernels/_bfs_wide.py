@@ -22,6 +22,7 @@ SLOT = 40  # control words 40..55: 4 rotating groups of (ranges, vertices, edges
 ISOLATED = 63  # control word: number of vertices without incoming edge
 RESULT = 56  # control words 56..61: what program 0 reports after working alone
 UNROLL = 4  # bitmap words a warp pulls for at once
+OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
 LANE_PROBES = 32  # neighbours a lane probes alone before the warp helps
 
 
@@ -129,12 +130,10 @@ def body(k, c, graph, state):
             pulling = (s.pulling == 1) | _prefer_pull(k, c, s.edges, s.seen)
         gather = ~pulling & (s.queued == 0)
         small = ~pulling & ~gather & (s.edges <= c.solo_edges)
-        for when, action in (
-            (pulling, counted(pull_level)), (small, solo_levels), (gather, collect),
-            (~pulling & ~gather & ~small, counted(push_level)),
-        ):  # fmt: skip
-            if action is collect and not c.pull:
-                continue
+        actions = [(small, solo_levels), (~pulling & ~gather & ~small, counted(push_level))]
+        if c.pull:
+            actions += [(pulling, counted(pull_level)), (gather, collect)]
+        for when, action in actions:
             s = _branch(k, when, action, s, slot)
         return tuple(s.values()[:-1]) + (s.turn + 1,)
 
@@ -298,7 +297,11 @@ def _append(k, c, tail, won, start, end, vertex):
             """Of the warp's j-th range: positions beyond the buffer run downwards."""
             return k.where(base < 0, base - j, base + j)
 
-        tail.store(position(upto - parts), (start, k.minimum(end, start + c.span), vertex, 0), mask=parts > 0)
+        def own(j):
+            b = start + j * c.span
+            tail.store(position(upto - parts + j), (b, k.minimum(end, b + c.span), vertex, 0))
+
+        k.for_(0, k.minimum(parts, OWN_RANGES), 1, own)
 
         def long(left):
             lane = k.ctz(left)
@@ -308,10 +311,10 @@ def _append(k, c, tail, won, start, end, vertex):
                 b = s + j * c.span
                 tail.store(position(o + j), (b, k.minimum(e, b + c.span), v, 0))
 
-            k.for_(k.lane + 1, count, 32, one)
+            k.for_(k.lane + OWN_RANGES, count, 32, one)
             return left & (left - 1)
 
-        k.while_(lambda left: left != 0, long, k.ballot(parts > 1))
+        k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
 
     k.if_(total > 0, put)
 

@@ -26,7 +26,7 @@ class Config:
     solo_in: int = 2048
     solo_out: int = 4096
     shared_bits: bool = True
-    pretest: bool = True  # read a bit in global memory before the atomic that claims it
+    pretest: bool = False  # read a bit in global memory before the atomic that claims it
     # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone; thresholds of Beamer
     span: int = 64
     solo_edges: int = 1024

@@ -1,0 +1,48 @@
+"""Kernels lower for an H200 on a machine without any GPU: every 'not implemented' shows here."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax._src.mesh import AbstractDevice
+from jax.sharding import AbstractMesh, AxisType
+
+from pallas_kernels import BFSConfig, bfs, default_bfs_config, prepare_bfs, programs_for
+
+
+def lower(f, *args):
+    """The StableHLO of f for one H200."""
+    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
+    mesh = AbstractMesh((1,), ("x",), axis_types=(AxisType.Auto,), abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        return jax.jit(f).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
+
+
+def ring(n):
+    i = np.arange(n)
+    return (2 * np.arange(n + 1)).astype(np.int32), np.stack([(i + 1) % n, (i - 1) % n], 1).ravel().astype(np.int32)
+
+
+@pytest.mark.parametrize("parents", [False, True])
+@pytest.mark.parametrize("kind", ["narrow", "renumbered", "global bits", "wide", "directed"])
+def test_bfs_is_one_launch(kind, parents):
+    graph = ring(256)
+    narrow = kind in ("narrow", "renumbered", "global bits")
+    prepared = prepare_bfs(*graph, renumber=kind == "renumbered") if narrow else {}
+    config = BFSConfig(shared_bits=kind != "global bits")
+    search = functools.partial(bfs, parents=parents, config=config, symmetric=kind != "directed",
+                               stop=lambda level, reached, unchanged: reached[0] | (level >= 3))  # fmt: skip
+    text = lower(
+        lambda a, b, s, p, t: search(a, b, s, prepared=p, targets=t),
+        *map(jnp.asarray, graph), jnp.int32(0), jax.tree.map(jnp.asarray, prepared), jnp.zeros(1, jnp.int32),
+    )  # fmt: skip
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+def test_default_config_keeps_the_bits_in_shared_memory_while_they_fit():
+    assert default_bfs_config(10**6, 4 * 10**6, narrow=True).shared_bits
+    assert not default_bfs_config(2**21, 12 * 10**6, narrow=True).shared_bits
+    assert default_bfs_config(10, 10, narrow=False, device_kind="NVIDIA H100 80GB HBM3").programs == 132
+    assert programs_for("NVIDIA H200") == 132

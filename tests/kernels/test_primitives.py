@@ -1,0 +1,180 @@
+"""The primitives, interpreted: arithmetic, memory, atomics, warp operations, the grid barrier and its expiry."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pallas_kernels import launch
+
+THREADS, PROGRAMS = 64, 3
+N = THREADS * PROGRAMS
+
+
+def run(kernel, *inputs, outputs=1, dtype=jnp.int32, programs=PROGRAMS, shared_words=64):
+    """Outputs of one word a thread; the kernel returns the values to store."""
+
+    def stored(k, *arrays):
+        *arrays, control = arrays
+        values = kernel(k, *arrays[: len(inputs)], control)
+        values = values if isinstance(values, tuple) else (values,)
+        for out, v in zip(arrays[len(inputs) :], values, strict=True):
+            k.store(out, k.program * k.threads + k.thread, v)
+
+    shapes = [jax.ShapeDtypeStruct((THREADS * programs,), dtype)] * outputs
+    out = launch(stored, list(inputs), shapes, programs=programs, threads=THREADS,
+                 shared_words=shared_words, name="test", interpret=True)  # fmt: skip
+    return [np.asarray(x) for x in out]
+
+
+def index(k):
+    return k.program * k.threads + k.thread
+
+
+def test_arithmetic_wraps_and_shifts_like_int32():
+    x = np.array([0, 1, -1, 2**31 - 1, -(2**31), 12345, -77, 31], np.int32)
+    y = np.roll(x, 3)
+
+    def kernel(k, a, b, control):
+        x, y = k.load(a, index(k) & 7), k.load(b, index(k) & 7)
+        return (x + y * 3) ^ (x - y), (x >> 3) + k.shr(y, 5), x // 7 + x % 7, k.popc(x) + k.minimum(x, y)
+
+    got = run(kernel, jnp.asarray(x), jnp.asarray(y), outputs=4)
+    u = x.astype(np.int64) & 0xFFFFFFFF
+    wide = y.astype(np.int64)
+    expected = [
+        (x + (wide * 3).astype(np.int32)) ^ (x - y),
+        (x >> 3) + ((wide & 0xFFFFFFFF) >> 5).astype(np.int32),
+        (u // 7 + u % 7).astype(np.int32),
+        np.array([bin(int(v)).count("1") for v in u]) + np.minimum(x, y),
+    ]
+    for g, e in zip(got[:4], expected, strict=True):
+        np.testing.assert_array_equal(g[:8], e.astype(np.int64).astype(np.int32))
+
+
+def test_masked_accesses_keep_other_and_do_not_touch_memory():
+    x = jnp.arange(10, dtype=jnp.int32)
+
+    def kernel(k, a, control):
+        i = index(k)
+        v = k.load(a, i * 1000, mask=i == 0, other=-5)
+        four = k.load_vec(a, 4 * (i & 1), 4)
+        return v, four[3] + k.load(a, i + 100, mask=i < 0, other=0)
+
+    v, last, _ = run(kernel, x, outputs=2)
+    np.testing.assert_array_equal(v, [0] + [-5] * (N - 1))
+    np.testing.assert_array_equal(last, np.where(np.arange(N) % 2, 7, 3))
+    with pytest.raises(Exception, match="access at"):
+        run(lambda k, a, control: k.load(a, index(k)), x)
+
+
+def test_loops_diverge_by_thread():
+    def kernel(k, control):
+        (total,) = k.for_(0, k.thread, 1, lambda i, s: s + i, 0)
+        return total, k.if_(k.thread > 40, lambda: total * 2, -1)[0]
+
+    total, doubled, _ = run(kernel, outputs=2)
+    t = np.arange(N) % THREADS
+    np.testing.assert_array_equal(total, t * (t - 1) // 2)
+    np.testing.assert_array_equal(doubled, np.where(t > 40, t * (t - 1), -1))
+
+
+def test_atomics_return_old_values_that_are_all_different():
+    def kernel(k, control):
+        added = k.atomic("add", control, 40, 2, mask=k.lane != 3)
+        won = k.atomic("or", control, 41 + k.program, k.bit(k.thread)) & k.bit(k.thread) == 0
+        swapped = k.atomic_cas(control, 50, 0, index(k) + 1)
+        k.reduce("max", control, 51, index(k))
+        return added, k.cast(won, "i32"), swapped
+
+    added, won, swapped, control = run(kernel, outputs=3)
+    there = np.arange(N) % 32 != 3
+    np.testing.assert_array_equal(np.sort(added[there]), 2 * np.arange(there.sum()))
+    assert (added[~there] == 0).all()
+    # threads t and t + 32 of a program claim the same bit: one of them gets it
+    np.testing.assert_array_equal(won.reshape(PROGRAMS, 2, 32).sum(1), 1)
+    assert (swapped == 0).sum() == 1 and control[50] in swapped[swapped != 0] and control[51] == N - 1
+
+
+def test_warp_operations():
+    x = np.random.default_rng(0).integers(-50, 50, N).astype(np.int32)
+
+    def kernel(k, a, control):
+        v = k.load(a, index(k))
+        upto, total = k.warp_scan(v)
+        vote = k.ballot(v > 0)
+        return upto, total - k.warp_sum(v), k.lanes_below(vote), k.shfl(v, k.lane ^ 5) - k.shfl_xor(v, 5)
+
+    upto, same, rank, zero, _ = run(kernel, jnp.asarray(x), outputs=4)
+    warps = x.reshape(-1, 32)
+    np.testing.assert_array_equal(upto.reshape(-1, 32), warps.cumsum(1))
+    np.testing.assert_array_equal(rank.reshape(-1, 32), (warps > 0).cumsum(1) - (warps > 0))
+    assert (same == 0).all() and (zero == 0).all()
+
+
+def test_warp_operation_with_absent_lanes_is_refused():
+    with pytest.raises(Exception, match="absent"):
+        run(lambda k, control: k.if_(k.lane < 7, lambda: k.ballot(k.lane > 2), 0)[0])
+
+
+def test_shared_memory_belongs_to_the_program():
+    def kernel(k, control):
+        a = k.shared(THREADS)
+        k.store(a, k.thread, index(k))
+        k.sync()
+        return k.load(a, THREADS - 1 - k.thread), k.sync_count(k.thread < 10 + k.program)
+
+    reverse, count, _ = run(kernel, outputs=2, shared_words=THREADS)
+    np.testing.assert_array_equal(reverse.reshape(PROGRAMS, -1), np.arange(N).reshape(PROGRAMS, -1)[:, ::-1])
+    np.testing.assert_array_equal(count.reshape(PROGRAMS, -1)[:, 0], 10 + np.arange(PROGRAMS))
+    with pytest.raises(Exception, match="shared memory"):
+        run(lambda k, control: k.load(k.shared(65), 0))
+
+
+def test_float_values():
+    x = jnp.asarray(np.linspace(-3, 3, N, dtype=np.float32))
+
+    def kernel(k, a, control):
+        v = k.load(a, index(k))
+        big = k.where(v > 0.5, v / 2.0, k.cast(k.thread, "f32"))
+        return k.bits(k.maximum(big, v), "i32"), k.cast(v * 10.0, "i32")
+
+    a, b, _ = run(kernel, x, outputs=2)
+    v = np.asarray(x)
+    t = (np.arange(N) % THREADS).astype(np.float32)
+    np.testing.assert_array_equal(a.view(np.float32), np.maximum(np.where(v > 0.5, v / 2, t), v))
+    np.testing.assert_array_equal(b, (v * np.float32(10)).astype(np.int32))
+
+
+def test_grid_barrier_adds_and_reads():
+    def kernel(k, control):
+        sums = k.shared(4)
+        k.store(sums, k.thread, 0, mask=k.thread < 4)
+        k.sync()
+        k.reduce("add", sums, 1, k.thread)
+        ok, total = k.grid_barrier(control, [(control, 40)], [(sums, 1, control, 40)])
+        again, total2 = k.grid_barrier(control, [(control, 40)], [(sums, 1, control, 40)])
+        return ok + again, total, total2
+
+    ok, total, total2, control = run(kernel, outputs=3)
+    expected = PROGRAMS * THREADS * (THREADS - 1) // 2
+    assert (ok == 2).all() and (total == expected).all() and (total2 == expected).all()
+    assert control[0] == 2 * PROGRAMS
+
+
+def test_expired_barrier_ends_with_its_status():
+    def kernel(k, control):
+        (ok,) = k.grid_barrier(control, programs=k.programs + 1, limit=50)
+        (later,) = k.grid_barrier(control, limit=50)
+        return ok, later
+
+    ok, later, control = run(kernel, outputs=2)
+    assert (ok == 0).all() and (later == 0).all() and control[32] == 1
+
+
+def test_bad_sizes_are_refused():
+    shape = [jax.ShapeDtypeStruct((4,), jnp.int32)]
+    with pytest.raises(ValueError, match="threads is 100"):
+        launch(None, [], shape, programs=1, threads=100, name="t", interpret=True)
+    with pytest.raises(ValueError, match="shared_words"):
+        launch(None, [], shape, programs=1, threads=128, shared_words=10**6, name="t")

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
+from ._edges import on_accelerator, unique_host, unique_traced
 from ._pytree import is_concrete
 from .formats import COO, CSR, FORMATS
 from .monoids import Monoid, plus
@@ -39,8 +40,8 @@ def from_edges(
         format: name of the format.
 
     Returns:
-        The matrix, sorted and unique; or (matrix, slots). Under jit an edge out of range is dropped,
-        and pairs beyond `nse` are dropped and set `overflow`.
+        The matrix, sorted and unique; or (matrix, slots). Under jit an edge out of range is
+        dropped, and pairs beyond `nse` are dropped and set `overflow`.
 
     Raises:
         ValueError: shapes differ, an index is out of range, `nse` is too small.
@@ -64,8 +65,8 @@ def from_edges(
     if concrete:
         _check_range("senders", row, shape[0])
         _check_range("receivers", col, shape[1])
-    on_host = concrete and is_concrete(data) and not _on_accelerator(row, col, data)
-    sort = _unique_host if on_host else _unique_traced
+    on_host = concrete and is_concrete(data) and not on_accelerator(row, col, data)
+    sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape)
     capacity = _capacity(nse, count, concrete, slots.shape[0])
     slots = jnp.where(slots < capacity, slots, capacity)
@@ -140,7 +141,7 @@ def from_scipy(
         raise TypeError(f"`matrix` must be a scipy.sparse array; got {type(matrix).__name__}.")
     _check_format(format)
     coo = matrix.tocoo()
-    values = _narrow(coo.data if dtype is None else coo.data.astype(dtype))
+    values = narrow(coo.data if dtype is None else coo.data.astype(dtype))
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
         return _csr_from_host(matrix, values, nse)
@@ -157,10 +158,8 @@ def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     """
     if getattr(matrix, "n_sparse", None) != 2 or matrix.n_batch or matrix.n_dense:
         raise ValueError("`matrix` must be a BCOO of two sparse and no batch or dense dimensions.")
-    m, n = matrix.shape
-    inside = (matrix.indices[:, 0] < m) & (matrix.indices[:, 1] < n)
-    row, col = (jnp.where(inside, matrix.indices[:, k], s) for k, s in ((0, m), (1, n)))
-    return _from_padded(row, col, matrix.data, (m, n), matrix.nse, dup, format)
+    row, col = matrix.indices[:, 0], matrix.indices[:, 1]
+    return _from_padded(row, col, matrix.data, matrix.shape, matrix.nse, dup, format)
 
 
 def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
@@ -174,8 +173,7 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     if matrix.n_batch or matrix.n_dense:
         raise ValueError("`matrix` must be a BCSR without batch or dense dimensions.")
     csr = CSR(matrix.data, matrix.indices, matrix.indptr, jnp.asarray(False), matrix.shape)
-    row, col = csr.rowcol()
-    return _from_padded(row, col, csr.data, csr.shape, csr.nse, dup, format)
+    return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)
 
 
 def from_networkx(
@@ -271,7 +269,7 @@ def _values(values: Any, edges: int) -> Any:
         if values.dtype == np.float64:
             values = values.astype(np.float32 if not jax.config.jax_enable_x64 else np.float64)
     if isinstance(values, np.ndarray):
-        values = _narrow(values)
+        values = narrow(values)
     if values.ndim == 0:
         return jnp.broadcast_to(jnp.asarray(values), (edges,))
     if values.shape != (edges,):
@@ -279,7 +277,7 @@ def _values(values: Any, edges: int) -> Any:
     return values
 
 
-def _narrow(values: np.ndarray) -> np.ndarray:
+def narrow(values: np.ndarray) -> np.ndarray:
     """64-bit values as JAX will hold them; integers that do not fit raise."""
     target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
@@ -287,48 +285,10 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind in "iu" and values.size:
         info = np.iinfo(target)
         if values.min() < info.min or values.max() > info.max:
-            raise ValueError(f"values of {values.dtype} do not fit {target}: enable jax_enable_x64.")
+            raise ValueError(
+                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
+            )
     return values.astype(target)
-
-
-def _on_accelerator(*arrays: Any) -> bool:
-    return any(
-        device.platform != "cpu"
-        for array in arrays
-        if isinstance(array, jax.Array)
-        for device in array.devices()
-    )
-
-
-def _unique_host(row: Any, col: Any, shape: tuple[int, int]):
-    """Sorted distinct pairs, the slot of each edge, their number: a counting sort in NumPy."""
-    m, n = shape
-    key = np.asarray(row, np.int64) * max(n, 1) + np.asarray(col, np.int64)
-    if key.size and bool((key[1:] > key[:-1]).all()):
-        slots = np.arange(key.size, dtype=np.int32)
-        return np.asarray(row), np.asarray(col), slots, key.size
-    pairs, slots = np.unique(key, return_inverse=True)
-    return pairs // max(n, 1), pairs % max(n, 1), slots.astype(np.int32), pairs.size
-
-
-def _unique_traced(row: Any, col: Any, shape: tuple[int, int]):
-    """The same by a device sort; edges out of range get a slot past every other."""
-    m, n = shape
-    row, col = jnp.asarray(row, jnp.int32), jnp.asarray(col, jnp.int32)
-    edges = row.shape[0]
-    if edges == 0:
-        return row, col, row, jnp.int32(0)
-    inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)
-    row, col = jnp.where(inside, row, m), jnp.where(inside, col, n)
-    edge = jnp.arange(edges, dtype=jnp.int32)
-    row, col, order = lax.sort((row, col, edge), num_keys=2, is_stable=True)
-    fresh = jnp.append(True, (row[1:] != row[:-1]) | (col[1:] != col[:-1])) & (row < m)
-    slot = jnp.where(row < m, jnp.cumsum(fresh, dtype=jnp.int32) - 1, edges)
-    slots = jnp.zeros(edges, jnp.int32).at[order].set(slot, unique_indices=True)
-    target = jnp.where(fresh, slot, edges)
-    distinct_row = jnp.full(edges, m, jnp.int32).at[target].set(row, mode="drop")
-    distinct_col = jnp.full(edges, n, jnp.int32).at[target].set(col, mode="drop")
-    return distinct_row, distinct_col, slots, jnp.sum(fresh, dtype=jnp.int32)
 
 
 def _capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
@@ -368,10 +328,17 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None) -> CSR:
 
 
 def _from_padded(row, col, data, shape, nse, dup, format):
-    """From triplets whose padding has both indices at the extent."""
+    """From triplets whose padding lies out of range; the capacity stays."""
     _check_format(format)
-    row, col, slots, count = _unique_traced(row, col, shape)
-    slots = jnp.where(slots < nse, slots, nse)
-    values = dup.segment_reduce(data, slots, nse)
+    if is_concrete(row, col, data) and not on_accelerator(row, col, data):
+        row, col = np.asarray(row), np.asarray(col)
+        inside = (row >= 0) & (row < shape[0]) & (col >= 0) & (col < shape[1])
+        slots = np.full(row.shape, nse, np.int32)
+        row, col, slots[inside], count = unique_host(row[inside], col[inside], shape)
+        row, col = _fit(row, nse, shape[0]), _fit(col, nse, shape[1])
+    else:
+        row, col, slots, count = unique_traced(row, col, shape)
+        slots = jnp.where(slots < nse, slots, nse)
+    values = dup.segment_reduce(data, jnp.asarray(slots), nse)
     overflow = jnp.asarray(count > nse)
     return _as_format(COO(values, row, col, overflow, tuple(shape)), format)

@@ -69,7 +69,8 @@ def bfs_level_synchronous(
     pulls = in_indptr is not None and in_indices is not None and not (deterministic and parents)
     chunks = [c for c in CHUNKS if c < nse] or [min(nse, CHUNKS[-1])]
     branches = [_push_at_once(out, c, deterministic) for c in chunks]
-    branches.append(_push_in_chunks(out, chunks[-1], deterministic))
+    if chunks[-1] < nse:
+        branches.append(_push_in_chunks(out, chunks[-1], deterministic))
     if pulls:
         branches.append(_pull(out, (in_indptr, in_indices), chunks[-1]))
 

@@ -246,8 +246,7 @@ def test_vmap_over_sources(parents, form):
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_random_graphs(form, data):
-    n = data.draw(st.sampled_from([3, 30, 300]))
-    m = data.draw(st.sampled_from([1, 20, 400, 2500]))
+    n, m = data.draw(st.sampled_from([(3, 5), (30, 40), (300, 400), (300, 3000)]))
     graph = random_graph(n, m, data.draw(st.integers(0, 2**32 - 1)))
     source = data.draw(st.integers(0, n - 1))
     pull = data.draw(st.booleans())
@@ -273,19 +272,21 @@ def test_one_compilation_serves_all_sources_and_equal_shapes():
     assert len(traces) == 1
 
 
+@pytest.mark.parametrize("degree", [2, 5, 20])
 @pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
 @pytest.mark.parametrize("parents", [False, True])
-def test_cpu_loops_are_native(parents, pull):
-    """Every loop over vertices or edges became one native function that copies no array."""
-    n, nse = 1000, 8000
-    shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (nse,), ())]
+def test_cpu_loops_are_native(parents, pull, degree):
+    """Every loop over vertices or edges became one native function, and none copies an array."""
+    n = 1009
+    shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (n * degree,), ())]
     fn = jax.jit(functools.partial(bfs_xla, symmetric=pull, parents=parents))
     text = fn.lower(*shapes).compile().as_text()
-    bodies = [b for b in text.split("\n\n") if " while(" not in b and "ENTRY" not in b]
-    assert text.count('xla_cpu_small_call="true"') >= (5 if pull else 2)
-    for body in bodies:
-        for line in body.splitlines():
-            assert not (" copy(" in line and f"[{n}" in line.split(" copy(")[0]), line
+    loops, native = text.count(" while("), text.count('xla_cpu_small_call="true"')
+    assert loops >= 3 and native >= loops - 1  # the loop over levels may be too large
+    for computation in text.split("\n\n"):
+        if "ENTRY" not in computation:
+            lines = computation.splitlines()
+            assert not [line for line in lines if " copy(" in line and f"[{n}" in line]
 
 
 @pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])

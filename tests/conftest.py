@@ -1,0 +1,46 @@
+"""What all tests share: hypothesis profiles, the GPU and slow marks, the folder of real graphs."""
+
+import os
+import random
+
+import hypothesis
+import jax
+import pytest
+from graph_files import data_folder
+
+THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
+
+hypothesis.settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
+hypothesis.settings.register_profile(
+    "thorough", deadline=None, max_examples=200, derandomize=False, print_blob=True
+)
+hypothesis.settings.load_profile("thorough" if THOROUGH else "default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """A thorough run draws its own seed, so that the report can name it."""
+    if THOROUGH and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+
+
+def pytest_report_header(config):
+    if THOROUGH:
+        return f"thorough: 200 examples, --hypothesis-seed={config.option.hypothesis_seed}"
+    return "quick: 10 fixed examples a property; JAXSPV_THOROUGH=1 draws 200 and runs slow tests"
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") and jax.default_backend() != "gpu":
+        pytest.skip(f"needs an NVIDIA GPU; JAX runs on {jax.default_backend()}")
+    if item.get_closest_marker("slow") and not THOROUGH:
+        pytest.skip("takes minutes; JAXSPV_THOROUGH=1 runs it")
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder of real graphs; skips where there is none."""
+    folder = data_folder()
+    if folder is None:
+        pytest.skip("no real graphs: put them into ../shared/data or set JAXSPV_DATA")
+    return folder

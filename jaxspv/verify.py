@@ -32,11 +32,31 @@ def levels_of(A: Any, source: int) -> np.ndarray:
     ones = np.ones(matrix.nnz, np.float64)  # a stored zero is an edge
     pattern = scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
     order, before = scipy.sparse.csgraph.breadth_first_order(pattern, source)
-    levels = np.full(matrix.shape[0], -1, np.int64)
+    levels = np.full(matrix.shape[0], -1, np.int32)
     levels[source] = 0
-    for v in order[1:]:
-        levels[v] = levels[before[v]] + 1
-    return levels.astype(np.int32)
+    place = np.empty(matrix.shape[0], np.int64)
+    place[order] = np.arange(len(order))
+    above = place[before[order[1:]]]  # ascending: the order is by level
+    first, last, level = 0, 1, 0
+    while last < len(order):
+        first, last, level = last, 1 + int(np.searchsorted(above, last)), level + 1
+        levels[order[first:last]] = level
+    return levels
+
+
+def _stored(matrix: scipy.sparse.csr_array, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+    """Whether (row, col) is stored, by binary search in the sorted rows."""
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()
+    low, end = matrix.indptr[row].astype(np.int64), matrix.indptr[row + 1].astype(np.int64)
+    high = end.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        less = (low < high) & (matrix.indices[np.minimum(middle, matrix.nnz - 1)] < col)
+        low, high = np.where(less, middle + 1, low), np.where(less, high, np.minimum(high, middle))
+    found = low < end
+    found[found] = matrix.indices[low[found]] == col[found]
+    return found
 
 
 def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
@@ -48,12 +68,8 @@ def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
         return
     _fail("parent", parents[[source]] != source, parents[[source]], [source])
     child = np.flatnonzero(reached & (np.arange(len(parents)) != source))
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    n = np.int64(matrix.shape[0])
-    keys = np.sort(rows * n + matrix.indices)
-    wanted = parents[child] * n + child
-    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    missing = keys[at] != wanted if len(keys) else np.ones(len(wanted), bool)
+    parent, n = parents[child], matrix.shape[0]
+    missing = (parent >= n) | ~_stored(matrix, np.minimum(parent, n - 1), child)
     if missing.any():
         v = int(child[np.flatnonzero(missing)[0]])
         raise AssertionError(f"parent {parents[v]} of vertex {v} has no edge to it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -96,8 +97,8 @@ def _row_bins(semiring, A, x, rows, *, flip):
     )
 
 
-def _pieces(semiring, A, x, rows, *, flip):
-    """A bare CSR: rows in pieces of fixed width, folded densely, then joined by row."""
+def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
+    """A bare CSR: one native loop on a CPU, else rows in pieces of fixed width, joined by row."""
     dtype = _result_dtype(semiring, A, x, flip)
     return csr_spmv(
         A.indptr,
@@ -108,6 +109,7 @@ def _pieces(semiring, A, x, rows, *, flip):
         combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
         identity=semiring.add.identity_of(dtype)[()],
         scatter=_scatter_name(semiring.add, dtype),
+        loop_on_cpu=loop_on_cpu,
     )
 
 
@@ -120,7 +122,11 @@ def _scatter_name(add: Any, dtype: Any) -> str | None:
 
 
 op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)
-op.register("pieces", refuse=_no_pieces, batched=_columns_at_once(_pieces))(_pieces)
+op.register(
+    "pieces",
+    refuse=_no_pieces,
+    batched=_columns_at_once(functools.partial(_pieces, loop_on_cpu=False)),
+)(_pieces)
 
 
 @op.register("segments")

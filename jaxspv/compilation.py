@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from ._pytree import is_concrete
 
@@ -33,19 +33,16 @@ def gpu_compiler_options() -> dict[str, Any]:
 
 
 def is_eager(*operands: Any) -> bool:
-    """True outside of every trace: operands are concrete and a fresh array is too."""
-    return is_concrete(operands) and not isinstance(jnp.zeros(()), jax.core.Tracer)
+    """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
+    return is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
 
 
 def on_gpu(operands: Any) -> bool:
-    """Whether concrete operands live on a GPU (or nowhere yet, and the default device is one)."""
-    platforms = {
-        device.platform
-        for leaf in jax.tree.leaves(operands)
-        if isinstance(leaf, jax.Array)
-        for device in leaf.devices()
-    }
-    return "gpu" in platforms or (not platforms and jax.default_backend() == "gpu")
+    """Whether the first array lives on a GPU; where there is none, whether the default device is one."""
+    for leaf in jax.tree.leaves(operands):
+        if isinstance(leaf, jax.Array):
+            return any(device.platform == "gpu" for device in leaf.devices())
+    return jax.default_backend() == "gpu"
 
 
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
 from ._bfs_xla import bfs_layout, bfs_xla
 from ._sources import check_source, over_sources
+from ._status import finished
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -94,7 +95,7 @@ def bfs(
             backend=backend, method=method,
         )
 
-    return over_sources(one, source)
+    return finished(over_sources(one, source), "bfs")
 
 
 def explain_bfs(

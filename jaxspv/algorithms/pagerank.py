@@ -16,6 +16,7 @@ from ..graph import Graph, as_graph, register_layout
 from ..layouts.rows import Rows, arrange
 from ..monoids import plus
 from ._pagerank_xla import pagerank_xla, pull_row_bins
+from ._status import finished
 
 
 class PageRank(NamedTuple):
@@ -109,7 +110,7 @@ def pagerank(
         jnp.asarray(damping, graph.dtype), jnp.asarray(tol, graph.dtype),
         jnp.asarray(max_iterations, jnp.int32), jnp.asarray(min_iterations, jnp.int32),
     )
-    return op(graph, p, *operands, backend=backend, method=method)
+    return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 
 
 def explain_pagerank(

@@ -15,6 +15,7 @@ from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
 from ._lengths import infinity
 from ._sources import check_source, over_sources
+from ._status import finished
 from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
 from ._tree import path_tangent
 
@@ -106,7 +107,7 @@ def sssp(
             method=method,
         )
 
-    return over_sources(one, source)
+    return finished(over_sources(one, source), "sssp")
 
 
 def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Any:

@@ -1,38 +1,32 @@
-"""Randomness of the generators: from a JAX key or a NumPy generator."""
+"""Randomness of the generators: JAX keys, and NumPy generators seeded by them for host draws."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
-def random_generator(key: Any) -> np.random.Generator:
-    """`key` itself if it is a NumPy generator, else one seeded by the bits of a JAX key."""
-    if isinstance(key, np.random.Generator):
-        return key
-    return np.random.default_rng(np.asarray(jax.random.bits(check_key(key), (4,), "uint32")))
-
-
-def draw_uniform(key: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Uniform numbers in [0, 1): float64 of a NumPy generator, or float32 of a JAX key."""
-    if isinstance(key, np.random.Generator):
-        return key.random(shape)
-    return np.asarray(jax.random.uniform(check_key(key), shape))
-
-
 def check_key(key: Any) -> Any:
-    """`key`, if it is a JAX key, of the new kind or the old.
+    """`key`, if it is one JAX key (of `jax.random.key`, or the older `jax.random.PRNGKey`).
 
     Raises:
-        TypeError: it is something else.
+        ValueError: it is something else.
     """
-    if not isinstance(key, (jax.Array, np.ndarray)):
-        raise TypeError(
-            f"`key` must come from jax.random.key(seed); got {key!r} of {type(key).__name__}."
-        )
-    return key
+    dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
+    if dtype is not None:
+        if jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ():
+            return key
+        if dtype == np.uint32 and shape == jax.eval_shape(lambda: jax.random.PRNGKey(0)).shape:
+            return key
+    raise ValueError(f"`key` must be one key, as of jax.random.key(seed); got {key!r}.")
+
+
+def random_generator(key: Any) -> np.random.Generator:
+    """A NumPy generator seeded by 128 bits of a JAX key, for draws on the host."""
+    return np.random.default_rng(np.asarray(jax.random.bits(check_key(key), (4,), "uint32")))
 
 
 def distinct(rng: np.random.Generator, population: int, k: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Random graphs of any size: R-MAT, grids, Delaunay triangulations, Erdos-Renyi.
 
-Every generator takes the source of its randomness first: a `jax.random.key`, or a
-`numpy.random.Generator` where its draws are made on the host. Values are ones (float32).
+Every generator takes the source of its randomness first, a `jax.random.key`; equal keys give equal
+graphs. Values are ones (float32).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from ._edges import on_accelerator, sort_in_one_pass, sort_in_two_passes, unique_host
-from ._random import check_key, distinct, draw_uniform, random_generator
+from ._random import check_key, distinct, random_generator
 from .formats import COO, FORMATS
 
 
@@ -46,7 +46,7 @@ def rmat(
         format: name of the format.
 
     Raises:
-        ValueError: the odds are no distribution, or a size is out of range.
+        ValueError: the odds are no distribution, a size is out of range, or `key` is no key.
 
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004;
     Graph500 specification, section 3.
@@ -86,47 +86,50 @@ def _rmat_edges(key, scale, edges, odds, permute):
 
 
 def grid2d(
-    key: Any, rows: int, columns: int | None = None, *, drop: float = 0.0, format: str = "csr"
+    key: Any, rows: int, cols: int | None = None, *, drop: float = 0.0, format: str = "csr"
 ) -> Any:
-    """A rows-by-columns grid, every vertex joined with its neighbours right and below, undirected.
+    """A rows-by-cols grid, every vertex joined with its neighbours right and below, undirected.
 
-    Vertex (i, j) has number `i * columns + j`.
+    Vertex (i, j) has number `i * cols + j`.
 
     Args:
-        key: `jax.random.key` or `numpy.random.Generator`; None where nothing is dropped.
-        rows, columns: the sides; a square by default.
-        drop: the share of edges left out, at random.
+        key: `jax.random.key`; None will do where nothing is dropped.
+        rows, cols: the sides; a square by default.
+        drop: the probability that an edge is left out.
         format: name of the format.
 
     Raises:
-        ValueError: `drop` is out of [0, 1], or needs a key.
+        ValueError: a side or `drop` is out of range, or `key` is no key.
 
     >>> grid2d(None, 2, 3).todense().sum(axis=1).tolist()
     [2.0, 3.0, 2.0, 2.0, 3.0, 2.0]
     """
-    columns = rows if columns is None else columns
+    cols = rows if cols is None else cols
     _check_size("rows", rows, 2**31 - 2)
-    _check_size("columns", columns, 2**31 - 2)
+    _check_size("cols", cols, 2**31 - 2)
+    if 4 * rows * cols >= 2**31 - 1:
+        raise ValueError(f"a {rows}-by-{cols} grid needs int64 indices: lower `rows` or `cols`.")
     if not 0 <= drop <= 1:
         raise ValueError(f"`drop` must lie in [0, 1]; got {drop}.")
-    if drop and key is None:
-        raise ValueError(f"`key` must be given to drop edges; got None and drop={drop}.")
-    vertex = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    vertex = np.arange(rows * cols, dtype=np.int32).reshape(rows, cols)
     head = np.concatenate([vertex[:, :-1].ravel(), vertex[:-1].ravel()])
     tail = np.concatenate([vertex[:, 1:].ravel(), vertex[1:].ravel()])
-    if drop:
-        keep = draw_uniform(key, head.shape) > drop
+    if drop or key is not None:
+        keep = random_generator(key).random(head.shape) >= drop
         head, tail = head[keep], tail[keep]
-    return simple_graph(head, tail, rows * columns, format=format)
+    return simple_graph(head, tail, rows * cols, format=format)
 
 
 def delaunay(key: Any, n: int, *, format: str = "csr") -> Any:
     """The Delaunay triangulation of n uniform points in the unit square, undirected (host).
 
     Args:
-        key: `jax.random.key` (float32 points) or `numpy.random.Generator` (float64 points).
+        key: `jax.random.key`.
         n: number of points, at least 3.
         format: name of the format.
+
+    Raises:
+        ValueError: `n` is out of range, or `key` is no key.
 
     Source: `scipy.spatial.Delaunay` (Qhull); Barber, Dobkin, Huhdanpaa, ACM TOMS 22, 1996.
 
@@ -138,7 +141,7 @@ def delaunay(key: Any, n: int, *, format: str = "csr") -> Any:
     _check_size("n", n, 2**31 - 2)
     if n < 3:
         raise ValueError(f"`n` must be at least 3 to have a triangle; got {n}.")
-    corners = Delaunay(draw_uniform(key, (n, 2))).simplices.astype(np.int32)
+    corners = Delaunay(random_generator(key).random((n, 2))).simplices.astype(np.int32)
     head, tail = corners.T.ravel(), np.roll(corners, -1, axis=1).T.ravel()
     return simple_graph(head, tail, n, format=format)
 
@@ -146,8 +149,8 @@ def delaunay(key: Any, n: int, *, format: str = "csr") -> Any:
 def erdos_renyi(
     key: Any,
     n: int,
-    p: float | None = None,
     *,
+    p: float | None = None,
     m: int | None = None,
     directed: bool = False,
     format: str = "csr",
@@ -157,7 +160,7 @@ def erdos_renyi(
     Without self loops. G(n, p) is G(n, m) with a binomial m.
 
     Args:
-        key: `jax.random.key` or `numpy.random.Generator`.
+        key: `jax.random.key`.
         n: number of vertices.
         p: probability of an edge; or
         m: number of edges.
@@ -165,7 +168,7 @@ def erdos_renyi(
         format: name of the format.
 
     Raises:
-        ValueError: not exactly one of p and m is given, or it is out of range.
+        ValueError: not exactly one of p and m is given, it is out of range, or `key` is no key.
 
     Cost: O(m log m) expected; at m beyond half of all pairs, O(pairs).
 

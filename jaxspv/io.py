@@ -180,7 +180,7 @@ def bundled_names() -> list[str]:
     """Names of the small real graphs that come with the package.
 
     >>> bundled_names()
-    ['delaunay_n13', 'karate', 'minnesota']
+    ['delaunay_n13', 'jazz', 'karate', 'minnesota']
     """
     return sorted(p.name.split(".")[0] for p in _data_folder().iterdir() if ".mtx" in p.name)
 

@@ -17,7 +17,7 @@ LAYERS = (
     ("monoids",),
     ("masks", "semirings"),
     ("formats", "vectors"),
-    ("construct", "_edges", "io", "generators", "graph"),
+    ("construct", "_edges", "_random", "io", "generators", "sparsity_types", "graph"),
     ("dispatch",),
     ("layouts",),
     ("ops",),

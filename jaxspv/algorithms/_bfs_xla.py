@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ._bfs_level_synchronous import bfs_level_synchronous
 from ._bfs_sequential import bfs_sequential
 
+Stop = Callable[[Array, Array, Array], Any]
 Form = Literal["sequential", "level_synchronous"]
 FORMS: dict[Form, Callable[..., tuple[Array, Array | None, Array]]] = {
     "sequential": bfs_sequential,
@@ -27,7 +31,7 @@ def bfs_xla(
     in_indptr: Array | None = None,
     in_indices: Array | None = None,
     symmetric: bool = False,
-    stop: Callable[[Array, Array, Array], Any] | None = None,
+    stop: Stop | None = None,
     parents: bool = True,
     deterministic: bool = False,
     layout: dict[str, Array] | None = None,
@@ -55,6 +59,8 @@ def bfs_xla(
         levels (n,) int32, -1 where unreached; parents (n,) int32, -1 where unreached, the source
         its own, or None; num_levels () int32, levels that hold a vertex.
 
+    Under vmap the searches run one after the other.
+
     Cost: O(n + nse) time in all, a level in proportion to the edges of its frontier (pushed) or to
         n and the edges probed (pulled).
     """
@@ -64,16 +70,36 @@ def bfs_xla(
         return _no_edges(n, source, parents)
     if symmetric:
         in_indptr, in_indices = indptr, indices
-    more = (in_indptr, in_indices, stop, parents, deterministic)
-    if form is not None:
-        return FORMS[form](indptr, indices, source, *more)
-    return lax.platform_dependent(
-        indptr,
-        indices,
-        source,
-        cpu=lambda *graph: bfs_sequential(*graph, *more),
-        default=lambda *graph: bfs_level_synchronous(*graph, *more),
-    )
+    stop_of, constants = _closed(stop, n)
+
+    def search(*operands):
+        *graph, constants = operands
+        more = (stop_of(constants), parents, deterministic)
+        if form is not None:
+            return FORMS[form](*graph, *more)
+        return lax.platform_dependent(
+            *graph,
+            cpu=lambda *graph: bfs_sequential(*graph, *more),
+            default=lambda *graph: bfs_level_synchronous(*graph, *more),
+        )
+
+    # One source after the other: lanes in step would each pay for every step of any lane.
+    graph = (indptr, indices, source, in_indptr, in_indices)
+    return sequential_vmap(search)(*graph, constants)
+
+
+def _closed(stop: Stop | None, n: int) -> tuple[Callable[[Any], Stop | None], list[Any]]:
+    """(`constants -> stop`, the values that `stop` closes over), so that those can be batched."""
+    if stop is None:
+        return lambda _: None, []
+    number = jax.ShapeDtypeStruct((), jnp.int32)
+    closed = jax.make_jaxpr(stop)(number, jax.ShapeDtypeStruct((n,), jnp.int32), number)
+
+    def with_constants(constants):
+        fn = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))
+        return lambda *progress: fn(*progress)[0]
+
+    return with_constants, closed.consts
 
 
 def bfs_layout(indptr: np.ndarray, indices: np.ndarray) -> dict[str, np.ndarray]:

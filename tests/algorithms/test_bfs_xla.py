@@ -256,6 +256,22 @@ def test_random_graphs(form, data):
     check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_vmap_over_sources_and_stop(form):
+    graph = GRAPHS["grid"]
+    indptr, indices = map(jnp.asarray, graph)
+
+    def depth(source, target):
+        stop = lambda level, levels, size: levels[target] >= 0  # noqa: E731
+        return bfs_xla(indptr, indices, source, stop=stop, form=form)[2]
+
+    sources, targets = jnp.array([0, 5, 288], jnp.int32), jnp.array([288, 5, 100], jnp.int32)
+    hops = [int(levels_by_scipy(*graph, s)[t]) for s, t in zip(sources, targets, strict=True)]
+    assert jax.vmap(depth)(sources, targets).tolist() == [h + 1 for h in hops]
+    from_one = [int(levels_by_scipy(*graph, 5)[t]) + 1 for t in targets]
+    assert jax.jit(jax.vmap(depth, (None, 0)))(jnp.int32(5), targets).tolist() == from_one
+
+
 def test_one_compilation_serves_all_sources_and_equal_shapes():
     traces = []
 

@@ -16,11 +16,12 @@ import re
 from collections.abc import Callable, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from jax import lax
+import scipy.spatial
+
+import jaxspv as jsp
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = (
@@ -184,6 +185,14 @@ def _symmetrise(matrix: sp.csr_array) -> sp.csr_array:
     return _undirected(coo.row, coo.col, matrix.shape[0])
 
 
+def _undirected(head: np.ndarray, tail: np.ndarray, n: int) -> sp.csr_array:
+    """Both directions of every edge once, without self loops, value 1."""
+    proper = head != tail
+    head, tail = head[proper], tail[proper]
+    pattern = sp.coo_array((np.ones(len(head), bool), (head, tail)), shape=(n, n)).tocsr()
+    return sp.csr_array(pattern + pattern.T).astype(np.float32)
+
+
 def _generated(name: str, kind: str, size: int) -> Workload:
     if kind == "rmat":
         origin = f"R-MAT scale {size}, edge factor {RMAT_EDGE_FACTOR}, Graph500 parameters, seed 0"
@@ -196,31 +205,13 @@ def _generated(name: str, kind: str, size: int) -> Workload:
 
 
 def _rmat(scale: int) -> sp.csr_array:
-    """Each of 44 n edges falls `scale` times into a quadrant, odds .57, .19, .19, .05; permuted.
-
-    Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004.
-    """
-    n, m = 1 << scale, (1 << scale) * RMAT_EDGE_FACTOR
-    a, b, c = 0.57, 0.19, 0.19
-
-    def generate(key):
-        def quadrant(_, state):
-            u, v, key = state
-            key, draw = jax.random.split(key)
-            r = jax.random.uniform(draw, (m,))
-            low = r >= a + b
-            right = ((r >= a) & (r < a + b)) | (r >= a + b + c)
-            return 2 * u + low.astype(jnp.int32), 2 * v + right.astype(jnp.int32), key
-
-        zero = jnp.zeros(m, jnp.int32)
-        u, v, key = lax.fori_loop(0, scale, quadrant, (zero, zero, key))
-        relabel = jax.random.permutation(key, n).astype(jnp.int32)
-        return relabel[u], relabel[v]
-
-    return _undirected(*jax.jit(generate)(jax.random.key(0)), n)
+    graph = jsp.rmat(jax.random.key(0), scale, RMAT_EDGE_FACTOR)
+    arrays = map(np.asarray, (graph.data, graph.indices, graph.indptr))
+    return sp.csr_array(tuple(arrays), shape=graph.shape)
 
 
 def _grid(side: int) -> sp.csr_array:
+    """NumPy's draws, so that the graph is that of the published times."""
     vertex = np.arange(side * side, dtype=np.int32).reshape(side, side)
     head = np.concatenate([vertex[:, :-1].ravel(), vertex[:-1].ravel()])
     tail = np.concatenate([vertex[:, 1:].ravel(), vertex[1:].ravel()])
@@ -229,30 +220,7 @@ def _grid(side: int) -> sp.csr_array:
 
 
 def _delaunay(scale: int) -> sp.csr_array:
-    from scipy.spatial import Delaunay
-
+    """float64 points of NumPy, as above."""
     points = np.random.default_rng(0).random((1 << scale, 2))
-    corners = Delaunay(points).simplices.astype(np.int32)
+    corners = scipy.spatial.Delaunay(points).simplices.astype(np.int32)
     return _undirected(corners.T.ravel(), np.roll(corners, -1, axis=1).T.ravel(), 1 << scale)
-
-
-def _undirected(head, tail, n: int) -> sp.csr_array:
-    """Both directions of every edge once, without self loops, value 1. Sorted on the device."""
-    head, tail = jnp.asarray(head), jnp.asarray(tail)
-    if jax.default_backend() == "cpu":
-        head, tail = np.asarray(head), np.asarray(tail)
-        pattern = sp.coo_array((np.ones(len(head), bool), (head, tail)), shape=(n, n)).tocsr()
-        pattern = sp.csr_array(pattern + pattern.T)
-        pattern.setdiag(False)
-        pattern.eliminate_zeros()
-        return sp.csr_array(pattern.astype(np.float32))
-
-    @jax.jit
-    def unique(s, d):
-        s, d = lax.sort((jnp.concatenate([s, d]), jnp.concatenate([d, s])), num_keys=2)
-        return s, d, (s != d) & jnp.append(True, (s[1:] != s[:-1]) | (d[1:] != d[:-1]))
-
-    s, d, keep = map(np.asarray, unique(head, tail))
-    s, d = s[keep], d[keep]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(s, minlength=n))]).astype(np.int32)
-    return sp.csr_array((np.ones(len(d), np.float32), d, indptr), shape=(n, n))

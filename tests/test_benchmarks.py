@@ -101,9 +101,13 @@ def test_a_chain_depends_on_every_step():
 # ---- Workloads ----
 
 
+ENTRIES = {"rmat8": 8_110, "rmat10": 44_334, "grid12": 470, "delaunay7": 738}
+
+
 @pytest.mark.parametrize("name", suite.SMALL)
 def test_generated_graphs(name):
     A = suite.get(name).matrix()
+    assert A.nnz == ENTRIES[name], "the graphs of published numbers must stay what they were."
     assert A.has_sorted_indices and A.dtype == np.float32 and A.indices.dtype == np.int32
     assert abs(A - A.T).nnz == 0 and not A.diagonal().any() and (A.data == 1).all()
     weighted = suite.get(name).weighted()

@@ -9,8 +9,9 @@ binds one warp; two queues take turns. A warp takes up to 32 ranges and walks th
 Direction (Beamer, Asanovic, Patterson 2012): pull when frontier edges * alpha > edges of the unvisited vertices (taken as
 nnz * unvisited / n), push again when the frontier has fewer than n / beta vertices; its queue is then
 collected from the two copies of the bitmap. Pull work is split by degree: every unvisited vertex probes its
-first 4 neighbours (one 16-byte load from `first` when prepared, most find their parent there), then each lane up to 32 more,
-4 at a time, then the warp together takes the vertices that are left, 128 neighbours at a time.
+first 4 neighbours (one 16-byte load from `first` when prepared, most find their parent there), then each lane up to
+`lane_probes` more, 4 at a time; what is left goes to a list in shared memory, in stretches of at most 1024 neighbours that the
+warps of the program share, 128 neighbours at a time.
 Frontiers of at most `solo_edges` edges are pushed by program 0 alone, level after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2 for an unvisited vertex,
@@ -18,12 +19,14 @@ Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit
 16 bytes of queue a new vertex. A grid barrier with its counters: 1.5 us.
 """
 
+import functools
+import operator
+
 SLOT = 40  # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
 ISOLATED = 63  # control word: number of vertices without incoming edge
 RESULT = 56  # control words 56..61: what program 0 reports after working alone
-UNROLL = 4  # bitmap words a warp pulls for at once
+STRETCH = 1024  # neighbours of a vertex that one warp searches
 OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
-LANE_PROBES = 32  # neighbours a lane probes alone before the warp helps
 
 
 def body(k, c, graph, state):
@@ -285,38 +288,33 @@ class _Tail(_SoloTail):
         k.if_(count > 0, copy)
 
 
-def _append(k, c, tail, won, start, end, vertex):
-    """Puts the edge ranges of the vertices that won into the next queue; all lanes of the warp take part."""
-    parts = k.where(won, (end - start + (c.span - 1)) // c.span, 0)
+def _parts(span, start, end):
+    return (end - start + (span - 1)) // span
+
+
+def _append(k, span, tail, won, start, end, vertex):
+    """Cuts start .. end of the lanes that won into ranges for `tail`; all lanes of the warp take part."""
+    parts = k.where(won, _parts(span, start, end), 0)
     upto, total = k.warp_scan(parts)
+    k.if_(total > 0, lambda: _write(k, span, tail, tail.reserve(total), parts, upto - parts, start, end, vertex))
 
-    def put():
-        base = tail.reserve(total)
 
-        def position(j):
-            """Of the warp's j-th range: positions beyond the buffer run downwards."""
-            return k.where(base < 0, base - j, base + j)
+def _write(k, span, tail, base, parts, before, start, end, vertex):
+    """Stores the ranges of every lane at base + before ...; negative bases (beyond the buffer) run downwards."""
 
-        def own(j):
-            b = start + j * c.span
-            tail.store(position(upto - parts + j), (b, k.minimum(end, b + c.span), vertex, 0))
+    def store(j, s, e, v, offset, mask=None):
+        at, b = k.where(base < 0, base - offset - j, base + offset + j), s + j * span
+        tail.store(at, (b, k.minimum(e, b + span), v, 0), mask)
 
-        k.for_(0, k.minimum(parts, OWN_RANGES), 1, own)
+    k.for_(0, k.minimum(parts, OWN_RANGES), 1, lambda j: store(j, start, end, vertex, before))
 
-        def long(left):
-            lane = k.ctz(left)
-            count, s, e, v, o = (k.shfl(x, lane) for x in (parts, start, end, vertex, upto - parts))
+    def long(left):
+        lane = k.ctz(left)
+        count, s, e, v, offset = (k.shfl(x, lane) for x in (parts, start, end, vertex, before))
+        k.for_(k.lane + OWN_RANGES, count, 32, lambda j: store(j, s, e, v, offset))
+        return left & (left - 1)
 
-            def one(j):
-                b = s + j * c.span
-                tail.store(position(o + j), (b, k.minimum(e, b + c.span), v, 0))
-
-            k.for_(k.lane + OWN_RANGES, count, 32, one)
-            return left & (left - 1)
-
-        k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
-
-    k.if_(total > 0, put)
+    k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
 
 
 def _push(k, c, graph, state, s, crew, tail, queue, group=0):
@@ -349,7 +347,7 @@ def _push(k, c, graph, state, s, crew, tail, queue, group=0):
             k.store(state.levels, v, level + 1, mask=new)
             if c.parents:
                 k.store(state.parents, v, parent, mask=new)
-            k.if_(queue, lambda: _append(k, c, tail, new, s, t, v))
+            k.if_(queue, lambda: _append(k, c.span, tail, new, s, t, v))
             return found + k.cast(new, "i32"), edges + k.where(new, t - s, 0)
 
         return k.for_(0, total, 32, stride, found, edges)
@@ -376,7 +374,7 @@ def _collect(k, c, graph, state, level, crew, tail):
             def some():
                 s = k.load(graph.indptr, x, mask=m, cache="nc")
                 t = k.load(graph.indptr, x + 1, mask=m, cache="nc")
-                _append(k, c, tail, m, s, t, x)
+                _append(k, c.span, tail, m, s, t, x)
                 return edges + k.where(m, t - s, 0)
 
             return k.if_(k.any(m), some, edges)
@@ -405,9 +403,12 @@ def _pull(k, c, graph, state, level, half, crew):
         e = k.load(graph.in_indptr, v + 1, mask=need, cache="nc")
         return [k.load(graph.in_indices, s + j, mask=need & (s + j < e), other=c.n, cache="nc") for j in range(4)]
 
+    tail = _Leftovers(k, c, graph, state, visited, there, level)
+
     def words(w0, count):
+        """One round of the program; all its warps take part, with words beyond the last masked out."""
         groups = []
-        for u in range(UNROLL):
+        for u in range(c.unroll):
             w = w0 + u
             old = k.load(state.visited, here + w, mask=w < c.words, other=-1)
             v = w * 32 + k.lane
@@ -420,25 +421,26 @@ def _pull(k, c, graph, state, level, half, crew):
             parent.append(k.where(hit[0], four[0], k.where(hit[1], four[1], k.where(hit[2], four[2], four[3]))))
             rest.append(need & ~found[-1] & k.below(four[3], c.n))
         out = k.if_(
-            k.any(rest[0] | rest[1] | rest[2] | rest[3]),
-            lambda: _pull_rest(k, c, graph, visited, [g[2] for g in groups], rest, found, parent),
+            k.any(functools.reduce(operator.or_, rest)),
+            lambda: _pull_rest(k, c, graph, visited, tail, [g[2] for g in groups], rest, found, parent),
             *found, *parent,
         )  # fmt: skip
-        for (w, old, v, _), found, parent in zip(groups, out[:UNROLL], out[UNROLL:], strict=True):
+        for (w, old, v, _), found, parent in zip(groups, out[: c.unroll], out[c.unroll :], strict=True):
             new = k.ballot(found)
             k.store(state.visited, there + w, old | new, mask=(k.lane == 0) & (w < c.words))
             k.store(state.levels, v, level + 1, mask=found)
             if c.parents:
                 k.store(state.parents, v, parent, mask=found)
-            count = count + k.popc(new)
-        return (count,)
+            count = count + k.where(k.lane == 0, k.popc(new), 0)
+        return count + tail.search()
 
-    (count,) = k.for_(worker * UNROLL, c.words, workers * UNROLL, words, 0)
+    rounds = -(-c.words // (workers * c.unroll))
+    (count,) = k.for_(0, rounds, 1, lambda r, count: words((r * workers + worker) * c.unroll, count), 0)
     k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
-def _pull_rest(k, c, graph, visited, v, rest, found, parent):
-    """The neighbours after the fourth of UNROLL vertices a lane: first by lanes, then by the warp, vertex by vertex."""
+def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
+    """The neighbours after the fourth of `unroll` vertices a lane: some by the lane, the others left to the program."""
     begin = [k.load(graph.in_indptr, x, mask=r, cache="nc") + 4 for x, r in zip(v, rest, strict=True)]
     end = [k.load(graph.in_indptr, x + 1, mask=r, other=-1, cache="nc") for x, r in zip(v, rest, strict=True)]
 
@@ -446,54 +448,116 @@ def _pull_rest(k, c, graph, visited, v, rest, found, parent):
         return [~f & (b + tries < e) for b, e, f in zip(begin, end, found, strict=True)]
 
     def probe(tries, *state):
-        found, parent = list(state[:UNROLL]), list(state[UNROLL:])
+        found, parent = list(state[: c.unroll]), list(state[c.unroll :])
         mask = searching(tries, found)
         near = [
             [k.load(graph.in_indices, begin[u] + tries + j, mask=mask[u] & (begin[u] + tries + j < end[u]),
                     other=c.n, cache="nc") for j in range(4)]
-            for u in range(UNROLL)
+            for u in range(c.unroll)
         ]  # fmt: skip
         hits = [[visited(x) for x in four] for four in near]
-        for u in range(UNROLL):
+        for u in range(c.unroll):
             for x, hit in zip(near[u], hits[u], strict=True):
                 parent[u] = k.where(hit & ~found[u], x, parent[u])
                 found[u] = found[u] | hit
         return tries + 4, *found, *parent
 
     def unfinished(tries, *state):
-        left = searching(tries, state[:UNROLL])
-        return (tries < LANE_PROBES) & k.any(left[0] | left[1] | left[2] | left[3])
+        return k.any(functools.reduce(operator.or_, searching(tries, state[: c.unroll])))
 
-    tries, *out = k.while_(unfinished, probe, 0, *found, *parent)
-    found, parent = out[:UNROLL], out[UNROLL:]
-    left = searching(tries, found)
-    for u in range(UNROLL):
-        found[u], parent[u] = k.if_(
-            k.any(left[u]),
-            lambda u=u: _pull_together(k, c, graph, visited, left[u], begin[u] + tries, end[u], found[u], parent[u]),
-            found[u], parent[u],
-        )  # fmt: skip
-    return *found, *parent
+    tries, *out = k.while_(
+        lambda tries, *state: (tries < c.lane_probes) & unfinished(tries, *state), probe, 0, *found, *parent
+    )
+
+    def leave():
+        left = searching(tries, out[: c.unroll])
+        parts = [
+            k.where(m, _parts(STRETCH, b + tries, e), 0) for m, b, e in zip(left, begin, end, strict=True)
+        ]
+        scans = [k.warp_scan(p) for p in parts]
+        total = sum((t for _, t in scans[1:]), scans[0][1])
+        base = tail.reserve(total)
+        room = base + total <= c.buffer
+
+        def list_them():
+            at = base
+            for x, p, (upto, count), b, e in zip(v, parts, scans, begin, end, strict=True):
+                k.if_(
+                    count > 0,
+                    lambda x=x, p=p, upto=upto, at=at, b=b, e=e: _write(
+                        k, STRETCH, tail, at, p, upto - p, b + tries, e, x
+                    ),
+                )  # fmt: skip
+                at = at + count
+
+        def search_them():
+            tail.blank(base)
+            return k.while_(unfinished, probe, tries, *out)[1:]
+
+        k.if_(room, list_them)
+        return k.if_(~room, search_them, *out)
+
+    return k.if_(unfinished(tries, *out), leave, *out)
 
 
-def _pull_together(k, c, graph, visited, left, begin, end, found, parent):
-    """The warp searches begin .. end of each lane in `left`, 128 neighbours at a time."""
+class _Leftovers:
+    """Stretches of neighbours that a pull level leaves to all warps of the program: (begin, end, vertex, -) in the buffer.
 
-    def one_vertex(left, found, parent):
-        lane = k.ctz(left)
-        at, stop = k.shfl(begin, lane), k.shfl(end, lane)
+    So a vertex of many neighbours does not hold up one warp. Stretches that find no room are searched by their lanes.
+    """
 
-        def stretch(at, who):
-            near = [k.load(graph.in_indices, at + 32 * j + k.lane, mask=at + 32 * j + k.lane < stop,
-                           other=c.n, cache="nc") for j in range(4)]  # fmt: skip
-            for x, hit in zip(near, [visited(x) for x in near], strict=True):
-                hits = k.ballot(hit)
-                who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
-            return at + 128, who
+    def __init__(self, k, c, graph, state, visited, there, level):
+        self.k, self.c, self.graph, self.state = k, c, graph, state
+        self.visited, self.there, self.level = visited, there, level
 
-        _, who = k.while_(lambda at, who: (at < stop) & (who < 0), stretch, at, -1)
-        mine = (k.lane == lane) & (who >= 0)
-        return left & (left - 1), found | mine, k.where(mine, who, parent)
+    def reserve(self, total):
+        return self.k.shfl(self.k.atomic("add", self.state.sums, 0, total, mask=self.k.lane == 0), 0)
 
-    _, found, parent = k.while_(lambda left, *_: left != 0, one_vertex, k.ballot(left), found, parent)
-    return found, parent
+    def store(self, at, entry, mask=None):
+        self.k.store_vec(self.state.buffer, at * 4, entry, mask=mask)
+
+    def blank(self, at):
+        """Empties the list from `at` on, for a warp whose stretches found no room."""
+        entry = (0, 0, 0, 0)
+        self.k.for_(at + self.k.lane, self.c.buffer, 32, lambda i: self.store(i, entry))
+
+    def claim(self, v, parent, mask):
+        """Sets the bit of v in the next copy; its other stretches may have done so."""
+        k = self.k
+        word = self.there + k.shr(v, 5)
+        won = mask & (k.atomic("or", self.state.visited, word, k.bit(v), mask=mask) & k.bit(v) == 0)
+        k.store(self.state.levels, v, self.level + 1, mask=won)
+        if self.c.parents:
+            k.store(self.state.parents, v, parent, mask=won)
+        return won
+
+    def search(self):
+        """All warps search what was left so far, 128 neighbours at a time; how many vertices this lane found."""
+        k, c, state = self.k, self.c, self.state
+        k.sync()
+        total = k.minimum(k.load(state.sums, 0), c.buffer)
+
+        def one(i, count):
+            begin, end, v, _ = k.load_vec(state.buffer, i * 4, 4)
+            word = k.load(state.visited, self.there + k.shr(v, 5), cache="fresh")
+            begin = k.where(word & k.bit(v) == 0, begin, end)
+
+            def stretch(at, who):
+                here = [at + 32 * j + k.lane for j in range(4)]
+                near = [k.load(self.graph.in_indices, x, mask=x < end, other=c.n, cache="nc") for x in here]
+                for x, hit in zip(near, [self.visited(x) for x in near], strict=True):
+                    hits = k.ballot(hit)
+                    who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
+                return at + 128, who
+
+            _, who = k.while_(lambda at, who: (at < end) & (who < 0), stretch, begin, -1)
+            return count + k.cast(self.claim(v, who, (k.lane == 0) & (who >= 0)), "i32")
+
+        def some():
+            (count,) = k.for_(k.warp, total, k.threads // 32, one, 0)
+            k.sync()
+            k.store(state.sums, 0, 0, mask=k.thread == 0)
+            k.sync()
+            return count
+
+        return k.if_(total > 0, some, 0)[0]

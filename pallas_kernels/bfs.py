@@ -33,6 +33,8 @@ class Config:
     alpha: float = 14.0
     beta: int = 24
     pull_edges: int = 1 << 18  # never pull for fewer frontier edges
+    lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
+    unroll: int = 4  # bitmap words a warp pulls for at once
     buffer: int = 2048  # queue entries a program keeps in shared memory before it appends them
     trace: int = 0  # steps whose clock and state `_search` returns, for tuning
 
@@ -42,7 +44,8 @@ def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA
     del nnz
     programs = programs_for(device_kind)
     if not narrow:
-        return Config(programs=programs)
+        warps = programs * Config.threads // 32
+        return Config(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
     if _shared_words(n, Config.queue) + 2 * Config.queue <= FREE_WORDS:
         return Config(programs=programs)
     return Config(programs=programs, shared_bits=False, solo_in=256, solo_out=384)

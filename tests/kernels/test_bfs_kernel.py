@@ -98,6 +98,8 @@ WIDE = {
     "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
     "full buffer": SMALL | {"alpha": 0.0, "programs": 2, "solo_edges": 0, "buffer": 8, "span": 2},
+    "leftovers": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6, "unroll": 1, "lane_probes": 0},
+    "no room for leftovers": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "buffer": 1, "lane_probes": 0},
     "back and forth": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "programs": 2},
 }
 

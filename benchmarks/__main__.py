@@ -63,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
         "0 (not) on a CPU",
     )
     p.add_argument("--max-scale", type=int, help="yang2015: default 18 on a CPU, 21 on a GPU")
+    p.add_argument("--profile", action="store_true", help="count launches on a GPU")
     p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
     return p  # fmt: skip
 
@@ -72,7 +73,14 @@ def options(args: argparse.Namespace) -> Options:
     gpu = jax.default_backend() == "gpu"
     scale = args.max_scale if args.max_scale is not None else 21 if gpu else 18
     repeats = args.repeats if args.repeats is not None else 8 if gpu else 0
-    return Options(args.runs, args.limit, repeats, scale, baselines=not args.no_baselines)
+    return Options(
+        args.runs,
+        args.limit,
+        repeats,
+        scale,
+        profile=args.profile,
+        baselines=not args.no_baselines,
+    )
 
 
 def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[suite.Workload]:

@@ -32,7 +32,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     found = candidates(jsp.bfs, graph, source, check, costs, options)
     if options.baselines:
         found += _others(A, source, levels)
-    records = measure(found, runs=options.runs, limit_s=options.limit_s)
+    records = measure(found, **options.timing())
     reached = levels >= 0
     return finish(
         records,

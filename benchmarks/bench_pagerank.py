@@ -46,7 +46,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     if options.baselines and A.nnz <= baselines.SMALL_FOR_NETWORKX:
         call = baselines.networkx_pagerank(A, DAMPING, TOLERANCE)
         found.append(Candidate("NetworkX", call, lambda r: check(SimpleNamespace(scores=r[0]))))
-    records = measure(found, runs=options.runs, limit_s=options.limit_s)
+    records = measure(found, **options.timing())
     for record in records:
         record.update(n=A.shape[0], entries=A.nnz, iterations=iterations[0])
     return records

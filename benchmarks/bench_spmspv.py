@@ -36,7 +36,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         found = _ours(matrix, indices, values, check, convert_s)
         if options.baselines:
             found.append(Candidate(BASELINE, lambda i=indices, v=values: columns[:, i] @ v, check))
-        for record in measure(found, runs=options.runs, limit_s=options.limit_s):
+        for record in measure(found, **options.timing()):
             record.update(
                 n=n, entries=A.nnz, density=density, edges=int(part.nnz),
                 case=f"{workload.name} {density:g}",

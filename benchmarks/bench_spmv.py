@@ -28,7 +28,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     found = _ours(A, x, check, _min_plus_check(A, x), options)
     if options.baselines:
         found += _others(A, x, check, options)
-    records = measure(found, runs=options.runs, limit_s=options.limit_s)
+    records = measure(found, **options.timing())
     for record in records:
         record.update(n=A.shape[0], entries=A.nnz, gnzps=A.nnz / record["median_ms"] * 1e-6)
     return records

@@ -39,7 +39,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     found = candidates(jsp.sssp, graph, source, check, costs, options)
     if options.baselines and dijkstra is not None:
         found.append(Candidate(BASELINE, dijkstra, lambda result: _equal(known[0], result[0])))
-    records = measure(found, runs=options.runs, limit_s=options.limit_s)
+    records = measure(found, **options.timing())
     reached = np.isfinite(known[0])
     return finish(
         records,

@@ -16,6 +16,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -68,7 +69,11 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def measure(
-    candidates: Sequence[Candidate], *, runs: int = RUNS, limit_s: float = math.inf
+    candidates: Sequence[Candidate],
+    *,
+    runs: int = RUNS,
+    limit_s: float = math.inf,
+    profile: bool = False,
 ) -> list[dict[str, Any]]:
     """Verifies, warms up and times every candidate; one record each, in milliseconds.
 
@@ -76,6 +81,7 @@ def measure(
         runs: timed calls of each, one of every candidate a round, the order rotating.
         limit_s: a candidate whose runs would take longer keeps its one warm call as its time; its
             record says `runs: 1`.
+        profile: whether the launches of one call on a GPU are counted, after the timed runs.
 
     Returns:
         Records with `program, median_ms, min_ms, max_ms, spread, runs, first_s, compile_s,
@@ -104,10 +110,15 @@ def measure(
         for place in range(len(again)):
             k = again[(place + round_) % len(again)]
             samples[k].append(timed(candidates[k].call)[1])
-    return [
+    records = [
         summary(c.name, s, f, repeats=c.repeats, prepare_s=c.prepare_s) | c.notes
         for c, s, f in zip(candidates, samples, first, strict=True)
     ]
+    for record, candidate in zip(records, candidates, strict=True):
+        counted = launches(candidate.call) if profile else None
+        if counted is not None:
+            record["launches"] = counted / candidate.repeats
+    return records
 
 
 def summary(
@@ -154,6 +165,24 @@ def chained(step: Callable[..., Any], repeats: int, *, unroll: bool) -> Callable
         return lax.fori_loop(0, repeats, lambda _, c: step(c, *operands), carry)
 
     return jitted(program)
+
+
+def launches(call: Callable[[], Any]) -> int | None:
+    """Kernels and copies that one call puts on the streams of a GPU, counted in a profile."""
+    if jax.default_backend() != "gpu":
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            call()
+        (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
+        profile = jax.profiler.ProfileData.from_file(str(path))
+        return sum(
+            sum(1 for _ in line.events)
+            for plane in profile.planes
+            if plane.name.startswith("/device:GPU")
+            for line in plane.lines
+            if line.name.startswith("Stream")
+        )
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from .harness import RUNS
 
@@ -19,6 +20,7 @@ class Options:
         repeats: K of the time inside one jitted program, K computations / K; 0: not taken.
         max_scale: largest R-MAT scale of `yang2015`.
         sources: number of sources of `yang2015`.
+        profile: whether launches on a GPU are counted in a profile.
         baselines: whether other programs run too.
     """
 
@@ -27,4 +29,9 @@ class Options:
     repeats: int = 0
     max_scale: int = 18
     sources: int = 10
+    profile: bool = False
     baselines: bool = True
+
+    def timing(self) -> dict[str, Any]:
+        """The keyword arguments of `harness.measure`."""
+        return {"runs": self.runs, "limit_s": self.limit_s, "profile": self.profile}

@@ -105,7 +105,8 @@ def _speed(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str
 def _costs(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str]:
     """What is paid once, and the spread, of the first program."""
     first = programs[0]
-    keys = ("method", "convert_s", "prepare_s", "compile_s", "bytes_over_csr", "spread", "gteps")
+    keys = ("method", "convert_s", "prepare_s", "compile_s", "bytes_over_csr", "spread", "gteps",
+            "launches")  # fmt: skip
     rows, used = [], [k for k in keys if any(k in row.get(first, {}) for row in table.values())]
     for case, row in table.items():
         rows.append([case, *(row.get(first, {}).get(k) for k in used)])

@@ -250,7 +250,7 @@ def _parts(A, levels, edges, options):
         candidate("sort", "sort"), candidate("sort", "sort", "scatter"),
         candidate("merge", "sort"), candidate("merge", "sort", "scatter"),
     ]  # fmt: skip
-    records = measure(programs, runs=options.runs, limit_s=options.limit_s)
+    records = measure(programs, **options.timing())
     ms = {r["program"]: r["median_ms"] for r in records}
     ms |= {"merge": ms["sort"], "scatter sort": ms["scatter"]}
     ms["scatter sort scatter"] = ms["scatter scatter"]

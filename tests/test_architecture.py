@@ -23,7 +23,7 @@ LAYERS = (
     ("ops",),
     ("algorithms",),
     ("explaining", "checking", "autodiff", "verify"),
-    ("cli", "__init__", "__main__"),
+    ("_command_line", "cli", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

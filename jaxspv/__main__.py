@@ -1,0 +1,7 @@
+"""`python -m jaxspv` is `jaxspv`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -7,8 +7,9 @@ Frontier of a push level: a queue of edge ranges (start, end, vertex, -), at mos
 binds one warp; two queues take turns. A warp takes up to 32 ranges and walks their edges 32 at a time.
 
 Direction (Beamer, Asanovic, Patterson 2012): pull when frontier edges * alpha > edges of the unvisited vertices (taken as
-nnz * unvisited / n), push again when the frontier has fewer than n / beta vertices; its queue is then
-collected from the two copies of the bitmap. Pull work is split by degree: every unvisited vertex probes its
+nnz * unvisited / n) and enough of them, push again when the frontier has fewer than n / beta vertices and fewer than an
+eighth of the unvisited ones. A push level makes the next queue unless a pull is likely to follow (frontier edges times
+the mean degree decide); a queue that is missing is collected from the levels. Pull work is split by degree: every unvisited vertex probes its
 first 4 neighbours (one 16-byte load from `first` when prepared, most find their parent there), then each lane up to
 `lane_probes` more, 4 at a time; what is left goes to a list in shared memory, in stretches of at most 1024 neighbours that the
 warps of the program share, 128 neighbours at a time.
@@ -26,6 +27,7 @@ SLOT = 40  # control words 40..55: 4 rotating groups of (ranges, vertices, edges
 ISOLATED = 63  # control word: number of vertices without incoming edge
 RESULT = 56  # control words 56..61: what program 0 reports after working alone
 STRETCH = 1024  # neighbours of a vertex that one warp searches
+FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many times the frontier
 OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
 
 
@@ -75,7 +77,9 @@ def body(k, c, graph, state):
     def pull_level(s, slot):
         _pull(k, c, graph, state, s.level, s.half, crew)
         s.ok, _, s.vertices, _ = barrier(slot)
-        s.half, s.edges, s.queued, s.pulling = s.half ^ 1, 0, 0, k.cast(s.vertices * c.beta >= n, "i32")
+        unvisited = n - s.seen - s.vertices
+        stay = (s.vertices * c.beta >= n) | (unvisited <= s.vertices * FEW_LEFT)
+        s.half, s.edges, s.queued, s.pulling = s.half ^ 1, 0, 0, k.cast(stay, "i32")
 
     def solo_levels(s, slot):
         def one(level, ranges, vertices, edges, seen, cur, done, turn):
@@ -366,21 +370,14 @@ def _collect(k, c, graph, state, level, crew, tail):
         v = [v0 + 32 * j + k.lane for j in range(4)]
         mine = [k.load(state.levels, x, mask=k.below(x, c.n), other=-1) == level for x in v]
 
-        def one(j, edges):
-            x, m = v[0], mine[0]
-            for i in (1, 2, 3):
-                x, m = k.where(j == i, v[i], x), k.where(j == i, mine[i], m)
+        def some():
+            start = [k.load(graph.indptr, x, mask=m, cache="nc") for x, m in zip(v, mine, strict=True)]
+            end = [k.load(graph.indptr, x + 1, mask=m, cache="nc") for x, m in zip(v, mine, strict=True)]
+            for x, m, s, t in zip(v, mine, start, end, strict=True):
+                k.if_(k.any(m), lambda x=x, m=m, s=s, t=t: _append(k, c.span, tail, m, s, t, x))
+            return sum((t - s for s, t in zip(start, end, strict=True)), edges)
 
-            def some():
-                s = k.load(graph.indptr, x, mask=m, cache="nc")
-                t = k.load(graph.indptr, x + 1, mask=m, cache="nc")
-                _append(k, c.span, tail, m, s, t, x)
-                return edges + k.where(m, t - s, 0)
-
-            return k.if_(k.any(m), some, edges)
-
-        some = k.any(mine[0] | mine[1] | mine[2] | mine[3])
-        return k.if_(some, lambda: k.for_(0, 4, 1, one, edges), edges)
+        return k.if_(k.any(functools.reduce(operator.or_, mine)), some, edges)
 
     (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
     edges = k.warp_sum(edges)

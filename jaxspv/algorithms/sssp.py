@@ -227,7 +227,7 @@ def _bellman_ford(graph, source, until, delta, *, parents, max_steps):
 
 def _run(graph, source, until, delta, parents, max_steps):
     out = graph.out
-    distances, steps, converged, overflow = sssp_xla(
+    distances, steps, converged, overflow, *_ = sssp_xla(
         out.indptr, out.indices, out.data, source, delta=delta,
         stop=None if until is None else _stop(until), max_steps=max_steps,
     )

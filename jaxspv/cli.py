@@ -161,8 +161,7 @@ def _report(
         "symmetric": G.symmetric, "dtype": str(A.dtype), **found,
         "edges": edges, "time_ms": ms, "compile_ms": max(timing.first_ms - ms, 0.0),
         "prepare_ms": prepare_ms, "runs": len(timing.runs_ms),
-        "gteps": edges / ms / 1e6, "format": A.format,
-        **what_ran(plan),
+        "gteps": edges / ms / 1e6, "format": G.out.format, **what_ran(plan),
     }
 
 

@@ -114,7 +114,9 @@ def grid2d(
     vertex = np.arange(rows * cols, dtype=np.int32).reshape(rows, cols)
     head = np.concatenate([vertex[:, :-1].ravel(), vertex[:-1].ravel()])
     tail = np.concatenate([vertex[:, 1:].ravel(), vertex[1:].ravel()])
-    if drop or key is not None:
+    if key is not None:
+        check_key(key)
+    if drop:
         keep = random_generator(key).random(head.shape) >= drop
         head, tail = head[keep], tail[keep]
     return simple_graph(head, tail, rows * cols, format=format)

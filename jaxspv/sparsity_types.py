@@ -165,7 +165,7 @@ def _spread(k: int, extent: int) -> np.ndarray:
 
 
 def _strips(rng, lengths, width):
-    """`lengths[i]` distinct ascending columns below `width[i]` in row i, one in each equal strip."""
+    """`lengths[i]` distinct ascending columns below `width[i]` in row i, one to a strip."""
     row = np.repeat(np.arange(len(lengths)), lengths)
     first = np.repeat(np.cumsum(lengths) - lengths, lengths)
     j, k, w = np.arange(len(row)) - first, lengths[row], width[row]

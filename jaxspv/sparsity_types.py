@@ -100,7 +100,7 @@ def _power_law(rng, m, n, entries):
     """Row lengths that fall as `1 / rank`, at most n, in random order; random columns."""
     weight = 1 / np.arange(1, m + 1)
     low, high = 0.0, float(entries + 1) * m * n
-    while high - low > 1e-9 * high:  # the factor at which the capped lengths sum to the entries
+    for _ in range(100):  # halves in on the factor at which the capped lengths sum to the entries
         middle = (low + high) / 2
         above = np.minimum(n, middle * weight).sum() > entries
         low, high = (low, middle) if above else (middle, high)

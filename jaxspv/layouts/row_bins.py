@@ -251,16 +251,16 @@ def _fold(
 ) -> list[Any]:
     """The results of each block; `terms(slice of the slots, shape, full)` yields what to fold."""
     results, begin = [], 0
-    for width, count, full, by_column in bins:
+    for width, count, least, by_column in bins:
         if by_column:
             columns = [
-                terms(slice(begin + k * count, begin + (k + 1) * count), (count,), full)
+                terms(slice(begin + k * count, begin + (k + 1) * count), (count,), k < least)
                 for k in range(width)
             ]
             results.append(functools.reduce(combine, columns))
         else:
             block = slice(begin, begin + width * count)
-            results.append(reduce(terms(block, (count, width), full), 1))
+            results.append(reduce(terms(block, (count, width), least == width), 1))
         begin += width * count
     return results
 

@@ -25,7 +25,7 @@ class Bin(NamedTuple):
 
     width: int
     count: int
-    full: bool  # no padding at all: the mask is left out
+    least: int  # every segment has so many entries: their slots need no mask
     by_column: bool
 
 
@@ -41,7 +41,7 @@ class Tuning(NamedTuple):
     launch: int
 
 
-TUNING = {"cpu": Tuning(8, 256, 3_000), "gpu": Tuning(8, 256, 300_000)}
+TUNING = {"cpu": Tuning(16, 256, 3_000), "gpu": Tuning(8, 256, 300_000)}
 
 
 class Plan(NamedTuple):
@@ -90,7 +90,7 @@ def plan_bins(start: np.ndarray, length: np.ndarray, tuning: Tuning) -> Plan:
 
 
 def _bin(width: int, lengths: np.ndarray, tuning: Tuning) -> Bin:
-    return Bin(width, lengths.size, bool((lengths == width).all()), width <= tuning.unroll)
+    return Bin(width, lengths.size, int(lengths.min()), width <= tuning.unroll)
 
 
 def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> tuple[list[int], float]:

@@ -97,7 +97,7 @@ def bare_csr(indptr, indices, data, x, widths):
             y = call(indptr, indices, data, x)
             expected = y if expected is None else expected
             error = float(jnp.max(jnp.abs(y - expected) / (1 + jnp.abs(expected))))
-            ms = timed(lambda: call(indptr, indices, data, x), repeat=5, rounds=3)
+            ms = timed(functools.partial(call, indptr, indices, data, x), repeat=5, rounds=3)
             say(f"  csr width {width} {how}: {ms} error {error:.1e} compile {took:.1f}s")
 
 

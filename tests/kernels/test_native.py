@@ -1,0 +1,85 @@
+"""The kernels on a GPU: primitives as interpreted, an expired barrier, BFS among other work, many launches in a program."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pallas_kernels import bfs, launch, prepare_bfs
+from tests.kernels.test_bfs_kernel import GRAPHS, check, oracle, random_graph
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_source(name):
+    graph = GRAPHS[name]
+    n = len(graph[0]) - 1
+    for prepared in ({}, prepare_bfs(*graph), prepare_bfs(*graph, renumber=True)):
+        f = jax.jit(functools.partial(bfs, prepared=jax.tree.map(jnp.asarray, prepared)))
+        for source in range(-1, n + 1, max(1, n // 30)):
+            check(*graph, source, *f(*map(jnp.asarray, graph), jnp.int32(source)))
+
+
+def test_expired_barrier_ends_with_its_status():
+    def kernel(k, out, control):
+        (ok,) = k.grid_barrier(control, programs=k.programs + 1, limit=1000)
+        k.store(out, k.program * k.threads + k.thread, ok)
+
+    shape = [jax.ShapeDtypeStruct((8 * 128,), jnp.int32)]
+    ok, control = jax.jit(lambda: launch(kernel, [], shape, programs=8, threads=128, name="expire"))()
+    assert (np.asarray(ok) == 0).all() and control[32] == 1
+
+
+def test_native_equals_interpreted():
+    x = jnp.asarray(np.random.default_rng(0).integers(-99, 99, 1000).astype(np.int32))
+
+    def kernel(k, x, out, control):
+        i = k.program * k.threads + k.thread
+        v = k.load(x, i, mask=i < 1000, other=7)
+        upto, total = k.warp_scan(v)
+        a, b, c, d = k.load_vec(x, (i & 127) * 4, 4)
+        ok, _ = k.grid_barrier(control, [(control, 40)])
+        (s,) = k.for_(0, k.thread & 7, 1, lambda j, s: s + j * a - k.shr(b, 3), 0)
+        f = k.cast(c, "f32") / 3.0
+        k.store(out, i, upto + total * ok + k.popc(d) + s + k.bits(k.maximum(f, 1.5), "i32") + k.ctz(k.bit(v)) + v % 5)
+
+    shape = [jax.ShapeDtypeStruct((1024,), jnp.int32)]
+    native, host = (
+        jax.jit(functools.partial(launch, kernel, outputs=shape, programs=8, threads=128, name="same", interpret=i))([x])
+        for i in (False, True)
+    )
+    np.testing.assert_array_equal(native[0], host[0])
+
+
+def test_two_searches_and_other_work_in_one_program():
+    graph = random_graph(5000, 20000, 4)
+    arrays = tuple(map(jnp.asarray, graph))
+
+    @jax.jit
+    def both(m):
+        a = bfs(*arrays, 0)
+        b = bfs(*arrays, 17)
+        return a, b, (m @ m).sum(), bfs(*arrays, a[1][17])[0]
+
+    a, b, total, c = both(jnp.ones((1024, 1024)))
+    check(*graph, 0, *a)
+    check(*graph, 17, *b)
+    np.testing.assert_array_equal(c, oracle(*graph, int(a[1][17])))
+    assert total == 1024.0**3
+
+
+def test_hundred_searches_in_a_scan():
+    graph = random_graph(3000, 9000, 5)
+    arrays = tuple(map(jnp.asarray, graph))
+    sources = jnp.arange(100, dtype=jnp.int32) * 7
+
+    def one(carry, s):
+        levels, *_ = bfs(*arrays, s + 0 * carry)
+        return levels[0], levels
+
+    _, levels = jax.jit(lambda s: jax.lax.scan(one, jnp.int32(0), s))(sources)
+    for s, row in zip(sources.tolist(), np.asarray(levels), strict=True):
+        np.testing.assert_array_equal(row, oracle(*graph, s))

@@ -1,6 +1,7 @@
 """PageRank on the XLA backend against NetworkX and a dense power iteration."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -119,7 +120,7 @@ def test_stopping_rule():
     run = functools.partial(solve, matrix, "row bins", np.float32, p, p, damping=0.85)
     scores, k, converged = run(tol=1e-4, max_iterations=100)
     steps = [dense_power_iteration(matrix.toarray(), p, p, 0.85, i) for i in range(int(k) + 1)]
-    changes = [np.abs(b - a).sum() for a, b in zip(steps, steps[1:])]
+    changes = [np.abs(b - a).sum() for a, b in itertools.pairwise(steps)]
     assert converged and changes[-1] <= 1e-4 < changes[-2]
     _, at_least, converged = run(tol=1e-4, max_iterations=100, min_iterations=int(k) + 5)
     assert at_least == k + 5 and converged

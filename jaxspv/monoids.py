@@ -116,7 +116,7 @@ class Monoid:
         whose order may vary from run to run.
         """
         terms = self.admit(terms)
-        if terms.shape[0] == 0:
+        if 0 in (terms.shape[0], num_segments):
             return jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
         if self.kind == "logaddexp":
             return _segment_logsumexp(terms, segments, num_segments)
@@ -176,17 +176,22 @@ class Monoid:
 
     def scan_runs(self, terms: Array, segments: Array) -> Array:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
-        starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
-        identity = jnp.asarray(self.identity_of(terms.dtype))
+        return _scan_runs(self, terms, segments)
 
-        def combine(left, right):
-            flag_l, value_l = left
-            flag_r, value_r = right
-            # Both `where`: an infinity of one run must not reach the derivative of another.
-            joined = self.op(jnp.where(flag_r, identity, value_l), value_r)
-            return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
 
-        return lax.associative_scan(combine, (starts, terms))[1]
+@jax.jit  # a scan is some forty operations: one program also where the caller is eager
+def _scan_runs(monoid: Monoid, terms: Array, segments: Array) -> Array:
+    starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
+    identity = jnp.asarray(monoid.identity_of(terms.dtype))
+
+    def combine(left, right):
+        flag_l, value_l = left
+        flag_r, value_r = right
+        # Both `where`: an infinity of one run must not reach the derivative of another.
+        joined = monoid.op(jnp.where(flag_r, identity, value_l), value_r)
+        return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
+
+    return lax.associative_scan(combine, (starts, terms))[1]
 
 
 def monoid(
@@ -220,7 +225,7 @@ def monoid(
     known = _KNOWN.get(binary.fn)
     if known is not None and (identity is None or identity == known.identity):
         end = known.terminal if terminal is None else terminal
-        return dataclasses.replace(known, op=binary, terminal=end, name=name or known.name)
+        return dataclasses.replace(known, terminal=end, name=name or known.name)
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
     return Monoid(binary, identity, terminal, None, name or binary.name)
@@ -307,4 +312,4 @@ logaddexp = Monoid(operators.logaddexp, -np.inf, None, "logaddexp", "logaddexp",
 
 ALL: tuple[Monoid, ...] = tuple(v for v in list(globals().values()) if isinstance(v, Monoid))
 _KNOWN: dict[Any, Monoid] = {m.op.fn: m for m in ALL}
-_KNOWN |= {lax.add: plus, lax.mul: times, lax.min: min_, lax.max: max_}
+_KNOWN |= {lax.add: plus, lax.mul: times, lax.min: min_, lax.max: max_, jnp.logaddexp: logaddexp}

@@ -137,6 +137,13 @@ def _second(x, y):
     return jnp.broadcast_to(y, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
 
 
+def _logaddexp(x, y):
+    """`log(exp x + exp y)`, whose derivative at (-inf, -inf) is 0 and not NaN."""
+    nothing = (x == -jnp.inf) & (y == -jnp.inf)
+    total = jnp.logaddexp(jnp.where(nothing, 0, x), jnp.where(nothing, 0, y))
+    return jnp.where(nothing, -jnp.inf, total)
+
+
 def _reversed(fn):
     return lambda x, y: fn(y, x)
 
@@ -180,7 +187,7 @@ fmod = BinaryOp(jnp.fmod, "fmod")
 remainder = BinaryOp(jnp.remainder, "remainder")
 copysign = BinaryOp(jnp.copysign, "copysign")
 ldexp = BinaryOp(jnp.ldexp, "ldexp")
-logaddexp = BinaryOp(jnp.logaddexp, "logaddexp")
+logaddexp = BinaryOp(_logaddexp, "logaddexp")
 min_extend = _extend(top=True)
 max_extend = _extend(top=False)
 firsti = BinaryOp(_positional, "firsti", position="firsti")

@@ -1,40 +1,50 @@
-"""The tree of shortest paths from the distances: breadth-first over the tight edges."""
+"""The tree of shortest paths from the distances: breadth-first over the tight edges.
+
+An edge u -> v of weight w is tight where `d[v] = d[u] + w` and v is reached. Zero weights, and
+weights that a float sum absorbs, make cycles of tight edges: so a parent is chosen by hops, the
+number of tight edges from the source, which rise along every chosen edge.
+"""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ._frontier import Edges, Queue, append, one_of_each
 from ._lengths import extend, infinity
-from ._scalar import load, store
+from ._scalar_loops import read, write
+from ._sssp_frontier import for_edges
+from ._sssp_sequential import UNROLL, Graph, once
 
-UNROLL = 4
+
+def _first_hops(graph: Graph, source: Array) -> tuple[Array, Array]:
+    """Hops (n where unknown) and parents (n where unknown) before the first level."""
+    at_source = jnp.arange(graph.n, dtype=jnp.int32) == source
+    hops = jnp.where(at_source, 0, graph.n).astype(jnp.int32)
+    return hops, jnp.where(at_source, source, graph.n).astype(jnp.int32)
 
 
-def parents_sequential(
-    indptr: Array, indices: Array, weights: Array, length: Array, source: Array
-) -> Array:
-    """For each reached vertex its tight predecessor of smallest (hops, id); see `sssp_parents_xla`.
+def parents_sequential(graph: Graph, length: Array, source: Array) -> Array:
+    """For each reached vertex its tight predecessor of smallest (hops, id), one edge at a time.
 
-    One edge at a time, in native code on CPU. A vertex enters the queue once, in the order of hops,
-    so the hops of a popped vertex are final.
+    A vertex enters the queue once, in the order of hops, so the hops of a popped one are final.
     """
-    n = indptr.shape[0] - 1
+    n = graph.n
     top = infinity(length.dtype)
-    never = jnp.int32(n)
+    hops, parents = _first_hops(graph, source)
     inside = (source >= 0) & (source < n)
-    vertex = jnp.arange(n, dtype=jnp.int32)
 
     def scan(c):
         e, end, u, head, tail, queue, hops, parents = c
         take = e >= end
-        u = jnp.where(take, load(queue, head), u)
-        e = jnp.where(take, load(indptr, u), e)
-        end = jnp.where(take, load(indptr, u + 1), end)
+        u = jnp.where(take, read(queue, head), u)
+        e = jnp.where(take, read(graph.indptr, u), e)
+        end = jnp.where(take, read(graph.indptr, u + 1), end)
+        length_u, level = read(length, u), read(hops, u) + 1
 
         def tight(e):
-            reach = extend(load(length, u), load(weights, e))
-            return reach == load(length, load(indices, e))
+            reach = extend(length_u, read(graph.weights, e))
+            return reach == read(length, read(graph.indices, e))
 
         def nothing_to_do(e):
             found = e >= end
@@ -46,28 +56,54 @@ def parents_sequential(
         stop = jnp.minimum(e + UNROLL, end)
 
         def claim(c):
-            e, v, value, tail, queue, hops, parents = c
-            hops = store(hops, v, jnp.minimum(load(hops, v), value))
-            v = load(indices, e)
-            level = load(hops, u) + 1
-            good = tight(e) & (load(length, v) < top) & (load(hops, v) >= level)
-            new = good & (load(hops, v) == never)
-            parents = store(parents, v, jnp.minimum(load(parents, v), jnp.where(good, u, n)))
-            queue = store(queue, tail, v)
-            value = jnp.where(good, level, never)
-            return e + 1, v, value, tail + new.astype(jnp.int32), queue, hops, parents
+            e, tail, queue, hops, parents = c
+            v = read(graph.indices, e)
+            known = read(hops, v)
+            good = tight(e) & (read(length, v) < top) & (known >= level)
+            what = once(good.astype(jnp.uint32) + (good & (known == n)).astype(jnp.uint32))
+            hops = write(hops, v, jnp.where(what > 0, level, read(hops, v)))
+            parents = write(parents, v, jnp.minimum(read(parents, v), jnp.where(what > 0, u, n)))
+            return e + 1, tail + (what > 1).astype(jnp.int32), write(queue, tail, v), hops, parents
 
-        e, v, value, tail, queue, hops, parents = lax.while_loop(
-            lambda c: c[0] < stop, claim, (e, jnp.int32(0), never, tail, queue, hops, parents)
+        _, tail, queue, hops, parents = lax.while_loop(
+            lambda c: c[0] < stop, claim, (e, tail, queue, hops, parents)
         )
-        hops = store(hops, v, jnp.minimum(load(hops, v), value))
-        return e, end, u, head + take.astype(jnp.int32), tail, queue, hops, parents
+        return stop, end, u, head + take.astype(jnp.int32), tail, queue, hops, parents
 
     zero = jnp.int32(0)
-    first = (
-        zero, zero, zero, zero, inside.astype(jnp.int32),
-        jnp.full(n + 1, jnp.where(inside, source, 0), jnp.int32),
-        jnp.where(vertex == source, 0, never), jnp.where(vertex == source, source, never),
-    )
-    c = lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)
-    return jnp.where(c[-1] < n, c[-1], -1)
+    queue = jnp.full(n + 1, jnp.where(inside, source, 0), jnp.int32)
+    first = (zero, zero, zero, zero, inside.astype(jnp.int32), queue, hops, parents)
+    parents = lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)[-1]
+    return jnp.where(parents < n, parents, -1)
+
+
+def parents_frontier(graph: Graph, length: Array, source: Array) -> Array:
+    """The same a level of hops at a time; see `_sssp_frontier`."""
+    n = graph.n
+    top = infinity(length.dtype)
+    inside = ((source >= 0) & (source < n)).astype(jnp.int32)
+    queue = Queue(jnp.full(n, source, jnp.int32), jnp.int32(0), inside)
+    hops, parents = _first_hops(graph, source)
+
+    def level(c):
+        depth, queue, hops, parents, claims = c
+
+        def visit(c, edges: Edges):
+            queue, hops, parents, claims = c
+            v = jnp.where(edges.valid, graph.indices.at[edges.slot].get(mode="clip"), 0)
+            weight = graph.weights.at[edges.slot].get(mode="clip")
+            tight = (extend(length[edges.tail], weight) == length[v]) & (length[v] < top)
+            good = edges.valid & tight & (hops[v] > depth)
+            claims, keep = one_of_each(claims, v, good & (hops[v] == n))
+            parents = parents.at[jnp.where(good, v, n)].min(edges.tail, mode="drop")
+            hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
+            return append(queue, v, keep), hops, parents, claims
+
+        carry = for_edges(
+            graph, queue, (queue, hops, parents, claims), lambda c, vertices, valid: c, visit
+        )
+        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
+
+    first = (jnp.int32(0), queue, hops, parents, jnp.zeros(n, jnp.int32))
+    parents = lax.while_loop(lambda c: c[1].head < c[1].tail, level, first)[-2]
+    return jnp.where(parents < n, parents, -1)

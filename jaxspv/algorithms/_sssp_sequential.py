@@ -1,7 +1,8 @@
-"""Shortest paths one edge at a time: what runs on CPU, where XLA makes native code of such loops.
+"""Shortest paths one edge at a time: the form for CPU, where XLA makes native code of the loops.
 
 Label-correcting with buckets, after delta-stepping: a ring (first in, first out) holds the vertices
-of the current bucket, `far` the others. All state is told by two arrays and the bound `limit`:
+of the current bucket, `far` the others. All state is told by two numbers of each vertex and the
+bound `limit` of the current bucket:
 
     length[v]   the best length so far
     scanned[v]  the length with which the edges of v were relaxed last
@@ -9,33 +10,39 @@ of the current bucket, `far` the others. All state is told by two arrays and the
     v waits in `far`     <=>  limit < length[v] < infinity
 
 so that a vertex is at most once in the ring (capacity n + 1) and is put into `far` at most once
-(capacity n); entries of `far` that a shorter path has pulled into the ring are dropped when it is
-read next. Lengths only fall and `limit` only rises.
+(capacity n); entries of `far` that a shorter path has pulled into the ring are dropped when `far`
+is read next. Lengths only fall and `limit` only rises.
+
+Each loop is of the kind that `_scalar_loops` describes. The outermost one in `drain` is near the
+bound of 1024 bytes, where every array that it carries counts 24: one more, and it is ten times
+slower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._lengths import after, extend, infinity, wraps
-from ._scalar import load, store
+from ._lengths import extend, infinity, wraps
+from ._scalar_loops import read, write
 
 UNROLL = 4  # edges looked at together; most improve nothing
-SPARSE = 16  # a bucket wider than wanted, where fewer than one in SPARSE far vertices moved
-STAYS, NEAR, FAR = (np.int32(k) for k in range(3))  # where a vertex goes
+WORSE, WAITS, NEAR, FAR = (np.uint32(k) for k in range(4))  # what an edge did to its vertex
 
 
 class Graph(NamedTuple):
-    """The CSR arrays, at least one slot each."""
+    """CSR arrays: (n + 1,) and (nse,) int32, (nse,) weights; n >= 1, nse >= 1."""
 
     indptr: Array
     indices: Array
     weights: Array
+
+    @property
+    def n(self) -> int:
+        return self.indptr.shape[0] - 1
 
 
 class State(NamedTuple):
@@ -43,7 +50,7 @@ class State(NamedTuple):
 
     `label` is `length`, n values, followed by `scanned`, n values. `queue` is the ring, n + 1 slots
     of which [head, tail) wait, followed by `far`, n slots that end at `far_end`. `pred` is the
-    vertex that gave each label last, -1 where there is none; None if not asked for.
+    vertex that gave each label last, -1 where there is none, or None where it is not asked for.
     """
 
     label: Array
@@ -53,14 +60,33 @@ class State(NamedTuple):
     far_end: Array
     pred: Array | None
 
+    @property
+    def n(self) -> int:
+        return self.label.shape[0] // 2
+
+    @property
+    def length(self) -> Array:
+        return self.label[: self.n]
+
+    @property
+    def near(self) -> Array:
+        """How many vertices wait in the ring."""
+        return jnp.mod(self.tail - self.head, self.n + 1)
+
+    @property
+    def far(self) -> Array:
+        """How many entries `far` has."""
+        return self.far_end - (self.n + 1)
+
 
 def start(graph: Graph, source: Array, predecessors: bool) -> State:
     """Only the source waits; nothing does where it is out of range."""
-    n = graph.indptr.shape[0] - 1
+    n = graph.n
     top = infinity(graph.weights.dtype)
     inside = (source >= 0) & (source < n)
+    at_source = jnp.arange(2 * n, dtype=jnp.int32) == jnp.where(inside, source, -1)
     return State(
-        label=jnp.where(jnp.arange(2 * n) == jnp.where(inside, source, -1), 0, top),
+        label=jnp.where(at_source, jnp.zeros_like(top), top),
         queue=jnp.full(2 * n + 1, jnp.where(inside, source, 0), jnp.int32),
         head=jnp.int32(0),
         tail=inside.astype(jnp.int32),
@@ -69,74 +95,69 @@ def start(graph: Graph, source: Array, predecessors: bool) -> State:
     )
 
 
+def once(value: Array) -> Array:
+    """A small uint32, computed once however many use it: XLA does not repeat a division."""
+    return lax.div(value * np.uint32(3), np.uint32(3))
+
+
 def _advance(position: Array, n: int) -> Array:
     return jnp.where(position == n, 0, position + 1)
 
 
 def _append(queue, tail, far_end, vertex, to, n):
-    """Puts the vertex at the end of the ring, of `far`, or (it stays) into a free slot."""
-    queue = store(queue, jnp.where(to == FAR, far_end, tail), vertex)
+    """Puts the vertex at the end of the ring, of `far`, or (neither) into a free slot."""
+    queue = write(queue, jnp.where(to == FAR, far_end, tail), vertex)
     tail = jnp.where(to == NEAR, _advance(tail, n), tail)
     return queue, tail, jnp.where(to == FAR, far_end + 1, far_end)
 
 
-def drain(graph: Graph, state: State, limit: Array | None, until: Array | None) -> State:
-    """Relaxes the edges of the vertices that wait in the ring, and of those put there meanwhile.
+def drain(graph: Graph, state: State, limit: Array | None) -> State:
+    """One step: relaxes the edges of the vertices that wait in the ring.
 
-    Args:
-        limit: lengths above it go to `far`; None: all go to the ring, and weights may be negative.
-        until: position in the ring at which to stop; None: when it is empty.
+    With a `limit` also those of the vertices that come to the ring meanwhile; lengths above it go
+    to `far`, and edges of negative weight are ignored. With None all go to the ring for the next
+    step, and weights may be negative.
     """
-    n = graph.indptr.shape[0] - 1
-    top = infinity(graph.weights.dtype)
+    n = graph.n
+    until = state.tail if limit is None else None
 
-    def reach(label, u, e):
+    def reach(length, e):
         # Weights >= 0 need no clamping: a sum that wraps is below `length` and refused.
-        length, weight = load(label, u), load(graph.weights, e)
+        weight = read(graph.weights, e)
         return extend(length, weight) if limit is None else length + weight
 
     def scan(c):
         e, end, u, s = c
         take = e >= end
-        u = jnp.where(take, load(s.queue, s.head), u)
+        u = jnp.where(take, read(s.queue, s.head), u)
         head = jnp.where(take, _advance(s.head, n), s.head)
-        e = jnp.where(take, load(graph.indptr, u), e)
-        end = jnp.where(take, load(graph.indptr, u + 1), end)
+        e = jnp.where(take, read(graph.indptr, u), e)
+        end = jnp.where(take, read(graph.indptr, u + 1), end)
         # With a negative loop u may wait again by its second chunk: `scanned` stays as it is then.
-        read = u if limit is not None else jnp.where(take, u, u + n)
-        label = store(s.label, u + n, load(s.label, read))
+        source = u if limit is not None else jnp.where(take, u, u + n)
+        label = write(s.label, u + n, read(s.label, source))
+        length = read(label, u + n)
 
         def nothing_to_do(e):
             found = e >= end
             for j in range(UNROLL):
-                found |= reach(label, u, e + j) < load(label, load(graph.indices, e + j))
+                found |= reach(length, e + j) < read(label, read(graph.indices, e + j))
             return ~found
 
         e = lax.while_loop(nothing_to_do, lambda e: e + UNROLL, e)
         stop = jnp.minimum(e + UNROLL, end)
 
         def relax(c):
-            # Writes what edge e - 1 gave, then looks at edge e; what edge `stop` gives is dropped.
-            e, v, value, to, label, queue, tail, far_end, pred = c
-            label = store(label, v, jnp.minimum(load(label, v), value))
-            queue, tail, far_end = _append(queue, tail, far_end, v, to, n)
+            e, label, queue, tail, far_end, pred = c
+            v, value = read(graph.indices, e), reach(length, e)
+            to = once(effect(value, length, read(label, v), read(label, v + n), limit))
+            label = write(label, v, jnp.where(to == WORSE, read(label, v), value))
             if pred is not None:
-                pred = store(pred, v, jnp.where(value < top, u, load(pred, v)))
-            v = load(graph.indices, e)
-            value, old, scanned = reach(label, u, e), load(label, v), load(label, v + n)
-            better = value < old
-            if limit is None:
-                to = jnp.where(better & (old >= scanned), NEAR, STAYS)
-            else:
-                better &= value >= load(label, u)
-                near = (value <= limit) & ((old > limit) | (old >= scanned))
-                far = (value > limit) & (old == top)
-                to = jnp.where(better & near, NEAR, jnp.where(better & far, FAR, STAYS))
-            return e + 1, v, jnp.where(better, value, top), to, label, queue, tail, far_end, pred
+                pred = write(pred, v, jnp.where(to == WORSE, read(pred, v), u))
+            return e + 1, label, *_append(queue, tail, far_end, v, to, n), pred
 
-        _, _, _, _, label, queue, tail, far_end, pred = lax.while_loop(
-            lambda c: c[0] <= stop, relax,
-            (e, u, top, STAYS, label, s.queue, s.tail, s.far_end, s.pred),
+        _, label, queue, tail, far_end, pred = lax.while_loop(
+            lambda c: c[0] < stop, relax, (e, label, s.queue, s.tail, s.far_end, s.pred)
         )
         return stop, end, u, State(label, queue, head, tail, far_end, pred)
 
@@ -148,103 +169,40 @@ def drain(graph: Graph, state: State, limit: Array | None, until: Array | None) 
     return lax.while_loop(waiting, scan, (zero, zero, zero, state))[-1]
 
 
-def refill(state: State, limit: Array, wider: Array, inert: Array) -> State:
+def effect(value, length_u, old, scanned, limit):
+    """What a path of length `value`, over a vertex of `length_u`, does to a vertex of `old`."""
+    better = value < old
+    if limit is None:
+        return jnp.where(better, jnp.where(old >= scanned, NEAR, WAITS), WORSE)
+    better &= value >= length_u
+    near = (value <= limit) & ((old > limit) | (old >= scanned))
+    far = (value > limit) & (old == infinity(old.dtype))
+    to = jnp.where(near, NEAR, jnp.where(far, FAR, WAITS))
+    return jnp.where(better, to, WORSE)
+
+
+def refill(state: State, limit: Array, wider: Array, source: Array) -> State:
     """Moves the vertices of length in (limit, wider] from `far` to the empty ring.
 
-    `inert` is a vertex of length <= limit: the first "previous entry" of the loop.
+    What an entry does is written by the next iteration, which begins with the source: its length
+    is not above the limit, so it goes nowhere.
     """
-    n = state.label.shape[0] // 2
+    n = state.n
 
     def move(c):
         i, v, queue, tail, far_end = c
-        length = load(state.label, v)
-        to = jnp.where(length > wider, FAR, jnp.where(length > limit, NEAR, STAYS))
+        length = read(state.label, v)
+        to = jnp.where(length > wider, FAR, jnp.where(length > limit, NEAR, WAITS))
         queue, tail, far_end = _append(queue, tail, far_end, v, to, n)
-        return i + 1, load(queue, i), queue, tail, far_end
+        return i + 1, read(queue, i), queue, tail, far_end
 
     begin = jnp.int32(n + 1)
     _, _, queue, tail, far_end = lax.while_loop(
-        lambda c: c[0] <= state.far_end, move, (begin, inert, state.queue, state.tail, begin)
+        lambda c: c[0] <= state.far_end,
+        move,
+        (begin, jnp.clip(source, 0, n - 1), state.queue, state.tail, begin),
     )
     return state._replace(queue=queue, tail=tail, far_end=far_end)
-
-
-def _half(width: Array) -> Array:
-    return width / 2 if jnp.issubdtype(width.dtype, jnp.floating) else width // 2
-
-
-def delta_stepping(
-    graph: Graph, source: Array, delta: Array, stop: Callable | None, max_steps: Array, parents
-) -> tuple[Array, Array, Array]:
-    """Lengths, steps, converged, for weights >= 0 (negative ones are ignored).
-
-    The width of a bucket is doubled while few far vertices move, so that reading `far` costs at
-    most SPARSE times as much as moving them, whatever the weights, and halved again down to delta.
-    """
-    n = graph.indptr.shape[0] - 1
-    top = infinity(graph.weights.dtype)
-    base = jnp.where(delta > 0, delta, top)
-    inert = jnp.clip(source, 0, n - 1)
-
-    def waits(s):
-        return (s.head != s.tail) | (s.far_end > n + 1)
-
-    def step(c):
-        s, limit, width, steps, _ = c
-        steps += (s.head != s.tail).astype(jnp.int32)
-        s = drain(graph, s, limit, None)
-        done = jnp.bool_(False)
-        if stop is not None:
-            done = stop(steps, s.label[:n], after(limit), s.far_end - (n + 1))
-        before = s.far_end
-        wider = jnp.where(done, limit, extend(limit, width))
-        s = refill(s, limit, wider, inert)
-        few = (before - s.far_end) * SPARSE < before - (n + 1)
-        width = jnp.where(few, extend(width, width), jnp.maximum(base, _half(width)))
-        return s, wider, width, steps, done
-
-    def more(c):
-        return waits(c[0]) & ~c[-1] & (c[3] < max_steps)
-
-    first = (start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
-    s, limit, _, steps, stopped = lax.while_loop(more, step, first)
-    length = s.label[:n]
-    if stop is not None:
-        length = jnp.where(stopped & (length > limit), top, length)
-    return length, steps, stopped | ~waits(s), s.pred
-
-
-def bellman_ford(
-    graph: Graph, source: Array, stop: Callable | None, max_steps: Array
-) -> tuple[Array, Array, Array]:
-    """Lengths, steps, converged, for any weights; not converged: a negative cycle, or too few.
-
-    One step scans the vertices that waited at its beginning. After 2, 4, 8, ... steps the graph of
-    predecessors is searched for a cycle: it has one soon after labels went around a negative cycle.
-    """
-    n = graph.indptr.shape[0] - 1
-    top = infinity(graph.weights.dtype)
-    floor = -top if jnp.issubdtype(top.dtype, jnp.floating) else jnp.iinfo(top.dtype).min
-
-    def step(c):
-        s, steps, check, _, _ = c
-        s = drain(graph, s, None, s.tail)
-        steps += 1
-        cycle = lax.cond(steps == check, has_cycle, lambda pred: jnp.bool_(False), s.pred)
-        waits = jnp.mod(s.tail - s.head, n + 1)
-        done = jnp.bool_(False)
-        if stop is not None:
-            settled = jnp.where(waits > 0, jnp.asarray(floor, top.dtype), top)
-            done = stop(steps, s.label[:n], settled, waits)
-        return s, steps, jnp.where(steps == check, 2 * check, check), cycle, done
-
-    def more(c):
-        s, steps, _, cycle, done = c
-        return (s.head != s.tail) & ~cycle & ~done & (steps < max_steps)
-
-    first = (start(graph, source, True), jnp.int32(0), jnp.int32(2), *[jnp.bool_(False)] * 2)
-    s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
-    return s.label[:n], steps, (stopped | (s.head == s.tail)) & ~cycle, s.pred
 
 
 def has_cycle(pred: Array) -> Array:
@@ -252,42 +210,33 @@ def has_cycle(pred: Array) -> Array:
     n = pred.shape[0]
 
     def unseen(v, seen):
-        return (v >= 0) & (load(seen, jnp.maximum(v, 0)) < 0)
+        return (v >= 0) & (read(seen, jnp.maximum(v, 0)) < 0)
 
     def walk_from(c):
         root, seen, _ = c
         v, seen = lax.while_loop(
-            lambda c: unseen(*c), lambda c: (load(pred, c[0]), store(c[1], c[0], root)), (root, seen)
+            lambda c: unseen(*c),
+            lambda c: (read(pred, c[0]), write(c[1], c[0], root)),
+            (root, seen),
         )
-        return root + 1, seen, (v >= 0) & (load(seen, jnp.maximum(v, 0)) == root)
+        return root + 1, seen, (v >= 0) & (read(seen, jnp.maximum(v, 0)) == root)
 
     first = (jnp.int32(0), jnp.full(n, -1, jnp.int32), jnp.bool_(False))
     return lax.while_loop(lambda c: (c[0] < n) & ~c[2], walk_from, first)[2]
 
 
-def clamped(graph: Graph, length: Array) -> Array:
-    """Whether a finite sum `length[u] + weight` of some edge does not fit the integer dtype."""
-    end = load(graph.indptr, jnp.int32(length.shape[0]))
+def any_wraps(graph: Graph, length: Array) -> Array:
+    """Whether `length[u] + weight` of some edge of a reached vertex is clamped. O(edges)."""
 
     def row(c):
         u, _ = c
-        stop, length_u = load(graph.indptr, u + 1), load(length, u)
+        stop, length_u = read(graph.indptr, u + 1), read(length, u)
 
         def edge(c):
-            return c[0] + 1, c[1] | wraps(length_u, load(graph.weights, c[0]))
+            return c[0] + 1, c[1] | wraps(length_u, read(graph.weights, c[0]))
 
-        return u + 1, lax.while_loop(
-            lambda c: c[0] < stop, edge, (load(graph.indptr, u), jnp.bool_(False))
-        )[1]
+        first = (read(graph.indptr, u), jnp.bool_(False))
+        return u + 1, lax.while_loop(lambda c: c[0] < stop, edge, first)[1]
 
-    def search(_):
-        return lax.while_loop(
-            lambda c: (c[0] < length.shape[0]) & ~c[1], row, (jnp.int32(0), jnp.bool_(False))
-        )[1]
-
-    top = infinity(length.dtype)
-    valid = jnp.arange(graph.weights.shape[0], dtype=jnp.int32) < end
-    finite = jnp.where(length < top, length, 0)
-    weights = jnp.where(valid & (graph.weights < top), graph.weights, 0)
-    near = wraps(jnp.max(finite), jnp.max(weights)) | wraps(jnp.min(finite), jnp.min(weights))
-    return lax.cond(near, search, lambda _: jnp.bool_(False), None)
+    first = (jnp.int32(0), jnp.bool_(False))
+    return lax.while_loop(lambda c: (c[0] < graph.n) & ~c[1], row, first)[1]

@@ -126,27 +126,26 @@ class Monoid:
             winner = winner.at[segments].min(slot, **_DROP)
             return terms.at[winner].get(mode="fill", fill_value=0)
         if terms.dtype == bool and self.kind in _BOOLEAN:
-            return self._segment_boolean(terms, segments, num_segments, sorted)
+            return self._segment_boolean(terms, segments, num_segments)
         if self.kind in _SCATTER:
             return self._segment_scatter(terms, segments, num_segments, sorted)
         return self.segment_scan(terms, segments, num_segments, sorted=sorted)
 
-    def _segment_boolean(self, terms, segments, num_segments, sorted):
+    def _segment_boolean(self, terms, segments, num_segments):
         """By the extreme, or by the parity, of 0 and 1."""
-        known = dict(**_DROP, indices_are_sorted=sorted)
         if self.kind in ("xor", "xnor"):
             odd = terms if self.kind == "xor" else ~terms
-            counts = jnp.zeros(num_segments, jnp.int32).at[segments].add(odd, **known)
+            counts = jnp.zeros(num_segments, jnp.int32).at[segments].add(odd, **_DROP)
             return (counts % 2 == 1) == (self.kind == "xor")
         method = "max" if _BOOLEAN[self.kind] is jnp.any else "min"
         start = jnp.full(num_segments, method == "min", jnp.int8)
-        return getattr(start.at[segments], method)(terms.astype(jnp.int8), **known) > 0
+        return getattr(start.at[segments], method)(terms.astype(jnp.int8), **_DROP) > 0
 
     def _segment_scatter(self, terms, segments, num_segments, sorted):
         def by_atomics():
             start = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
             scatter = getattr(start.at[segments], str(self.kind))
-            return scatter(terms, **_DROP, indices_are_sorted=sorted)
+            return scatter(terms, **_DROP)
 
         if self.kind == "add" and scatter_add_is_slow(terms.dtype):
             return lax.platform_dependent(

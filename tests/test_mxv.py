@@ -1,4 +1,4 @@
-"""`mxv`, `vxm` and SpMSpV by every method against their definition, for every format and semiring."""
+"""`mxv`, `vxm`, SpMSpV by every method against their definition, for every format and semiring."""
 
 import jax
 import jax.extend.core

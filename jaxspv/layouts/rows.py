@@ -43,7 +43,7 @@ def _mxv(graph: Graph) -> Rows:
     return arrange(graph.out)
 
 
-@register_layout("vxm", revalue=lambda rows, graph: _revalued(rows, graph.inn))
+@register_layout("vxm", revalue=lambda rows, graph: _revalued(rows, graph.inn or graph.out))
 def _vxm(graph: Graph) -> Rows:
     assert graph.inn is not None
     return arrange(graph.inn)

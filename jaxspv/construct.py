@@ -69,18 +69,20 @@ def from_edges(
     sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape)
     capacity = _capacity(nse, count, concrete, slots.shape[0])
-    slots = jnp.where(slots < capacity, slots, capacity)
-    matrix = COO(
-        dup.segment_reduce(jnp.asarray(data), slots, capacity),
-        _fit(row, capacity, shape[0]),
-        _fit(col, capacity, shape[1]),
-        jnp.asarray(count > capacity),
-        shape,
-    )
-    A = _as_format(matrix, format)
+    overflow = jnp.asarray(count > capacity)
+    slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
+    if on_host and count == data.shape[0]:  # nothing to join: no program to compile
+        joined = np.zeros(capacity, data.dtype)
+        joined[slots] = data
+        joined = jnp.asarray(joined)
+    else:
+        joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
+    row, col = _fit(row, capacity, shape[0]), _fit(col, capacity, shape[1])
+    matrix = COO(joined, row, col, overflow, shape)
+    A = as_format(matrix, format)
     if not return_slots:
         return A
-    return A, slots if format != "csc" else _csc_slots(matrix)[slots]
+    return A, jnp.asarray(slots) if format != "csc" else _csc_slots(matrix)[slots]
 
 
 def from_dense(
@@ -114,7 +116,7 @@ def from_dense(
     data = dense.at[row, col].get(mode="fill", fill_value=0)
     overflow = jnp.asarray(count > capacity)
     coo = COO(data, row.astype(jnp.int32), col.astype(jnp.int32), overflow, (m, n))
-    return _as_format(coo, format)
+    return as_format(coo, format)
 
 
 def from_scipy(
@@ -237,7 +239,13 @@ def _check_format(name: str) -> None:
         raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {name!r}.")
 
 
-def _as_format(coo: COO, name: str) -> Any:
+def as_format(coo: COO, name: str) -> Any:
+    """A sorted, unique COO in the format called `name`."""
+    if name == "csr" and is_concrete(coo.row) and not on_accelerator(coo.row):
+        m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
+        counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return CSR(coo.data, coo.col, jnp.asarray(indptr), coo.overflow, (m, n))
     return FORMATS[name].from_coo(coo)
 
 
@@ -302,9 +310,10 @@ def _capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
 
 
 def _fit(index: Any, capacity: int, extent: int) -> Array:
-    """`index` cut or padded with `extent` to `capacity`."""
-    index = jnp.asarray(index[:capacity], jnp.int32)
-    return jnp.pad(index, (0, capacity - index.shape[0]), constant_values=extent)
+    """`index` cut or padded with `extent` to `capacity`, int32."""
+    numpy = np if isinstance(index, np.ndarray) else jnp
+    padding = (0, max(capacity - index.shape[0], 0))
+    return jnp.asarray(numpy.pad(index[:capacity], padding, constant_values=extent), jnp.int32)
 
 
 def _csc_slots(coo: COO) -> Array:
@@ -322,7 +331,7 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None) -> CSR:
     if matrix.nnz >= 2**31 - 1:
         raise ValueError(f"`matrix` has {matrix.nnz} entries: 2^31 - 1 or more need int64 (x64).")
     capacity = _capacity(nse, matrix.nnz, True, matrix.nnz)
-    data = jnp.pad(jnp.asarray(values), (0, capacity - matrix.nnz))
+    data = jnp.asarray(np.pad(values, (0, capacity - matrix.nnz)))
     indptr = jnp.asarray(matrix.indptr, jnp.int32)
     return CSR(data, _fit(matrix.indices, capacity, n), indptr, jnp.asarray(False), (m, n))
 
@@ -341,4 +350,4 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         slots = jnp.where(slots < nse, slots, nse)
     values = dup.segment_reduce(data, jnp.asarray(slots), nse)
     overflow = jnp.asarray(count > nse)
-    return _as_format(COO(values, row, col, overflow, tuple(shape)), format)
+    return as_format(COO(values, row, col, overflow, tuple(shape)), format)

@@ -16,6 +16,7 @@ from jax import Array, lax
 
 from ._edges import on_accelerator, sort_in_one_pass, sort_in_two_passes, unique_host
 from ._random import check_key, distinct, random_generator
+from .construct import as_format
 from .formats import COO, FORMATS
 
 
@@ -226,7 +227,7 @@ def simple_graph(
         row, col = _simple_host(head, tail, n, symmetric)
     ones = jnp.ones(row.shape[0], jnp.float32)
     coo = COO(ones, jnp.asarray(row), jnp.asarray(col), jnp.asarray(False), (n, n))
-    return coo if format == "coo" else FORMATS[format].from_coo(coo)
+    return as_format(coo, format)
 
 
 def _simple_host(head, tail, n, symmetric):

@@ -73,9 +73,9 @@ def read_mtx(
         if symmetry != "general" and matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"it is {symmetry} but of shape {matrix.shape}")
         coo = scipy.sparse.coo_array(matrix)
-        coo = coo.astype(_mtx_dtype(coo.data, field) if dtype is None else dtype, copy=False)
-        narrow(coo.data)
-    return from_scipy(coo, nse=nse, dup=dup, format=format)
+        dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
+        narrow(coo.data.astype(dtype, copy=False))
+    return from_scipy(coo, nse=nse, dtype=dtype, dup=dup, format=format)
 
 
 def write_mtx(
@@ -141,7 +141,7 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     with _refusing(path, "archive of a sparse matrix"):
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
                 loaded = _unpack(json.loads(str(archive[_HEADER])), archive)
             elif "format" in archive and "shape" in archive:

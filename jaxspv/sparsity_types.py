@@ -14,7 +14,7 @@ import numpy as np
 
 from ._edges import unique_host
 from ._random import distinct, random_generator
-from .construct import check_shape
+from .construct import as_format, check_shape
 from .formats import COO, FORMATS
 
 
@@ -61,7 +61,7 @@ def sparsity(
     row, col, _, count = unique_host(*_PATTERNS[kind](rng, rows, cols, entries), (rows, cols))
     data = jnp.asarray(1 - rng.random(count, np.float32))
     coo = COO(data, jnp.asarray(row), jnp.asarray(col), jnp.asarray(False), (rows, cols))
-    return coo if format == "coo" else FORMATS[format].from_coo(coo)
+    return as_format(coo, format)
 
 
 # ---- Patterns: `pattern(rng, m, n, entries) -> row, col`, distinct places in any order ----

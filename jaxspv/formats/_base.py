@@ -171,6 +171,8 @@ class SparseMatrix(abc.ABC):
         count = int(self.count)
         row, col = np.asarray(coo.row[:count]), np.asarray(coo.col[:count])
         data = np.asarray(coo.data[:count])
+        if data.dtype.itemsize == 2 and jnp.issubdtype(data.dtype, jnp.floating):
+            data = data.astype(np.float32)  # SciPy knows no half precision
         matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
         return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
 

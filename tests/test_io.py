@@ -1,0 +1,227 @@
+"""Files written and read again, files of other programs, and what broken ones raise."""
+
+import gzip
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from strategies import DTYPES, PROBLEMS, precision
+
+import jaxspv as jsp
+from jaxspv import io
+from jaxspv.formats import FORMATS
+
+GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}
+% a comment
+
+3 3 4
+"""
+ENTRIES = {
+    "general": [(0, 1, 2), (2, 0, -3), (1, 1, 4), (2, 2, 0)],
+    "symmetric": [(1, 0, 2), (2, 0, -3), (1, 1, 4), (2, 2, 0)],
+    "skew-symmetric": [(1, 0, 2), (2, 0, -3), (2, 1, 4), (2, 1, 1)],
+}
+SIGN = {"symmetric": 1, "skew-symmetric": -1}
+
+
+def mtx(field, symmetry):
+    lines = [
+        f"{i + 1} {j + 1}" + ("" if field == "pattern" else f" {v}")
+        for i, j, v in ENTRIES[symmetry]
+    ]
+    return GENERAL.format(field=field, symmetry=symmetry) + "\n".join(lines) + "\n"
+
+
+def dense(field, symmetry):
+    values, stored = np.zeros((3, 3)), np.zeros((3, 3), bool)
+    for i, j, v in ENTRIES[symmetry]:
+        v = 1 if field == "pattern" else v
+        values[i, j] += v
+        stored[i, j] = True
+        if symmetry != "general" and i != j:
+            values[j, i] += SIGN[symmetry] * v
+            stored[j, i] = True
+    return values, stored
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+@pytest.mark.parametrize("symmetry", ENTRIES)
+@pytest.mark.parametrize("field", ["pattern", "integer", "real"])
+def test_read_mtx(tmp_path, field, symmetry, suffix):
+    if (field, symmetry) == ("pattern", "skew-symmetric"):
+        pytest.skip("the format has no skew patterns")
+    path = tmp_path / f"a{suffix}"
+    text = mtx(field, symmetry).encode()
+    path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    A = jsp.read_mtx(path)
+    values, stored = dense(field, symmetry)
+    assert isinstance(A, jsp.CSR)
+    assert A.dtype == (np.int32 if field == "integer" else np.float32)
+    assert A.sorted and A.unique and not bool(A.overflow)
+    np.testing.assert_array_equal(A.todense(), values)
+    np.testing.assert_array_equal(A.with_data(jnp.ones_like(A.data)).todense() != 0, stored)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_read_mtx_options(tmp_path, name):
+    path = tmp_path / "a.mtx"
+    path.write_text(mtx("integer", "general"))
+    A = jsp.read_mtx(str(path), dtype=np.float32, nse=9, format=name, progress=True)
+    assert type(A) is FORMATS[name] and A.nse == 9 and A.dtype == np.float32
+    assert int(A.count) == 4
+    np.testing.assert_array_equal(A.todense(), dense("integer", "general")[0])
+    with pytest.raises(ValueError, match="`nse` must be at least 4"):
+        jsp.read_mtx(path, nse=3)
+
+
+def test_progress_is_shown_only_when_asked(tmp_path, capsys):
+    path = tmp_path / "a.mtx"
+    path.write_text(mtx("real", "general"))
+    jsp.read_mtx(path)
+    assert capsys.readouterr().err == ""
+    jsp.read_mtx(path, progress=True)
+    assert "a.mtx" in capsys.readouterr().err
+
+
+def test_dense_files_and_large_integers(tmp_path):
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix array real general\n2 2\n0\n1.5\n2\n0\n")
+    np.testing.assert_array_equal(jsp.read_mtx(path).todense(), [[0, 2], [1.5, 0]])
+    path.write_text(
+        "%%MatrixMarket matrix coordinate integer general\n1 2 2\n1 1 5\n1 2 9000000000\n"
+    )
+    with pytest.raises(ValueError, match=r"a\.mtx.*enable jax_enable_x64"):
+        jsp.read_mtx(path)
+    with jax.enable_x64():
+        A = jsp.read_mtx(path)
+        assert A.dtype == np.int64 and A.todense().tolist() == [[5, 9000000000]]
+
+
+BROKEN = {
+    "nothing": b"",
+    "no banner": b"3 3 1\n1 1 1\n",
+    "garbage": bytes(range(256)) * 3,
+    "unknown field": mtx("real", "general").replace("real", "quaternion").encode(),
+    "complex": b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n",
+    "no sizes": b"%%MatrixMarket matrix coordinate real general\n",
+    "sizes are words": mtx("real", "general").replace("3 3 4", "a b c").encode(),
+    "too few entries": mtx("real", "general").replace("3 3 4", "3 3 9").encode(),
+    "index zero": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 2\n",
+    "index past the end": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 2\n",
+    "a value is a word": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n",
+    "symmetric rectangle": b"%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 2\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_mtx(tmp_path, name):
+    path = tmp_path / "broken.mtx"
+    path.write_bytes(BROKEN[name])
+    with pytest.raises(ValueError, match=r"broken\.mtx is no readable Matrix Market file: \S+"):
+        jsp.read_mtx(path)
+
+
+def test_broken_archives_and_missing_files(tmp_path):
+    path = tmp_path / "broken.mtx.gz"
+    whole = gzip.compress(mtx("real", "general").encode() * 50)
+    for text in (b"no gzip", whole[: len(whole) // 2]):
+        path.write_bytes(text)
+        with pytest.raises(ValueError, match=r"broken\.mtx\.gz"):
+            jsp.read_mtx(path)
+    path = tmp_path / "broken.npz"
+    for text in (b"no zip", b""):
+        path.write_bytes(text)
+        with pytest.raises(ValueError, match=r"broken\.npz"):
+            jsp.load_npz(path)
+    np.savez(path, a=np.ones(3))
+    with pytest.raises(ValueError, match=r"broken\.npz.*written neither by"):
+        jsp.load_npz(path)
+    for read in (jsp.read_mtx, jsp.load_npz, io.load):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            read(tmp_path / "absent.mtx")
+    with pytest.raises(ValueError, match="`name` must be one of .*karate"):
+        jsp.bundled("absent")
+    (tmp_path / "a.csv").write_text("1,2")
+    with pytest.raises(ValueError, match=r"must end in one of \.mtx"):
+        io.load(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.uint32, np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+def test_write_mtx(tmp_path, dtype, suffix):
+    path = tmp_path / f"a{suffix}"
+    with precision(dtype):
+        values = np.array([1, 0, 1 / 3, 1e-7]).astype(dtype)  # an explicit zero among them
+        A = jsp.from_edges([0, 2, 1, 1], [1, 0, 3, 0], values, shape=(3, 4), format="csc", nse=7)
+        jsp.write_mtx(path, A, comment="of a test")
+        B = jsp.read_mtx(path, dtype=dtype)
+        assert int(B.count) == 4
+        np.testing.assert_array_equal(B.todense(), A.todense())
+    theirs = scipy.io.mmread(path)  # other programs read it
+    np.testing.assert_array_equal(theirs.toarray().astype(dtype), A.todense())
+
+
+def test_write_mtx_refuses(tmp_path):
+    A = jsp.from_dense([[1.0]])
+    with pytest.raises(ValueError, match=r"`path` must end in \.mtx"):
+        jsp.write_mtx(tmp_path / "a.txt", A)
+    with pytest.raises(ValueError, match="concrete"):
+        jax.jit(lambda A: jsp.write_mtx(tmp_path / "a.mtx", A))(A)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_npz_keeps_everything(tmp_path, name, problem):
+    p = PROBLEMS[problem]
+    A = jsp.from_edges(
+        p.row, p.col, p.data, shape=p.shape, nse=len(p.row) + p.spare, format=name
+    )
+    A = A.with_data(A.data.at[int(A.count) :].set(jnp.nan))  # padding may hold anything
+    path = tmp_path / "a.npz"
+    jsp.save_npz(path, A)
+    same(jsp.load_npz(path), A)
+    B = jsp.load_npz(path, format="coo")
+    assert type(B) is jsp.COO
+    np.testing.assert_array_equal(B.todense(), A.todense())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_npz_keeps_dtypes(tmp_path, dtype):
+    with precision(dtype):
+        A = jsp.from_edges([0, 1, 1], [2, 0, 1], np.array([1, 0, 3]).astype(dtype), shape=(2, 3))
+        jsp.save_npz(tmp_path / "a.npz", A, compressed=False)
+        same(jsp.load_npz(tmp_path / "a.npz"), A)
+
+
+def test_npz_of_vectors_and_of_scipy(tmp_path):
+    path = tmp_path / "a.npz"
+    x = jsp.vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5, nse=6)
+    jsp.save_npz(path, x)
+    same(jsp.load_npz(path), x)
+    theirs = scipy.sparse.random_array((5, 7), density=0.4, rng=0, dtype=np.float32)
+    scipy.sparse.save_npz(path, theirs.tocsc())
+    np.testing.assert_array_equal(jsp.load_npz(path).todense(), theirs.toarray())
+
+
+def test_npz_refuses(tmp_path):
+    A = jsp.from_dense([[1.0]])
+    with pytest.raises(ValueError, match=r"`path` must end in \.npz"):
+        jsp.save_npz(tmp_path / "a.mtx", A)
+    with pytest.raises(TypeError, match="must be a sparse matrix or vector; got ndarray"):
+        jsp.save_npz(tmp_path / "a.npz", np.ones(3))
+    with pytest.raises(ValueError, match="traced"):
+        jax.jit(lambda A: jsp.save_npz(tmp_path / "a.npz", A))(A)
+    jsp.save_npz(tmp_path / "a.npz", A)
+    with pytest.raises(ValueError, match="must be one of"):
+        jsp.load_npz(tmp_path / "a.npz", format="dense")
+
+
+def same(A, B):
+    """Equal types, static fields, dtypes and bits, padding included."""
+    assert jax.tree.structure(A) == jax.tree.structure(B)
+    for a, b in zip(jax.tree.leaves(A), jax.tree.leaves(B), strict=True):
+        assert a.dtype == b.dtype
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()

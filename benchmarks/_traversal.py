@@ -43,7 +43,9 @@ def candidates(
         label = "jaxspv" if backend == backends[0] or len(backends) == 1 else f"jaxspv {backend}"
         method = next(impl.name for impl in plan.chosen if impl.backend == backend)
         for parents in (True, False):
-            run = functools.partial(algorithm, parents=parents, backend=backend)
+            # The first is what runs unasked.
+            asked = {} if label == "jaxspv" else {"backend": backend}
+            run = functools.partial(algorithm, parents=parents, **asked)
             name = label if parents else f"{label}, no parents"
             notes = {**costs, "method": f"{backend}/{method}", "parents": parents}
             prepare_s = notes.pop("prepare_s")

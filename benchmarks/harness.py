@@ -191,20 +191,6 @@ def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(function, compiler_options=options)
 
 
-def ratios(
-    records: Iterable[dict[str, Any]], program: str, over: str, key: str = "median_ms"
-) -> dict[str, float]:
-    """Per graph: time of `over` / time of `program`, the speed of `program` relative to `over`."""
-    table: dict[str, dict[str, float]] = {}
-    for record in records:
-        table.setdefault(record["graph"], {})[record["program"]] = record[key]
-    return {
-        graph: row[over] / row[program]
-        for graph, row in table.items()
-        if program in row and over in row
-    }
-
-
 def geometric_mean(values: Iterable[float]) -> float:
     """exp of the mean of the logarithms; NaN of nothing."""
     logs = [math.log(value) for value in values]

@@ -91,15 +91,23 @@ def _speed(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str
     others = [p for p in programs if p != base]
     if base is None or not others:
         return []
-    speed = {
-        p: {case: row[base]["median_ms"] / row[p]["median_ms"]
-            for case, row in table.items() if p in row and base in row}
+    rows = [[case, *(_ratio(row, base, p) for p in others)] for case, row in table.items()]
+    columns = [[v for row in rows if (v := row[k]) is not None] for k in range(1, len(others) + 1)]
+    least = [
+        [v for row in table.values() if (v := _ratio(row, base, p, "min_ms")) is not None]
         for p in others
-    }  # fmt: skip
-    rows = [[case, *(speed[p].get(case) for p in others)] for case in table]
-    rows.append(["**geometric mean**", *(geometric_mean(speed[p].values()) for p in others)])
-    rows.append(["**least**", *(min(speed[p].values(), default=math.nan) for p in others)])
-    return [f"Speed relative to {base} (larger is faster)", markdown(["graph", *others], rows)]
+    ]
+    summary = [
+        ["**geometric mean**", *map(geometric_mean, columns)],
+        ["**of the fastest runs**", *map(geometric_mean, least)],
+        ["**smallest**", *(min(column, default=math.nan) for column in columns)],
+    ]
+    title = f"Speed relative to {base} (larger is faster; medians, and the geometric mean of the "
+    return [title + "fastest runs too)", markdown(["graph", *others], rows + summary)]
+
+
+def _ratio(row: dict[str, Record], base: str, program: str, key: str = "median_ms") -> float | None:
+    return row[base][key] / row[program][key] if program in row and base in row else None
 
 
 def _costs(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str]:

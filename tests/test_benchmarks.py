@@ -78,15 +78,27 @@ def test_summary_statistics():
     assert record["spread"] == pytest.approx(0.75)
 
 
-def test_geometric_mean_and_ratios():
+def test_geometric_mean():
     assert geometric_mean([2, 8]) == pytest.approx(4)
     assert math.isnan(geometric_mean([]))
+
+
+def test_the_table_gives_the_geometric_mean_of_speeds():
+    def record(graph, program, median, least):
+        times = {"median_ms": median, "min_ms": least, "runs": 10, "entries": 5}
+        return {"benchmark": "bfs", "graph": graph, "program": program, **times}
+
     records = [
-        {"graph": "a", "program": "ours", "median_ms": 2.0},
-        {"graph": "a", "program": "theirs", "median_ms": 6.0},
-        {"graph": "b", "program": "ours", "median_ms": 1.0},
-    ]
-    assert harness.ratios(records, "ours", "theirs") == {"a": 3.0}
+        record("a", "ours", 2.0, 1.0), record("a", "SciPy", 4.0, 4.0),
+        record("b", "ours", 1.0, 1.0), record("b", "SciPy", 8.0, 9.0),
+        record("c", "ours", 1.0, 1.0),
+    ]  # fmt: skip
+    document = {"environment": harness.environment(), "records": records, "failures": []}
+    rows = [line.split() for line in table.render(document).splitlines()]
+    (mean,) = [row for row in rows if "mean**" in row]
+    (least,) = [row for row in rows if "runs**" in row]
+    (smallest,) = [row for row in rows if "**smallest**" in row]
+    assert mean[-2] == "4.00" and least[-2] == "6.00" and smallest[-2] == "2.00"
 
 
 def test_a_chain_depends_on_every_step():

@@ -56,9 +56,10 @@ def bfs_level_synchronous(
 ) -> tuple[Array, Array | None, Array]:
     """Levels, parents and the number of levels; arguments as in `bfs_xla`, in-edges or None.
 
-    One loop over the levels and one `switch` in it: push the frontier's edges in the smallest of a
-    few static capacities that holds them, or pull. About a dozen kernels a level. With
-    `deterministic` nothing is pulled and parents are a scatter-min.
+    A level is pushed in the smallest of a few static capacities that holds its edges, or pulled.
+    For each of these kinds there is a loop that runs as long as levels of its kind follow each
+    other: a `switch` would copy the arrays of n entries in every level. About a dozen kernels and
+    one predicate a level. With `deterministic` nothing is pulled and parents are a scatter-min.
 
     Cost: O(edges of the frontier * log) a level pushed, at least `CHUNKS[0]`; O(n + edges probed) a
         level pulled.
@@ -68,24 +69,29 @@ def bfs_level_synchronous(
     out = (indptr, indices)
     pulls = in_indptr is not None and in_indices is not None and not (deterministic and parents)
     chunks = [c for c in CHUNKS if c < nse] or [min(nse, CHUNKS[-1])]
-    branches = [_push_at_once(out, c, deterministic) for c in chunks]
+    kinds = [_push_at_once(out, c, deterministic) for c in chunks]
     if chunks[-1] < nse:
-        branches.append(_push_in_chunks(out, chunks[-1], deterministic))
+        kinds.append(_push_in_chunks(out, chunks[-1], deterministic))
     if pulls:
-        branches.append(_pull(out, (in_indptr, in_indices), chunks[-1]))
+        kinds.append(_pull(out, (in_indptr, in_indices), chunks[-1]))
 
     def going(s: Search):
         more = s.size > 0
         return more if stop is None else more & ~jnp.asarray(stop(s.depth, s.levels, s.size))
 
-    def step(s: Search):
+    def kind(s: Search):
         which = jnp.sum(s.edges > jnp.array(chunks, jnp.int32), dtype=jnp.int32)
         if pulls:
             pull = pull_is_cheaper(s.edges, s.reached, n, nse)
-            which = jnp.where(pull, len(branches) - 1, which)
-        return lax.switch(which, branches, s)
+            which = jnp.where(pull, len(kinds) - 1, which)
+        return which
 
-    end = lax.while_loop(going, step, _start(indptr, source, parents))
+    def run_of_each(s: Search):
+        for which, one_level in enumerate(kinds):
+            s = lax.while_loop(lambda s, w=which: going(s) & (kind(s) == w), one_level, s)
+        return s
+
+    end = lax.while_loop(going, run_of_each, _start(indptr, source, parents))
     tree = None if end.parents is None else jnp.where(end.parents == NONE, -1, end.parents)
     return end.levels, tree, end.depth + (end.size > 0)
 

@@ -75,13 +75,13 @@ GRAPHS = {
 
 
 def transposed(indptr, indices):
-    n = len(indptr) - 1
+    n, indices = len(indptr) - 1, indices[: indptr[-1]]
     rows = np.repeat(np.arange(n), np.diff(indptr))
     return csr_of(n, indices, rows)
 
 
 def is_symmetric(indptr, indices):
-    n = len(indptr) - 1
+    n, indices = len(indptr) - 1, indices[: indptr[-1]]
     a = sp.csr_array((np.ones(len(indices)), indices, indptr), (n, n))
     return n > 0 and abs(a - a.T).nnz == 0
 
@@ -133,19 +133,48 @@ def knows(indptr, indices, pull):
         more = {"symmetric": True}
     else:
         inn = transposed(indptr, indices)
+        inn = inn[0], np.resize(np.concatenate([inn[1], EXTREMES]), len(indices))
         more = {"in_indptr": jnp.asarray(inn[0]), "in_indices": jnp.asarray(inn[1])}
     return {**more, "layout": jax.tree.map(jnp.asarray, bfs_layout(*inn))}
 
 
+STOPS = {
+    None: lambda _: None,
+    "reached": lambda x: lambda level, levels, size: levels[x] >= 0,
+    "level": lambda x: lambda level, levels, size: level >= x,
+    "size": lambda x: lambda level, levels, size: size == x,
+}
+
+
 @functools.cache
-def compiled(**static):
-    return jax.jit(functools.partial(bfs_xla, **static))
+def compiled(stop=None, **static):
+    def run(indptr, indices, source, stop_value=0, **more):
+        return bfs_xla(indptr, indices, source, stop=STOPS[stop](stop_value), **static, **more)
+
+    return jax.jit(run)
 
 
-def search(form, graph, source, *, pull=True, **options):
+def search(form, graph, source, *, pull=True, stop_value=0, **options):
+    """bfs_xla on a listed graph; the form that compiles slowly sees all of them in one shape."""
+    n = len(graph[0]) - 1
+    if form == "level_synchronous":
+        graph = in_common_shape(*graph)
+        source = source if source < n else source - n + COMMON[0]
     more = knows(*graph, pull)
     fn = compiled(form=form, symmetric=more.pop("symmetric", False), **options)
-    return fn(jnp.asarray(graph[0]), jnp.asarray(graph[1]), jnp.int32(source), **more)
+    levels, parents, num_levels = fn(*map(jnp.asarray, graph), source, stop_value, **more)
+    assert (levels[n:] == -1).all() and (parents is None or (parents[n:] == -1).all())
+    return levels[:n], None if parents is None else parents[:n], num_levels
+
+
+COMMON = 300, 5000  # vertices and capacity
+
+
+def in_common_shape(indptr, indices):
+    """The graph with unconnected vertices added and with padding of every kind."""
+    n, capacity = COMMON
+    indptr = np.pad(indptr, (0, n + 1 - len(indptr)), constant_values=indptr[-1])
+    return indptr, np.concatenate([indices, np.resize(EXTREMES, capacity - len(indices))])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -161,9 +190,17 @@ def test_levels_and_parents(name, pull, form):
         np.testing.assert_array_equal(levels, expected)
         assert int(num_levels) == (expected.max() + 1 if n else 0)
         check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
-        levels, nothing, num_levels = search(form, graph, source, pull=pull, parents=False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["karate", "self_loops_and_duplicates", "no_edges"])
+def test_levels_alone(name, form):
+    graph = GRAPHS[name]
+    for source in (0, 3, -1):
+        levels, nothing, num_levels = search(form, graph, source, parents=False)
+        expected = levels_by_scipy(*graph, source)
         np.testing.assert_array_equal(levels, expected)
-        assert nothing is None and int(num_levels) == (expected.max() + 1 if n else 0)
+        assert nothing is None and int(num_levels) == expected.max() + 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -181,19 +218,16 @@ def test_deterministic_parents_are_the_smallest(name, form):
 @pytest.mark.parametrize("filling", EXTREMES.tolist())
 def test_padding_is_never_read_as_an_edge(filling, form):
     indptr, indices = GRAPHS["karate"]
-    padded = np.concatenate([indices, np.full(37, filling, np.int32)])
+    padded = jnp.concatenate([indices, np.full(37, filling, np.int32)])
     expected = levels_by_scipy(indptr, indices, 33)
-    levels, parents, _ = search(form, (indptr, padded[: len(padded)]), 33, pull=False)
-    np.testing.assert_array_equal(levels, expected)
-    check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
-    fn = compiled(form=form, symmetric=True)
-    levels, parents, _ = fn(jnp.asarray(indptr), jnp.asarray(padded), jnp.int32(33))
-    np.testing.assert_array_equal(levels, expected)
-    check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
-    only_padding = np.zeros(6, np.int32), np.full(4, filling, np.int32)
-    levels, _, num_levels = search(form, only_padding, 2, pull=False)
-    np.testing.assert_array_equal(levels, [-1, -1, 0, -1, -1])
-    assert int(num_levels) == 1
+    for pull in (False, True):
+        fn = compiled(form=form, symmetric=pull)
+        levels, parents, _ = fn(jnp.asarray(indptr), padded, jnp.int32(33))
+        np.testing.assert_array_equal(levels, expected)
+        check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
+        levels, _, num_levels = fn(jnp.zeros(6, jnp.int32), padded, jnp.int32(2))
+        np.testing.assert_array_equal(levels, [-1, -1, 0, -1, -1])
+        assert int(num_levels) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -204,7 +238,7 @@ def test_stop_completes_its_level_and_no_more(name, pull, form):
     full = levels_by_scipy(*graph, 0)
     for target in (0, 5, len(full) - 1):
         levels, parents, num_levels = search(
-            form, graph, 0, pull=pull, stop=lambda d, lev, size, t=target: lev[t] >= 0
+            form, graph, 0, pull=pull, stop="reached", stop_value=target
         )
         last = full[target] if full[target] >= 0 else full.max()
         np.testing.assert_array_equal(levels, np.where(full <= last, full, -1))
@@ -217,12 +251,12 @@ def test_stop_sees_every_level_in_turn(form):
     graph = GRAPHS["grid"]
     full = levels_by_scipy(*graph, 0)
     for k in range(4):
-        levels, _, num_levels = search(form, graph, 0, stop=lambda d, lev, size, k=k: d >= k)
+        levels, _, num_levels = search(form, graph, 0, stop="level", stop_value=k)
         np.testing.assert_array_equal(levels, np.where(full <= k, full, -1))
         assert int(num_levels) == k + 1
     sizes = np.bincount(full)
     first = int(np.flatnonzero(sizes == 9)[0])
-    levels, _, _ = search(form, graph, 0, stop=lambda d, lev, size: size == 9)
+    levels, _, _ = search(form, graph, 0, stop="size", stop_value=9)
     assert int(levels.max()) == first
 
 
@@ -322,7 +356,7 @@ def real_graphs():
 def test_real_graphs(file):
     if file is None:
         pytest.skip(f"no graphs in {DATA}; set JAXSPV_DATA")
-    matrix = scipy.io.mmread(file).tocsr()
+    matrix = scipy.io.mmread(file, spmatrix=False).tocsr()
     if matrix.shape[0] != matrix.shape[1]:
         pytest.skip("not square")
     indptr, indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)

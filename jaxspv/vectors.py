@@ -74,7 +74,7 @@ class SparseVector:
     def with_data(self, data: Any) -> SparseVector:
         """The same pattern with new values, exactly `(nse,)` of them."""
         data = jnp.asarray(data)
-        if data.shape[-1:] != self.data.shape[-1:]:
+        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
             raise ValueError(f"`data` must have shape ({self.nse},); got {data.shape}.")
         return dataclasses.replace(self, data=data)
 

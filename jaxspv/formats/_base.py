@@ -106,7 +106,7 @@ class SparseMatrix(abc.ABC):
             ValueError: `data` has another shape.
         """
         data = jnp.asarray(data)
-        if data.shape[-1:] != self.data.shape[-1:]:
+        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
             raise ValueError(
                 f"`data` must have shape ({self.nse},), one value a slot; got {data.shape}. "
                 "Values per edge go through `with_edge_data(slots, values)`."
@@ -162,7 +162,10 @@ class SparseMatrix(abc.ABC):
         return jnp.where(stored, total, dense)
 
     def to_scipy(self) -> Any:
-        """The stored entries as the `scipy.sparse` array of the same format (host)."""
+        """The stored entries as the `scipy.sparse` array of the same format (host).
+
+        SciPy has no float16 and no bfloat16: these become float32.
+        """
         import scipy.sparse
 
         coo = self.to_coo()
@@ -171,6 +174,8 @@ class SparseMatrix(abc.ABC):
         count = int(self.count)
         row, col = np.asarray(coo.row[:count]), np.asarray(coo.col[:count])
         data = np.asarray(coo.data[:count])
+        if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
+            data = data.astype(np.float32)
         if data.dtype.itemsize == 2 and jnp.issubdtype(data.dtype, jnp.floating):
             data = data.astype(np.float32)  # SciPy knows no half precision
         matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
@@ -183,7 +188,7 @@ class SparseMatrix(abc.ABC):
         coo = self.to_coo()
         valid = coo.row < self.shape[0]
         indices = jnp.stack([coo.row, coo.col], axis=1)
-        data = jnp.where(valid, coo.data, 0)
+        data = jnp.where(valid, coo.data, jnp.zeros((), coo.dtype))
         return sparse.BCOO(
             (data, indices), shape=self.shape, indices_sorted=True, unique_indices=self.unique
         )

@@ -55,17 +55,24 @@ def body(k, c, graph, state):
             entry = i // c.quads
             vertex = place.entry(level, start, entry, entry < count)
 
-            def one_quad(quad):
+            def one_quad(quad, meanwhile=lambda: None):
                 near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=n, cache="nc")
-                won = [_claim(k, c, place.bits, v) for v in near]
+                meanwhile()
+                won = _claim(k, c, place.bits, near)
                 place.append(near, won, level, start + count, vertex, turn)
                 return k.where(near[3] < 0, ~near[3], -1)
 
-            quad = k.where(vertex >= 0, vertex * c.quads + (i - entry * c.quads), -1)
+            part = i - entry * c.quads
+            quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
+
+            def record():
+                place.record(start + entry, vertex, level, (vertex >= 0) & (part == 0))
+
             if c.linked:
+                record()
                 k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
             else:
-                one_quad(quad)
+                one_quad(quad, record)
 
         k.for_(first, count * c.quads, step, entries)
 
@@ -84,7 +91,7 @@ def body(k, c, graph, state):
             lambda level, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
             one_level, level, start, count, 0, 0,
         )  # fmt: skip
-        alone.leave(out[2])
+        alone.leave(*out[:3])
         for j, word in enumerate(out):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
 
@@ -125,13 +132,15 @@ def _place(k, c, v):
     return k.shr(v, 5), k.bit(v)
 
 
-def _claim(k, c, bits, v):
-    """Whether this thread set the bit of v (never for padding and links)."""
-    there = k.below(v, c.n)
-    word, bit = _place(k, c, v)
+def _claim(k, c, bits, near):
+    """For each of `near`: whether this thread set its bit (never for padding and links)."""
+    there = [k.below(v, c.n) for v in near]
+    places = [_place(k, c, v) for v in near]
     if bits.space == "global" and c.pretest:
-        there = there & (k.load(bits, word, mask=there, other=-1, cache="fresh") & bit == 0)
-    return there & (k.atomic("or", bits, word, bit, mask=there) & bit == 0)
+        olds = [k.load(bits, w, mask=t, other=-1, cache="fresh") for (w, _), t in zip(places, there, strict=True)]
+        there = [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
+    olds = [k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, there, strict=True)]
+    return [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
 
 
 def _log(k, c, state, at, v, level, parent, mask):
@@ -172,18 +181,18 @@ def _write_results(k, c, graph, state, reached):
     _spread(k, reached, result)
 
 
-def _put(k, near, won, tail, slot, store):
-    """store(position, vertex, mask) for every vertex that was won; positions from one atomic a warp."""
+def _reserve(k, won, tail, slot):
+    """(votes, total, base): who of the warp won which neighbour, how many in all, and `base()` that makes room for them."""
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
+    return votes, total, lambda: k.shfl(k.atomic("add", tail, slot, total, mask=k.lane == 0), 0)
 
-    def put():
-        base = k.shfl(k.atomic("add", tail, slot, total, mask=k.lane == 0), 0)
-        for v, w, b in zip(near, won, votes, strict=True):
-            store(base + k.lanes_below(b), v, w)
-            base = base + k.popc(b)
 
-    k.if_(total > 0, put)
+def _each(k, near, won, votes, base, store):
+    """store(position, vertex, mask) for every vertex that was won."""
+    for v, w, b in zip(near, won, votes, strict=True):
+        store(base + k.lanes_below(b), v, w)
+        base = base + k.popc(b)
 
 
 class _Together:
@@ -195,6 +204,9 @@ class _Together:
     def entry(self, level, start, i, there):
         return self.k.load(self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh")
 
+    def record(self, at, vertex, level, mask):
+        """Nothing: `append` has logged it."""
+
     def append(self, near, won, level, after, parent, turn):
         k, c, state = self.k, self.c, self.state
 
@@ -204,28 +216,52 @@ class _Together:
             if c.quads > 2:
                 k.prefetch(state.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
 
-        _put(k, near, won, state.control, TAIL + (turn & 3), store)
+        votes, total, base = _reserve(k, won, state.control, TAIL + (turn & 3))
+        k.if_(total > 0, lambda: _each(k, near, won, votes, base(), store))
 
 
 class _Alone:
-    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the parity of the level."""
+    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the parity of the level.
+
+    A queue holds (vertex, parent) pairs (vertices alone without parents). They are logged when they are expanded, while
+    the row is on its way: a store for an entry instead of one for each slot.
+    """
 
     def __init__(self, k, c, state):
         self.k, self.c, self.state = k, c, state
-        self.queues, self.tails = k.shared(2 * c.queue), k.shared(4)
+        self.width = 2 if c.parents else 1
+        self.queues, self.tails = k.shared(2 * self.width * c.queue), k.shared(4)
         self.bits = k.shared(c.words) if c.shared_bits else state.visited
 
+    def _at(self, level, i):
+        return ((level & 1) * self.c.queue + i) * self.width
+
     def entry(self, level, start, i, there):
-        return self.k.load(self.queues, (level & 1) * self.c.queue + i, mask=there, other=-1)
+        vertex, *self.parent = self.k.load_vec(self.queues, self._at(level, i), self.width, mask=there, other=-1)
+        return vertex
+
+    def record(self, at, vertex, level, mask):
+        _log(self.k, self.c, self.state, at, vertex, level, *(self.parent or [0]), mask)
 
     def append(self, near, won, level, after, parent, turn):
         k, c = self.k, self.c
 
-        def store(at, v, mask):
-            k.store(self.queues, (level + 1 & 1) * c.queue + at, v, mask=mask & (at < c.queue))
-            _log(k, c, self.state, after + at, v, level + 1, parent, mask)
+        def queue(at, v, mask):
+            k.store_vec(self.queues, self._at(level + 1, at), (v, parent)[: self.width], mask=mask)
 
-        _put(k, near, won, self.tails, turn & 3, store)
+        def log(at, v, mask):
+            queue(at, v, mask & (at < c.queue))
+            _log(k, c, self.state, after + at, v, level + 1, parent, mask & (at >= c.queue))
+
+        votes, total, base = _reserve(k, won, self.tails, turn & 3)
+
+        def put():
+            first = base()
+            full = first + total > c.queue
+            k.if_(~full, lambda: _each(k, near, won, votes, first, queue))
+            k.if_(full, lambda: _each(k, near, won, votes, first, log))
+
+        k.if_(total > 0, put)
 
     def enter(self, level, start, count):
         """Takes over visited bits and frontier from global memory."""
@@ -237,19 +273,24 @@ class _Alone:
             )  # fmt: skip
 
         def copy(i):
-            v = k.load(state.log, (start + i) * c.entry, cache="fresh")
-            k.store(self.queues, (level & 1) * c.queue + i, v)
+            v, _, *parent = k.load_vec(state.log, (start + i) * c.entry, c.entry, cache="fresh")
+            k.store_vec(self.queues, self._at(level, i), (v, *parent)[: self.width])
 
         k.for_(k.thread, count, k.threads, copy)
         k.store(self.tails, k.thread, 0, mask=k.thread < 4)
         k.sync()
 
-    def leave(self, count):
-        """Hands the visited bits back when other programs go on with them."""
+    def leave(self, level, start, count):
+        """Logs the frontier that was not expanded; hands the visited bits back when others go on with them."""
         k, c = self.k, self.c
+
+        def log(i):
+            entry = k.load_vec(self.queues, self._at(level, i), self.width)
+            _log(k, c, self.state, start + i, entry[0], level, entry[-1], k.const(True, "i1"))
+
+        def back(w):
+            k.store_vec(self.state.visited, w, k.load_vec(self.bits, w, 4))
+
+        k.for_(k.thread, k.minimum(count, c.queue), k.threads, log)
         if c.shared_bits:
-
-            def back(w):
-                k.store_vec(self.state.visited, w, k.load_vec(self.bits, w, 4))
-
             k.if_(count > 0, lambda: k.for_(k.thread * 4, c.words, k.threads * 4, back) and None)

@@ -240,6 +240,8 @@ class Emitter(Simt):
         return self._asm(code, kind, operands, ",".join(cons))
 
     def load_vec(self, a, i, width, mask=None, other=0, cache=None):
+        if width == 1:
+            return (self.load(a, i, mask, other, cache),)
         ptx = "f32" if a.kind == "f32" else "b32"
         regs = ", ".join(f"${j}" for j in range(width))
         code, values = "", ()
@@ -256,6 +258,8 @@ class Emitter(Simt):
         self._predicated(f"{{p}}{op}.{ptx} {{addr}}, {{0}};", None, a, i, (v,), mask)
 
     def store_vec(self, a, i, values, mask=None):
+        if len(values) == 1:
+            return self.store(a, i, values[0], mask)
         values = [self.const(v, a.kind) for v in values]
         op = "st.volatile.shared" if a.space == "shared" else "st.global"
         ptx = "f32" if a.kind == "f32" else "b32"

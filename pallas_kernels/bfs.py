@@ -22,9 +22,9 @@ class Config:
     threads: int = 1024
     # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter the mode of one
     # program, which lasts while they are at most solo_out (at most `queue`)
-    queue: int = 8192
-    solo_in: int = 2048
-    solo_out: int = 4096
+    queue: int = 2048
+    solo_in: int = 1536
+    solo_out: int = 2048
     shared_bits: bool = True
     pretest: bool = False  # read a bit in global memory before the atomic that claims it
     # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone; thresholds of Beamer
@@ -46,7 +46,7 @@ def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA
     if not narrow:
         warps = programs * Config.threads // 32
         return Config(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
-    if _shared_words(n, Config.queue) + 2 * Config.queue <= FREE_WORDS:
+    if _shared_words(n, Config.queue) + 4 * Config.queue <= FREE_WORDS:
         return Config(programs=programs)
     return Config(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
 
@@ -112,7 +112,7 @@ def _words(n):
 def _shared_words(n, queue):
     """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there is room for it."""
     power = max(4, 1 << (_words(n) - 1).bit_length())
-    return power if power + 2 * queue <= FREE_WORDS else _words(n)
+    return power if power + 4 * queue <= FREE_WORDS else _words(n)
 
 
 def _filled(x):
@@ -130,7 +130,7 @@ def _narrow(c, operands, graph, prepared, symmetric, interpret):
     operands |= {name: prepared[name] for name in ("rank", "order") if name in prepared}
     outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
     outputs |= {"visited": c.words, "log": c.entry * c.n}
-    shared = 2 * c.queue + (c.words if c.shared_bits else 0) + 4
+    shared = (4 if c.parents else 2) * c.queue + (c.words if c.shared_bits else 0) + 4
     return _run(_bfs_narrow.body, c, operands, outputs, shared, interpret, "bfs_narrow")
 
 

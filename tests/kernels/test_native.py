@@ -43,7 +43,7 @@ def test_native_equals_interpreted():
         a, b, c, d = k.load_vec(x, (i & 127) * 4, 4)
         ok, _ = k.grid_barrier(control, [(control, 40)])
         (s,) = k.for_(0, k.thread & 7, 1, lambda j, s: s + j * a - k.shr(b, 3), 0)
-        f = k.cast(c, "f32") / 3.0
+        f = k.cast(c, "f32") * 0.375
         k.store(out, i, upto + total * ok + k.popc(d) + s + k.bits(k.maximum(f, 1.5), "i32") + k.ctz(k.bit(v)) + v % 5)
 
     shape = [jax.ShapeDtypeStruct((1024,), jnp.int32)]

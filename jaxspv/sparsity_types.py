@@ -81,7 +81,7 @@ def _uniform(rng, m, n, entries):
 def _diagonal(rng, m, n, entries):
     """Whole diagonals, the nearest to the main one first; the last one holds evenly spaced ones."""
     rows, columns = [], []
-    for k in range(m + n - 1):
+    for k in range(2 * max(m, n)):
         offset = (k + 1) // 2 if k % 2 else -(k // 2)  # 0, 1, -1, 2, -2, ...
         first, last = max(0, -offset), min(m, n - offset)
         if last <= first:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -131,7 +132,10 @@ def from_present(values: Array, present: Array, nse: int | None = None) -> Spars
     capacity = n if nse is None else nse
     indices, count = compact(present, capacity)
     _check_capacity(count, capacity)
-    data = values.at[indices].get(mode="fill", fill_value=0)
+    if n == 0:  # a gather from nothing is refused by XLA
+        data = jnp.zeros(capacity, values.dtype)
+    else:
+        data = values.at[indices].get(mode="fill", fill_value=0)
     return SparseVector(data, indices, jnp.minimum(count, capacity), count > capacity, (n,))
 
 
@@ -175,19 +179,27 @@ def vector_from_entries(
 
     Raises:
         ValueError: shapes differ, or a concrete index is out of [0, n).
+        TypeError: indices are no integers, or n is none.
 
     >>> vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5).todense().tolist()
     [0.0, 2.0, 0.0, 5.0, 0.0]
     """
-    indices = jnp.atleast_1d(jnp.asarray(indices))
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise TypeError(f"`n` must be a non-negative integer; got {n!r}.")
+    if not isinstance(indices, jax.Array):
+        indices = np.asarray(indices)  # 64-bit indices are checked before they are narrowed
     if not jnp.issubdtype(indices.dtype, jnp.integer) and indices.size:
         raise TypeError(f"`indices` must be integers; got {indices.dtype}.")
-    indices = indices.astype(jnp.int32)
-    values = jnp.broadcast_to(jnp.asarray(values), indices.shape)
+    if indices.ndim > 1:
+        raise ValueError(f"`indices` must be one-dimensional; got shape {indices.shape}.")
     if is_concrete(indices) and indices.size:
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= n:
             raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
+    indices, values = jnp.atleast_1d(jnp.asarray(indices, jnp.int32)), jnp.asarray(values)
+    if values.ndim and values.shape != indices.shape:
+        raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
+    values = jnp.broadcast_to(values, indices.shape)
     k = indices.shape[0]
     slots = jnp.arange(k, dtype=jnp.int32)
     inside = (indices >= 0) & (indices < n)

@@ -112,8 +112,12 @@ def from_dense(
     count = jnp.sum(differs, dtype=jnp.int32)
     capacity = _capacity(nse, count, is_concrete(dense), dense.size)
     m, n = dense.shape
-    row, col = jnp.nonzero(differs, size=capacity, fill_value=(m, n))
-    data = dense.at[row, col].get(mode="fill", fill_value=0)
+    if dense.size:
+        row, col = jnp.nonzero(differs, size=capacity, fill_value=(m, n))
+        data = dense.at[row, col].get(mode="fill", fill_value=0)
+    else:  # JAX neither fills the places of nothing nor gathers from it
+        row, col = jnp.full(capacity, m), jnp.full(capacity, n)
+        data = jnp.zeros(capacity, dense.dtype)
     overflow = jnp.asarray(count > capacity)
     coo = COO(data, row.astype(jnp.int32), col.astype(jnp.int32), overflow, (m, n))
     return as_format(coo, format)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import PROBLEMS
 
 import jaxspv as jsp
 from jaxspv.formats import COO, FORMATS
@@ -282,3 +283,21 @@ def test_one_compilation_serves_equal_shapes():
         A = jsp.from_edges(rng.integers(0, 5, 8), rng.integers(0, 5, 8), shape=(5, 5), nse=8)
         f(A, jnp.ones(5))
     assert len(traces) == 1
+
+
+EMPTY = [name for name, problem in PROBLEMS.items() if problem.row.size == 0]
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("problem", EMPTY)
+def test_nothing_stored_gives_identities(problem, name):
+    m, n = PROBLEMS[problem].shape
+    A = jsp.from_dense(jnp.zeros((m, n)), nse=PROBLEMS[problem].spare, format=name)
+    for semiring in (jsp.semirings.plus_times, jsp.semirings.min_plus, jsp.semirings.any_secondi):
+        zero = semiring.zero(np.float32 if semiring.mul.position is None else np.int32)
+        assert jsp.mxv(A, jnp.ones(n), semiring).tolist() == [zero] * m
+        assert jsp.vxm(jnp.ones(m), A, semiring).tolist() == [zero] * n
+    slope = jax.grad(lambda x: (A @ x).sum())(jnp.ones(n))
+    assert slope.tolist() == [0] * n
+    y = jsp.mxv(A, jsp.vector_from_entries([], [], n, nse=2))
+    assert int(y.count) == 0 and y.shape == (m,)

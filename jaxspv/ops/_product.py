@@ -27,6 +27,8 @@ def product(
 
 def take(x: Array, index: Array) -> Array:
     """`x[index]`; an index past the end reads the last element (the caller masks it)."""
+    if x.shape[0] == 0:
+        return jnp.zeros(index.shape, x.dtype)
     return jnp.take(x, index, axis=0, mode="clip")
 
 

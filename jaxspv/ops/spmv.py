@@ -51,6 +51,8 @@ def _no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
         return f"`{semiring.mul.name}` is positional"
     if semiring.add.identity is None:
         return f"the monoid `{semiring.add.name}` has no identity to pad with"
+    if A.shape[1] == 0:
+        return "there are no columns to read"
     return None
 
 

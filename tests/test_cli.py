@@ -1,4 +1,4 @@
-"""The command line: what it prints for people and machines, and how it refuses."""
+"""The command line, in process: what it prints, its JSON, its exit codes and one-line errors."""
 
 import json
 import pathlib
@@ -6,194 +6,268 @@ import re
 import subprocess
 import sys
 
+import jax
 import networkx as nx
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import scipy.sparse.csgraph
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv._command_line import open_graph, reached_edges
+from jaxspv._command_line import reached_edges
 from jaxspv.cli import main
-
-ROOT = pathlib.Path(__file__).parent.parent
+from jaxspv.formats import FORMATS
 
 pytestmark = pytest.mark.fast
+ONCE = ["--repeat", "1"]
+WHAT_RAN = {"format", "backend", "method", "device", "jax", "plan"}
+TIMES = {"time_ms", "compile_ms", "prepare_ms"}
 
 
-def run(capsys, *words, code=0):
-    """The parsed JSON of a command and its error line."""
-    assert main([*words, "--json"]) == code
-    out, err = capsys.readouterr()
-    return json.loads(out) if out else None, err
+@pytest.fixture
+def run(capsys):
+    """`run(*words)` -> (exit code, what was printed, the error)."""
+
+    def call(*words):
+        code = main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
 
 
-def test_bfs_for_people(capsys):
-    assert main(["bfs", "karate", "--source", "0", "--repeat", "2"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    lines = {line[:20].strip(): line[20:].strip() for line in out.splitlines()}
-    assert lines["reached"] == "34" and lines["levels"] == "4" and lines["edges"] == "78"
-    for name in ("GTEPS", "time, median ms", "compile ms", "prepare ms"):
-        assert float(lines[name]) > 0, name
-    for name in ("format", "backend", "method", "plan"):
-        assert lines[name]
+@pytest.fixture
+def report(run):
+    """`report(*words)`: the JSON of a command that succeeds."""
+
+    def call(*words):
+        code, out, err = run(*words, "--json")
+        assert (code, err) == (0, "") and out.count("\n") == 1
+        return json.loads(out)
+
+    return call
 
 
-def test_bfs_for_machines(capsys, tmp_path):
-    out = tmp_path / "levels.npz"
-    report, _ = run(capsys, "bfs", "karate", "--repeat", "1", "--output", str(out))
-    club = nx.karate_club_graph()
-    assert report["source"] == max(club, key=club.degree) == 33
-    assert (report["vertices"], report["entries"], report["symmetric"]) == (34, 156, True)
-    with np.load(out) as saved:
-        lengths = nx.single_source_shortest_path_length(club, 33)
-        assert saved["levels"].tolist() == [lengths[v] for v in range(34)]
-        verify.tree(open_graph("karate", "csr", 0), 33, saved["parents"], saved["levels"] >= 0)
-    rate = report["edges"] / report["time_ms"] / 1e6
-    assert report["gteps"] == pytest.approx(rate) and report["runs"] == 1
+@pytest.fixture
+def directed(tmp_path):
+    """A weighted path 0 -> 1 -> 2 -> 3 with a short cut of length 9, and a vertex apart."""
+    path = tmp_path / "directed.mtx"
+    A = jsp.from_edges([0, 1, 2, 0], [1, 2, 3, 3], [1.0, 2.0, 3.0, 9.0], shape=(5, 5))
+    jsp.write_mtx(path, A)
+    return path
 
 
-def test_formats_agree(capsys):
-    reports = [
-        run(capsys, "bfs", "karate", "--repeat", "1", "--format", format)[0]
-        for format in ("coo", "csr", "csc")
-    ]
+def test_info(report, run):
+    r = report("info", "karate")
+    graph = nx.karate_club_graph()
+    assert r["rows"] == r["columns"] == 34 and r["entries"] == 2 * graph.number_of_edges()
+    assert r["row_length_max"] == max(dict(graph.degree).values())
+    assert r["symmetric"] and r["symmetric_pattern"] and r["weak_components"] == 1
+    assert r["empty_rows"] == r["self_loops"] == 0
+    assert r["row_length_mean"] == pytest.approx(156 / 34)
+    code, out, err = run("info", "karate")
+    assert code == 0 and err == "" and "156" in out and "34" in out
+
+
+def test_info_of_other_matrices(report, directed, tmp_path):
+    r = report("info", directed)
+    assert not r["symmetric"] and not r["symmetric_pattern"] and r["empty_rows"] == 2
+    assert r["weak_components"] == 2 and r["largest_value"] == 9
+    wide = tmp_path / "wide.npz"
+    jsp.save_npz(wide, jsp.from_edges([0, 0], [2, 0], [1, -1], shape=(2, 3)))
+    r = report("info", wide)
+    assert (r["rows"], r["columns"], r["entries"]) == (2, 3, 2) and "symmetric" not in r
+    assert r["least_value"] == -1 and r["dtype"] == "int32"
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz", ".npz"])
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_convert(run, directed, tmp_path, suffix, format):
+    out = tmp_path / f"out{suffix}"
+    code, _, err = run("convert", directed, out, "--format", format)
+    assert (code, err) == (0, "")
+    A = jsp.load_npz(out) if suffix == ".npz" else jsp.read_mtx(out)
+    assert type(A) is FORMATS[format if suffix == ".npz" else "csr"]
+    np.testing.assert_array_equal(A.todense(), jsp.read_mtx(directed).todense())
+
+
+def test_bfs(report, run):
+    r = report("bfs", "karate", "--source", 16, "--repeat", 3)
+    want = nx.single_source_shortest_path_length(nx.karate_club_graph(), 16)
+    assert r["source"] == 16 and r["vertices"] == r["reached"] == 34 and r["entries"] == 156
+    assert r["levels"] == max(want.values()) + 1
+    assert r["edges"] == 78 and r["symmetric"] and r["runs"] == 3
+    assert r["gteps"] == pytest.approx(78 / r["time_ms"] / 1e6)
+    assert min(r[name] for name in TIMES) > 0
+    assert r["format"] == "csr" and r["backend"] in ("xla", "pallas")
+    assert f"{r['backend']}/{r['method']}" in r["plan"] and WHAT_RAN <= set(r)
+    code, out, err = run("bfs", "karate", *ONCE)
+    assert (code, err) == (0, "")
+    for word in ("reached", "levels", "GTEPS", "compile", "prepare", "backend", "method", "format"):
+        assert word in out
+
+
+def test_bfs_of_a_directed_graph(report, directed):
+    r = report("bfs", directed, "--source", 1, *ONCE)
+    assert (r["reached"], r["levels"], r["edges"], r["symmetric"]) == (3, 3, 2, False)
+    r = report("bfs", directed, "--source", 4, *ONCE)
+    assert (r["reached"], r["levels"], r["edges"]) == (1, 1, 0)
+    assert report("bfs", directed, *ONCE)["source"] == 0, "the vertex of most out-edges"
+
+
+def test_formats_agree(report):
+    reports = [report("bfs", "karate", "--format", format, *ONCE) for format in FORMATS]
     assert len({(r["reached"], r["levels"], r["edges"]) for r in reports}) == 1
 
 
-def test_sssp(capsys, tmp_path):
-    out = tmp_path / "lengths.npz"
-    report, _ = run(
-        capsys, "sssp", "random:30:0.2", "--seed", "3", "--repeat", "1", "--source", "0",
-        "--output", str(out),
-    )  # fmt: skip
-    A = open_graph("random:30:0.2", "csr", 3).to_scipy()
-    want = scipy.sparse.csgraph.dijkstra(A, indices=0)
-    with np.load(out) as saved:
-        np.testing.assert_allclose(saved["distances"], want, rtol=1e-6)
-    assert report["reached"] == np.isfinite(want).sum() and report["converged"]
-    assert report["farthest"] == pytest.approx(want[np.isfinite(want)].max(), rel=1e-6)
-
-
-def test_pagerank(capsys):
-    report, _ = run(capsys, "pagerank", "karate", "--repeat", "1", "--top", "3")
-    want = nx.pagerank(nx.karate_club_graph(), weight=None, tol=1e-9)
-    best = sorted(want, key=want.get, reverse=True)[:3]
-    assert [v for v, _ in report["top"]] == best and report["converged"]
-    assert [s for _, s in report["top"]] == pytest.approx([want[v] for v in best], rel=1e-3)
-
-
-def test_bench_times_what_it_verified(capsys):
-    report, _ = run(capsys, "bench", "karate", "--repeat", "2")
-    assert [row["program"] for row in report["programs"]] == ["spmv", "bfs", "sssp", "pagerank"]
-    for row in report["programs"]:
-        assert 0 < row["least_ms"] <= row["time_ms"] <= row["most_ms"]
-
-
-def test_bench_reports_wrong_results(capsys, monkeypatch):
-    monkeypatch.setattr(verify, "bfs", lambda *_: (_ for _ in ()).throw(AssertionError("wrong!")))
-    report, err = run(capsys, "bench", "karate", "--repeat", "1", code=1)
-    assert "bfs: wrong!" in err
-    assert "bfs" not in [row["program"] for row in report["programs"]]
-
-
-def test_negative_cycles_fail(capsys, tmp_path):
-    A = jsp.from_edges([0, 1, 2], [1, 2, 0], [1.0, 1.0, -3.0], shape=(3, 3))
-    path = tmp_path / "cycle.mtx"
-    jsp.write_mtx(path, A)
-    report, err = run(capsys, "sssp", str(path), "--repeat", "1", "--source", "0", code=1)
-    assert not report["converged"] and "failed" in err
-
-
-def test_info(capsys, tmp_path):
-    path = tmp_path / "a.mtx"
-    dense = np.array([[1, 0, 0, 0], [2, 0, 0, 0], [0, 0, -4, 0], [0, 0, 0, 0]], np.float32)
-    jsp.write_mtx(path, jsp.from_dense(dense))
-    report, _ = run(capsys, "info", str(path))
-    assert report | {
-        "rows": 4, "columns": 4, "entries": 3, "empty_rows": 1, "self_loops": 2,
-        "weak_components": 3, "symmetric": False, "symmetric_pattern": False,
-        "row_length_mean": 0.75, "row_length_max": 1, "least_value": -4, "largest_value": 2,
-    } == report  # fmt: skip
-    report, _ = run(capsys, "info", "arrow_head:20:0.3", "--format", "coo")
-    assert report["symmetric_pattern"] and not report["symmetric"] and report["format"] == "coo"
-
-
-@pytest.mark.parametrize("name", ["out.mtx", "out.mtx.gz", "out.npz"])
-def test_convert(capsys, tmp_path, name):
-    report, _ = run(capsys, "convert", "karate", str(tmp_path / name), "--format", "csc")
-    assert report["written"].endswith(name)
-    back = open_graph(str(tmp_path / name), "csr", 0)
-    np.testing.assert_array_equal(back.todense(), open_graph("karate", "csr", 0).todense())
-
-
-@pytest.mark.parametrize(
-    ("name", "vertices"),
-    [("rmat:6", 64), ("rmat:6:4", 64), ("grid:5", 25), ("grid:5:0.2", 25), ("delaunay:5", 32),
-     ("erdos_renyi:20:30", 20), ("block:16", 16), ("triangular:30:0.2", 30)],
-)  # fmt: skip
-def test_generators_by_name(name, vertices):
-    A, B = open_graph(name, "coo", 0), open_graph(name, "coo", 1)
-    assert A.shape == (vertices, vertices) and int(A.count) > 0
-    if name not in ("grid:5", "block:16"):
-        assert A.nse != B.nse or (A.data != B.data).any() or (A.col != B.col).any()
-
-
 def test_edges_are_counted_once():
-    loops = sp.coo_array(([1.0] * 6, ([0, 1, 1, 2, 0, 3], [1, 0, 2, 1, 0, 3])), shape=(4, 4))
-    symmetric = jsp.prepare(jsp.from_scipy(loops), for_="bfs")
+    senders, receivers = [0, 1, 1, 2, 0, 3], [1, 0, 2, 1, 0, 3]
+    symmetric = jsp.prepare(jsp.from_edges(senders, receivers, shape=(4, 4)))
     assert reached_edges(symmetric, np.array([True, True, True, False])) == 3
-    directed = jsp.prepare(jsp.from_edges([0, 0, 1], [1, 2, 2], shape=(3, 3)), for_="bfs")
+    directed = jsp.prepare(jsp.from_edges([0, 0, 1], [1, 2, 2], shape=(3, 3)))
     assert reached_edges(directed, np.array([True, False, True])) == 2
 
 
+def test_output_files(report, directed, tmp_path):
+    out = tmp_path / "levels.npz"
+    report("bfs", directed, "--source", 0, "--output", out, *ONCE)
+    with np.load(out) as saved:
+        np.testing.assert_array_equal(saved["levels"], [0, 1, 2, 1, -1])
+        assert saved["parents"].tolist() == [0, 0, 1, 0, -1]
+    report("sssp", directed, "--source", 0, "--output", out, *ONCE)
+    with np.load(out) as saved:
+        np.testing.assert_array_equal(saved["distances"], [0, 1, 3, 6, np.inf])
+        assert saved["parents"].tolist() == [0, 0, 1, 2, -1]
+
+
+def test_sssp(report, directed):
+    r = report("sssp", directed, "--source", 0, *ONCE)
+    assert (r["reached"], r["farthest"], r["converged"]) == (4, 6, True) and r["steps"] > 0
+    r = report("sssp", directed, "--source", 0, "--method", "bellman_ford", *ONCE)
+    assert r["method"] == "bellman_ford" and r["farthest"] == 6
+
+
+def test_pagerank(report, tmp_path):
+    out = tmp_path / "scores.npz"
+    r = report("pagerank", "karate", "--top", 2, "--damping", 0.9, "--output", out, *ONCE)
+    want = nx.pagerank(nx.karate_club_graph(), 0.9, weight=None, tol=1e-9)
+    best = sorted(want, key=want.get, reverse=True)[:2]
+    assert [v for v, _ in r["top"]] == best and r["converged"]
+    assert r["top"][0][1] == pytest.approx(want[best[0]], abs=1e-5)
+    with np.load(out) as saved:
+        np.testing.assert_allclose(saved["scores"], [want[v] for v in range(34)], atol=1e-5)
+
+
+def test_bench(report):
+    r = report("bench", "karate", "--source", 0, *ONCE)
+    assert [row["program"] for row in r["programs"]] == ["spmv", "bfs", "sssp", "pagerank"]
+    for row in r["programs"]:
+        assert 0 < row["least_ms"] <= row["time_ms"] <= row["most_ms"]
+
+
+def test_a_result_that_failed_has_its_exit_code(run, tmp_path):
+    path = tmp_path / "cycle.mtx"
+    jsp.write_mtx(path, jsp.from_edges([0, 1], [1, 0], [1.0, -2.0], shape=(2, 2)))
+    code, out, err = run("sssp", path, "--method", "bellman_ford", "--json", *ONCE)
+    assert code == 1 and not json.loads(out)["converged"]
+    assert err.startswith("jaxspv: failed: converged") and err.count("\n") == 1
+
+
+def test_a_wrong_answer_has_its_exit_code(run, monkeypatch):
+    def wrong(*_):
+        raise AssertionError("level of vertex 3 is 2, not 1.")
+
+    monkeypatch.setattr(verify, "bfs", wrong)
+    code, _, err = run("bench", "karate", *ONCE)
+    assert code == 1 and "level of vertex 3" in err
+
+
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("spec", "make"),
     [
-        ("bfs nowhere", "bundled.*karate"),
-        ("bfs nowhere.mtx", "nowhere.mtx"),
-        ("bfs karate --source 34", r"source.*\[0, 34\).*34"),
-        ("bfs karate --source -1", r"source.*-1"),
-        ("bfs karate --format xyz", "format.*csr.*xyz"),
-        ("bfs karate --repeat 0", "repeat.*0"),
-        ("bfs karate --backend pallas", "pallas"),
-        ("bfs rmat:x", "rmat:int"),
-        ("bfs rmat:", "rmat:int"),
-        ("bfs rmat:3:4:5", "rmat:int"),
-        ("bfs grid:3:2", "drop.*2"),
-        ("bfs delaunay:99", "scale.*99"),
-        ("bfs martian:3", "martian.*rmat.*block"),
-        ("info triangular:10:0.9", "density.*0.55"),
-        ("convert karate out.txt", "mtx.*out.txt"),
-        ("pagerank karate --damping 2", "damping.*2"),
+        ("rmat:5:4", lambda key: jsp.rmat(key, 5, 4)),
+        ("rmat:4", lambda key: jsp.rmat(key, 4)),
+        ("grid:6", lambda key: jsp.grid2d(key, 6)),
+        ("grid:6:0.5", lambda key: jsp.grid2d(key, 6, drop=0.5)),
+        ("delaunay:4", lambda key: jsp.delaunay(key, 16)),
+        ("erdos_renyi:20:0.2", lambda key: jsp.erdos_renyi(key, 20, p=0.2)),
+        ("block:16:0.5", lambda key: jsp.sparsity(key, "block", 16, 0.5)),
     ],
-)  # fmt: skip
-def test_bad_input(capsys, words, reason):
-    assert main(words.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("jaxspv: error: ") and err.count("\n") == 1
-    assert re.search(reason, err), err
+)
+def test_generators(run, tmp_path, spec, make):
+    out = tmp_path / "a.npz"
+    for seed in (0, 3):
+        assert run("convert", spec, out, "--seed", seed)[0] == 0
+        got, want = jsp.load_npz(out), make(jax.random.key(seed))
+        np.testing.assert_array_equal(got.todense(), want.todense())
 
 
-def test_rectangular_and_broken_files_are_refused(capsys, tmp_path):
-    jsp.write_mtx(tmp_path / "wide.mtx", jsp.from_dense(np.ones((2, 3), np.float32)))
-    (tmp_path / "broken.mtx").write_text("hello")
-    for name, reason in (("wide.mtx", "square"), ("broken.mtx", "broken.mtx")):
-        assert main(["bfs", str(tmp_path / name)]) == 2
-        assert reason in capsys.readouterr().err
+BAD = {
+    "no command": ([], "COMMAND"),
+    "another command": (["color", "karate"], "invalid choice: 'color'"),
+    "no file": (["bfs"], "FILE"),
+    "an absent file": (["bfs", "absent.mtx"], "no such file: absent.mtx"),
+    "an unknown name": (["bfs", "karatee"], "no file and no bundled graph.*karate, minnesota"),
+    "a generator without sizes": (["bfs", "rmat:"], "'rmat:' must read rmat:int"),
+    "a size that is a word": (["bfs", "grid:x"], "'grid:x' must read grid:int"),
+    "too many sizes": (["bfs", "delaunay:3:4"], "must read delaunay:int"),
+    "too few sizes": (["bfs", "erdos_renyi:3"], "must read erdos_renyi:int:float"),
+    "a size out of range": (["bfs", "rmat:40"], "`scale` must lie in"),
+    "a probability out of range": (["bfs", "erdos_renyi:9:1.5"], "`p` must lie in"),
+    "an unknown generator": (["bfs", "star:4"], "no generator is called 'star'"),
+    "a source out of range": (["bfs", "karate", "--source", "34"], r"`source`.*\[0, 34\); got 34"),
+    "a negative source": (["sssp", "karate", "--source", "-1"], "`source`.*got -1"),
+    "a source that is a word": (["bfs", "karate", "--source", "a"], "--source"),
+    "another backend": (["bfs", "karate", "--backend", "cuda"], "'cuda'"),
+    "another method": (["bfs", "karate", "--method", "fast"], "`method` must be one of.*'fast'"),
+    "another format": (["info", "karate", "--format", "dense"], "`--format` must be one of"),
+    "a density out of reach": (["info", "triangular:9:0.9"], "`density`.*at most 0.55"),
+    "no repetitions": (["bfs", "karate", "--repeat", "0"], "`--repeat` must be at least 1"),
+    "damping out of range": (["pagerank", "karate", "--damping", "2"], "`damping` must lie in"),
+    "an output of another kind": (["convert", "karate", "a.txt"], "`OUT` must end in"),
+    "an output in no folder": (["convert", "karate", "absent/a.mtx"], "absent"),
+    "another option": (["info", "karate", "--frobnicate"], "frobnicate"),
+}
 
 
-def test_usage_errors_exit_with_2(capsys):
-    for words in ([], ["fly"], ["bfs"], ["bfs", "karate", "--source", "x"]):
-        with pytest.raises(SystemExit) as stop:
-            main(words)
-        assert stop.value.code == 2
-    assert "usage" in capsys.readouterr().err
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(run, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, message = BAD[name]
+    code, out, err = run(*words)
+    assert code == 2 and out == ""
+    assert err.startswith("jaxspv: error: ") and err.count("\n") == 1, err
+    assert re.search(message, err), err
 
 
-def test_as_a_program():
-    words = [sys.executable, "-m", "jaxspv", "info", "karate"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and "weak components" in done.stdout
+def test_bad_files(run, tmp_path):
+    path = tmp_path / "broken.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n5 5 1\n")
+    code, _, err = run("bfs", path)
+    assert code == 2 and "broken.mtx is no readable Matrix Market file" in err
+    jsp.write_mtx(path, jsp.from_edges([0], [2], shape=(2, 3)))
+    for command in ("bfs", "sssp", "pagerank", "bench"):
+        code, _, err = run(command, path)
+        assert code == 2 and "square" in err
+    jsp.write_mtx(path, jsp.from_edges([0], [1], [-1.0], shape=(2, 2)))
+    code, _, err = run("pagerank", path)
+    assert code == 2 and "negative" in err
+
+
+def test_pallas_needs_a_gpu(run):
+    if jax.default_backend() == "gpu":
+        pytest.skip("this machine has one")
+    code, _, err = run("bfs", "karate", "--backend", "pallas")
+    assert code == 2 and "pallas" in err
+
+
+def test_help_and_module():
+    with pytest.raises(SystemExit) as done:
+        main(["--help"])
+    assert done.value.code == 0
+    root = pathlib.Path(jsp.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxspv", "info", "absent"], cwd=root, text=True,
+        capture_output=True, timeout=120,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("jaxspv: error: no file and no bundled graph")

@@ -1,6 +1,8 @@
 """The tree is the architecture: imports go downwards, names are documented, files stay short."""
 
 import ast
+import functools
+import inspect
 import pathlib
 
 import pytest
@@ -8,9 +10,12 @@ import pytest
 import jaxspv
 
 ROOT = pathlib.Path(__file__).parent.parent
-FILES = sorted([*ROOT.glob("jaxspv/**/*.py"), *ROOT.glob("pallas_kernels/**/*.py")])
+PACKAGES = sorted([*ROOT.glob("jaxspv/**/*.py"), *ROOT.glob("pallas_kernels/**/*.py")])
+OTHERS = sorted(p for d in ("tests", "benchmarks", "examples") for p in ROOT.glob(f"{d}/**/*.py"))
+pytestmark = pytest.mark.fast
 
-# From the ground up; a module may import its own layer and those before it.
+# From the ground up; a module may import its own layer and those before it. A module that is not
+# named here joins the layer of the highest one it imports.
 LAYERS = (
     ("_pytree", "compilation", "_guard", "batching"),
     ("operators", "until"),
@@ -28,51 +33,132 @@ LAYERS = (
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
-def module_of(path):
-    """The first name below the package: `ops` for jaxspv/ops/mxv.py."""
-    relative = path.relative_to(ROOT / "jaxspv")
-    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+def dotted(path):
+    """The name under which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path):
-    """Absolute dotted names of everything that a file imports, at any depth of nesting."""
-    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+def for_types_only(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def imports_of(path):
+    """Absolute dotted names of everything a file imports, inside functions too."""
+    package = path.relative_to(ROOT).parts[:-1]
+    open_nodes = [ast.parse(path.read_text())]
+    while open_nodes:
+        node = open_nodes.pop()
+        open_nodes += [] if for_types_only(node) else list(ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             stem = ".".join([*base, *([node.module] if node.module else [])])
-            yield stem
             yield from (f"{stem}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_file(path):
-    text = path.read_text()
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), "the first line says what the file is for"
-    assert len(text.splitlines()) <= 400
-    names = list(imported(path))
-    assert not [n for n in names if n.startswith("jax._src")]
-    if path.is_relative_to(ROOT / "pallas_kernels"):
-        assert not [n for n in names if n.split(".")[0] == "jaxspv"], "kernels know arrays only"
-        return
-    own = LEVEL[module_of(path)]
-    for name in names:
-        parts = name.split(".")
-        if parts[0] == "jaxspv" and len(parts) > 1 and parts[1] in LEVEL:
-            assert LEVEL[parts[1]] <= own, f"{name} lies above {module_of(path)}"
+MODULES = {dotted(path): path for path in PACKAGES}
 
 
-def test_every_module_has_its_layer():
-    modules = {module_of(p) for p in FILES if p.is_relative_to(ROOT / "jaxspv")}
-    assert modules <= set(LEVEL)
+@functools.cache
+def needs(name):
+    """The modules of this project that a module imports directly."""
+    found = set()
+    for target in imports_of(MODULES[name]):
+        while target and target not in MODULES:  # a name inside a module
+            target = target.rpartition(".")[0]
+        found.add(target)
+    return frozenset(found - {"", name})
 
 
-def test_public_names_are_documented():
-    public = [name for name in vars(jaxspv) if not name.startswith("_")]
-    assert len(public) > 40
-    for name in public:
-        value = getattr(jaxspv, name)
-        assert (getattr(value, "__doc__", None) or "").strip(), f"{name} has no docstring"
+def named_layer(name):
+    """The level that LAYERS gives a module of jaxspv, or None."""
+    parts = name.split(".")
+    return LEVEL.get(parts[1] if len(parts) > 1 else "__init__")
+
+
+@functools.cache
+def height(name):
+    """The highest layer that a module reaches by its imports, through unnamed modules too."""
+    below = [named_layer(m) if named_layer(m) is not None else height(m) for m in needs(name)
+             if m.startswith("jaxspv")]  # fmt: skip
+    return max(below, default=0)
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", [*PACKAGES, *OTHERS], ids=relative)
+def test_a_file_says_what_it_is_for_and_stays_short(path):
+    lines = path.read_text().splitlines()
+    assert lines and lines[0].startswith('"""') and len(lines[0]) > 20
+    assert len(lines) <= 400, f"{len(lines)} lines"
+
+
+@pytest.mark.parametrize("path", PACKAGES, ids=relative)
+def test_imports_go_downwards(path):
+    name = dotted(path)
+    assert not [n for n in imports_of(path) if n.startswith(("jax._src", "tests", "benchmarks"))]
+    if name.startswith("pallas_kernels"):
+        assert not [n for n in needs(name) if n.startswith("jaxspv")], "kernels know arrays only"
+    elif named_layer(name) is not None:
+        above = {m for m in needs(name) if m.startswith("jaxspv") and (
+            named_layer(m) if named_layer(m) is not None else height(m)) > named_layer(name)}
+        assert not above, f"{sorted(above)} lie above {name}"
+
+
+def test_imports_have_no_cycle():
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            path.append(name)
+            for other in sorted(needs(name)):
+                visit(other)
+            done.add(path.pop())
+
+    for name in MODULES:
+        visit(name)
+
+
+def test_layers_name_what_exists():
+    """So that a renamed module does not leave the order unseen."""
+    names = {name.split(".")[1] for name in MODULES if name.startswith("jaxspv.")}
+    assert set(LEVEL) - {"__init__"} <= names
+
+
+def written(value):
+    """The docstring somebody wrote: not the signature that dataclasses and named tuples make."""
+    text = inspect.getdoc(value) or ""
+    made = inspect.isclass(value) and text.startswith(f"{value.__name__}(")
+    return "" if made else text
+
+
+PUBLIC = {k: v for k, v in vars(jaxspv).items() if not k.startswith("_")}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_public_names_and_their_methods_are_documented(name):
+    value = PUBLIC[name]
+    if not inspect.ismodule(value) and not callable(value):
+        value = type(value)  # a constant: its class tells
+    assert written(value), f"{name} has no docstring"
+    if inspect.isclass(value) and value.__module__.startswith("jaxspv"):
+        fields = {*getattr(value, "__dataclass_fields__", ()), *getattr(value, "_fields", ())}
+        methods = {m for m in vars(value) if not m.startswith("_")} - fields
+        bare = {m for m in methods if not written(getattr(value, m))}
+        bare = {m for m in bare if callable(getattr(value, m)) or isinstance(
+            inspect.getattr_static(value, m), property)}
+        assert not bare, f"{name}: no docstring on {sorted(bare)}"
+
+
+def test_everything_is_exported_by_name():
+    """`from jaxspv import x` works for checkers: each name is re-exported as itself."""
+    source = ast.parse((ROOT / "jaxspv/__init__.py").read_text())
+    assert len(PUBLIC) > 40
+    for node in ast.walk(source):
+        if isinstance(node, ast.ImportFrom):
+            assert all(alias.asname == alias.name for alias in node.names)

@@ -1,9 +1,10 @@
-"""Development benchmark of the BFS kernels on a GPU: python benchmarks/kernel_bfs.py rmat:18 grid:1000 PATH.mtx.gz ...
+"""Development benchmark of the BFS kernels on a GPU: python benchmarks/kernel_bfs.py rmat:18
+grid:1000 PATH.mtx.gz ...
 
-Time inside one jitted program: K traversals / K (K = 8), the source of each read from the result of the one before.
-Every timed variant is checked against SciPy, levels and parents. Options: --sources 8 (more sources checked),
---repeats 3 (of each), --variant name=value,... (overrides of BFSConfig; renumber=1; prepared=0; repeatable),
---levels-only, --each K.
+Time inside one jitted program: K traversals / K (K = 8), the source of each read from the result of
+the one before. Every timed variant is checked against SciPy, levels and parents. Options: --sources
+8 (more sources checked), --repeats 3 (of each), --variant name=value,... (overrides of BFSConfig;
+renumber=1; prepared=0; repeatable), --levels-only, --each K.
 """
 
 import argparse
@@ -52,7 +53,9 @@ def rmat(scale, edge_factor=44, seed=0):
 
 def grid2d(k, drop=0.1, seed=0):
     i = np.arange(k * k, dtype=np.int32).reshape(k, k)
-    s, d = (np.concatenate([a.ravel(), b.ravel()]) for a, b in ((i[:, :-1], i[:-1]), (i[:, 1:], i[1:])))
+    s, d = (
+        np.concatenate([a.ravel(), b.ravel()]) for a, b in ((i[:, :-1], i[:-1]), (i[:, 1:], i[1:]))
+    )
     keep = np.random.default_rng(seed).random(len(s)) > drop
     return csr_from_edges(jnp.asarray(s[keep]), jnp.asarray(d[keep]), k * k)
 
@@ -90,7 +93,9 @@ def oracle(indptr, indices, source):
     order, before = sp.csgraph.breadth_first_order(a, source)
     levels = np.full(n, -1, np.int32)
     levels[source] = 0
-    start = 1  # order is by level: vertices whose predecessor has a known level form the next stretch
+    start = (
+        1  # order is by level: vertices whose predecessor has a known level form the next stretch
+    )
     position = np.empty(n, np.int64)
     position[order] = np.arange(len(order))
     place = position[before[order[1:]]]
@@ -139,11 +144,19 @@ def run(name, variants, args):
     graph, source = load(name)
     n, nnz, degree = len(graph[0]) - 1, len(graph[1]), np.diff(graph[0])
     rng = np.random.default_rng(1)
-    sources = [source, *rng.choice(np.flatnonzero(degree), args.sources - 1).tolist()] if args.sources > 1 else [source]
+    sources = (
+        [source, *rng.choice(np.flatnonzero(degree), args.sources - 1).tolist()]
+        if args.sources > 1
+        else [source]
+    )
     expected = {s: oracle(*graph, s) for s in sources}
     keys = np.repeat(np.arange(n, dtype=np.int64), degree) * n + graph[1]
     levels = expected[source].max()
-    print(f"== {name} n={n} nnz={nnz} max degree={degree.max()} levels={levels} load {time.time() - t:.1f}s", flush=True)
+    print(
+        f"== {name} n={n} nnz={nnz} max degree={degree.max()} levels={levels} "
+        f"load {time.time() - t:.1f}s",
+        flush=True,
+    )
     arrays, prepared = tuple(map(jnp.asarray, graph)), {}
     for variant in variants:
         options = dict(variant)
@@ -151,14 +164,20 @@ def run(name, variants, args):
         if key not in prepared:
             t = time.time()
             extra = prepare_bfs(*graph, renumber=bool(key[0])) if key[1] else {}
-            print(f"   prepare {key}: {time.time() - t:.2f}s {sum(x.nbytes for x in extra.values()) / 1e6:.1f} MB", flush=True)
+            print(
+                f"   prepare {key}: {time.time() - t:.2f}s "
+                f"{sum(x.nbytes for x in extra.values()) / 1e6:.1f} MB",
+                flush=True,
+            )
             prepared[key] = jax.tree.map(jnp.asarray, extra)
         extra = prepared[key]
         config = default_bfs_config(n, nnz, narrow="adjacency" in extra)
         config = type(config)(**{**config.__dict__, **options})
         for parents in (False,) if args.levels_only else (False, True):
             try:
-                measure(variant, arrays, extra, config, parents, sources, expected, keys, levels, args)
+                measure(
+                    variant, arrays, extra, config, parents, sources, expected, keys, levels, args
+                )
             except Exception as error:
                 print(f"   {variant} parents={parents} FAILED {repr(error)[:500]}", flush=True)
 
@@ -194,23 +213,30 @@ def measure(variant, arrays, extra, config, parents, sources, expected, keys, le
     t = time.time()
     inside, least = (x / args.each for x in median_ms(many, *arrays, extra, source))
     checked = f"{checked:.1f}s, {time.time() - t:.1f}"
-    print(f"   {variant} parents={parents}: inside {inside:.4f} ms (min {least:.4f}, {1e3 * inside / (levels + 1):.2f} us a level), "
-          f"call {call:.3f} ms, wrong levels {bad[0]} parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked}s",
+    print(f"   {variant} parents={parents}: inside {inside:.4f} ms (min {least:.4f}, "
+          f"{1e3 * inside / (levels + 1):.2f} us a level), call {call:.3f} ms, wrong levels {bad[0]} "
+          f"parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked}s",
           flush=True)  # fmt: skip
 
 
 def show_trace(arrays, extra, config, parents, source):
     """Microseconds between the steps of the wide kernel, at 1.98 GHz."""
-    search = jax.jit(lambda a, b, s, p: _search(a, b, s, None, None, p, True, None, None, parents, config, False)[4])
+    search = jax.jit(
+        lambda a, b, s, p: _search(
+            a, b, s, None, None, p, True, None, None, parents, config, False
+        )[4]
+    )
     for _ in range(2):
         rows = np.asarray(search(*arrays, source, extra)).reshape(-1, 8)
         rows = rows[rows[:, 0] >= 0]
     clock = rows[:, 6].astype(np.uint32)
-    for row, us in zip(rows, np.diff(clock, append=clock[-1:]).astype(np.int32) / 1980, strict=True):
+    for row, us in zip(
+        rows, np.diff(clock, append=clock[-1:]).astype(np.int32) / 1980, strict=True
+    ):
         if row[0] == 0:
             print(f"      start to first level {(row[6] - row[7]) / 1980:.1f} us")
         names = "level ranges vertices edges pulling queued".split()
-        print("     ", dict(zip(names, row.tolist())), f"{us:.1f} us")
+        print("     ", dict(zip(names, row.tolist(), strict=False)), f"{us:.1f} us")
 
 
 def parse(text):

@@ -1,8 +1,10 @@
-"""Hunts races in the BFS kernels on a GPU: python benchmarks/stress_bfs.py [--sources 64] [--repeats 20] [shapes] FILES
+"""Hunts races in the BFS kernels on a GPU: python benchmarks/stress_bfs.py [--sources 64]
+[--repeats 20] [shapes] FILES
 
-Every source of every graph is searched `repeats` times, the number of programs and threads varying from one to the next;
-levels are compared bit for bit with SciPy's on the device, parents checked for being one level above and (first repeat) an
-edge away. Shapes: star (hub of 200,000), path, cliques, comb, two stars, grid, random directed.
+Every source of every graph is searched `repeats` times, the number of programs and threads varying
+from one to the next; levels are compared bit for bit with SciPy's on the device, parents checked
+for being one level above and (first repeat) an edge away. Shapes: star (hub of 200,000), path,
+cliques, comb, two stars, grid, random directed.
 """
 
 import argparse
@@ -65,7 +67,8 @@ def check(name, graph, args):
                 count, got, tree = compare(*arrays, extra, jnp.int32(s), on_device, kind)
                 bad += int(count) if r else int(count) + sum(wrong(expected, keys, s, got, tree))
                 runs += 1
-        print(f"{name} {form}: n={n} nnz={len(graph[1])} {len(levels)} sources, {runs} searches, wrong {bad}, "
+        print(f"{name} {form}: n={n} nnz={len(graph[1])} {len(levels)} sources, "
+              f"{runs} searches, wrong {bad}, "
               f"{time.time() - start:.0f}s", flush=True)  # fmt: skip
 
 

@@ -1,21 +1,24 @@
-"""Breadth-first search of graphs of small degree (meshes, roads), whatever their diameter, in one launch.
+"""Breadth-first search of graphs of small degree (meshes, roads), whatever their diameter, in one
+launch.
 
-State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the frontier is its stretch
-start .. start + count - 1. visited: one bit a vertex. While one program works alone, bits and frontier are in its
-shared memory and the log is only written; else both are in global memory (L2). At the end all programs write
-levels and parents from the log, which also undoes a renumbering: a scattered store costs the one working program
-as much as the rest of an expansion, the log's coalesced ones next to nothing.
-Adjacency: rows of `quads` times 4 slots: row v holds the neighbours of v, padded with n; a last slot below 0 is
-~(quad that continues this one), counted from the start of the table. A lane takes one quad of one vertex: 16 bytes
-in one access, without row offsets.
+State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the
+frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one program
+works alone, bits and frontier are in its shared memory and the log is only written; else both are
+in global memory (L2). At the end all programs write levels and parents from the log, which also
+undoes a renumbering: a scattered store costs the one working program as much as the rest of an
+expansion, the log's coalesced ones next to nothing. Adjacency: rows of `quads` times 4 slots: row v
+holds the neighbours of v, padded with n; a last slot below 0 is ~(quad that continues this one),
+counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one access,
+without row offsets.
 
-A level of at most `solo_out` vertices is expanded by program 0 alone: no grid barrier, one program barrier a
-level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit (shared atomic) -> place in
-the queue (ballots, one shared atomic a warp) -> barrier. Wider levels are shared by all programs: the same chain
-through L2 (atomics 300 ns) and a grid barrier (1.1 us, 1.5 us with the counter read back).
+A level of at most `solo_out` vertices is expanded by program 0 alone: no grid barrier, one program
+barrier a level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit
+(shared atomic) -> place in the queue (ballots, one shared atomic a warp) -> barrier. Wider levels
+are shared by all programs: the same chain through L2 (atomics 300 ns) and a grid barrier (1.1 us,
+1.5 us with the counter read back).
 
-Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one atomic a stored
-entry. The bit is claimed by the atomic itself, so a vertex is logged once.
+Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one
+atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.
 """
 
 TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
@@ -23,7 +26,9 @@ RESULT = 44  # control words 44..47: what program 0 reports after working alone
 
 
 def body(k, c, graph, state):
-    """The search itself; returns (number of levels, ok). `c` is the Config, the rest arrays of the kernel."""
+    """The search itself; returns (number of levels, ok). `c` is the Config, the rest arrays of the
+    kernel.
+    """
     n, control = c.n, state.control
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < n)
@@ -43,12 +48,15 @@ def body(k, c, graph, state):
         places = [_place(k, c, t) for t in targets]
         words = [k.load(bits, word, cache="fresh") for word, _ in places]
         reached = tuple(
-            (word & bit != 0) & there for word, (_, bit), there in zip(words, places, known, strict=True)
+            (word & bit != 0) & there
+            for word, (_, bit), there in zip(words, places, known, strict=True)
         )
         return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
 
     def expand(place, level, start, count, turn, first, step):
-        """Expands frontier entries first, first + step, ... (each a warp's 32); `place` says where everything is."""
+        """Expands frontier entries first, first + step, ... (each a warp's 32); `place` says where
+        everything is.
+        """
 
         def entries(i0):
             i = i0 + k.lane
@@ -77,7 +85,9 @@ def body(k, c, graph, state):
         k.for_(first, count * c.quads, step, entries)
 
     def solo(level, start, count):
-        """Program 0: level after level until the frontier outgrows it, is empty or the search may stop."""
+        """Program 0: level after level until the frontier outgrows it, is empty or the search may
+        stop.
+        """
         alone.enter(level, start, count)
 
         def one_level(level, start, count, done, turn):
@@ -88,7 +98,7 @@ def body(k, c, graph, state):
             return level + 1, start + count, new, stopped(level + 1, new, alone.bits), turn + 1
 
         *out, _ = k.while_(
-            lambda level, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
+            lambda _, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
             one_level, level, start, count, 0, 0,
         )  # fmt: skip
         alone.leave(*out[:3])
@@ -96,7 +106,8 @@ def body(k, c, graph, state):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
 
     def step(level, start, count, done, ok, turn):
-        # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after the next one)
+        # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after
+        # the next one)
         k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
 
         def small():
@@ -125,7 +136,9 @@ def body(k, c, graph, state):
 
 
 def _place(k, c, v):
-    """(word, mask) of the bit of v. In shared memory neighbouring vertices get neighbouring words: no bank conflicts."""
+    """(word, mask) of the bit of v. In shared memory neighbouring vertices get neighbouring words:
+    no bank conflicts.
+    """
     if c.shared_bits:
         bit = v // c.words
         return v - bit * c.words, k.const(1) << bit
@@ -137,7 +150,10 @@ def _claim(k, c, bits, near):
     there = [k.below(v, c.n) for v in near]
     places = [_place(k, c, v) for v in near]
     if bits.space == "global" and c.pretest:
-        olds = [k.load(bits, w, mask=t, other=-1, cache="fresh") for (w, _), t in zip(places, there, strict=True)]
+        olds = [
+            k.load(bits, w, mask=t, other=-1, cache="fresh")
+            for (w, _), t in zip(places, there, strict=True)
+        ]
         there = [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
     olds = [k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, there, strict=True)]
     return [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
@@ -148,11 +164,6 @@ def _log(k, c, state, at, v, level, parent, mask):
     k.store_vec(state.log, at * c.entry, entry, mask=mask)
 
 
-def _spread(k, size, f):
-    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
-    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
-
-
 def _initialise(k, c, state, source, valid):
     def clear(i):
         k.store(state.levels, i, -1)
@@ -160,8 +171,8 @@ def _initialise(k, c, state, source, valid):
             k.store(state.parents, i, -1)
 
     word, bit = _place(k, c, source)
-    _spread(k, c.n, clear)
-    _spread(k, c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
+    k.spread(c.n, clear)
+    k.spread(c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
     _log(k, c, state, k.const(0), source, 0, source, (k.program == 0) & (k.thread == 0))
 
 
@@ -178,11 +189,13 @@ def _write_results(k, c, graph, state, reached):
         if c.parents:
             k.store(state.parents, v, old(parent[0]))
 
-    _spread(k, reached, result)
+    k.spread(reached, result)
 
 
 def _reserve(k, won, tail, slot):
-    """(votes, total, base): who of the warp won which neighbour, how many in all, and `base()` that makes room for them."""
+    """(votes, total, base): who of the warp won which neighbour, how many in all, and `base()` that
+    makes room for them.
+    """
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
     return votes, total, lambda: k.shfl(k.atomic("add", tail, slot, total, mask=k.lane == 0), 0)
@@ -202,7 +215,9 @@ class _Together:
         self.k, self.c, self.state, self.bits = k, c, state, state.visited
 
     def entry(self, level, start, i, there):
-        return self.k.load(self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh")
+        return self.k.load(
+            self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh"
+        )
 
     def record(self, at, vertex, level, mask):
         """Nothing: `append` has logged it."""
@@ -212,7 +227,9 @@ class _Together:
 
         def store(at, v, mask):
             _log(k, c, state, after + at, v, level + 1, parent, mask)
-            k.prefetch(state.adjacency, v * (4 * c.quads), mask=mask)  # the barrier hides its way to L2
+            k.prefetch(
+                state.adjacency, v * (4 * c.quads), mask=mask
+            )  # the barrier hides its way to L2
             if c.quads > 2:
                 k.prefetch(state.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
 
@@ -221,10 +238,11 @@ class _Together:
 
 
 class _Alone:
-    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the parity of the level.
+    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
+    parity of the level.
 
-    A queue holds (vertex, parent) pairs (vertices alone without parents). They are logged when they are expanded, while
-    the row is on its way: a store for an entry instead of one for each slot.
+    A queue holds (vertex, parent) pairs (vertices alone without parents). They are logged when they
+    are expanded, while the row is on its way: a store for an entry instead of one for each slot.
     """
 
     def __init__(self, k, c, state):
@@ -237,7 +255,9 @@ class _Alone:
         return ((level & 1) * self.c.queue + i) * self.width
 
     def entry(self, level, start, i, there):
-        vertex, *self.parent = self.k.load_vec(self.queues, self._at(level, i), self.width, mask=there, other=-1)
+        vertex, *self.parent = self.k.load_vec(
+            self.queues, self._at(level, i), self.width, mask=there, other=-1
+        )
         return vertex
 
     def record(self, at, vertex, level, mask):
@@ -281,7 +301,9 @@ class _Alone:
         k.sync()
 
     def leave(self, level, start, count):
-        """Logs the frontier that was not expanded; hands the visited bits back when others go on with them."""
+        """Logs the frontier that was not expanded; hands the visited bits back when others go on
+        with them.
+        """
         k, c = self.k, self.c
 
         def log(i):

@@ -1,8 +1,10 @@
-"""The primitives of `_launch.py` in lock step over NumPy arrays: what kernels do, tested without a GPU.
+"""The primitives of `_launch.py` in lock step over NumPy arrays: what kernels do, tested without a
+GPU.
 
-All threads of all programs take every step together, divided ones under a mask. It is one of the orders a GPU may
-choose, so it shows wrong logic, out-of-range and uninitialised accesses (outputs and shared memory start as
-garbage) and warp operations with absent lanes; it cannot show a missing barrier.
+All threads of all programs take every step together, divided ones under a mask. It is one of the
+orders a GPU may choose, so it shows wrong logic, out-of-range and uninitialised accesses (outputs
+and shared memory start as garbage) and warp operations with absent lanes; it cannot show a missing
+barrier.
 """
 
 import numpy as np
@@ -20,14 +22,19 @@ class _Memory:
 
 
 class Lockstep(Simt):
-    """Runs a kernel for `programs` x `threads` threads at once; a value is one array over all of them."""
+    """Runs a kernel for `programs` x `threads` threads at once; a value is one array over all of
+    them.
+    """
 
     def __init__(self, programs, threads, shared_words):
         self.programs, self.threads = programs, threads
         self.n, self._words, self._used = programs * threads, shared_words, 0
         self.mask = np.ones(self.n, bool)
         ids = np.arange(self.n, dtype=np.int32)
-        self.thread, self.program = Value(self, ids % threads, "i32"), Value(self, ids // threads, "i32")
+        self.thread, self.program = (
+            Value(self, ids % threads, "i32"),
+            Value(self, ids // threads, "i32"),
+        )
         self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
         self._slot = self.shared(8)
 
@@ -48,16 +55,18 @@ class Lockstep(Simt):
                 r = x.view(np.uint32) >> y.view(np.uint32)
             else:
                 f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and,
-                     "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "sar": np.right_shift,
-                     "min": np.minimum, "max": np.maximum, "div": np.divide}[op]  # fmt: skip
+                     "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift,
+                     "sar": np.right_shift, "min": np.minimum, "max": np.maximum, "div": np.divide}[op]  # fmt: skip
                 r = f(x, y)
-        return Value(self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind)
+        return Value(
+            self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind
+        )
 
     def compare(self, op, a, b):
         if op == "ltu":
             return Value(self, a.v.view(np.uint32) < b.v.view(np.uint32), "i1")
-        f = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-             "ge": np.greater_equal}[op]  # fmt: skip
+        f = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+             "gt": np.greater, "ge": np.greater_equal}[op]  # fmt: skip
         return Value(self, f(a.v, b.v), "i1")
 
     def where(self, c, a, b):
@@ -76,7 +85,11 @@ class Lockstep(Simt):
 
     def ctz(self, x):
         low = x.v & -x.v
-        return Value(self, np.where(low == 0, 32, np.bitwise_count((low - 1).view(np.uint32))).astype(np.int32), "i32")
+        return Value(
+            self,
+            np.where(low == 0, 32, np.bitwise_count((low - 1).view(np.uint32))).astype(np.int32),
+            "i32",
+        )
 
     # control
     def while_(self, cond, body, *carry):
@@ -107,8 +120,12 @@ class Lockstep(Simt):
     def _merge(self, active, new, old):
         new = [self.const(x, o.kind) for x, o in zip(new, old, strict=True)]
         if any(x.kind != o.kind for x, o in zip(new, old, strict=True)):
-            raise TypeError(f"kinds {[x.kind for x in new]} where {[o.kind for o in old]} are carried")
-        return [Value(self, np.where(active, x.v, o.v), o.kind) for x, o in zip(new, old, strict=True)]
+            raise TypeError(
+                f"kinds {[x.kind for x in new]} where {[o.kind for o in old]} are carried"
+            )
+        return [
+            Value(self, np.where(active, x.v, o.v), o.kind) for x, o in zip(new, old, strict=True)
+        ]
 
     # memory
     def shared(self, words, kind="i32"):
@@ -150,9 +167,10 @@ class Lockstep(Simt):
         self._where(a, i, mask)
 
     def atomic(self, op, a, i, v, mask=None):
-        f = {"add": np.add, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor, "min": np.minimum,
-             "max": np.maximum, "exch": lambda x, y: y}[op]  # fmt: skip
-        return self._atomic(a, i, mask, lambda x, lane, val=self.const(v, a.kind).v: f(x, val[lane]))
+        f = {"add": np.add, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor,
+             "min": np.minimum, "max": np.maximum, "exch": lambda x, y: y}[op]  # fmt: skip
+        values = self.const(v, a.kind).v
+        return self._atomic(a, i, mask, lambda x, lane: f(x, values[lane]))
 
     reduce = atomic
 
@@ -201,7 +219,9 @@ class Lockstep(Simt):
 
     def sync_count(self, b):
         self.sync()
-        count = (self.const(b, "i1").v & self.mask).reshape(-1, self.threads).sum(1).astype(np.int32)
+        count = (
+            (self.const(b, "i1").v & self.mask).reshape(-1, self.threads).sum(1).astype(np.int32)
+        )
         return Value(self, np.repeat(count, self.threads), "i32")
 
     def fence(self):
@@ -222,7 +242,10 @@ def run(kernel, programs, threads, shared_words, inputs, outputs, control_words)
     """Outputs (NumPy arrays) and the control words of one interpreted launch."""
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
-    outs = [np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype) for o in outputs]
+    outs = [
+        np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
+        for o in outputs
+    ]
     control = np.zeros(control_words, np.int32)
     memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
     kernel(Lockstep(programs, threads, shared_words), *memories)

@@ -1,6 +1,9 @@
-"""What the GPU form and the interpreted form of the primitives share: values with operators, the grid barrier."""
+"""What the GPU form and the interpreted form of the primitives share: values with operators, the
+grid barrier.
+"""
 
-# Words of the control array that every kernel with a grid barrier gets, zero at the start of the launch.
+# Words of the control array that every kernel with a grid barrier gets, zero at the start of the
+# launch.
 CONTROL_WORDS = 64
 ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does not delay the other
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
@@ -12,31 +15,80 @@ class Value:
     def __init__(self, k, v, kind):
         self.k, self.v, self.kind = k, v, kind
 
-    def __add__(self, o): return self.k.operate("add", self, o)
-    def __radd__(self, o): return self.k.operate("add", o, self)
-    def __sub__(self, o): return self.k.operate("sub", self, o)
-    def __rsub__(self, o): return self.k.operate("sub", o, self)
-    def __mul__(self, o): return self.k.operate("mul", self, o)
-    def __rmul__(self, o): return self.k.operate("mul", o, self)
-    def __truediv__(self, o): return self.k.operate("div", self, o)
-    def __floordiv__(self, o): return self.k.operate("div", self, o)
-    def __mod__(self, o): return self.k.operate("rem", self, o)
-    def __and__(self, o): return self.k.operate("and", self, o)
-    def __rand__(self, o): return self.k.operate("and", o, self)
-    def __or__(self, o): return self.k.operate("or", self, o)
-    def __ror__(self, o): return self.k.operate("or", o, self)
-    def __xor__(self, o): return self.k.operate("xor", self, o)
-    def __lshift__(self, o): return self.k.operate("shl", self, o)
-    def __rlshift__(self, o): return self.k.operate("shl", o, self)
-    def __rshift__(self, o): return self.k.operate("sar", self, o)
-    def __invert__(self): return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
-    def __neg__(self): return self.k.operate("sub", 0, self)
-    def __eq__(self, o): return self.k.relate("eq", self, o)
-    def __ne__(self, o): return self.k.relate("ne", self, o)
-    def __lt__(self, o): return self.k.relate("lt", self, o)
-    def __le__(self, o): return self.k.relate("le", self, o)
-    def __gt__(self, o): return self.k.relate("gt", self, o)
-    def __ge__(self, o): return self.k.relate("ge", self, o)
+    def __add__(self, o):
+        return self.k.operate("add", self, o)
+
+    def __radd__(self, o):
+        return self.k.operate("add", o, self)
+
+    def __sub__(self, o):
+        return self.k.operate("sub", self, o)
+
+    def __rsub__(self, o):
+        return self.k.operate("sub", o, self)
+
+    def __mul__(self, o):
+        return self.k.operate("mul", self, o)
+
+    def __rmul__(self, o):
+        return self.k.operate("mul", o, self)
+
+    def __truediv__(self, o):
+        return self.k.operate("div", self, o)
+
+    def __floordiv__(self, o):
+        return self.k.operate("div", self, o)
+
+    def __mod__(self, o):
+        return self.k.operate("rem", self, o)
+
+    def __and__(self, o):
+        return self.k.operate("and", self, o)
+
+    def __rand__(self, o):
+        return self.k.operate("and", o, self)
+
+    def __or__(self, o):
+        return self.k.operate("or", self, o)
+
+    def __ror__(self, o):
+        return self.k.operate("or", o, self)
+
+    def __xor__(self, o):
+        return self.k.operate("xor", self, o)
+
+    def __lshift__(self, o):
+        return self.k.operate("shl", self, o)
+
+    def __rlshift__(self, o):
+        return self.k.operate("shl", o, self)
+
+    def __rshift__(self, o):
+        return self.k.operate("sar", self, o)
+
+    def __invert__(self):
+        return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
+
+    def __neg__(self):
+        return self.k.operate("sub", 0, self)
+
+    def __eq__(self, o):
+        return self.k.relate("eq", self, o)
+
+    def __ne__(self, o):
+        return self.k.relate("ne", self, o)
+
+    def __lt__(self, o):
+        return self.k.relate("lt", self, o)
+
+    def __le__(self, o):
+        return self.k.relate("le", self, o)
+
+    def __gt__(self, o):
+        return self.k.relate("gt", self, o)
+
+    def __ge__(self, o):
+        return self.k.relate("ge", self, o)
 
     __hash__ = None
 
@@ -89,7 +141,7 @@ class Simt:
         return self.ballot(b) == -1
 
     def lanes_below(self, word):
-        """Number of set bits of a ballot below this lane: the rank of this lane among the voters."""
+        """Number of set bits of a ballot below this lane: its rank among the voters."""
         return self.popc(word & ((self.const(1) << self.lane) - 1))
 
     def warp_scan(self, x):
@@ -105,20 +157,30 @@ class Simt:
         return x
 
     def for_(self, start, stop, step, body, *carry):
-        """carry after `for i in range(start, stop, step): carry = body(i, *carry)` (each thread its own range)."""
+        """carry after `for i in range(start, stop, step): carry = body(i, *carry)` (each thread its
+        own range).
+        """
+
         def step_once(i, *c):
             return (i + step, *self.tuple(body(i, *c)))
 
         return self.while_(lambda i, *c: i < stop, step_once, start, *carry)[1:]
 
-    def grid_barrier(self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT):
-        """Waits until all programs are here; then reads (array, index) words once a program, for all threads.
+    def spread(self, size, f, *carry):
+        """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all programs."""
+        step = self.programs * self.threads
+        return self.for_(self.program * self.threads + self.thread, size, step, f, *carry)
 
-        adds: (shared array, j, array, i): before the wait, the program's shared word j is added to array[i] and zeroed.
-        Returns (ok, *words). ok is 0 when some program waited `limit` polls in vain (a program was not resident or
-        `programs` is too many): the abort word is then set, every later barrier fails at once, and the kernel
-        must leave. Everything written before the barrier is seen by "fresh" loads and atomics after it.
-        Cost: one fence, one atomic, polling by one thread a program, two program barriers: about 1.2 us.
+    def grid_barrier(self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT):
+        """Waits until all programs are here; then reads (array, index) words once a program, for
+        all threads.
+
+        adds: (shared array, j, array, i): before the wait, the program's shared word j is added to
+        array[i] and zeroed. Returns (ok, *words). ok is 0 when some program waited `limit` polls in
+        vain (a program was not resident or `programs` is too many): the abort word is then set,
+        every later barrier fails at once, and the kernel must leave. Everything written before the
+        barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one atomic, polling
+        by one thread a program, two program barriers: about 1.2 us.
         """
         programs = self.programs if programs is None else programs
         self.sync()
@@ -132,12 +194,17 @@ class Simt:
             target = (self.atomic("add", control, ARRIVALS, 1) // programs + 1) * programs
 
             def poll(n, seen, abort):
-                abort = self.if_((n & 63) == 63, lambda: self.load(control, ABORT, cache="fresh"), abort)[0]
+                abort = self.if_(
+                    (n & 63) == 63, lambda: self.load(control, ABORT, cache="fresh"), abort
+                )[0]
                 return n + 1, self.load(control, ARRIVALS, cache="fresh"), abort
 
             n, seen, abort = self.while_(
                 lambda n, seen, abort: (seen < target) & (n < limit) & (abort == 0),
-                poll, 0, self.load(control, ARRIVALS, cache="fresh"), self.load(control, ABORT, cache="fresh"),
+                poll,
+                0,
+                self.load(control, ARRIVALS, cache="fresh"),
+                self.load(control, ABORT, cache="fresh"),
             )  # fmt: skip
             failed = (seen < target) | (abort != 0)
             self.store(control, ABORT, 1, mask=failed)

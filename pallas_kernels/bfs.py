@@ -1,4 +1,6 @@
-"""Breadth-first search: levels and parents in one launch (`_bfs_narrow.py`, `_bfs_wide.py` hold the two kernels)."""
+"""Breadth-first search: levels and parents in one launch (`_bfs_narrow.py`, `_bfs_wide.py` hold the
+two kernels).
+"""
 
 import dataclasses
 import types
@@ -10,24 +12,25 @@ import jax.numpy as jnp
 from pallas_kernels import _bfs_narrow, _bfs_wide
 from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
 
-
 FREE_WORDS = SHARED_BYTES // 4 - 64  # shared memory for bits and queues
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """How a search is spread over the GPU; `default_config` chooses it."""
+class BFSConfig:
+    """How a search is spread over the GPU; `default_bfs_config` chooses it."""
 
     programs: int = 132
     threads: int = 1024
-    # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter the mode of one
+    # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter
+    # the mode of one
     # program, which lasts while they are at most solo_out (at most `queue`)
     queue: int = 2048
     solo_in: int = 1536
     solo_out: int = 2048
     shared_bits: bool = True
     pretest: bool = False  # read a bit in global memory before the atomic that claims it
-    # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone; thresholds of Beamer
+    # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone;
+    # thresholds of Beamer
     span: int = 64
     solo_edges: int = 1024
     alpha: float = 14.0
@@ -39,16 +42,20 @@ class Config:
     trace: int = 0  # steps whose clock and state `_search` returns, for tuning
 
 
-def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
-    """Config from the sizes alone (pure). The visited bits go to shared memory if they fit beside the queues."""
+def default_bfs_config(
+    n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200"
+) -> BFSConfig:
+    """Config from the sizes alone (pure). The visited bits go to shared memory if they fit beside
+    the queues.
+    """
     del nnz
     programs = programs_for(device_kind)
     if not narrow:
-        warps = programs * Config.threads // 32
-        return Config(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
-    if _shared_words(n, Config.queue) + 4 * Config.queue <= FREE_WORDS:
-        return Config(programs=programs)
-    return Config(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
+        warps = programs * BFSConfig.threads // 32
+        return BFSConfig(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
+    if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= FREE_WORDS:
+        return BFSConfig(programs=programs)
+    return BFSConfig(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
 
 
 def bfs(
@@ -63,27 +70,53 @@ def bfs(
     targets: jax.Array | None = None,
     stop: Callable | None = None,
     parents: bool = True,
-    config: Config | None = None,
+    config: BFSConfig | None = None,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
-    """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from `source`.
+    """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from
+    `source`.
 
-    levels[v] is the number of edges on a shortest path from source to v, -1 if there is none; parents[v] is the vertex
-    before v on one of them (the source its own, unreached -1); num_levels counts the levels that hold a vertex.
-    status 0: right; otherwise a grid barrier expired and the result means nothing.
+    levels[v] is the number of edges on a shortest path from source to v, -1 if there is none;
+    parents[v] is the vertex before v on one of them (the source its own, unreached -1); num_levels
+    counts the levels that hold a vertex. status 0: right; otherwise a grid barrier expired and the
+    result means nothing.
 
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[indptr[v] : indptr[v + 1]]. in_indptr, in_indices: the
-    same of the reversed graph; without them a symmetric graph is pulled from its own rows, another one never.
-    prepared: what `prepare_bfs` computed once. targets int32[k] and stop(level, reached, unchanged): the search ends
-    after the level where stop is true; it gets the level just finished (0: the source alone), a tuple of k booleans and
-    whether the level found nothing, as kernel values that know & | ~ and comparisons with numbers.
-    A source that is no vertex reaches nothing.
+    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[indptr[v] : indptr[v + 1]].
+    in_indptr, in_indices: the same of the reversed graph; without them a symmetric graph is pulled
+    from its own rows, another one never. prepared: what `prepare_bfs` computed once. targets
+    int32[k] and stop(level, reached, unchanged): the search ends after the level where stop is
+    true; it gets the level just finished (0: the source alone), a tuple of k booleans and whether
+    the level found nothing, as kernel values that know & | ~ and comparisons with numbers. A source
+    that is no vertex reaches nothing.
     """
-    options = (in_indptr, in_indices, prepared, symmetric, targets, stop, parents, config, interpret)
+    options = (
+        in_indptr,
+        in_indices,
+        prepared,
+        symmetric,
+        targets,
+        stop,
+        parents,
+        config,
+        interpret,
+    )
     return _search(indptr, indices, source, *options)[:4]
 
 
-def _search(indptr, indices, source, in_indptr, in_indices, prepared, symmetric, targets, stop, parents, config, interpret):
+def _search(
+    indptr,
+    indices,
+    source,
+    in_indptr,
+    in_indices,
+    prepared,
+    symmetric,
+    targets,
+    stop,
+    parents,
+    config,
+    interpret,
+):
     """`bfs`, and the trace that config.trace asks for."""
     n = indptr.shape[0] - 1
     if n == 0:
@@ -92,8 +125,10 @@ def _search(indptr, indices, source, in_indptr, in_indices, prepared, symmetric,
     prepared = prepared or {}
     narrow = "adjacency" in prepared
     nnz = max(indices.shape[0], 1)
-    config = default_config(n, nnz, narrow=narrow) if config is None else config
-    targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
+    config = default_bfs_config(n, nnz, narrow=narrow) if config is None else config
+    targets = (
+        jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
+    )
     fixed = types.SimpleNamespace(
         **dataclasses.asdict(config), n=n, nnz=nnz, words=_words(n), parents=parents, stop=stop,
         targets=targets.shape[0],
@@ -110,7 +145,9 @@ def _words(n):
 
 
 def _shared_words(n, queue):
-    """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there is room for it."""
+    """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there
+    is room for it.
+    """
     power = max(4, 1 << (_words(n) - 1).bit_length())
     return power if power + 4 * queue <= FREE_WORDS else _words(n)
 
@@ -161,8 +198,16 @@ def _run(body, c, operands, outputs, shared, interpret, name):
         k.store(memory.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
                 mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)]
+    shapes = [
+        jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)
+    ]
     out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
                  shared_words=shared, name=name, interpret=interpret)  # fmt: skip
     out = dict(zip([*outputs, "summary"], out, strict=False))
-    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1], out["summary"][2:]
+    return (
+        out["levels"],
+        out.get("parents"),
+        out["summary"][0],
+        out["summary"][1],
+        out["summary"][2:],
+    )

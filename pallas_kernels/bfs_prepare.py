@@ -5,14 +5,17 @@ import numpy as np
 NARROW_MEAN, NARROW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
 
 
-def prepare_bfs(indptr, indices, in_indptr=None, in_indices=None, *, renumber=False) -> dict[str, np.ndarray]:
+def prepare_bfs(
+    indptr, indices, in_indptr=None, in_indices=None, *, renumber=False
+) -> dict[str, np.ndarray]:
     """Arrays for `bfs(..., prepared=)`.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its vertices are in breadth-first order (neighbours share cache lines) and
-    order (new -> old) and rank (old -> new) come along; the result of `bfs` is in the caller's numbering.
-    Otherwise (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row by
-    descending degree (the likely parents first), first int32[n, 4] (the first four of each row, padded with n) and isolated
-    (bits of the vertices without incoming edge).
+    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its
+    vertices are in breadth-first order (neighbours share cache lines) and order (new -> old) and
+    rank (old -> new) come along; the result of `bfs` is in the caller's numbering. Otherwise
+    (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row
+    by descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
+    padded with n) and isolated (bits of the vertices without incoming edge).
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)
@@ -32,14 +35,18 @@ def prepare_bfs(indptr, indices, in_indptr=None, in_indices=None, *, renumber=Fa
 
 
 def fixed_width(indptr, indices) -> np.ndarray:
-    """int32[n + links, 4 q]: row v is the neighbours of v, padded with n; ~(quad) in its last slot continues there.
+    """int32[n + links, 4 q]: row v is the neighbours of v, padded with n; ~(quad) in its last slot
+    continues there.
 
-    q is the least that holds all but one vertex in a hundred, at most 4. A continuing quad (4 slots, counted from the start
-    of the table) holds 3 neighbours and a link, or up to 4 neighbours.
+    q is the least that holds all but one vertex in a hundred, at most 4. A continuing quad (4
+    slots, counted from the start of the table) holds 3 neighbours and a link, or up to 4
+    neighbours.
     """
     n, degree = len(indptr) - 1, np.diff(indptr).astype(np.int64)
     q = next((q for q in (1, 2, 3) if (degree > 4 * q).mean() <= 0.01), 4)
-    rest = np.maximum(degree - (4 * q - 1), 0) * (degree > 4 * q)  # neighbours after those of the row
+    rest = np.maximum(degree - (4 * q - 1), 0) * (
+        degree > 4 * q
+    )  # neighbours after those of the row
     more = np.where(rest > 0, 1 + -(-np.maximum(rest - 4, 0) // 3), 0)  # continuing quads
     begin = n * q + np.concatenate([[0], np.cumsum(more)])
     table = np.full(-(-int(begin[-1]) // q) * q * 4, n, np.int32)
@@ -47,7 +54,9 @@ def fixed_width(indptr, indices) -> np.ndarray:
     j = np.arange(len(indices)) - np.repeat(indptr[:-1], degree)
     r = j - (4 * q - 1)
     part = np.clip(r // 3, 0, np.maximum(more[v] - 1, 0))
-    table[np.where((rest[v] > 0) & (r >= 0), 4 * (begin[v] + part) + r - 3 * part, v * 4 * q + j)] = indices
+    table[
+        np.where((rest[v] > 0) & (r >= 0), 4 * (begin[v] + part) + r - 3 * part, v * 4 * q + j)
+    ] = indices
     long = np.repeat(np.arange(n), more)
     part = np.arange(len(long)) - np.repeat(np.cumsum(more) - more, more)
     link = np.where(part == 0, long * 4 * q + 4 * q - 1, 4 * (begin[long] + part - 1) + 3)
@@ -56,7 +65,9 @@ def fixed_width(indptr, indices) -> np.ndarray:
 
 
 def breadth_first_order(indptr, indices) -> np.ndarray:
-    """int32[n]: vertices level by level from a vertex of smallest degree, components one after the other."""
+    """int32[n]: vertices level by level from a vertex of smallest degree, components one after the
+    other.
+    """
     n, degree = len(indptr) - 1, np.diff(indptr)
     seen, order, size = np.zeros(n, bool), np.empty(n, np.int32), 0
     candidates, c = np.argsort(degree, kind="stable"), 0
@@ -71,7 +82,9 @@ def breadth_first_order(indptr, indices) -> np.ndarray:
             order[size : size + len(level)] = level
             size += len(level)
             counts = degree[level]
-            at = np.repeat(indptr[level] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+            at = np.repeat(indptr[level] - np.cumsum(counts) + counts, counts) + np.arange(
+                counts.sum()
+            )
             near = indices[at]
             near = near[~seen[near]]
             near, where = np.unique(near, return_index=True)

@@ -1,4 +1,6 @@
-"""The BFS kernels, interpreted, against a queue in Python: every vertex, every mode, renumbered or not."""
+"""The BFS kernels, interpreted, against a queue in Python: every vertex, every mode, renumbered or
+not.
+"""
 
 import functools
 
@@ -48,7 +50,13 @@ def check(indptr, indices, source, levels, parents, num_levels, status):
         return
     reached = expected >= 0
     assert (np.asarray(parents)[~reached] == -1).all()
-    edges = set(zip(np.repeat(np.arange(len(levels)), np.diff(indptr)).tolist(), indices.tolist(), strict=True))
+    edges = set(
+        zip(
+            np.repeat(np.arange(len(levels)), np.diff(indptr)).tolist(),
+            indices.tolist(),
+            strict=True,
+        )
+    )
     for v in np.flatnonzero(reached):
         p = int(parents[v])
         assert p == v if v == source else (p, v) in edges and expected[p] == expected[v] - 1
@@ -82,9 +90,21 @@ GRAPHS = {
     "disconnected": csr(90, [(i, i + 1) for i in range(30)] + [(i, i + 3) for i in range(40, 85)]),
     "random": random_graph(300, 900, 0),
     "dense": random_graph(130, 3000, 1),
-    "degree up to 20": csr(100, [(i // 20, i) for i in range(100)] + [(i, i + 1) for i in range(99)]),
+    "degree up to 20": csr(
+        100, [(i // 20, i) for i in range(100)] + [(i, i + 1) for i in range(99)]
+    ),
 }
-SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "span": 4, "solo_edges": 16, "buffer": 64, "pull_edges": 16}
+SMALL = {
+    "programs": 1,
+    "threads": 64,
+    "queue": 16,
+    "solo_in": 8,
+    "solo_out": 12,
+    "span": 4,
+    "solo_edges": 16,
+    "buffer": 64,
+    "pull_edges": 16,
+}
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
@@ -98,9 +118,19 @@ WIDE = {
     "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
     "full buffer": SMALL | {"alpha": 0.0, "programs": 2, "solo_edges": 0, "buffer": 8, "span": 2},
-    "leftovers": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6, "unroll": 1, "lane_probes": 0},
-    "no room for leftovers": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "buffer": 1, "lane_probes": 0},
-    "back and forth": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "programs": 2},
+    "leftovers": SMALL
+    | {
+        "alpha": 1e9,
+        "pull_edges": 0,
+        "solo_edges": 0,
+        "beta": 10**6,
+        "unroll": 1,
+        "lane_probes": 0,
+    },
+    "no room for leftovers": SMALL
+    | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "buffer": 1, "lane_probes": 0},
+    "back and forth": SMALL
+    | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "programs": 2},
 }
 
 
@@ -160,7 +190,10 @@ def test_stop(kind):
         wanted = [t for t in (target, other) if t < len(full)]
         for stop, depth in (
             (lambda level, reached, unchanged: reached[0] | reached[1], min(full[wanted])),
-            (lambda level, reached, unchanged: (reached[0] & reached[1]) | (level >= 9), min(9, max(full[wanted]))),
+            (
+                lambda level, reached, unchanged: (reached[0] & reached[1]) | (level >= 9),
+                min(9, max(full[wanted])),
+            ),
         ):  # fmt: skip
             out = search(graph, 0, config, prepared, targets=jnp.array([target, other]), stop=stop)
             np.testing.assert_array_equal(out[0], np.where(full <= depth, full, -1))
@@ -179,7 +212,9 @@ def test_many_traversals_in_a_scan():
     graph = GRAPHS["random"]
 
     def one(source, _):
-        levels, *_ = bfs(*map(jnp.asarray, graph), source, config=BFSConfig(**SMALL), interpret=True)
+        levels, *_ = bfs(
+            *map(jnp.asarray, graph), source, config=BFSConfig(**SMALL), interpret=True
+        )
         return jnp.argmax(levels).astype(jnp.int32), levels
 
     _, levels = jax.jit(lambda s: jax.lax.scan(one, s, length=3))(jnp.int32(0))
@@ -192,7 +227,9 @@ def test_many_traversals_in_a_scan():
 def test_vmap_is_refused():
     graph = [jnp.asarray(x) for x in GRAPHS["path"]]
     with pytest.raises(NotImplementedError, match="grid barrier"):
-        jax.vmap(lambda s: bfs(*graph, s, config=BFSConfig(**SMALL), interpret=True)[0])(jnp.arange(3))
+        jax.vmap(lambda s: bfs(*graph, s, config=BFSConfig(**SMALL), interpret=True)[0])(
+            jnp.arange(3)
+        )
 
 
 def test_fixed_width_holds_every_edge():

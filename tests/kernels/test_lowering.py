@@ -22,7 +22,9 @@ def lower(f, *args):
 
 def ring(n):
     i = np.arange(n)
-    return (2 * np.arange(n + 1)).astype(np.int32), np.stack([(i + 1) % n, (i - 1) % n], 1).ravel().astype(np.int32)
+    return (2 * np.arange(n + 1)).astype(np.int32), np.stack(
+        [(i + 1) % n, (i - 1) % n], 1
+    ).ravel().astype(np.int32)
 
 
 @pytest.mark.parametrize("parents", [False, True])
@@ -32,11 +34,18 @@ def test_bfs_is_one_launch(kind, parents):
     narrow = kind in ("narrow", "renumbered", "global bits")
     prepared = prepare_bfs(*graph, renumber=kind == "renumbered") if narrow else {}
     config = BFSConfig(shared_bits=kind != "global bits")
-    search = functools.partial(bfs, parents=parents, config=config, symmetric=kind != "directed",
-                               stop=lambda level, reached, unchanged: reached[0] | (level >= 3))  # fmt: skip
+    search = functools.partial(
+        bfs,
+        parents=parents,
+        config=config,
+        symmetric=kind != "directed",
+        # fmt: skip
+        stop=lambda level, reached, unchanged: reached[0] | (level >= 3),
+    )
     text = lower(
         lambda a, b, s, p, t: search(a, b, s, prepared=p, targets=t),
-        *map(jnp.asarray, graph), jnp.int32(0), jax.tree.map(jnp.asarray, prepared), jnp.zeros(1, jnp.int32),
+        *map(jnp.asarray, graph), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),
+        jnp.zeros(1, jnp.int32),
     )  # fmt: skip
     assert text.count("custom_call @mosaic_gpu") == 1
 
@@ -44,5 +53,8 @@ def test_bfs_is_one_launch(kind, parents):
 def test_default_config_keeps_the_bits_in_shared_memory_while_they_fit():
     assert default_bfs_config(10**6, 4 * 10**6, narrow=True).shared_bits
     assert not default_bfs_config(2**21, 12 * 10**6, narrow=True).shared_bits
-    assert default_bfs_config(10, 10, narrow=False, device_kind="NVIDIA H100 80GB HBM3").programs == 132
+    assert (
+        default_bfs_config(10, 10, narrow=False, device_kind="NVIDIA H100 80GB HBM3").programs
+        == 132
+    )
     assert programs_for("NVIDIA H200") == 132

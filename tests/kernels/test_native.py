@@ -1,4 +1,6 @@
-"""The kernels on a GPU: primitives as interpreted, an expired barrier, BFS among other work, many launches in a program."""
+"""The kernels on a GPU: primitives as interpreted, an expired barrier, BFS among other work, many
+launches in a program.
+"""
 
 import functools
 
@@ -29,7 +31,9 @@ def test_expired_barrier_ends_with_its_status():
         k.store(out, k.program * k.threads + k.thread, ok)
 
     shape = [jax.ShapeDtypeStruct((8 * 128,), jnp.int32)]
-    ok, control = jax.jit(lambda: launch(kernel, [], shape, programs=8, threads=128, name="expire"))()
+    ok, control = jax.jit(
+        lambda: launch(kernel, [], shape, programs=8, threads=128, name="expire")
+    )()
     assert (np.asarray(ok) == 0).all() and control[32] == 1
 
 
@@ -44,11 +48,25 @@ def test_native_equals_interpreted():
         ok, _ = k.grid_barrier(control, [(control, 40)])
         (s,) = k.for_(0, k.thread & 7, 1, lambda j, s: s + j * a - k.shr(b, 3), 0)
         f = k.cast(c, "f32") * 0.375
-        k.store(out, i, upto + total * ok + k.popc(d) + s + k.bits(k.maximum(f, 1.5), "i32") + k.ctz(k.bit(v)) + v % 5)
+        k.store(
+            out,
+            i,
+            upto
+            + total * ok
+            + k.popc(d)
+            + s
+            + k.bits(k.maximum(f, 1.5), "i32")
+            + k.ctz(k.bit(v))
+            + v % 5,
+        )
 
     shape = [jax.ShapeDtypeStruct((1024,), jnp.int32)]
     native, host = (
-        jax.jit(functools.partial(launch, kernel, outputs=shape, programs=8, threads=128, name="same", interpret=i))([x])
+        jax.jit(
+            functools.partial(
+                launch, kernel, outputs=shape, programs=8, threads=128, name="same", interpret=i
+            )
+        )([x])
         for i in (False, True)
     )
     np.testing.assert_array_equal(native[0], host[0])

@@ -1,4 +1,6 @@
-"""The primitives, interpreted: arithmetic, memory, atomics, warp operations, the grid barrier and its expiry."""
+"""The primitives, interpreted: arithmetic, memory, atomics, warp operations, the grid barrier and
+its expiry.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +39,12 @@ def test_arithmetic_wraps_and_shifts_like_int32():
 
     def kernel(k, a, b, control):
         x, y = k.load(a, index(k) & 7), k.load(b, index(k) & 7)
-        return (x + y * 3) ^ (x - y), (x >> 3) + k.shr(y, 5), x // 7 + x % 7, k.popc(x) + k.minimum(x, y)
+        return (
+            (x + y * 3) ^ (x - y),
+            (x >> 3) + k.shr(y, 5),
+            x // 7 + x % 7,
+            k.popc(x) + k.minimum(x, y),
+        )
 
     got = run(kernel, jnp.asarray(x), jnp.asarray(y), outputs=4)
     u = x.astype(np.int64) & 0xFFFFFFFF
@@ -93,7 +100,9 @@ def test_atomics_return_old_values_that_are_all_different():
     assert (added[~there] == 0).all()
     # threads t and t + 32 of a program claim the same bit: one of them gets it
     np.testing.assert_array_equal(won.reshape(PROGRAMS, 2, 32).sum(1), 1)
-    assert (swapped == 0).sum() == 1 and control[50] in swapped[swapped != 0] and control[51] == N - 1
+    assert (
+        (swapped == 0).sum() == 1 and control[50] in swapped[swapped != 0] and control[51] == N - 1
+    )
 
 
 def test_warp_operations():
@@ -103,7 +112,12 @@ def test_warp_operations():
         v = k.load(a, index(k))
         upto, total = k.warp_scan(v)
         vote = k.ballot(v > 0)
-        return upto, total - k.warp_sum(v), k.lanes_below(vote), k.shfl(v, k.lane ^ 5) - k.shfl_xor(v, 5)
+        return (
+            upto,
+            total - k.warp_sum(v),
+            k.lanes_below(vote),
+            k.shfl(v, k.lane ^ 5) - k.shfl_xor(v, 5),
+        )
 
     upto, same, rank, zero, _ = run(kernel, jnp.asarray(x), outputs=4)
     warps = x.reshape(-1, 32)
@@ -125,7 +139,9 @@ def test_shared_memory_belongs_to_the_program():
         return k.load(a, THREADS - 1 - k.thread), k.sync_count(k.thread < 10 + k.program)
 
     reverse, count, _ = run(kernel, outputs=2, shared_words=THREADS)
-    np.testing.assert_array_equal(reverse.reshape(PROGRAMS, -1), np.arange(N).reshape(PROGRAMS, -1)[:, ::-1])
+    np.testing.assert_array_equal(
+        reverse.reshape(PROGRAMS, -1), np.arange(N).reshape(PROGRAMS, -1)[:, ::-1]
+    )
     np.testing.assert_array_equal(count.reshape(PROGRAMS, -1)[:, 0], 10 + np.arange(PROGRAMS))
     with pytest.raises(Exception, match="shared memory"):
         run(lambda k, control: k.load(k.shared(65), 0))

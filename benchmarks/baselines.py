@@ -148,19 +148,22 @@ def dense_frontier_bfs(A: sp.csr_array, source: int) -> Callable[[], Levels]:
 def scipy_pagerank(
     A: sp.csr_array, damping: float, tolerance: float, max_iterations: int
 ) -> Callable[[], Any]:
-    """Power iteration with SciPy's product in float32: (scores, iterations)."""
+    """Power iteration with SciPy's product: (scores, iterations).
+
+    In float64: long rows summed one after the other in float32 miss the tolerance (cnr-2000).
+    """
     n = A.shape[0]
-    strength = np.asarray(A.sum(axis=1), np.float32).ravel()
-    pull = sp.csr_array(A.T, dtype=np.float32)
-    scale = np.divide(1, strength, out=np.zeros(n, np.float32), where=strength != 0)
+    strength = np.asarray(A.sum(axis=1), np.float64).ravel()
+    pull = sp.csr_array(A.T, dtype=np.float64)
+    scale = np.divide(1, strength, out=np.zeros(n), where=strength != 0)
     lost = strength == 0
 
     def call():
-        x, k, change = np.full(n, 1 / n, np.float32), 0, np.inf
+        x, k, change = np.full(n, 1 / n), 0, np.inf
         while k < max_iterations and change > tolerance:
-            y = damping * (pull @ (x * scale) + x[lost].sum() / n) + np.float32((1 - damping) / n)
+            y = damping * (pull @ (x * scale) + x[lost].sum() / n) + (1 - damping) / n
             change = np.abs(y - x).sum()
-            x, k = y.astype(np.float32), k + 1
+            x, k = y, k + 1
         return x, k
 
     return call

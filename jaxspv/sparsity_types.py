@@ -112,14 +112,17 @@ def _power_law(rng, m, n, entries):
 
 
 def _block(rng, m, n, entries):
-    """Dense aligned 8-by-8 blocks at random places, cut at the border; the number is rounded."""
+    """Dense aligned 8-by-8 blocks at random places, cut at the border; to within one block."""
     side = 8
-    across = -(-n // side)
-    total = -(-m // side) * across
-    blocks = distinct(rng, total, min(total, round(entries / side**2)))
+    down, across = -(-m // side), -(-n // side)
+    # So many that those not cut by the border suffice, or all of them.
+    enough = min(down * across, round(entries / side**2) + down + across)
+    i, j = np.divmod(distinct(rng, down * across, enough), max(across, 1))
+    places = np.cumsum(np.minimum(side, m - side * i) * np.minimum(side, n - side * j))
+    kept = np.argmin(np.abs(np.append(0, places) - entries))
     inner = np.arange(side**2)
-    row = (blocks // max(across, 1))[:, None] * side + inner // side
-    col = (blocks % max(across, 1))[:, None] * side + inner % side
+    row = i[:kept, None] * side + inner // side
+    col = j[:kept, None] * side + inner % side
     inside = (row < m) & (col < n)
     return row[inside], col[inside]
 

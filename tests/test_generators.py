@@ -39,11 +39,11 @@ def quadrants(key, scale, edges, a=0.57, b=0.19, c=0.19):
 @pytest.mark.parametrize("permute", [True, False])
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_rmat_is_its_definition(symmetric, permute):
-    head, tail, relabel = quadrants(jax.random.key(0), 7, 44 << 7)
+    head, tail, relabel = quadrants(jax.random.key(0), 8, 44 << 8)
     if permute:
         head, tail = relabel[head], relabel[tail]
-    A = jsp.rmat(jax.random.key(0), 7, 44, symmetric=symmetric, permute=permute)
-    np.testing.assert_array_equal(A.todense(), simple(head, tail, 128, symmetric))
+    A = jsp.rmat(jax.random.key(0), 8, 44, symmetric=symmetric, permute=permute)
+    np.testing.assert_array_equal(A.todense(), simple(head, tail, 256, symmetric))
     assert A.dtype == np.float32
 
 
@@ -57,6 +57,15 @@ def test_rmat_on_a_device_is_that_on_the_host():
         want = jsp.generators.simple_graph(head, tail, 50, symmetric=symmetric, format="coo")
         np.testing.assert_array_equal(row, want.row)
         np.testing.assert_array_equal(col, want.col)
+
+
+@pytest.mark.gpu
+def test_rmat_on_a_gpu_is_that_on_a_cpu():
+    A = jsp.rmat(jax.random.key(0), 12, 44)
+    with jax.default_device(jax.devices("cpu")[0]):
+        B = jsp.rmat(jax.random.key(0), 12, 44)
+    np.testing.assert_array_equal(A.indptr, B.indptr)
+    np.testing.assert_array_equal(A.indices, B.indices)
 
 
 def test_rmat_has_hubs():
@@ -150,6 +159,27 @@ def test_sparsity_holds_its_density(kind, shape):
         off = abs(int(A.count) - density * m * n)
         assert off <= (64 if kind == "block" else 0.5), (kind, density)
         assert bool(((A.data > 0) & (A.data <= 1)).all())
+
+
+def test_whole_matrices():
+    for kind in jsp.SPARSITY_TYPES:
+        if kind != "triangular":
+            assert int(jsp.sparsity(KEY, kind, (9, 11), 1.0).count) == 99, kind
+    A = jsp.sparsity(KEY, "triangular", 8, 36 / 64)
+    np.testing.assert_array_equal(A.todense() > 0, np.tri(8, dtype=bool))
+
+
+@pytest.mark.parametrize("key", [0, None, "key", np.arange(3.0), jax.random.split(KEY, 2)])
+def test_the_key_comes_first(key):
+    for call in (
+        lambda: jsp.rmat(key, 3),
+        lambda: jsp.grid2d(key, 3, drop=0.5),
+        lambda: jsp.delaunay(key, 5),
+        lambda: jsp.erdos_renyi(key, 5, m=2),
+        lambda: jsp.sparsity(key, "random", 5, 0.5),
+    ):
+        with pytest.raises(ValueError, match=r"`key` must be one key, as of jax\.random\.key"):
+            call()
 
 
 def places(A):

@@ -263,6 +263,8 @@ def _instantiate(result: Any, tangent: Any) -> Any:
     """`tangent` as JAX wants it: float0 for what has no tangent, arrays for the rest."""
 
     def leaf(value, t):
+        if value is None:
+            return None
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             return np.zeros(value.shape, jax.dtypes.float0)
         if t is None or _is_zero_leaf(t):

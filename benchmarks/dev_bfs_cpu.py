@@ -64,7 +64,9 @@ def main() -> None:
     ratios: dict[str, list[float]] = {"largest degree": [], "vertex 0": []}
     print("jax", jax.__version__)
     print(f"{'graph':24}{'source':>8}{'levels':>8}{'scipy ms':>10}{'ms':>9} ratio")
-    for file in sorted(options.data.glob(f"*{options.only}*.mtx*")):
+    for file in sorted(options.data.glob("*.mtx*")):
+        if options.only not in file.name:
+            continue
         matrix = scipy.io.mmread(file, spmatrix=False).tocsr()
         if matrix.shape[0] != matrix.shape[1] or matrix.nnz <= 50_000:
             continue

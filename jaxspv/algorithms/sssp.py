@@ -27,9 +27,8 @@ class SSSP(NamedTuple):
 
     Attributes:
         distances: (n,), length of a shortest path; unreached: inf, or the largest integer.
-        parents: (n,) int32, the vertex before on a shortest path: of the tight predecessors the one
-            of fewest hops, then of smallest id. The source is its own parent; -1 where unreached.
-            None if not asked for.
+        parents: (n,) int32, the vertex before on a shortest path; always a tree: the source is its
+            own parent; -1 where unreached. None if not asked for.
         steps: int32, relaxation steps.
         converged: bool; False: a negative cycle is reachable, or `max_steps` were too few.
         overflow: bool; a finite integer sum was clamped.
@@ -50,6 +49,7 @@ def sssp(
     *,
     until: Until | None = None,
     parents: bool = True,
+    deterministic: bool = False,
     delta: Any = None,
     max_steps: int | None = None,
     backend: Backend | None = None,
@@ -65,6 +65,8 @@ def sssp(
         until: `reached(node)`: every distance up to that of the node is settled, the rest is
             unreached; `max_iterations(k)`: k relaxation steps; `unchanged()`. None: to the end.
         parents: whether to compute them.
+        deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
+            on every backend and by every method.
         delta: bucket width of delta-stepping, in units of the weights; None: from the graph where
             it was prepared, else Bellman-Ford.
         max_steps: bound on the steps; n for Bellman-Ford by default.
@@ -103,8 +105,8 @@ def sssp(
 
     def one(s):
         return op(
-            graph, s, until, delta, parents=parents, max_steps=max_steps, backend=backend,
-            method=method,
+            graph, s, until, delta, parents=parents, deterministic=deterministic,
+            max_steps=max_steps, backend=backend, method=method,
         )
 
     return finished(over_sources(one, source), "sssp")
@@ -163,7 +165,7 @@ def explain_sssp(
         notes.append("`prepare(A, for_='sssp')` would choose a bucket width for delta-stepping.")
     delta = _choose_delta(graph, delta, method)
     return op.plan(
-        graph, jnp.int32(0), None, delta, parents=True, max_steps=None,
+        graph, jnp.int32(0), None, delta, parents=True, deterministic=False, max_steps=None,
         backend=backend, method=method, notes=tuple(notes),
     )
 
@@ -197,8 +199,8 @@ def _layout(graph: Graph) -> Any:
     }
 
 
-def _tangent(primals, tangents, result, *, parents, max_steps):
-    del parents, max_steps
+def _tangent(primals, tangents, result, **static):
+    del static
     graph, source, _, _ = primals
     distances = path_tangent(graph.out, tangents[0].out, source, result.distances)
     return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
@@ -216,28 +218,30 @@ def _has_delta(graph, source, until, delta, **_):
 
 
 @op.register("delta_stepping", refuse=_no_delta)
-def _delta_stepping(graph, source, until, delta, *, parents, max_steps):
-    return _run(graph, source, until, delta, parents, max_steps)
+def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
+    return _run(graph, source, until, delta, parents, deterministic, max_steps)
 
 
 @op.register("bellman_ford", refuse=_has_delta)
-def _bellman_ford(graph, source, until, delta, *, parents, max_steps):
-    return _run(graph, source, until, None, parents, max_steps)
+def _bellman_ford(graph, source, until, delta, *, parents, deterministic, max_steps):
+    return _run(graph, source, until, None, parents, deterministic, max_steps)
 
 
-def _run(graph, source, until, delta, parents, max_steps):
+def _run(graph, source, until, delta, parents, deterministic, max_steps):
     out = graph.out
-    distances, steps, converged, overflow, *_ = sssp_xla(
+    paths = sssp_xla(
         out.indptr, out.indices, out.data, source, delta=delta,
         stop=None if until is None else _stop(until), max_steps=max_steps,
+        parents=parents and not deterministic,
     )
+    distances, tree = paths.distances, paths.parents
     if until is not None:
         top = infinity(distances.dtype)
         distances = jnp.where(distances <= until.limit(distances, top), distances, top)
-    tree = None
-    if parents:
+        tree = None if tree is None else jnp.where(distances == top, -1, tree)
+    if parents and deterministic:
         tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
-    return SSSP(distances, tree, steps, converged, overflow, jnp.int32(0))
+    return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
 
 
 def _stop(until):

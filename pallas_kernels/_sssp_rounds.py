@@ -1,0 +1,262 @@
+"""Shortest paths in rounds: what the narrow and the wide kernel share (near and far queue, relaxation, the loop).
+
+Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders 2003). near holds the
+vertices whose label fell below the bound in the last round, far those whose label fell and stayed at or above it. A round
+relaxes the edges of all near vertices; when there is none, the bound rises to (least label put into far) + delta, which
+skips empty buckets, and far is split. Labels only fall, and a rounded sum is monotone: the fixpoint of
+d[v] = min(d[u] (+) w) is unique, whatever the order of relaxations.
+
+Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer itself; unreached is
+the bits of inf, or iinfo.max. Integer sums clamp there, which makes it absorbing.
+marks[v] is the last round that queued v in near, marks[n + v] whether v is in far: a queue holds a vertex at most
+once, so n entries are room enough; whoever sets the mark queues the vertex. Where a load shows a greater label, label and
+mark change by two atomics in flight together. If another thread has lowered the label even further meanwhile,
+the vertex is queued needlessly, which does no harm: an entry of far whose label is below the old bound was
+relaxed already and is dropped by the split. `chained` instead waits for the old label and marks only what it lowered:
+fewer atomics, a longer chain; its first load may then come from L1, where labels are at worst too great.
+"""
+
+FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
+FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
+LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
+RESULT = 52  # control words 52..59: what program 0 reports after working alone
+MAX = 0x7FFFFFFF
+INFINITY = {True: 0x7F800000, False: MAX}
+
+
+class State:
+    """What the loop carries, the same in all programs; far and least mean something only when near is 0."""
+
+    solo = ("near", "far", "least", "bound", "cur", "pile", "steps", "work")
+    names = (*solo, "ok", "turn")
+
+    def __init__(self, names, values):
+        self.__dict__.update(zip(names, values, strict=True))
+
+    def values(self, names):
+        return tuple(getattr(self, name) for name in names)
+
+
+def branch(k, when, action, s, names):
+    """The state after `action(s)` where `when` holds, else as it was."""
+
+    def run():
+        t = State(names, s.values(names))
+        action(t)
+        return t.values(names)
+
+    return State(names, k.if_(when, run, *s.values(names)))
+
+
+def body(k, c, graph, state, kind):
+    """The search; returns (rounds, ok, splits, entries of near relaxed). `kind`: the module that expands near queues."""
+    control = state.control
+    source = k.load(graph.source, 0)
+    valid = (source >= 0) & (source < c.n)
+    if graph.rank is not None:
+        source = k.load(graph.rank, k.where(valid, source, 0))
+    delta = k.load(graph.delta, 0)
+    together = kind.Together(k, c, graph, state)
+    alone = kind.Alone(k, c, graph, state) if c.solo_in else None
+    _initialise(k, c, state, source, valid)
+    near = kind.first_queue(k, c, graph, state, source, valid)
+    (ok,) = k.grid_barrier(control)
+
+    def round_(s, place):
+        s.work, s.steps = s.work + s.near, s.steps + 1
+        place.least(s, kind.expand(k, c, graph, state, s, place))
+
+    def split(s, place):
+        old = s.bound
+        s.bound, s.pile = _next_bound(k, c, s, delta), s.pile + 1
+        place.clear_far(s.pile + 1)
+        place.least(s, _split(k, c, state, s, place, old))
+
+    def together_step(action):
+        def run(s):
+            action(s, together)
+            together.flush(s)
+            words = (FOUND + (s.turn & 3), FAR + (s.pile & 3), LEAST + (s.pile & 3))
+            s.ok, s.near, s.far, least = k.grid_barrier(control, [(control, w) for w in words])
+            s.least, s.cur = MAX - least, s.cur ^ 1
+
+        return run
+
+    def solo_steps(s):
+        names = (*State.solo, "turn")
+
+        def one(*carry):
+            t = State(names, carry)
+            alone.clear_near(t.turn + 1)
+            relaxing = t.near > 0
+            t = branch(k, relaxing, lambda t: round_(t, alone), t, names)
+            t = branch(k, ~relaxing, lambda t: split(t, alone), t, names)
+            k.sync()
+            t.near, t.far, least = alone.counts(t)
+            t.least, t.cur, t.turn = MAX - least, t.cur ^ 1, t.turn + 1
+            return t.values(names)
+
+        def run():
+            alone.enter(s)
+            out = k.while_(
+                lambda near, far, *_: (
+                    ((near > 0) & (near <= c.solo_out)) | ((near == 0) & (far > 0) & (far <= c.solo_far))
+                ),
+                one, *s.values(State.solo), 0,
+            )  # fmt: skip
+            alone.leave(State(names, out))
+
+        k.if_(k.program == 0, run)
+        (s.ok,) = k.grid_barrier(control)
+        # the next step is not a solo one, so these words stay for at least one more barrier
+        for j, name in enumerate(State.solo):
+            setattr(s, name, k.load(control, RESULT + j, cache="fresh"))
+
+    def step(*carry):
+        s = State(State.names, carry)
+        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after the next one)
+        k.store(control, FOUND + ((s.turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
+        relaxing = s.near > 0
+        solo = k.const(False, "i1")
+        if alone is not None:
+            solo = k.where(relaxing, s.near, s.far) <= k.where(relaxing, c.solo_in, c.solo_far)
+            s = branch(k, solo, solo_steps, s, State.names)
+        s = branch(k, ~solo & relaxing, together_step(round_), s, State.names)
+        s = branch(k, ~solo & ~relaxing, together_step(split), s, State.names)
+        s.turn = s.turn + 1
+        return s.values(State.names)
+
+    first = _clamped(k, c, k.const(0), delta)
+    out = k.while_(
+        lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
+        step, near, 0, MAX, k.maximum(first, 1), 0, 0, 0, 0, ok, 0,
+    )  # fmt: skip
+    last = State(State.names, out)
+    _write_results(k, c, graph, state)
+    return last.steps, last.ok, last.pile, last.work
+
+
+def spread(k, size, f):
+    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
+    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
+
+
+def _initialise(k, c, state, source, valid):
+    def clear(i):
+        k.store(state.labels, i, k.where((i == source) & valid, 0, INFINITY[c.real]))
+        k.store(state.marks, i, 0)
+        k.store(state.marks, c.n + i, 0)
+
+    spread(k, c.n, clear)
+
+
+def _write_results(k, c, graph, state):
+    """Labels in the caller's numbering."""
+    if graph.order is None:
+        return
+
+    def result(i):
+        v = k.load(graph.order, i, cache="nc")
+        k.store(state.distances, v, k.load(state.labels, i, cache="fresh"))
+
+    spread(k, c.n, result)
+
+
+def _clamped(k, c, label, weight):
+    """label (+) weight; the weight is a float32 or an int32 value."""
+    if c.real:
+        return k.bits(k.bits(label, "f32") + weight, "i32")
+    total = label + weight
+    return k.where(total < 0, MAX, total)
+
+
+def _next_bound(k, c, s, delta):
+    """The bound after a split: beyond the least label of far, and further than before even if delta is absorbed."""
+    least = k.maximum(s.least, s.bound)
+    return k.maximum(_clamped(k, c, least, delta), k.minimum(least, MAX - 1) + 1)
+
+
+def relax(k, c, state, s, place, label, near, weights, least):
+    """Relaxes edges of this lane (all lanes of the warp take part): vertices `near`, never out of range where masked.
+
+    label: the label of the edges' origin, a value or one for every edge. Returns the lane's least label put into far.
+    """
+    labels = label if isinstance(label, list) else [label] * len(near)
+    there = [k.below(v, c.n) for v in near]
+    new = [_clamped(k, c, x, w) for x, w in zip(labels, weights, strict=True)]
+    cache = None if c.chained else "fresh"
+    old = [
+        k.load(state.labels, v, mask=t, other=-1, cache=cache)
+        for v, t in zip(near, there, strict=True)
+    ]
+    better = [x < o for x, o in zip(new, old, strict=True)]
+    close = [x < s.bound for x in new]
+    if c.chained:
+        old = [
+            k.atomic("min", state.labels, v, x, mask=b)
+            for v, x, b in zip(near, new, better, strict=True)
+        ]
+        better = [b & (x < o) for b, x, o in zip(better, new, old, strict=True)]
+    else:
+        for v, x, b in zip(near, new, better, strict=True):
+            k.reduce("min", state.labels, v, x, mask=b)
+    mark = [k.where(x, s.steps, 1) for x in close]
+    was = [
+        k.atomic("exch", state.marks, k.where(x, v, v + c.n), m, mask=b)
+        for v, x, m, b in zip(near, close, mark, better, strict=True)
+    ]
+    for x, x_close, b in zip(new, close, better, strict=True):
+        least = k.where(b & ~x_close, k.minimum(least, x), least)
+    won = [b & (m != w) for b, m, w in zip(better, mark, was, strict=True)]
+    place.put_near(s, near, [w & x for w, x in zip(won, close, strict=True)])
+    place.put_far(s, near, [w & ~x for w, x in zip(won, close, strict=True)])
+    return least
+
+
+def _split(k, c, state, s, place, old):
+    """Moves far: to near below the new bound, out below the old one, else to the next far; its least label per lane."""
+    base = ((s.pile + 1) & 1) * c.n
+
+    def entries(i0, least):
+        i = i0 + k.lane
+        v = k.load(state.far, base + i, mask=i < s.far, other=-1, cache="fresh")
+        label = k.load(state.labels, v, mask=v >= 0, other=-1, cache="fresh")
+        stays = label >= s.bound
+        k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
+        place.put_near(s, [v], [(label >= old) & ~stays])
+        place.put_far(s, [v], [stays])
+        return k.where(stays, k.minimum(least, label), least)
+
+    first, step = place.crew
+    return k.for_(first, s.far, step, entries, MAX)[0]
+
+
+def put(k, vertices, won, room, store):
+    """Gives every vertex that was won its place: store(position, vertex, mask), positions from room(how many)."""
+    votes = [k.ballot(w) for w in won]
+    total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
+
+    def some():
+        base = room(total)
+        for v, w, b in zip(vertices, won, votes, strict=True):
+            store(base + k.lanes_below(b), v, w)
+            base = base + k.popc(b)
+
+    k.if_(total > 0, some)
+
+
+def reserve(k, tail, word, total):
+    """Position of the first of `total` entries of this warp, in every lane."""
+    return k.shfl(k.atomic("add", tail, word, total, mask=k.lane == 0), 0)
+
+
+def report_least(k, least, tail, word):
+    """The warp's least label into a word that keeps the greatest (MAX - label)."""
+
+    def some():
+        low = least
+        for d in (16, 8, 4, 2, 1):
+            low = k.minimum(low, k.shfl_xor(low, d))
+        k.reduce("max", tail, word, MAX - low, mask=k.lane == 0)
+
+    k.if_(k.any(least != MAX), some)

@@ -1,0 +1,177 @@
+"""Shortest paths on graphs of any degree: near holds edge ranges, vertices are collected in shared memory.
+
+Near queue: ranges (start, end, vertex, -) of at most `span` edges, so no hub binds one warp; a warp takes up to 32 of them
+and walks their edges 32 * `unroll` at a time, the owner of an edge found by binary search over the warp's prefix sums.
+Vertices whose label falls go to two buffers of the program, near and far. At the end of a round a program appends them:
+the near ones cut into ranges (their row offsets are read there, 32 at a time), the far ones by one atomic a program.
+What finds no room in a buffer is appended at once.
+
+Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; an atomic or two where it improves.
+"""
+
+from pallas_kernels._sssp_rounds import (
+    FAR,
+    FOUND,
+    LEAST,
+    MAX,
+    put,
+    relax,
+    report_least,
+    reserve,
+    spread,
+)
+
+OWN_RANGES = 4  # ranges of a vertex that its lane writes itself, the others are written by the warp
+
+
+def first_queue(k, c, graph, state, source, valid):
+    """Queues the ranges of the source; returns their number."""
+    start = k.load(graph.indptr, source, mask=valid)
+    end = k.load(graph.indptr, source + 1, mask=valid)
+    ranges = (end - start + (c.span - 1)) // c.span
+
+    def item(i):
+        at = start + i * c.span
+        k.store_vec(state.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
+
+    spread(k, ranges, item)
+    k.store(state.counts, k.thread, 0, mask=k.thread < 4)
+    return ranges
+
+
+def expand(k, c, graph, state, s, place):
+    """Relaxes the edges of the near queue; the lane's least label put into far."""
+    worker, workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
+    each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
+
+    def chunk(i0, least):
+        mine = (k.lane < each) & (i0 + k.lane < s.near)
+        at = (s.cur * c.capacity + i0 + k.lane) * 4
+        start, end, vertex, _ = k.load_vec(state.queue, at, 4, mask=mine, cache="fresh")
+        label = k.load(state.labels, vertex, mask=mine, cache="fresh")
+        upto, total = k.warp_scan(end - start)
+        before = upto - (end - start)
+
+        def stride(e0, least):
+            labels, near, weights = [], [], []
+            for j in range(c.unroll):
+                e = e0 + 32 * j + k.lane
+                owner = k.const(0)
+                for d in (16, 8, 4, 2, 1):
+                    owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+                at = k.shfl(start - before, owner) + e
+                labels.append(k.shfl(label, owner))
+                near.append(k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc"))
+                weights.append(k.load(graph.weights, at, mask=e < total, cache="nc"))
+            return relax(k, c, state, s, place, labels, near, weights, least)
+
+        return k.for_(0, total, 32 * c.unroll, stride, least)
+
+    return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
+
+
+class Together:
+    """All programs; counts: near, far, greatest (MAX - label) put into far, position of the program's far entries."""
+
+    def __init__(self, k, c, graph, state):
+        self.k, self.c, self.graph, self.state = k, c, graph, state
+        state.counts = k.shared(4)
+        self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
+        self.crew = ((k.warp * k.programs + k.program) * 32, k.threads * k.programs)
+
+    def put_near(self, s, vertices, won):
+        self._put(s, vertices, won, 0, self.near, self._append)
+
+    def put_far(self, s, vertices, won):
+        self._put(s, vertices, won, 1, self.far, self._append_far)
+
+    def _put(self, s, vertices, won, word, buffer, append):
+        k = self.k
+
+        def store(at, v, mask):
+            k.store(buffer, at, v, mask=mask & (at < buffer.size))
+            beyond = mask & (at >= buffer.size)
+            k.if_(k.any(beyond), lambda: append(s, v, beyond))
+
+        put(k, vertices, won, lambda total: reserve(k, self.state.counts, word, total), store)
+
+    def _append_far(self, s, v, mask):
+        k = self.k
+        votes = k.ballot(mask)
+        at = reserve(k, self.state.control, FAR + (s.pile & 3), k.popc(votes)) + k.lanes_below(
+            votes
+        )
+        k.store(self.state.far, (s.pile & 1) * self.c.n + at, v, mask=mask)
+
+    def _append(self, s, v, mask):
+        """Cuts the rows of the lanes' vertices into ranges of the next near queue."""
+        k, c, graph = self.k, self.c, self.graph
+        start = k.load(graph.indptr, v, mask=mask, cache="nc")
+        end = k.load(graph.indptr, v + 1, mask=mask, cache="nc")
+        parts = (end - start + (c.span - 1)) // c.span
+        upto, total = k.warp_scan(parts)
+
+        def some():
+            first = (
+                reserve(k, self.state.control, FOUND + (s.turn & 3), total)
+                + (s.cur ^ 1) * c.capacity
+            )
+
+            def write(j, at, s, e, v):
+                b = s + j * c.span
+                k.store_vec(self.state.queue, (at + j) * 4, (b, k.minimum(e, b + c.span), v, 0))
+
+            at = first + upto - parts
+            k.for_(0, k.minimum(parts, OWN_RANGES), 1, lambda j: write(j, at, start, end, v))
+
+            def long(left):
+                count, *row = (k.shfl(x, k.ctz(left)) for x in (parts, at, start, end, v))
+                k.for_(k.lane + OWN_RANGES, count, 32, lambda j: write(j, *row))
+                return left & (left - 1)
+
+            k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
+
+        k.if_(total > 0, some)
+
+    def clear_far(self, pile):
+        k, mine = self.k, (self.k.program == 0) & (self.k.thread == 0)
+        for word in (FAR, LEAST):
+            k.store(self.state.control, word + (pile & 3), 0, mask=mine)
+
+    def least(self, s, least):
+        report_least(self.k, least, self.state.counts, 2)
+
+    def flush(self, s):
+        """Appends what the program has collected in its buffers."""
+        k, c, state = self.k, self.c, self.state
+        mine = k.thread == 0
+        k.sync()
+        near, far = (
+            k.minimum(k.load(state.counts, j), b.size) for j, b in enumerate((self.near, self.far))
+        )
+
+        def some():
+            base = k.atomic("add", state.control, FAR + (s.pile & 3), far, mask=mine & (far > 0))
+            least = k.load(state.counts, 2)
+            k.reduce("max", state.control, LEAST + (s.pile & 3), least, mask=mine & (least != 0))
+            k.store(state.counts, 3, base, mask=mine)
+            k.sync()
+            base = k.load(state.counts, 3) + (s.pile & 1) * c.n
+            k.store(state.counts, k.thread, 0, mask=k.thread < 3)
+
+            def ranges(i0):
+                i = i0 + k.lane
+                self._append(s, k.load(self.near, i, mask=i < near), i < near)
+
+            k.for_(k.warp * 32, near, k.threads, ranges)
+            k.for_(
+                k.thread,
+                far,
+                k.threads,
+                lambda i: k.store(state.far, base + i, k.load(self.far, i)),
+            )
+
+        k.if_((near | far | k.load(state.counts, 2)) != 0, some)
+
+
+Alone = None

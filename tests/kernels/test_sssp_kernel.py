@@ -1,0 +1,252 @@
+"""The SSSP kernels, interpreted, against Dijkstra with a heap: bit for bit, every mode, float32 and int32."""
+
+import functools
+import heapq
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pallas_kernels.sssp import Config, _search, default_config, default_delta, sssp
+from pallas_kernels.sssp_prepare import prepare_sssp, revalue
+from tests.kernels.test_bfs_kernel import GRAPHS, random_graph
+from tests.kernels.test_lowering import lower, ring
+
+MAX = np.iinfo(np.int32).max
+
+
+def infinity(dtype):
+    return np.float32(np.inf) if dtype == np.float32 else np.int32(MAX)
+
+
+def oracle(indptr, indices, weights, source):
+    """Dijkstra in the arithmetic of the weights: rounded sums, or sums that clamp at the largest integer."""
+    n, dtype = len(indptr) - 1, weights.dtype
+    distances = np.full(n, infinity(dtype), dtype)
+    if not 0 <= source < n:
+        return distances
+    distances[source], heap = 0, [(dtype.type(0), source)]
+    while heap:
+        d, u = heapq.heappop(heap)
+        if d > distances[u]:
+            continue
+        for e in range(indptr[u], indptr[u + 1]):
+            total = (
+                d + weights[e]
+                if dtype == np.float32
+                else np.int32(min(int(d) + int(weights[e]), MAX))
+            )
+            if total < distances[indices[e]]:
+                distances[indices[e]] = total
+                heapq.heappush(heap, (total, int(indices[e])))
+    return distances
+
+
+def weights_of(graph, dtype, seed=0):
+    """Symmetric weights 0..63 (integers) or of many magnitudes (floats), with zeros and equal ones."""
+    rng = np.random.default_rng(seed)
+    if dtype == np.int32:
+        return rng.integers(0, 64, len(graph[1])).astype(np.int32)
+    w = rng.random(len(graph[1])) * 10.0 ** rng.integers(-3, 3, len(graph[1]))
+    return np.where(rng.random(len(w)) < 0.1, 0, w).astype(np.float32)
+
+
+SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "solo_far": 20, "span": 4,
+         "unroll": 2, "near_buffer": 16, "far_buffer": 32}  # fmt: skip
+NARROW = {
+    "alone": SMALL | {"queue": 512, "solo_in": 512, "solo_out": 512, "solo_far": 10**6},
+    "mixed": SMALL,
+    "together": SMALL | {"solo_in": 0, "programs": 3},
+    "chained": SMALL | {"chained": True, "programs": 2},
+    "overflowing queue": SMALL | {"solo_in": 16, "solo_out": 16},
+}
+WIDE = {
+    "mixed": SMALL,
+    "programs": SMALL | {"programs": 3, "chained": True},
+    "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "programs": 2},
+    "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
+}
+
+
+def search(graph, weights, source, delta, config, prepared):
+    f = jax.jit(functools.partial(_search, config=Config(**config), interpret=True))
+    delta = jnp.asarray(delta, weights.dtype)
+    return f(
+        *map(jnp.asarray, graph),
+        jnp.asarray(weights),
+        jnp.int32(source),
+        delta,
+        jax.tree.map(jnp.asarray, prepared),
+    )
+
+
+def check(graph, weights, source, out):
+    distances, steps, status, *_ = out
+    assert status == 0 and distances.dtype == weights.dtype
+    np.testing.assert_array_equal(np.asarray(distances), oracle(*graph, weights, source))
+    return int(steps)
+
+
+@pytest.mark.parametrize("mode", NARROW)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_narrow(name, mode):
+    graph = GRAPHS[name]
+    n = len(graph[0]) - 1
+    for dtype, renumber, delta, source in (
+        (np.float32, False, 20, 0), (np.int32, True, 60, n // 2), (np.float32, True, np.inf, n // 2)
+    ):  # fmt: skip
+        weights = weights_of(graph, dtype)
+        prepared = prepare_sssp(*graph, weights, renumber=renumber)
+        if not prepared:
+            pytest.skip("no fixed-width adjacency")
+        check(graph, weights, source, search(graph, weights, source, delta, NARROW[mode], prepared))
+
+
+@pytest.mark.parametrize("mode", WIDE)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_wide(name, mode):
+    graph = GRAPHS[name]
+    n = len(graph[0]) - 1
+    for dtype, delta, source in ((np.float32, 20, 0), (np.int32, 30, n // 2), (np.int32, MAX, 0)):
+        weights = weights_of(graph, dtype)
+        check(graph, weights, source, search(graph, weights, source, delta, WIDE[mode], {}))
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide"])
+def test_directed_and_every_delta(kind):
+    graph = random_graph(200, 700, 3, symmetric=False)
+    for dtype in (np.float32, np.int32):
+        weights = weights_of(graph, dtype, 1)
+        prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+        steps = [
+            check(graph, weights, 5, search(graph, weights, 5, delta, SMALL, prepared))
+            for delta in (infinity(dtype), 64, 1)
+        ]
+        assert steps[0] <= steps[1] <= steps[2]
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide"])
+@pytest.mark.parametrize("delta", [1, 100, MAX])
+def test_integers_clamp_at_infinity(kind, delta):
+    graph = GRAPHS["path"]
+    weights = np.full(len(graph[1]), MAX // 20, np.int32)
+    weights[5], weights[160:162] = MAX, MAX - 1
+    prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+    for source in (0, 1, 60, 80):
+        check(graph, weights, source, search(graph, weights, source, delta, SMALL, prepared))
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide"])
+def test_floats_that_absorb_or_overflow(kind):
+    graph = GRAPHS["path"]
+    weights = np.full(len(graph[1]), 0.25, np.float32)
+    weights[10], weights[100], weights[200] = 2.0**25, 3e38, np.inf
+    prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+    for delta in (
+        0.0,
+        1e-30,
+        0.3,
+        np.inf,
+    ):  # 0 and 1e-30 are absorbed at 2^25: the bound rises all the same
+        check(graph, weights, 0, search(graph, weights, 0, delta, SMALL, prepared))
+
+
+@pytest.mark.parametrize("name", ["grid", "dense"])
+@pytest.mark.parametrize("source", [-1, 10**6, -(2**31)])
+def test_source_out_of_range(name, source):
+    graph = GRAPHS[name]
+    weights = weights_of(graph, np.float32)
+    check(
+        graph,
+        weights,
+        source,
+        search(graph, weights, source, 20, SMALL, prepare_sssp(*graph, weights, renumber=True)),
+    )
+
+
+@pytest.mark.parametrize("renumber", [False, True])
+def test_new_weights_by_a_gather(renumber):
+    graph = GRAPHS["degree up to 20"]
+    prepared = prepare_sssp(*graph, weights_of(graph, np.float32), renumber=renumber)
+    f = jax.jit(
+        lambda p, w: sssp(*map(jnp.asarray, graph), w, 3, jnp.float32(9), prepared=revalue(p, w),
+                          config=Config(**SMALL), interpret=True)
+    )  # fmt: skip
+    for seed in (1, 2):
+        weights = weights_of(graph, np.float32, seed)
+        check(graph, weights, 3, f(prepared, jnp.asarray(weights)))
+
+
+def test_a_scan_of_searches():
+    graph = GRAPHS["random"]
+    weights = weights_of(graph, np.int32)
+
+    def one(source, _):
+        d, *_ = sssp(
+            *map(jnp.asarray, (*graph, weights)), source, 20, config=Config(**SMALL), interpret=True
+        )
+        return jnp.argmax(jnp.where(d == MAX, -1, d)).astype(jnp.int32), d
+
+    _, rows = jax.jit(lambda s: jax.lax.scan(one, s, length=3))(jnp.int32(0))
+    source = 0
+    for row in np.asarray(rows):
+        np.testing.assert_array_equal(row, oracle(*graph, weights, source))
+        source = int(np.where(row == MAX, -1, row).argmax())
+
+
+def test_vmap_is_refused():
+    graph, weights = GRAPHS["path"], weights_of(GRAPHS["path"], np.float32)
+    arrays = list(map(jnp.asarray, (*graph, weights)))
+    with pytest.raises(NotImplementedError, match="grid barrier"):
+        jax.vmap(lambda s: sssp(*arrays, s, 1.0, config=Config(**SMALL), interpret=True)[0])(
+            jnp.arange(3)
+        )
+
+
+def test_default_delta():
+    graph = ring(64)
+    assert default_delta(graph[0], np.full(128, 5, np.int32)) == 80  # 32 * 5 / 2
+    assert default_delta(graph[0], np.full(128, 0.5, np.float32)) == 8.0
+    assert default_delta(graph[0], np.full(128, MAX, np.int32)) == 1
+    assert default_delta(graph[0], np.zeros(128, np.float32)) == 1
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
+@pytest.mark.parametrize("kind", ["narrow", "renumbered", "wide"])
+def test_one_launch(kind, dtype):
+    graph = ring(256)
+    weights = np.ones(512, np.dtype(dtype))
+    prepared = (
+        {} if kind == "wide" else prepare_sssp(*graph, weights, renumber=kind == "renumbered")
+    )
+    config = default_config(256, 512, narrow=kind != "wide")
+    text = lower(
+        lambda a, b, w, s, p: sssp(a, b, w, s, 3, prepared=p, config=config),
+        *map(jnp.asarray, (*graph, weights)), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),
+    )  # fmt: skip
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GRAPHS)
+def test_native(name):
+    graph = GRAPHS[name]
+    n = len(graph[0]) - 1
+    for dtype in (np.float32, np.int32):
+        weights = weights_of(graph, dtype)
+        for prepared in (
+            {},
+            prepare_sssp(*graph, weights),
+            prepare_sssp(*graph, weights, renumber=True),
+        ):
+            f = jax.jit(functools.partial(sssp, prepared=jax.tree.map(jnp.asarray, prepared)))
+            for source in range(-1, n + 1, max(1, n // 8)):
+                for delta in (7, infinity(dtype)):
+                    arrays = map(jnp.asarray, (*graph, weights))
+                    check(
+                        graph,
+                        weights,
+                        source,
+                        f(*arrays, jnp.int32(source), jnp.asarray(delta, dtype)),
+                    )

@@ -75,7 +75,8 @@ def unique_traced(row: Any, col: Any, shape: tuple[int, int]):
 
 def sort_in_one_pass(row: Array, col: Array) -> tuple[Array, Array, Array]:
     """Pairs sorted by row, then column, and the stable order that sorts them."""
-    return lax.sort((row, col, _places(row)), num_keys=2, is_stable=True)
+    row, col, order = lax.sort((row, col, _places(row)), num_keys=2, is_stable=True)
+    return row, col, order
 
 
 def sort_in_two_passes(row: Array, col: Array) -> tuple[Array, Array, Array]:

@@ -175,7 +175,8 @@ def _failure(result: Any) -> str | None:
 
 def _save(path: str | None, **arrays: Any) -> None:
     if path is not None:
-        np.savez_compressed(path, **{name: np.asarray(a) for name, a in arrays.items()})
+        saved = {name: np.asarray(array) for name, array in arrays.items()}
+        np.savez_compressed(path, allow_pickle=False, **saved)
 
 
 def _bfs(args: argparse.Namespace) -> dict[str, Any]:

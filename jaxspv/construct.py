@@ -279,7 +279,7 @@ def _values(values: Any, edges: int) -> Any:
     if not isinstance(values, (jax.Array, np.ndarray)):
         values = np.asarray(values)
         if values.dtype == np.float64:
-            values = values.astype(np.float32 if not jax.config.jax_enable_x64 else np.float64)
+            values = values.astype(jax.dtypes.canonicalize_dtype(np.float64))
     if isinstance(values, np.ndarray):
         values = narrow(values)
     if values.ndim == 0:

@@ -189,7 +189,8 @@ def erdos_renyi(
     if m is not None and not 0 <= m <= pairs:
         raise ValueError(f"`m` must lie in [0, {pairs}], the number of pairs; got {m}.")
     rng = random_generator(key)
-    chosen = distinct(rng, pairs, int(rng.binomial(pairs, p)) if m is None else m)
+    edges = int(rng.binomial(pairs, p)) if p is not None else m or 0
+    chosen = distinct(rng, pairs, edges)
     if directed:
         head, tail = chosen // max(n - 1, 1), chosen % max(n - 1, 1)
         tail += tail >= head  # skips the diagonal

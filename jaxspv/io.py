@@ -70,9 +70,9 @@ def read_mtx(
             matrix = scipy.io.mmread(file, spmatrix=False)
         if field == "complex":
             raise ValueError("its values are complex")
-        if symmetry != "general" and matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"it is {symmetry} but of shape {matrix.shape}")
-        coo = scipy.sparse.coo_array(matrix)
+        coo: Any = scipy.sparse.coo_array(matrix)
+        if symmetry != "general" and coo.shape[0] != coo.shape[1]:
+            raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
         dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
         narrow(coo.data.astype(dtype, copy=False))
     return from_scipy(coo, nse=nse, dtype=dtype, dup=dup, format=format)
@@ -105,7 +105,7 @@ def write_mtx(
         coo = coo.astype(np.float32)  # float16, bfloat16
     opened = gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb")
     with opened as file:
-        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
+        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry or "AUTO")
 
 
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
@@ -199,7 +199,7 @@ def bundled(name: str) -> pathlib.Path:
 
 
 def _data_folder() -> pathlib.Path:
-    return pathlib.Path(str(importlib.resources.files(__package__))) / "data"
+    return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
 
 
 @contextlib.contextmanager
@@ -219,9 +219,11 @@ def _opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | 
 
     with path.open("rb") as raw:
         size = path.stat().st_size
-        with tqdm.wrapattr(
+        bar = tqdm.wrapattr(
             raw, "read", total=size, desc=path.name, disable=not progress, leave=False
-        ) as counted:
+        )
+        with bar as wrapped:
+            counted: Any = wrapped
             if path.name.endswith(".gz"):
                 with gzip.GzipFile(fileobj=counted) as plain:
                     yield plain

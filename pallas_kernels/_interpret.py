@@ -56,7 +56,8 @@ class Lockstep(Simt):
             else:
                 f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and,
                      "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift,
-                     "sar": np.right_shift, "min": np.minimum, "max": np.maximum, "div": np.divide}[op]  # fmt: skip
+                     "sar": np.right_shift, "min": np.minimum, "max": np.maximum,
+                     "div": np.divide}[op]  # fmt: skip
                 r = f(x, y)
         return Value(
             self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind

@@ -21,10 +21,11 @@ Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of resul
 atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.
 
 Measured (H200): a level of one program 0.84 us (luxembourg_osm, 120 vertices a level) to 1.17 us
-(grid 1000x1000, 500), of which about 0.26 us is the row from L2 and 0.06 the barrier; the chain above
-is 0.57 us, the rest is issuing its instructions from one warp. Wide frontiers of one program are bound
-by the misses one multiprocessor can have in flight (0.8 rows/ns), hence small queues: what shared
-memory leaves is L1. A level of all programs takes 3.4 us (delaunay 2^21), 1.5 of it the barrier.
+(grid 1000x1000, 500), of which about 0.26 us is the row from L2 and 0.06 the barrier; the chain
+above is 0.57 us, the rest is issuing its instructions from one warp. Wide frontiers of one program
+are bound by the misses one multiprocessor can have in flight (0.8 rows/ns), hence small queues:
+what shared memory leaves is L1. A level of all programs takes 3.4 us (delaunay 2^21), 1.5 of it the
+barrier.
 """
 
 TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation

@@ -24,8 +24,8 @@ one bit test an edge, one atomic and 16 bytes of queue a new vertex. A grid barr
 counters: 1.5 us.
 
 Measured (H200, rmat scale 21, 166.9M entries): 70 us in the kernel, of which start 4, push of the
-hub 12, first pull 25, second 12, the last two 15. 60 MB move (14 us at 4.3 TB/s) and 8M bits are tested
-(25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multiprocessor.
+hub 12, first pull 25, second 12, the last two 15. 60 MB move (14 us at 4.3 TB/s) and 8M bits are
+tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multiprocessor.
 """
 
 import functools

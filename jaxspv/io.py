@@ -89,7 +89,8 @@ def write_mtx(
         path: `.mtx` or `.mtx.gz`.
         A: a matrix of jaxspv or SciPy.
         comment: put into the header.
-        symmetry: "general", "symmetric" or "skew-symmetric"; None: found out.
+        symmetry: "general", "symmetric" or "skew-symmetric"; None: found out, so that just the
+            stored entries read back, zeros among them.
 
     Raises:
         ValueError: `path` has another suffix, or A is traced.
@@ -105,7 +106,7 @@ def write_mtx(
         coo = coo.astype(np.float32)  # float16, bfloat16
     opened = gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb")
     with opened as file:
-        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry or "AUTO")
+        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry or _symmetry_of(coo))
 
 
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
@@ -239,8 +240,23 @@ def _mtx_header(file: Any) -> tuple[str, str]:
     return words[3], words[4]
 
 
+def _symmetry_of(coo: Any) -> str:
+    """The symmetry of the stored entries and their values (for SciPy, zeros are absent)."""
+    csr = coo.tocsr()
+    csr.sum_duplicates()
+    flipped = csr.T.tocsr()
+    pairs = ((csr.indptr, flipped.indptr), (csr.indices, flipped.indices))
+    if csr.shape[0] != csr.shape[1] or not all(np.array_equal(a, b) for a, b in pairs):
+        return "general"
+    if np.array_equal(csr.data, flipped.data):
+        return "symmetric"
+    on_diagonal = (coo.coords[0] == coo.coords[1]).any()
+    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -flipped.data)
+    return "skew-symmetric" if opposite and not on_diagonal else "general"
+
+
 def _mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
-    if values.dtype.kind not in "iu" or field in ("pattern", "real", "double"):
+    if "integer" not in field:  # integer, or unsigned-integer
         return np.dtype(np.float32)
     info = np.iinfo(np.int32)
     fits = values.size == 0 or (values.min() >= info.min and values.max() <= info.max)

@@ -164,6 +164,30 @@ def test_write_mtx(tmp_path, dtype, suffix):
         np.testing.assert_array_equal(theirs.toarray().astype(dtype), A.todense())
 
 
+SYMMETRIES = {
+    "general": [
+        ([(0, 1)], [0]),
+        ([(0, 1), (1, 0), (2, 0)], [2, 2, 0]),
+        ([(0, 1), (1, 0), (2, 2)], [2, -2, 0]),
+        ([(0, 1), (1, 0)], [1, 2]),
+    ],
+    "symmetric": [([(0, 1), (1, 0), (2, 2)], [2, 2, 0]), ([(0, 1), (1, 0)], [0, 0]), ([], [])],
+    "skew-symmetric": [([(0, 1), (1, 0)], [2, -2])],
+}
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_symmetry_is_found_and_keeps_zeros(tmp_path, symmetry):
+    path = tmp_path / "a.mtx"
+    for places, values in SYMMETRIES[symmetry]:
+        row, col = np.array(places, np.int32).reshape(-1, 2).T
+        A = jsp.from_edges(row, col, np.array(values, np.int32), shape=(3, 3), format="coo")
+        jsp.write_mtx(path, A)
+        B = jsp.read_mtx(path, format="coo")
+        assert path.read_text().split()[4] == symmetry
+        same(B, A)
+
+
 def test_write_mtx_refuses(tmp_path):
     A = jsp.from_dense([[1.0]])
     with pytest.raises(ValueError, match=r"`path` must end in \.mtx"):

@@ -20,7 +20,7 @@ import scipy.io
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv.algorithms._bfs_xla import bfs_layout, bfs_xla
+from jaxspv.algorithms._bfs_xla import bfs_xla
 from jaxspv.verify import levels_of
 
 
@@ -30,10 +30,9 @@ def searcher(matrix: sp.csr_array, options: argparse.Namespace):
     inn.sort_indices()
     symmetric = (matrix != inn).nnz == 0
     arrays = {} if symmetric else {"in_indptr": inn.indptr, "in_indices": inn.indices}
-    layout = bfs_layout(inn.indptr, inn.indices)
     if options.bare:
-        arrays, layout, symmetric = {}, {}, False
-    more = jax.tree.map(jnp.asarray, {**arrays, "layout": layout})
+        arrays, symmetric = {}, False
+    more = jax.tree.map(jnp.asarray, arrays)
     static = {"symmetric": symmetric, "parents": not options.no_parents, "form": options.form}
     fn = jax.jit(functools.partial(bfs_xla, **static))
     graph = jnp.asarray(matrix.indptr), jnp.asarray(matrix.indices)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
@@ -34,7 +33,6 @@ def bfs_xla(
     stop: Stop | None = None,
     parents: bool = True,
     deterministic: bool = False,
-    layout: dict[str, Array] | None = None,
     form: Form | None = None,
 ) -> tuple[Array, Array | None, Array]:
     """Breadth-first search along the edges u -> indices[e], indptr[u] <= e < indptr[u + 1].
@@ -51,7 +49,6 @@ def bfs_xla(
             source's (level 0) first; true ends the search there.
         parents: whether to compute them, static.
         deterministic: of several possible parents take the smallest, static.
-        layout: what `bfs_layout` returned, or None.
         form: static; None: "sequential" on a CPU, else "level_synchronous", by the platform that
             is lowered for.
 
@@ -76,11 +73,11 @@ def bfs_xla(
         *graph, constants = operands
         more = (stop_of(constants), parents, deterministic)
         if form is not None:
-            return FORMS[form](*graph, *more)
+            return FORMS[form](*operands[:-1], *more)
         return lax.platform_dependent(
             *graph,
-            cpu=lambda *graph: bfs_sequential(*graph, *more),
-            default=lambda *graph: bfs_level_synchronous(*graph, *more),
+            cpu=lambda *graph: FORMS["sequential"](*graph, *more),
+            default=lambda *graph: FORMS["level_synchronous"](*graph, *more),
         )
 
     # One source after the other: lanes in step would each pay for every step of any lane.
@@ -100,12 +97,6 @@ def _closed(stop: Stop | None, n: int) -> tuple[Callable[[Any], Stop | None], li
         return lambda *progress: fn(*progress)[0]
 
     return with_constants, closed.consts
-
-
-def bfs_layout(indptr: np.ndarray, indices: np.ndarray) -> dict[str, np.ndarray]:
-    """What `bfs_xla` gains from preparation, computed on the host from the in-edges."""
-    del indptr, indices
-    return {}
 
 
 def _no_edges(n: int, source: Array, parents: bool) -> tuple[Array, Array | None, Array]:

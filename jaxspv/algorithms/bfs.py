@@ -16,7 +16,7 @@ from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
-from ._bfs_xla import bfs_layout, bfs_xla
+from ._bfs_xla import bfs_xla
 from ._sources import check_source, over_sources
 from ._status import finished
 
@@ -30,7 +30,7 @@ class BFS(NamedTuple):
         levels: (n,) int32, hops from the source; -1 where unreached.
         parents: (n,) int32, the vertex before on a shortest path; the source is its own parent, -1
             where unreached. None if not asked for.
-        num_levels: int32, levels that hold a vertex: the largest level + 1, 0 if nothing is reached.
+        num_levels: int32, levels that hold a vertex: the largest level + 1, or 0.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
@@ -58,8 +58,9 @@ def bfs(
         G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix. Only a Graph whose
             in-edges are known is searched in both directions.
         source: vertex, or an array of vertices (a leading axis in the result).
-        until: stop after the level in which it holds: `reached(node)`, `max_iterations(k)` (levels),
-            `unchanged()`, joined by `|` and `&`; deeper vertices stay unreached. None: exhaust.
+        until: stop after the level in which it holds: `reached(node)`, `unchanged()`,
+            `max_iterations(k)` (levels), joined by `|` and `&`; deeper vertices stay unreached.
+            None: exhaust.
         parents: whether to compute them.
         deterministic: of several possible parents take the smallest id, on every backend.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
@@ -70,8 +71,8 @@ def bfs(
 
     Raises:
         TypeError: G is no graph, `source` no integer.
-        ValueError: a concrete source is out of range (under jit: everything unreached); `until` holds
-            a condition without meaning here.
+        ValueError: a concrete source is out of range (under jit: everything unreached); `until`
+            holds a condition without meaning here.
 
     Cost: O(n + edges) work in all; each level costs in proportion to the edges of its frontier, or
     of the unvisited vertices where that is less.
@@ -105,7 +106,7 @@ def explain_bfs(
     graph = as_graph(G, "bfs")
     notes = []
     if "bfs" not in graph.layouts:
-        notes.append("`prepare(A, for_='bfs')` would add probe tables, and in-edges to pull from.")
+        notes.append("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     return op.plan(
         graph, jnp.int32(0), None, parents=True, deterministic=False, bounds=(),
         backend=backend, method=method, notes=tuple(notes),
@@ -114,17 +115,16 @@ def explain_bfs(
 
 @register_layout("bfs")
 def _layout(graph: Graph) -> Any:
-    """Probe tables of the XLA form; on a GPU also what the kernel wants."""
+    """What the kernel wants, on a GPU; the XLA forms gain from the in-edges alone."""
     inn = graph.inn
     assert inn is not None
     count = int(graph.out.count)
+    if not on_gpu(graph.out.indices):
+        return {}
     pull = (np.asarray(inn.indptr), np.asarray(inn.indices)[:count])
-    layout = {"xla": _device(bfs_layout(*pull))}
-    if on_gpu(graph.out.indices):
-        push = (np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count])
-        reverse = (None, None) if graph.symmetric else pull
-        layout["pallas"] = _device(prepare_bfs(*push, *reverse))
-    return layout
+    push = (np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count])
+    reverse = (None, None) if graph.symmetric else pull
+    return {"pallas": _device(prepare_bfs(*push, *reverse))}
 
 
 def _device(arrays: dict[str, Any]) -> dict[str, Array]:
@@ -154,9 +154,10 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
         targets = jnp.asarray(until.targets(), jnp.int32) if until.targets() else None
         until = until.with_bounds(bounds)
 
-        def stop(level, reached, unchanged):
+        def holds(level, reached, unchanged):
             return until.holds(iteration=level, reached=reached, unchanged=unchanged)
 
+        stop = holds
     levels, tree, num_levels, status = bfs_kernel(
         graph.out.indptr,
         graph.out.indices,
@@ -200,7 +201,6 @@ def _direction_optimising(graph, source, until, *, parents, deterministic, bound
         stop=None if until is None else _stop(until),
         parents=parents,
         deterministic=deterministic,
-        layout=graph.layouts.get("bfs", {}).get("xla"),
     )
     return BFS(levels, tree, num_levels, jnp.int32(0))
 

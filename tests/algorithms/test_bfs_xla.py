@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv.algorithms._bfs_xla import bfs_layout, bfs_xla
+from jaxspv.algorithms._bfs_xla import bfs_xla
 
 DATA = pathlib.Path(os.environ.get("JAXSPV_DATA", "/work/shared/data"))
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
@@ -129,13 +129,10 @@ def knows(indptr, indices, pull):
     if not pull:
         return {"symmetric": False}
     if is_symmetric(indptr, indices):
-        inn = (indptr, indices)
-        more = {"symmetric": True}
-    else:
-        inn = transposed(indptr, indices)
-        inn = inn[0], np.resize(np.concatenate([inn[1], EXTREMES]), len(indices))
-        more = {"in_indptr": jnp.asarray(inn[0]), "in_indices": jnp.asarray(inn[1])}
-    return {**more, "layout": jax.tree.map(jnp.asarray, bfs_layout(*inn))}
+        return {"symmetric": True}
+    inn = transposed(indptr, indices)
+    in_indices = np.resize(np.concatenate([inn[1], EXTREMES]), len(indices))
+    return {"in_indptr": jnp.asarray(inn[0]), "in_indices": jnp.asarray(in_indices)}
 
 
 STOPS = {

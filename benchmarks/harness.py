@@ -12,6 +12,7 @@ import datetime
 import gc
 import importlib.metadata
 import math
+import os
 import pathlib
 import platform
 import subprocess
@@ -204,7 +205,7 @@ def nbytes(tree: Any) -> int:
 
 
 def environment() -> dict[str, Any]:
-    """Device, versions, commit and command of this run."""
+    """Device, load of the host (1, 5, 15 minutes), versions, commit and command of this run."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -217,6 +218,7 @@ def environment() -> dict[str, Any]:
         "platform": device.platform,
         "device": device.device_kind if device.platform != "cpu" else _processor(),
         "devices": jax.device_count(),
+        "load": os.getloadavg(),
         "versions": versions,
         "commit": _commit(),
         "command": "python -m benchmarks " + " ".join(sys.argv[1:]),

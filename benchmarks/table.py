@@ -44,10 +44,11 @@ def render(document: dict[str, Any]) -> str:
     environment = document["environment"]
     versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
     parts = [
-        f"Device: {environment['device']} ({environment['platform']}). {versions}. "
+        f"Device: {environment['device']} ({environment['platform']}), load of the host at the "
+        f"start {environment['load'][0]:.1f}. {versions}. "
         f"Commit {environment['commit']}, {environment['date']}.\n\n"
         f"Command: `{environment['command']}`. Medians in milliseconds; every result was verified "
-        "before it was timed; `*`: one run instead of ten."
+        "before it was timed; `*`: one run, for want of time."
     ]
     names = dict.fromkeys(record["benchmark"] for record in document["records"])
     for name in names:

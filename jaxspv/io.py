@@ -105,8 +105,9 @@ def write_mtx(
     elif coo.dtype.kind not in "iuf" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
         coo = coo.astype(np.float32)  # float16, bfloat16
     opened = gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb")
+    symmetry = symmetry or _symmetry_of(coo)
     with opened as file:
-        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry or _symmetry_of(coo))
+        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
 
 
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:

@@ -171,7 +171,7 @@ SYMMETRIES = {
         ([(0, 1), (1, 0), (2, 2)], [2, -2, 0]),
         ([(0, 1), (1, 0)], [1, 2]),
     ],
-    "symmetric": [([(0, 1), (1, 0), (2, 2)], [2, 2, 0]), ([(0, 1), (1, 0)], [0, 0]), ([], [])],
+    "symmetric": [([(0, 1), (1, 0), (2, 2)], [2, 2, 0]), ([(0, 1), (1, 0)], [0, 0])],
     "skew-symmetric": [([(0, 1), (1, 0)], [2, -2])],
 }
 
@@ -180,7 +180,7 @@ SYMMETRIES = {
 def test_symmetry_is_found_and_keeps_zeros(tmp_path, symmetry):
     path = tmp_path / "a.mtx"
     for places, values in SYMMETRIES[symmetry]:
-        row, col = np.array(places, np.int32).reshape(-1, 2).T
+        row, col = np.array(places, np.int32).T
         A = jsp.from_edges(row, col, np.array(values, np.int32), shape=(3, 3), format="coo")
         jsp.write_mtx(path, A)
         B = jsp.read_mtx(path, format="coo")

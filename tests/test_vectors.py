@@ -67,7 +67,7 @@ def test_dtypes_and_what_padding_holds(dtype):
         values = samples(dtype, *bounds(dtype), 4).tolist()
         entries = dict(zip((7, 0, 3, 4), values, strict=True))
         want = oracles.dense([0] * 4, list(entries), np.array(values, dtype), (1, N))[0]
-        for fill in {garbage(dtype).item(), *bounds(dtype), 0}:
+        for fill in (garbage(dtype), bounds(dtype)[0]):
             x = vector(entries, dtype=dtype, fill=fill)
             assert x.dtype == x.todense().dtype == dtype
             np.testing.assert_array_equal(x.todense(), want)

@@ -7,16 +7,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
+from pallas_kernels.sssp import default_delta as kernel_delta
+from pallas_kernels.sssp import sssp as sssp_kernel
+from pallas_kernels.sssp_prepare import prepare_sssp, revalue
+
+from .._guard import KERNELS_FROM, jax_version
 from .._pytree import is_concrete
+from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
-from ._lengths import infinity
+from ._lengths import extend, infinity, wraps
 from ._sources import check_source, over_sources
-from ._status import finished
 from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
+from ._status import finished
 from ._tree import path_tangent
 
 UNTIL = ("reached", "unchanged", "max_iterations")
@@ -74,9 +80,9 @@ def sssp(
         method: "delta_stepping" (non-negative weights), "bellman_ford" (any weights), or None.
 
     Returns:
-        `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances is
-        that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of the
-        recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
+        `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
+        is that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of
+        the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
 
     Raises:
         TypeError: G is no graph, `source` no integer.
@@ -112,8 +118,15 @@ def sssp(
     return finished(over_sources(one, source), "sssp")
 
 
-def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Any:
-    """The bucket width for this call, or None for Bellman-Ford; checks concrete weights."""
+class Widths(NamedTuple):
+    """The bucket width of each form: the kernel's buckets fill a GPU, the others' a core."""
+
+    xla: Any
+    kernel: Any
+
+
+def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None:
+    """The bucket widths for this call, or None for Bellman-Ford; checks concrete weights."""
     prepared = graph.layouts.get("sssp")
     if prepared is None and is_concrete(graph.data):
         low = _least_weight(graph)
@@ -126,14 +139,14 @@ def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Any:
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
-        return jnp.asarray(delta, graph.dtype)
+        return Widths(*2 * (jnp.asarray(delta, graph.dtype),))
     if method == "bellman_ford" or (prepared is None and method is None):
         return None
     if prepared is None:
         raise ValueError(
             "method='delta_stepping' needs `delta`, or a Graph from `prepare(A, for_='sssp')`."
         )
-    return prepared["delta"]
+    return prepared["widths"]
 
 
 def _least_weight(graph: Graph) -> Any:
@@ -171,32 +184,46 @@ def explain_sssp(
 
 
 def _revalue(layout: Any, graph: Graph) -> Any:
-    """Keeps the bucket width in proportion to the mean weight; negative weights: one bucket."""
+    """Keeps the bucket widths in proportion to the mean weight; negative weights: one bucket."""
     count = jnp.maximum(graph.out.count, 1)
     valid = jnp.arange(graph.nse) < graph.out.count
-    weights = jnp.where(valid, graph.data, 0)
+    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
     mean = jnp.sum(weights.astype(jnp.float32)) / count
-    top = jnp.inf if graph.dtype.kind == "f" else jnp.iinfo(graph.dtype).max
-    delta = jnp.asarray(mean * layout["delta_over_mean"]).astype(graph.dtype)
-    delta = jnp.where(delta > 0, delta, jnp.asarray(1, graph.dtype))
-    return {**layout, "delta": jnp.where(jnp.any(weights < 0), top, delta).astype(graph.dtype)}
+    one = jnp.asarray(1, graph.dtype)
+
+    def width(over_mean):
+        scaled = jnp.asarray(mean * over_mean).astype(graph.dtype)
+        scaled = jnp.where(scaled > 0, scaled, one)
+        return jnp.where(jnp.any(weights < 0), infinity(graph.dtype), scaled)
+
+    return {
+        **layout,
+        "widths": Widths(*(width(v) for v in layout["over_mean"])),
+        "pallas": revalue(layout["pallas"], graph.data),
+    }
 
 
 @register_layout("sssp", revalue=_revalue, needs_inn=False)
 def _layout(graph: Graph) -> Any:
+    """Bucket widths; on a GPU also what the kernel wants."""
     count = int(graph.out.count)
-    weights = np.asarray(graph.data)[:count]
-    low = _least_weight(graph)
-    top = np.inf if graph.dtype.kind == "f" else np.iinfo(graph.dtype).max
-    delta = default_delta(
-        np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count], weights
+    arrays = (
+        np.asarray(graph.out.indptr),
+        np.asarray(graph.out.indices)[:count],
+        np.asarray(graph.data)[:count],
     )
-    mean = float(np.mean(weights, dtype=np.float64)) if count else 1.0
-    chosen = top if low < 0 else delta
-    return {
-        "delta": jnp.asarray(chosen, graph.dtype),
-        "delta_over_mean": jnp.float32(float(delta) / mean if mean > 0 else 1.0),
+    low = _least_weight(graph)
+    rules = Widths(default_delta(*arrays), kernel_delta(arrays[0], arrays[2]))
+    mean = float(np.mean(arrays[2], dtype=np.float64)) if count else 1.0
+    chosen = [np.asarray(infinity(graph.dtype)) if low < 0 else rule for rule in rules]
+    layout = {
+        "widths": Widths(*(jnp.asarray(width, graph.dtype) for width in chosen)),
+        "over_mean": Widths(*(jnp.float32(float(r) / mean if mean > 0 else 1.0) for r in rules)),
+        "pallas": {},
     }
+    if on_gpu(graph.out.indices) and graph.dtype in (np.float32, np.int32):
+        layout["pallas"] = {k: jnp.asarray(v) for k, v in prepare_sssp(*arrays).items()}
+    return layout
 
 
 def _tangent(primals, tangents, result, **static):
@@ -209,6 +236,78 @@ def _tangent(primals, tangents, result, **static):
 op = Op("sssp", _tangent)
 
 
+def _not_persistent(graph, source, until, delta, *, max_steps, **_):
+    """Why the kernel cannot run."""
+    if jax_version() < KERNELS_FROM:
+        return "its kernels need JAX 0.11.1 or newer"
+    if until is not None or max_steps is not None:
+        return "the kernel runs to the end: no `until`, no `max_steps`"
+    if graph.dtype not in (np.float32, np.int32):
+        return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    return _no_delta(graph, source, until, delta)
+
+
+@op.register("persistent", backend="pallas", refuse=_not_persistent)
+def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
+    """Near and far queues, the whole search in one launch; non-negative weights."""
+    del until, max_steps
+    out = graph.out
+    prepared = graph.layouts.get("sssp", {}).get("pallas")
+    distances, steps, status = sssp_kernel(
+        out.indptr, out.indices, out.data, source, delta.kernel, prepared=prepared
+    )
+    edges = _relaxed_edges(graph, distances)
+    tree = None
+    if parents and deterministic:
+        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+    elif parents:
+        tree = parents_of(graph, source, distances, edges)
+    overflow = jnp.any(edges.live & wraps(edges.before, edges.weights))
+    return SSSP(distances, tree, steps, ~jnp.any(edges.weights < 0), overflow, status)
+
+
+class _Edges(NamedTuple):
+    """Every slot as an edge: its ends, weight, the distance of its tail, whether that is reached."""
+
+    tail: Array
+    head: Array
+    weights: Array
+    before: Array
+    live: Array
+
+
+def _relaxed_edges(graph, distances) -> _Edges:
+    tail, head = graph.out.rowcol()
+    valid = tail < graph.n
+    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
+    before = jnp.take(distances, tail, mode="clip")
+    return _Edges(tail, head, weights, before, valid & (before != infinity(distances.dtype)))
+
+
+def parents_of(graph: Graph, source: Any, distances: Array, edges: Any = None) -> Array:
+    """A tree of shortest paths from the distances: tight predecessors that are strictly nearer.
+
+    Distances fall along it, so it is a tree. Where a vertex has no such predecessor (edges of zero
+    or absorbed weight) the general rule decides for all. O(nse).
+    """
+    out, n = graph.out, graph.n
+    edges = _relaxed_edges(graph, distances) if edges is None else edges
+    after = jnp.take(distances, edges.head, mode="clip")
+    nearer = edges.live & (extend(edges.before, edges.weights) == after) & (edges.before < after)
+    best = jnp.full(n, n, jnp.int32)
+    best = best.at[jnp.where(nearer, edges.head, n)].min(edges.tail, mode="drop")
+    reached = distances != infinity(distances.dtype)
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    best = jnp.where(reached, jnp.where(at_source, source, best), -1).astype(jnp.int32)
+
+    def general(_):
+        return sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+
+    return lax.cond(jnp.any(best == n), general, lambda tree: tree, best)
+
+
 def _no_delta(graph, source, until, delta, **_):
     return "no bucket width: give `delta`, or prepare the graph" if delta is None else None
 
@@ -219,7 +318,7 @@ def _has_delta(graph, source, until, delta, **_):
 
 @op.register("delta_stepping", refuse=_no_delta)
 def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
-    return _run(graph, source, until, delta, parents, deterministic, max_steps)
+    return _run(graph, source, until, delta.xla, parents, deterministic, max_steps)
 
 
 @op.register("bellman_ford", refuse=_has_delta)

@@ -1,16 +1,19 @@
 """bfs, sssp and pagerank as users call them: padding, shapes, conditions, errors, compilations."""
 
 import dataclasses
+import itertools
 
 import jax
-import jax.test_util
 import jax.numpy as jnp
+import jax.test_util
 import networkx as nx
 import numpy as np
 import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms.sssp import parents_of
+from jaxspv.graph import as_graph
 
 PURPOSES = ("bfs", "sssp", "pagerank")
 
@@ -74,7 +77,7 @@ def test_a_directed_path_in_both_directions():
 
 @pytest.mark.parametrize(
     "weights,dtype",
-    [(w, d) for w in ("zero", "loops") for d in (np.float32, np.int32)] + [("absorbed", np.float32)],
+    [*itertools.product(("zero", "loops"), (np.float32, np.int32)), ("absorbed", np.float32)],
 )
 def test_parents_are_a_tree_where_edges_add_nothing(weights, dtype):
     rng = np.random.default_rng(1)
@@ -93,6 +96,9 @@ def test_parents_are_a_tree_where_edges_add_nothing(weights, dtype):
             top = np.inf if dtype == np.float32 else np.iinfo(dtype).max
             verify.tree(A, source, result.parents, np.asarray(result.distances) != top)
             tight(A, result)
+            tree = parents_of(as_graph(A, "sssp"), source, result.distances)
+            verify.tree(A, source, tree, np.asarray(result.distances) != top)
+            tight(A, result._replace(parents=tree))
 
 
 def tight(A, result):
@@ -118,6 +124,9 @@ def test_methods_and_formats_agree_bit_for_bit():
     ):
         np.testing.assert_array_equal(result.distances, want.distances)
         np.testing.assert_array_equal(result.parents, want.parents)
+    positive = parents_of(G, 0, want.distances)  # no zero weights: the shortcut alone
+    verify.tree(A, 0, positive, np.isfinite(want.distances))
+    tight(A, want._replace(parents=positive))
 
 
 def test_one_compilation_for_all_sources_and_all_graphs_of_a_shape():

@@ -1,0 +1,86 @@
+"""The components kernel, interpreted, against SciPy: every vertex, directed and symmetric."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pallas_kernels import components as module
+from pallas_kernels.components import components
+from tests.kernels.test_bfs_kernel import GRAPHS, random_graph
+from tests.kernels.test_lowering import lower, ring
+
+
+def expected(indptr, indices):
+    """The least vertex of each weak component."""
+    n = len(indptr) - 1
+    a = sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(n, n))
+    count, which = sp.csgraph.connected_components(a, connection="weak")
+    least = np.full(count, n)
+    np.minimum.at(least, which, np.arange(n))
+    return least[which]
+
+
+def check(graph, out):
+    labels, status = out
+    assert status == 0
+    np.testing.assert_array_equal(labels, expected(*graph))
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_components(name, programs):
+    options = {"programs": programs, "threads": 64, "interpret": True}
+    f = jax.jit(functools.partial(components, **options))
+    check(GRAPHS[name], f(*map(jnp.asarray, GRAPHS[name])))
+
+
+def test_rows_that_are_out_of_order():
+    graph = random_graph(500, 600, 2)
+    degree = np.diff(graph[0])
+    rows = np.repeat(np.arange(500), degree)
+    order = np.lexsort((np.random.default_rng(0).random(len(rows)), rows))
+    shuffled = graph[0], graph[1][order]
+    check(graph, components(*map(jnp.asarray, shuffled), programs=2, threads=64, interpret=True))
+
+
+@pytest.mark.parametrize("edges", [100, 250, 2000])
+def test_directed(edges):
+    graph = random_graph(300, edges, edges, symmetric=False)
+    options = {"symmetric": False, "programs": 2, "threads": 64, "interpret": True}
+    check(graph, components(*map(jnp.asarray, graph), **options))
+
+
+@pytest.mark.parametrize("room", [64, 1])
+def test_long_rows(monkeypatch, room):
+    monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(module, "LISTED", room)
+    for symmetric in (True, False):
+        graph = random_graph(90, 1500, 4, symmetric=symmetric)
+        options = {"symmetric": symmetric, "programs": 2, "threads": 64, "interpret": True}
+        check(graph, components(*map(jnp.asarray, graph), **options))
+
+
+def test_one_launch():
+    text = lower(lambda a, b: components(a, b), *map(jnp.asarray, ring(256)))
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GRAPHS)
+def test_native(name):
+    for _ in range(5):
+        check(GRAPHS[name], jax.jit(components)(*map(jnp.asarray, GRAPHS[name])))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("edges", [2000, 60000, 10**6])
+def test_native_large(edges, symmetric):
+    graph = random_graph(100_000, edges, 1, symmetric=symmetric)
+    f = jax.jit(functools.partial(components, symmetric=symmetric))
+    for _ in range(5):
+        check(graph, f(*map(jnp.asarray, graph)))

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields belong to the treedef."""
+"""Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields are not."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 _T = TypeVar("_T")
 
@@ -52,7 +53,7 @@ def is_concrete(*trees: Any) -> bool:
     """True when every leaf holds a value that can be looked at (no tracer, no placeholder)."""
     return all(
         isinstance(leaf, (jax.Array, np.ndarray, np.generic, int, float, bool))
-        and not isinstance(leaf, jax.core.Tracer)
+        and not isinstance(leaf, Tracer)
         for leaf in jax.tree.leaves(trees)
     )
 
@@ -62,7 +63,9 @@ def describe(array: Any) -> str:
     dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)
     if dtype is None or shape is None:
         return type(array).__name__
-    return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]" if _is_numpy(dtype) else str(dtype)
+    if not _is_numpy(dtype):
+        return str(dtype)
+    return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"
 
 
 def _is_numpy(dtype: Any) -> bool:

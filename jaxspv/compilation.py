@@ -38,7 +38,7 @@ def is_eager(*operands: Any) -> bool:
 
 
 def on_gpu(operands: Any) -> bool:
-    """Whether the first array lives on a GPU; where there is none, whether the default device is one."""
+    """Whether the first array lives on a GPU; without any, whether the default device is one."""
     for leaf in jax.tree.leaves(operands):
         if isinstance(leaf, jax.Array):
             return any(device.platform == "gpu" for device in leaf.devices())

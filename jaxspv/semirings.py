@@ -54,8 +54,9 @@ class Semiring:
         (-128, 127)
         """
         stated = getattr(self, law)
-        known = stated is not None and self.add.accepts(dtype)
-        return stated(np.dtype(dtype)) if known else None
+        if stated is None or not self.add.accepts(dtype):
+            return None
+        return stated(np.dtype(dtype))
 
     def zero(self, dtype: DTypeLike) -> np.ndarray:
         """What stands for a missing entry when a result is made dense: the identity of `add`."""

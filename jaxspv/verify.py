@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 
-def _matrix(A: Any) -> scipy.sparse.csr_array:
+def _matrix(A: Any) -> Any:
     matrix = A.out if hasattr(A, "out") else A
     matrix = matrix if scipy.sparse.issparse(matrix) else matrix.to_scipy()
     return scipy.sparse.csr_array(matrix)

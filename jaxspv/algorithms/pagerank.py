@@ -86,8 +86,8 @@ def pagerank(
         ValueError: a concrete weight is negative or NaN, `damping` is out of [0, 1],
             `personalization` has a wrong shape or is negative or zero.
 
-    Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit function
-    theorem: nothing of the iterates is stored.
+    Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
+    function theorem: nothing of the iterates is stored.
 
     Source: Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999.
 

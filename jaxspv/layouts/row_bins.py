@@ -269,7 +269,7 @@ def _reduce(terms: Any, axis: int, *, combine: Callable, identity: Any) -> Any:
     return lax.reduce(terms, jax.tree.map(_like, identity, terms), combine, (axis,))
 
 
-def _take(tree: Any, index: jax.Array) -> Any:
+def _take(tree: Any, index: jax.Array | slice) -> Any:
     """Rows of every leaf; the index is in bounds by construction."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds"), tree)
 

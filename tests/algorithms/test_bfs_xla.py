@@ -1,8 +1,6 @@
 """bfs_xla against SciPy's traversal and NumPy's definition of a tree, in every form it has."""
 
 import functools
-import os
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from graph_files import graph_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
 from jaxspv.algorithms._bfs_xla import bfs_xla
 
-DATA = pathlib.Path(os.environ.get("JAXSPV_DATA", "/work/shared/data"))
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
 FORMS = ("sequential", "level_synchronous")
 
@@ -344,15 +342,12 @@ def test_lowers_for_cuda_without_callbacks(pull):
     assert "while" in text and "custom_call" not in text
 
 
-def real_graphs():
-    files = sorted(DATA.glob("*.mtx*")) if DATA.is_dir() else []
-    return files or [None]
-
-
-@pytest.mark.parametrize("file", real_graphs(), ids=lambda f: f.name.split(".")[0] if f else "none")
+@pytest.mark.parametrize(
+    "file", graph_files() or [None], ids=lambda f: f.name.split(".")[0] if f else "none"
+)
 def test_real_graphs(file):
     if file is None:
-        pytest.skip(f"no graphs in {DATA}; set JAXSPV_DATA")
+        pytest.skip("no graphs: set JAXSPV_DATA to a folder of Matrix Market files")
     matrix = scipy.io.mmread(file, spmatrix=False).tocsr()
     if matrix.shape[0] != matrix.shape[1]:
         pytest.skip("not square")

@@ -115,7 +115,10 @@ def measure_all(args: argparse.Namespace) -> dict[str, Any]:
                 )
                 continue
             head = {"benchmark": name, "graph": workload.name, "origin": workload.origin}
-            document["records"] += [{**head, **record} for record in records]
+            document["records"] += [{**head, **r} for r in records if "error" not in r]
+            document["failures"] += [
+                {**head, "error": f"{r['program']}: {r['error']}"} for r in records if "error" in r
+            ]
             write(document, args)
     return document
 

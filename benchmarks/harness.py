@@ -88,22 +88,15 @@ def measure(
         Records with `program, median_ms, min_ms, max_ms, spread, runs, first_s, compile_s,
         prepare_s` and the notes of the candidate. `spread` is the interquartile range over the
         median, `first_s` the first call with its compilation, `compile_s` what it took beyond the
-        median.
+        median. A program that raises has NaN for times, `verified: False` and `error`.
 
     Raises:
         WrongResult: names the candidate; nothing is timed then.
     """
-    first = []
-    for candidate in candidates:
-        result, seconds = timed(candidate.call)
-        try:
-            candidate.verify(result)
-        except AssertionError as error:
-            raise WrongResult(f"{candidate.name}: {error}") from error
-        first.append(seconds)
-        del result
-    samples = [[timed(candidate.call)[1]] for candidate in candidates]  # the warm-up
-    again = [k for k, warm in enumerate(samples) if warm[0] * runs <= limit_s]
+    first, errors = _first_calls(candidates)
+    warm_up = [math.nan if c.name in errors else timed(c.call)[1] for c in candidates]
+    samples = [[seconds] for seconds in warm_up]
+    again = [k for k, seconds in enumerate(warm_up) if seconds * runs <= limit_s]
     for k in again:
         samples[k].clear()
     gc.collect()
@@ -116,10 +109,32 @@ def measure(
         for c, s, f in zip(candidates, samples, first, strict=True)
     ]
     for record, candidate in zip(records, candidates, strict=True):
+        if candidate.name in errors:
+            record.update(verified=False, error=errors[candidate.name])
+            continue
         counted = launches(candidate.call) if profile else None
         if counted is not None:
             record["launches"] = counted / candidate.repeats
     return records
+
+
+def _first_calls(candidates: Sequence[Candidate]) -> tuple[list[float], dict[str, str]]:
+    """Seconds of the first call of each, verified, and what those that raise say."""
+    first, errors = [], {}
+    for candidate in candidates:
+        try:
+            result, seconds = timed(candidate.call)
+        except Exception as error:  # whatever a program of others may raise
+            errors[candidate.name] = f"{type(error).__name__}: {str(error)[:500]}"
+            first.append(math.nan)
+            continue
+        try:
+            candidate.verify(result)
+        except AssertionError as error:
+            raise WrongResult(f"{candidate.name}: {error}") from error
+        first.append(seconds)
+        del result
+    return first, errors
 
 
 def summary(

@@ -65,6 +65,13 @@ def test_wrong_results_are_not_timed():
     assert len(calls) == 1
 
 
+def test_a_program_that_raises_does_not_cost_the_others():
+    broken = Candidate("broken", lambda: 1 // 0, must_be(1))
+    failed, record = measure([broken, Candidate("good", lambda: 1, must_be(1))], runs=10)
+    assert "ZeroDivisionError" in failed["error"] and not failed["verified"]
+    assert record["runs"] == 10 and "error" not in record
+
+
 def test_what_exceeds_the_limit_runs_once():
     (record,) = measure([Candidate("slow", lambda: 1, must_be(1))], runs=10, limit_s=0)
     assert record["runs"] == 1

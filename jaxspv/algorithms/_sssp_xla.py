@@ -76,9 +76,11 @@ def sssp_xla(
         stop: `stop(step, distances, threshold, waiting)`, asked after every step: distances below
             the threshold are final. Where it ends a run with buckets, the others become unreached.
         max_steps: steps to run at most; None: to the end.
-        parents: whether to return the vertex that gave each label last, static: some tree of
-            shortest paths, at a tenth of the cost of `sssp_parents_xla`. A float or integer sum of
-            weights >= 0 never falls, hence it is a tree with zero and absorbed weights too.
+        parents: whether to return the vertex that gave each label last, static. Where the run
+            converged they are a tree of shortest paths: a label is passed on only where it gets
+            smaller, and rounded sums along a cycle of weights >= 0 never do, so zero and absorbed
+            weights make no cycle. Far cheaper than the tree of `sssp_parents_xla`, which depends
+            on the distances alone; this one depends on the order of relaxations.
         form: static; None: "sequential" on a CPU, else "frontier", by the platform lowered for.
 
     Under vmap the sources run one after the other.

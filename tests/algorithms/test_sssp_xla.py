@@ -259,6 +259,15 @@ def test_integer_sums_clamp_and_infinity_absorbs(form, delta):
 
 
 @FORM
+@pytest.mark.parametrize("weight,delta", [(np.float32(1e9), 1e-3), (np.int32(2**28), 1)])
+def test_buckets_widen_while_they_stay_empty(form, weight, delta):
+    """1e9 absorbs the width, and 2^28 / 1 buckets would take minutes."""
+    arrays = np.array([0, 1, 2, 2], np.int32), np.array([1, 2], np.int32), np.repeat(weight, 2)
+    result, _ = solve(arrays, 0, delta, form)
+    np.testing.assert_array_equal(result.distances, weight * np.arange(3, dtype=weight.dtype))
+
+
+@FORM
 @pytest.mark.parametrize("n,slots", [(0, 0), (0, 3), (1, 0), (1, 3), (4, 0)])
 def test_no_edges(form, n, slots):
     arrays = np.zeros(n + 1, np.int32), np.full(slots, 9, np.int32), np.full(slots, np.nan, "f4")

@@ -250,7 +250,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit's hash, with + where tracked files differ from it; None outside of git."""
+    """The commit's hash, with + where tracked files but results differ; None outside of git."""
 
     def git(*words):
         folder = pathlib.Path(__file__).parent
@@ -259,6 +259,7 @@ def _commit() -> str | None:
         ).stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+        changed = git("status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)benchmarks/results")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -259,7 +259,8 @@ def _commit() -> str | None:
         ).stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)benchmarks/results")
+        code = (":/", ":(top,exclude)benchmarks/results")
+        changed = git("status", "--porcelain", "-uno", "--", *code)
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -97,11 +97,3 @@ def dense(row, col, data, shape, fill=0):
     for i, j, v in zip(row, col, data, strict=True):
         values[i, j] = v
     return values
-
-
-def joined(senders, receivers, values, add):
-    """dict (i, j) -> the values of equal pairs joined by `add` in the order of the edges."""
-    entries = {}
-    for i, j, v in zip(senders.tolist(), receivers.tolist(), values, strict=True):
-        entries[i, j] = add(entries[i, j], v) if (i, j) in entries else v
-    return entries

@@ -92,8 +92,9 @@ def measure(variant, arrays, extra, config, sources, base, deltas, args):
         steps, splits, work = (int(out[j]) for j in (1, 3, 4))
         times = median_ms(many, jnp.int32(sources[0]), delta, extra, *arrays)
         median, least = (t / args.each for t in times)
-        print(f"   {variant} delta x{multiple}: {median:.3f} ms (min {least:.3f}), {steps} rounds of "
-              f"{1e3 * median / (steps + splits + 1):.2f} us, {splits} splits, {work / n:.2f} n relaxed, "
+        each = 1e3 * median / (steps + splits + 1)
+        print(f"   {variant} delta x{multiple}: {median:.3f} ms (min {least:.3f}), {steps} rounds "
+              f"of {each:.2f} us, {splits} splits, {work / n:.2f} n relaxed, "
               f"{bad} wrong in {len(sources)}x{args.repeats}", flush=True)  # fmt: skip
 
 

@@ -1,14 +1,16 @@
-"""Shortest paths on graphs of small degree (meshes, roads): a fixed-width adjacency, one quad of edges a lane.
+"""Shortest paths on graphs of small degree (meshes, roads): a lane a vertex, fixed-width rows.
 
-Adjacency: rows of `quads` times 4 slots, row v the neighbours of v, padded with n; a last slot below 0 is ~(quad that
-continues this one), counted from the start of the table. lengths: the weights in the same places. So a lane gets from the
-vertex to 4 neighbours and their weights by two 16-byte accesses that are in flight together with that of its label.
+Adjacency: rows of `quads` times 4 slots, row v the neighbours of v, padded with n; a last slot
+below 0 is ~(quad that continues this one), counted from the start of the table. lengths: the
+weights in the same places. So a lane gets from the vertex to 4 neighbours and their weights by two
+16-byte accesses that are in flight together with that of its label.
 
-A near queue of at most `solo_out` vertices is relaxed by program 0 alone, whose queue is in its shared memory: no grid
-barrier, one program barrier a round. Chain of dependent accesses a round: queue (shared) -> row, weights and label (L2) ->
-labels of the neighbours (L2) -> mark (L2 atomic) -> place in the queue (ballots, one shared atomic a warp) -> barrier.
-The queue in global memory is written all the same, so that all programs can go on at any time. Wider queues are shared by
-all programs: the same chain through L2 and a grid barrier (1.5 us).
+A near queue of at most `solo_out` vertices is relaxed by program 0 alone, whose queue is in its
+shared memory: no grid barrier, one program barrier a round. Chain of dependent accesses a round:
+queue (shared) -> row, weights and label (L2) -> labels of the neighbours (L2) -> mark (L2 atomic)
+-> place in the queue (ballots, one shared atomic a warp) -> barrier. The queue in global memory is
+written all the same, so that all programs can go on at any time. Wider queues are shared by all
+programs: the same chain through L2 and a grid barrier (1.5 us).
 """
 
 from pallas_kernels._sssp_rounds import (
@@ -18,8 +20,8 @@ from pallas_kernels._sssp_rounds import (
     MAX,
     RESULT,
     State,
+    clamped,
     put,
-    relax,
     report_least,
     reserve,
 )
@@ -33,28 +35,95 @@ def first_queue(k, c, graph, state, source, valid):
 
 
 def expand(k, c, graph, state, s, place):
-    """Relaxes the edges of the near queue; the lane's least label put into far."""
+    """Relaxes from the near queue, up to `hops` edges far; the lane's least label put into far."""
+    worker, workers = place.crew
+    each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
+    hops = k.where(s.near <= c.hop_most, c.hops, 1)
 
-    def entries(i0, least):
-        i = i0 + k.lane
-        entry = i // c.quads
-        vertex = place.entry(s, entry, entry < s.near)
-        label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
+    def chunk(i0, least):
+        there = (k.lane < each) & (i0 + k.lane < s.near)
+        vertex = place.entry(s, i0 + k.lane, there)
 
-        def one_quad(quad, least):
-            there = quad >= 0
-            near = k.load_vec(graph.adjacency, quad * 4, 4, mask=there, other=c.n, cache="nc")
-            weights = k.load_vec(graph.lengths, quad * 4, 4, mask=there, cache="nc")
-            least = relax(k, c, state, s, place, label, near, weights, least)
-            return k.where(near[3] < 0, ~near[3], -1), least
+        def hop(left, vertex, least):
+            return left - 1, *_hop(k, c, graph, state, s, place, vertex, least)
 
-        quad = k.where(vertex >= 0, vertex * c.quads + (i - entry * c.quads), -1)
-        if c.linked:
-            return k.while_(lambda quad, least: k.any(quad >= 0), one_quad, quad, least)[1]
-        return one_quad(quad, least)[1]
+        _, vertex, least = k.while_(
+            lambda left, vertex, least: (left > 0) & k.any(vertex >= 0), hop, hops, vertex, least
+        )
+        _queue(k, state, s, place, vertex, vertex >= 0)
+        return least
 
-    first, step = place.crew
-    return k.for_(first, s.near * c.quads, step, entries, MAX)[0]
+    return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
+
+
+def _hop(k, c, graph, state, s, place, vertex, least):
+    """Relaxes the edges of the lanes' vertices; returns the next ones (-1: none) and least."""
+    slots = state.slots
+    base = k.warp * 32
+
+    def one_quad(near, weights, count, least):
+        there = [k.below(v, c.n) for v in near]
+        new = [clamped(k, c, label, w) for w in weights]
+        if c.pretest:
+            old = [
+                k.load(state.labels, v, mask=t, other=-1, cache="fresh")
+                for v, t in zip(near, there, strict=True)
+            ]
+            there = [x < o for x, o in zip(new, old, strict=True)]
+        old = [
+            k.atomic("min", state.labels, v, x, mask=t)
+            for v, x, t in zip(near, new, there, strict=True)
+        ]
+        won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
+        close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
+        away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
+        for x, w in zip(new, away, strict=True):
+            least = k.where(w, k.minimum(least, x), least)
+
+        def pile():
+            was = [
+                k.atomic("exch", state.marks, v + c.n, 1, mask=w)
+                for v, w in zip(near, away, strict=True)
+            ]
+            place.put_far(s, near, [w & (x == 0) for w, x in zip(away, was, strict=True)])
+
+        k.if_(k.any(away[0] | away[1] | away[2] | away[3]), pile)
+        for v, w in zip(near, close, strict=True):
+            votes = k.ballot(w)
+            at = count + k.lanes_below(votes)
+            k.store(slots, base + at, v, mask=w & (at < 32))
+            beyond = w & (at >= 32)
+            k.if_(k.any(beyond), lambda v=v, w=beyond: _queue(k, state, s, place, v, w))
+            count = count + k.popc(votes)
+        return count, least
+
+    def row(quad):
+        near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+        return near, k.load_vec(graph.lengths, quad * 4, 4, mask=quad >= 0, cache="nc")
+
+    label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
+    rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
+    count = k.const(0)
+    for near, weights in rows:
+        count, least = one_quad(near, weights, count, least)
+    if c.linked:
+
+        def linked(quad, count, least):
+            near, weights = row(quad)
+            return k.where(near[3] < 0, ~near[3], -1), *one_quad(near, weights, count, least)
+
+        last = rows[-1][0][3]
+        _, count, least = k.while_(
+            lambda quad, count, least: k.any(quad >= 0),
+            linked, k.where(last < 0, ~last, -1), count, least,
+        )  # fmt: skip
+    return k.load(slots, base + k.lane, mask=k.lane < count, other=-1), least
+
+
+def _queue(k, state, s, place, vertex, mask):
+    """Queues the lanes' vertices for the next round, each once."""
+    was = k.atomic("exch", state.marks, vertex, s.steps, mask=mask)
+    place.put_near(s, [vertex], [mask & (was != s.steps)])
 
 
 class Together:
@@ -63,7 +132,8 @@ class Together:
     def __init__(self, k, c, graph, state):
         del graph
         self.k, self.c, self.state = k, c, state
-        self.crew = ((k.warp * k.programs + k.program) * 32, k.threads * k.programs)
+        self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
+        state.slots = k.shared(k.threads)
 
     def entry(self, s, i, there):
         return self.k.load(
@@ -118,9 +188,10 @@ class Alone:
     def __init__(self, k, c, graph, state):
         del graph
         self.k, self.c, self.state = k, c, state
-        # lengths of near, of far, greatest (MAX - label) in far, four of each in rotation as in the control words
+        # lengths of near, of far, greatest (MAX - label) in far, four of each in rotation as in the
+        # control words
         self.queues, self.tails = k.shared(2 * c.queue), k.shared(12)
-        self.crew = (k.warp * 32, k.threads)
+        self.crew = (k.warp, k.threads // 32)
 
     def entry(self, s, i, there):
         return self.k.load(self.queues, s.cur * self.c.queue + i, mask=there, other=-1)

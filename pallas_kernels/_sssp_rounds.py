@@ -1,19 +1,18 @@
-"""Shortest paths in rounds: what the narrow and the wide kernel share (near and far queue, relaxation, the loop).
+"""Shortest paths in rounds: what the narrow and the wide kernel share: labels, queues, the loop.
 
-Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders 2003). near holds the
-vertices whose label fell below the bound in the last round, far those whose label fell and stayed at or above it. A round
-relaxes the edges of all near vertices; when there is none, the bound rises to (least label put into far) + delta, which
-skips empty buckets, and far is split. Labels only fall, and a rounded sum is monotone: the fixpoint of
-d[v] = min(d[u] (+) w) is unique, whatever the order of relaxations.
+Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders
+2003). near holds the vertices whose label fell below the bound in the last round, far those whose
+label fell and stayed at or above it. A round relaxes the edges of all near vertices; when there is
+none, the bound rises to (least label put into far) + delta, which skips empty buckets, and far is
+split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
+unique, whatever the order of relaxations, so warps may run ahead of each other within a round.
 
-Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer itself; unreached is
-the bits of inf, or iinfo.max. Integer sums clamp there, which makes it absorbing.
-marks[v] is the last round that queued v in near, marks[n + v] whether v is in far: a queue holds a vertex at most
-once, so n entries are room enough; whoever sets the mark queues the vertex. Where a load shows a greater label, label and
-mark change by two atomics in flight together. If another thread has lowered the label even further meanwhile,
-the vertex is queued needlessly, which does no harm: an entry of far whose label is below the old bound was
-relaxed already and is dropped by the split. `chained` instead waits for the old label and marks only what it lowered:
-fewer atomics, a longer chain; its first load may then come from L1, where labels are at worst too great.
+Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer
+itself; unreached is the bits of inf, or iinfo.max. Integer sums clamp there, which makes it
+absorbing. A label falls by an atomic minimum, and the thread that lowered it sees to its vertex.
+marks[v] is the last round that queued v for the next one, marks[n + v] whether v is in far: a queue
+holds a vertex at most once, so n entries are room enough. A vertex of far may fall below the bound
+and be relaxed later; the split drops the entries whose label is below the old bound.
 """
 
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
@@ -25,7 +24,7 @@ INFINITY = {True: 0x7F800000, False: MAX}
 
 
 class State:
-    """What the loop carries, the same in all programs; far and least mean something only when near is 0."""
+    """What the loop carries, the same in all programs; far and least are set where near is 0."""
 
     solo = ("near", "far", "least", "bound", "cur", "pile", "steps", "work")
     names = (*solo, "ok", "turn")
@@ -49,7 +48,10 @@ def branch(k, when, action, s, names):
 
 
 def body(k, c, graph, state, kind):
-    """The search; returns (rounds, ok, splits, entries of near relaxed). `kind`: the module that expands near queues."""
+    """The search; returns (rounds, ok, splits, entries of near relaxed).
+
+    kind: the module that expands near queues.
+    """
     control = state.control
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < c.n)
@@ -99,8 +101,8 @@ def body(k, c, graph, state, kind):
         def run():
             alone.enter(s)
             out = k.while_(
-                lambda near, far, *_: (
-                    ((near > 0) & (near <= c.solo_out)) | ((near == 0) & (far > 0) & (far <= c.solo_far))
+                lambda near, far, *_: k.where(
+                    near > 0, near <= c.solo_out, (far > 0) & (far <= c.solo_far)
                 ),
                 one, *s.values(State.solo), 0,
             )  # fmt: skip
@@ -114,7 +116,8 @@ def body(k, c, graph, state, kind):
 
     def step(*carry):
         s = State(State.names, carry)
-        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after the next one)
+        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
+        # the next one)
         k.store(control, FOUND + ((s.turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
         relaxing = s.near > 0
         solo = k.const(False, "i1")
@@ -126,7 +129,7 @@ def body(k, c, graph, state, kind):
         s.turn = s.turn + 1
         return s.values(State.names)
 
-    first = _clamped(k, c, k.const(0), delta)
+    first = clamped(k, c, k.const(0), delta)
     out = k.while_(
         lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
         step, near, 0, MAX, k.maximum(first, 1), 0, 0, 0, 0, ok, 0,
@@ -162,7 +165,7 @@ def _write_results(k, c, graph, state):
     spread(k, c.n, result)
 
 
-def _clamped(k, c, label, weight):
+def clamped(k, c, label, weight):
     """label (+) weight; the weight is a float32 or an int32 value."""
     if c.real:
         return k.bits(k.bits(label, "f32") + weight, "i32")
@@ -171,50 +174,16 @@ def _clamped(k, c, label, weight):
 
 
 def _next_bound(k, c, s, delta):
-    """The bound after a split: beyond the least label of far, and further than before even if delta is absorbed."""
+    """The bound after a split: it rises beyond the least label of far even if delta is absorbed."""
     least = k.maximum(s.least, s.bound)
-    return k.maximum(_clamped(k, c, least, delta), k.minimum(least, MAX - 1) + 1)
-
-
-def relax(k, c, state, s, place, label, near, weights, least):
-    """Relaxes edges of this lane (all lanes of the warp take part): vertices `near`, never out of range where masked.
-
-    label: the label of the edges' origin, a value or one for every edge. Returns the lane's least label put into far.
-    """
-    labels = label if isinstance(label, list) else [label] * len(near)
-    there = [k.below(v, c.n) for v in near]
-    new = [_clamped(k, c, x, w) for x, w in zip(labels, weights, strict=True)]
-    cache = None if c.chained else "fresh"
-    old = [
-        k.load(state.labels, v, mask=t, other=-1, cache=cache)
-        for v, t in zip(near, there, strict=True)
-    ]
-    better = [x < o for x, o in zip(new, old, strict=True)]
-    close = [x < s.bound for x in new]
-    if c.chained:
-        old = [
-            k.atomic("min", state.labels, v, x, mask=b)
-            for v, x, b in zip(near, new, better, strict=True)
-        ]
-        better = [b & (x < o) for b, x, o in zip(better, new, old, strict=True)]
-    else:
-        for v, x, b in zip(near, new, better, strict=True):
-            k.reduce("min", state.labels, v, x, mask=b)
-    mark = [k.where(x, s.steps, 1) for x in close]
-    was = [
-        k.atomic("exch", state.marks, k.where(x, v, v + c.n), m, mask=b)
-        for v, x, m, b in zip(near, close, mark, better, strict=True)
-    ]
-    for x, x_close, b in zip(new, close, better, strict=True):
-        least = k.where(b & ~x_close, k.minimum(least, x), least)
-    won = [b & (m != w) for b, m, w in zip(better, mark, was, strict=True)]
-    place.put_near(s, near, [w & x for w, x in zip(won, close, strict=True)])
-    place.put_far(s, near, [w & ~x for w, x in zip(won, close, strict=True)])
-    return least
+    return k.maximum(clamped(k, c, least, delta), k.minimum(least, MAX - 1) + 1)
 
 
 def _split(k, c, state, s, place, old):
-    """Moves far: to near below the new bound, out below the old one, else to the next far; its least label per lane."""
+    """Moves far: to near below the new bound, out below the old one, else to the next far.
+
+    Returns the lane's least label put there.
+    """
     base = ((s.pile + 1) & 1) * c.n
 
     def entries(i0, least):
@@ -227,12 +196,12 @@ def _split(k, c, state, s, place, old):
         place.put_far(s, [v], [stays])
         return k.where(stays, k.minimum(least, label), least)
 
-    first, step = place.crew
-    return k.for_(first, s.far, step, entries, MAX)[0]
+    worker, workers = place.crew
+    return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
 
 
 def put(k, vertices, won, room, store):
-    """Gives every vertex that was won its place: store(position, vertex, mask), positions from room(how many)."""
+    """store(position, vertex, mask) for every vertex that was won, positions from room(total)."""
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
 

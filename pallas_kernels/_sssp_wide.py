@@ -1,12 +1,14 @@
-"""Shortest paths on graphs of any degree: near holds edge ranges, vertices are collected in shared memory.
+"""Shortest paths on graphs of any degree: near holds edge ranges, shared memory new vertices.
 
-Near queue: ranges (start, end, vertex, -) of at most `span` edges, so no hub binds one warp; a warp takes up to 32 of them
-and walks their edges 32 * `unroll` at a time, the owner of an edge found by binary search over the warp's prefix sums.
-Vertices whose label falls go to two buffers of the program, near and far. At the end of a round a program appends them:
-the near ones cut into ranges (their row offsets are read there, 32 at a time), the far ones by one atomic a program.
-What finds no room in a buffer is appended at once.
+Near queue: ranges (start, end, vertex, -) of at most `span` edges, so no hub binds one warp; a warp
+takes up to 32 of them and walks their edges 32 * `unroll` at a time, the owner of an edge found by
+binary search over the warp's prefix sums. Vertices whose label falls go to two buffers of the
+program, near and far. At the end of a round a program appends them: the near ones cut into ranges
+(their row offsets are read there, 32 at a time), the far ones by one atomic a program. What finds
+no room in a buffer is appended at once.
 
-Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; an atomic or two where it improves.
+Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; an atomic or two
+where it improves.
 """
 
 from pallas_kernels._sssp_rounds import (
@@ -14,8 +16,8 @@ from pallas_kernels._sssp_rounds import (
     FOUND,
     LEAST,
     MAX,
+    clamped,
     put,
-    relax,
     report_least,
     reserve,
     spread,
@@ -41,7 +43,7 @@ def first_queue(k, c, graph, state, source, valid):
 
 def expand(k, c, graph, state, s, place):
     """Relaxes the edges of the near queue; the lane's least label put into far."""
-    worker, workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
+    worker, workers = place.crew
     each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
 
     def chunk(i0, least):
@@ -63,21 +65,51 @@ def expand(k, c, graph, state, s, place):
                 labels.append(k.shfl(label, owner))
                 near.append(k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc"))
                 weights.append(k.load(graph.weights, at, mask=e < total, cache="nc"))
-            return relax(k, c, state, s, place, labels, near, weights, least)
+            new = [clamped(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
+            return _relax(k, c, state, s, place, near, new, least)
 
         return k.for_(0, total, 32 * c.unroll, stride, least)
 
     return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
 
 
+def _relax(k, c, state, s, place, near, new, least):
+    """Lowers the labels of the vertices `near` to `new`; all lanes of the warp take part.
+
+    The load that filters may come from L1: a label there is at worst too great.
+    """
+    there = [k.below(v, c.n) for v in near]
+    old = [k.load(state.labels, v, mask=t, other=-1) for v, t in zip(near, there, strict=True)]
+    less = [x < o for x, o in zip(new, old, strict=True)]
+    old = [
+        k.atomic("min", state.labels, v, x, mask=m) for v, x, m in zip(near, new, less, strict=True)
+    ]
+    won = [m & (x < o) for m, x, o in zip(less, new, old, strict=True)]
+    close = [x < s.bound for x in new]
+    mark = [k.where(x, s.steps, 1) for x in close]
+    was = [
+        k.atomic("exch", state.marks, k.where(x, v, v + c.n), m, mask=w)
+        for v, x, m, w in zip(near, close, mark, won, strict=True)
+    ]
+    for x, x_close, w in zip(new, close, won, strict=True):
+        least = k.where(w & ~x_close, k.minimum(least, x), least)
+    first = [w & (m != x) for w, m, x in zip(won, mark, was, strict=True)]
+    place.put_near(s, near, [x & y for x, y in zip(first, close, strict=True)])
+    place.put_far(s, near, [x & ~y for x, y in zip(first, close, strict=True)])
+    return least
+
+
 class Together:
-    """All programs; counts: near, far, greatest (MAX - label) put into far, position of the program's far entries."""
+    """All programs.
+
+    counts: near, far, greatest (MAX - label) put into far, position of the program's far entries.
+    """
 
     def __init__(self, k, c, graph, state):
         self.k, self.c, self.graph, self.state = k, c, graph, state
         state.counts = k.shared(4)
         self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
-        self.crew = ((k.warp * k.programs + k.program) * 32, k.threads * k.programs)
+        self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
 
     def put_near(self, s, vertices, won):
         self._put(s, vertices, won, 0, self.near, self._append)

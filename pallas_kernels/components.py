@@ -151,7 +151,7 @@ def _sample(k, c, graph, control):
 
 
 def _rest(k, c, graph, skip, long_rows, count):
-    """Links the neighbours after the sampled ones of all vertices that are not in the tree `skip`."""
+    """Links the neighbours after the sampled ones of all vertices outside the tree `skip`."""
 
     def vertices(i0):
         v = i0 + k.lane

@@ -1,4 +1,4 @@
-"""Single-source shortest paths, non-negative weights, in one launch (`_sssp_rounds.py` says how)."""
+"""Single-source shortest paths, non-negative weights, in one launch (see `_sssp_rounds.py`)."""
 
 import dataclasses
 import types
@@ -18,14 +18,20 @@ class Config:
 
     programs: int = 132
     threads: int = 1024
-    chained: bool = False  # wait for the old label before marking (see _sssp_rounds.py)
-    # narrow kernel: near queue in the shared memory of program 0; it works alone on queues of up to solo_in vertices until they
-    # have more than solo_out (at most `queue`), and splits far queues of up to solo_far; solo_in = 0: never
+    # narrow kernel: near queue in the shared memory of program 0; it works alone on queues of up to
+    # solo_in vertices until they have more than solo_out (at most `queue`), and splits far queues
+    # of up to solo_far; solo_in = 0: never
     queue: int = 8192
-    solo_in: int = 1024
-    solo_out: int = 2048
+    solo_in: int = 512
+    solo_out: int = 768
     solo_far: int = 4096
-    # wide kernel: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in shared memory
+    # edges a warp follows from its part of the queue before the next round, for queues up to
+    # hop_most
+    hops: int = 4
+    hop_most: int = 16384
+    pretest: bool = False  # load the label before the atomic that lowers it
+    # wide kernel: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
+    # shared memory
     span: int = 128
     unroll: int = 4
     near_buffer: int = 8192
@@ -37,7 +43,7 @@ def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA
     del n, nnz
     if narrow:
         return Config(programs=programs_for(device_kind))
-    return Config(programs=programs_for(device_kind), chained=True, solo_in=0)
+    return Config(programs=programs_for(device_kind), solo_in=0)
 
 
 def default_delta(indptr, weights):
@@ -68,14 +74,15 @@ def sssp(
     config: Config | None = None,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(distances[n], steps int32, status int32): d[source] = 0, d[v] = min over edges u -> v of d[u] + w, the fixpoint.
+    """(distances[n], steps int32, status int32): d[source] = 0, d[v] = min of d[u] + w over u -> v.
 
-    indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or NaN: edges v -> indices[i],
-    indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the dtype of weights (`default_delta`); inf or iinfo.max: a single
-    bucket, which is Bellman-Ford on the vertices whose distance fell. prepared: what `prepare_sssp` computed once.
-    Unreached: inf, or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's whatever delta.
-    A source that is no vertex reaches nothing. steps counts the rounds of relaxation.
-    status 0: right; otherwise a grid barrier expired and the result means nothing.
+    indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or
+    NaN: edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the
+    dtype of weights (`default_delta`); inf or iinfo.max: a single bucket, which is Bellman-Ford on
+    the vertices whose distance fell. prepared: what `prepare_sssp` computed once. Unreached: inf,
+    or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's
+    whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
+    relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
     """
     return _search(indptr, indices, weights, source, delta, prepared, config, interpret)[:3]
 
@@ -98,7 +105,7 @@ def _search(indptr, indices, weights, source, delta, prepared, config, interpret
     operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
                 "delta": jnp.atleast_1d(delta).astype(weights.dtype)}  # fmt: skip
     if narrow:
-        kind, shared, entries = _sssp_narrow, 2 * c.queue + 12, n
+        kind, shared, entries = _sssp_narrow, 2 * c.queue + 12 + c.threads, n
         adjacency = prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
         operands |= {
@@ -137,6 +144,7 @@ def _run(kind, c, operands, outputs, shared, interpret):
             k.store(memory.summary, j, word, mask=mine)
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 4)]
+    name = kind.__name__.rpartition("._")[2]
     out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
-                 shared_words=shared, name=kind.__name__.rpartition("._")[2], interpret=interpret)  # fmt: skip
+                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
     return dict(zip([*outputs, "summary"], out, strict=False))

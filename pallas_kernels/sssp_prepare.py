@@ -10,11 +10,12 @@ from pallas_kernels.bfs_prepare import NARROW_MAX, NARROW_MEAN, breadth_first_or
 def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.ndarray]:
     """Arrays for `sssp(..., prepared=)`.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency int32[rows, 4 q] (`fixed_width`), slots of the same shape (the entry of
-    `indices` at every place, 0 where there is none) and lengths (the weights there); with renumber=True vertices are in
-    breadth-first order (neighbours share cache lines) and order (new -> old) and rank (old -> new) come along;
-    results are in the caller's numbering. Other graphs are taken as they are: nothing to prepare.
-    New weights for the same graph: `revalue`.
+    Small degrees (mean <= 8, largest <= 64): adjacency int32[rows, 4 q] (`fixed_width`), slots of
+    the same shape (the entry of `indices` at every place, 0 where there is none) and lengths (the
+    weights there); with renumber=True vertices are in breadth-first order (neighbours share cache
+    lines) and order (new -> old) and rank (old -> new) come along; results are in the caller's
+    numbering. Other graphs are taken as they are: nothing to prepare. New weights for the same
+    graph: `revalue`.
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)

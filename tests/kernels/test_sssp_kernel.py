@@ -1,4 +1,4 @@
-"""The SSSP kernels, interpreted, against Dijkstra with a heap: bit for bit, every mode, float32 and int32."""
+"""The SSSP kernels, interpreted, against Dijkstra with a heap: bit for bit, in every mode."""
 
 import functools
 import heapq
@@ -21,7 +21,7 @@ def infinity(dtype):
 
 
 def oracle(indptr, indices, weights, source):
-    """Dijkstra in the arithmetic of the weights: rounded sums, or sums that clamp at the largest integer."""
+    """Dijkstra in the arithmetic of the weights: rounded sums, or clamped integers."""
     n, dtype = len(indptr) - 1, weights.dtype
     distances = np.full(n, infinity(dtype), dtype)
     if not 0 <= source < n:
@@ -44,7 +44,7 @@ def oracle(indptr, indices, weights, source):
 
 
 def weights_of(graph, dtype, seed=0):
-    """Symmetric weights 0..63 (integers) or of many magnitudes (floats), with zeros and equal ones."""
+    """Weights 0..63 (integers) or of many magnitudes (floats), with zeros and equal ones."""
     rng = np.random.default_rng(seed)
     if dtype == np.int32:
         return rng.integers(0, 64, len(graph[1])).astype(np.int32)
@@ -52,18 +52,19 @@ def weights_of(graph, dtype, seed=0):
     return np.where(rng.random(len(w)) < 0.1, 0, w).astype(np.float32)
 
 
-SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "solo_far": 20, "span": 4,
-         "unroll": 2, "near_buffer": 16, "far_buffer": 32}  # fmt: skip
+SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "solo_far": 20,
+         "span": 4, "unroll": 2, "near_buffer": 16, "far_buffer": 32}  # fmt: skip
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 512, "solo_out": 512, "solo_far": 10**6},
     "mixed": SMALL,
     "together": SMALL | {"solo_in": 0, "programs": 3},
-    "chained": SMALL | {"chained": True, "programs": 2},
+    "one hop": SMALL | {"hops": 1, "pretest": True, "programs": 2},
+    "many hops": SMALL | {"hops": 50, "programs": 2},
     "overflowing queue": SMALL | {"solo_in": 16, "solo_out": 16},
 }
 WIDE = {
     "mixed": SMALL,
-    "programs": SMALL | {"programs": 3, "chained": True},
+    "programs": SMALL | {"programs": 3},
     "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "programs": 2},
     "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
 }

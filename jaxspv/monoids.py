@@ -112,8 +112,8 @@ class Monoid:
         """`y[s] = op over terms[k] with segments[k] == s`, shape (num_segments,).
 
         Segments out of [0, num_segments) are dropped, whatever their terms hold; an empty segment
-        gives the identity. With `sorted` the segments ascend. Float additions use atomics on a GPU,
-        whose order may vary from run to run.
+        gives the identity. `any` picks the first term. With `sorted` the segments ascend. Float
+        additions use atomics on a GPU, whose order may vary from run to run.
         """
         terms = self.admit(terms)
         if 0 in (terms.shape[0], num_segments):

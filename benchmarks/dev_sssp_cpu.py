@@ -6,6 +6,7 @@
 """
 
 import argparse
+import functools
 import pathlib
 import sys
 import time
@@ -21,7 +22,7 @@ from jaxspv.algorithms._sssp_xla import default_delta, sssp_parents_xla, sssp_xl
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "algorithms"))
 from graph_files import graph_files  # noqa: E402
-from test_sssp_xla import weighted  # noqa: E402
+from test_sssp_real_graphs import weighted  # noqa: E402
 
 MANY = 50_000
 CLOCK = time.process_time  # of all threads: the machine may be shared
@@ -53,43 +54,49 @@ def workload(path):
     return matrix, put, source
 
 
+RUN = jax.jit(lambda *a: sssp_xla(*a[:4], delta=a[4]))
+RUN_WITH_TREE = jax.jit(lambda *a: sssp_xla(*a[:4], delta=a[4], parents=True))
+TREE = jax.jit(sssp_parents_xla)
+
+
+def compare(path, widths, rounds):
+    """Prints SciPy's time and ours; returns SciPy's over ours. None if the graph is too small."""
+    if (found := workload(path)) is None:
+        return None
+    matrix, put, source = found
+    at, mean = jnp.int32(source), matrix.data.mean()
+    wide = jnp.float32(default_delta(*map(np.asarray, put)))
+    todo = {"scipy": lambda: dijkstra(matrix, indices=source)}
+    if widths:
+        for k in map(float, widths.split(",")):
+            todo[f"{k}"] = functools.partial(RUN_WITH_TREE, *put, at, jnp.float32(k * mean))
+    else:
+        distances = RUN(*put, at, wide).distances
+        todo["distances"] = lambda: RUN(*put, at, wide)
+        todo["and tree"] = lambda: RUN_WITH_TREE(*put, at, wide)
+        todo["tree by hops"] = lambda: TREE(*put, distances, at)
+    least = interleaved(todo, rounds)
+    base = least.pop("scipy")
+    if not widths:
+        least["sum"] = least["distances"] + least["tree by hops"]
+    row = "  ".join(f"{k} {t:.2f} ({base / t:.2f})" for k, t in least.items())
+    print(f"{path.name:30s} width {wide / mean:.2f} mean  scipy {base:.2f}  {row}", flush=True)
+    return {k: base / t for k, t in least.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--widths", default="")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    run = jax.jit(lambda *a: sssp_xla(*a[:4], delta=a[4]))
-    with_tree = jax.jit(lambda *a: sssp_xla(*a[:4], delta=a[4], parents=True))
-    tree = jax.jit(sssp_parents_xla)
-    ratios = []
-    for path in graph_files():
-        if options.names and not any(path.name.startswith(n) for n in options.names):
-            continue
-        if (found := workload(path)) is None:
-            continue
-        matrix, put, source = found
-        mean, wide = matrix.data.mean(), default_delta(*map(np.asarray, put))
-        at = jnp.int32(source)
-        todo = {"scipy": lambda: dijkstra(matrix, indices=source)}
-        if options.widths:
-            for k in map(float, options.widths.split(",")):
-                todo[f"{k}"] = lambda d=jnp.float32(k * mean): with_tree(*put, at, d)
-        else:
-            distances = run(*put, at, jnp.float32(wide)).distances
-            todo["distances"] = lambda: run(*put, at, jnp.float32(wide))
-            todo["and tree"] = lambda: with_tree(*put, at, jnp.float32(wide))
-            todo["tree by hops"] = lambda: tree(*put, distances, at)
-        least = interleaved(todo, options.rounds)
-        base = least.pop("scipy")
-        row = "  ".join(f"{k} {t:.2f} ({base / t:.2f})" for k, t in least.items())
-        print(f"{path.name:30s} width {wide / mean:.2f} mean  scipy {base:.2f}  {row}", flush=True)
-        both = least.get("distances", np.inf) + least.get("tree by hops", 0)
-        ratios.append([*(base / t for t in least.values()), base / both])
-    if ratios:
-        logs = np.log(np.maximum(ratios, 1e-9))
-        print(*least, "distances + tree by hops", sep=" | ")
-        print("geometric mean", np.exp(logs.mean(0)).round(2), "least", np.min(ratios, 0).round(2))
+    names = tuple(options.names or [""])
+    files = [path for path in graph_files() if path.name.startswith(names)]
+    found = [compare(path, options.widths, options.rounds) for path in files]
+    ratios = [r for r in found if r is not None]
+    for k in ratios[0] if ratios else ():
+        column = [r[k] for r in ratios]
+        print(f"{k}: geometric mean {np.exp(np.mean(np.log(column))):.2f} least {min(column):.2f}")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from jax.custom_batching import sequential_vmap
 from jax.extend import core
 
 from . import _sssp_frontier, _sssp_sequential
-from ._lengths import after, extend, infinity, wraps
+from ._lengths import infinity
 from ._sssp_parents import parents_frontier, parents_sequential
 from ._sssp_sequential import Graph
+from ._sssp_steps import bellman_ford, delta_stepping, overflow
 
 Form = Literal["sequential", "frontier"]
 FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
@@ -25,10 +26,6 @@ FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
     "frontier": (_sssp_frontier, parents_frontier),
 }
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
-
-# A bucket is widened while fewer than one in SPARSE of the far vertices move into it, so that
-# reading `far` costs at most SPARSE times as much as moving its vertices, whatever the weights.
-SPARSE = 16
 
 
 class Paths(NamedTuple):
@@ -162,15 +159,34 @@ def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) 
     often its label falls within a wide bucket. The factor is kept in [0.15, 3]; measured on CPU
     over the graphs of `benchmarks`, it is within 1.3 of the best width on each.
     """
-    n = max(indptr.shape[0] - 1, 1)
     weights = np.asarray(weights)
     if weights.dtype.kind == "f":
         finite = weights[np.isfinite(weights)]
     else:
         finite = weights[weights != np.iinfo(weights.dtype).max]
     mean = float(np.mean(finite, dtype=np.float64)) if finite.size else 0.0
-    width = mean * float(np.clip(4 * n / max(indices.shape[0], 1), 0.15, 3.0))
+    width = mean * float(_width_over_mean(indptr.shape[0] - 1, indices.shape[0], np))
     return width if weights.dtype.kind == "f" else max(int(width), 1)
+
+
+def traced_delta(indptr: Array, weights: Array) -> Array:
+    """`default_delta` while tracing; infinity, which means Bellman-Ford, if a weight is below 0.
+
+    Makes a graph that nobody prepared as fast, for one pass over the weights. () of their dtype.
+    """
+    dtype, top = weights.dtype, infinity(weights.dtype)
+    valid = jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1]
+    finite = jnp.where(valid & (weights < top), weights, jnp.zeros((), dtype))
+    count = jnp.maximum(indptr[-1], 1).astype(jnp.float32)
+    mean = jnp.sum(finite.astype(jnp.float32)) / count
+    width = (mean * _width_over_mean(indptr.shape[0] - 1, count, jnp)).astype(dtype)
+    if jnp.issubdtype(dtype, jnp.integer):
+        width = jnp.maximum(width, jnp.ones((), dtype))
+    return jnp.where(jnp.any(finite < 0), top, width)
+
+
+def _width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
+    return xp.clip(4 * max(n, 1) / xp.maximum(count, 1), 0.15, 3.0)
 
 
 def _close(stop: Callable | None, n: int, dtype: Any) -> tuple[list[Any], Callable | None]:
@@ -206,91 +222,14 @@ def _solve(form, parents, stop, graph, source, delta, max_steps, consts) -> Path
         stop = functools.partial(stop, consts)
     args = (form, parents, stop, graph, source)
     if delta is None:
-        length, steps, converged, pred = _bellman_ford(*args, max_steps)
+        length, steps, converged, pred = bellman_ford(*args, max_steps)
     else:
         length, steps, converged, pred = lax.cond(
             delta < infinity(delta.dtype),
-            lambda: _delta_stepping(*args, delta, max_steps),
-            lambda: _bellman_ford(*args, max_steps),
+            lambda: delta_stepping(*args, delta, max_steps),
+            lambda: bellman_ford(*args, max_steps),
         )
     if pred is not None:
         at_source = jnp.arange(graph.n, dtype=jnp.int32) == source
         pred = jnp.where(at_source, source, jnp.where(length < infinity(length.dtype), pred, -1))
-    return Paths(length, steps, converged, _overflow(form, graph, length), pred)
-
-
-def _delta_stepping(form, parents, stop, graph, source, delta, max_steps):
-    """Lengths, steps, converged, predecessors, by buckets."""
-    top = infinity(graph.weights.dtype)
-    base = jnp.where(delta > 0, delta, top)
-
-    def step(c):
-        s, limit, width, steps, _ = c
-        steps += (s.near > 0).astype(jnp.int32)
-        s = form.drain(graph, s, limit)
-        done = jnp.bool_(False)
-        if stop is not None:
-            done = stop(steps, s.length, after(limit), s.far)
-        wider = jnp.where(done, limit, extend(limit, width))
-        before = s.far
-        s = form.refill(s, limit, wider, source)
-        few = (before - s.far) * SPARSE < before
-        width = jnp.where(few, extend(width, width), jnp.maximum(base, _half(width)))
-        return s, wider, width, steps, done
-
-    def more(c):
-        s, _, _, steps, done = c
-        return ((s.near > 0) | (s.far > 0)) & ~done & (steps < max_steps)
-
-    first = (form.start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
-    s, limit, _, steps, stopped = lax.while_loop(more, step, first)
-    length = s.length if stop is None else jnp.where(stopped & (s.length > limit), top, s.length)
-    return length, steps, stopped | ((s.near == 0) & (s.far == 0)), s.pred
-
-
-def _half(width: Array) -> Array:
-    return width / 2 if jnp.issubdtype(width.dtype, jnp.floating) else width // 2
-
-
-def _bellman_ford(form, parents, stop, graph, source, max_steps):
-    """Lengths, steps, converged, predecessors, by rounds over the vertices whose label fell.
-
-    After 2, 4, 8, ... rounds the graph of predecessors is searched for a cycle: it has one soon
-    after labels went around a negative cycle.
-    """
-    dtype = graph.weights.dtype
-    top = infinity(dtype)
-    low = -top if jnp.issubdtype(dtype, jnp.floating) else jnp.asarray(jnp.iinfo(dtype).min, dtype)
-
-    def step(c):
-        s, steps, check, _, _ = c
-        s = form.drain(graph, s, None)
-        steps += 1
-        cycle = lax.cond(steps == check, form.has_cycle, lambda pred: jnp.bool_(False), s.pred)
-        done = jnp.bool_(False)
-        if stop is not None:
-            done = stop(steps, s.length, jnp.where(s.near > 0, low, top), s.near)
-        return s, steps, jnp.where(steps == check, 2 * check, check), cycle, done
-
-    def more(c):
-        s, steps, _, cycle, done = c
-        return (s.near > 0) & ~cycle & ~done & (steps < max_steps)
-
-    false = jnp.bool_(False)
-    first = (form.start(graph, source, True), jnp.int32(0), jnp.int32(2), false, false)
-    s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
-    converged = (stopped | (s.near == 0)) & ~cycle
-    return s.length, steps, converged, s.pred if parents else None
-
-
-def _overflow(form, graph, length) -> Array:
-    """Whether a sum was clamped; each edge is looked at only where the extremes could be."""
-    if jnp.issubdtype(length.dtype, jnp.floating):
-        return jnp.bool_(False)
-    top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)
-    valid = jnp.arange(graph.weights.shape[0], dtype=jnp.int32) < graph.indptr[-1]
-    finite = jnp.where(length < top, length, zero)
-    weights = jnp.where(valid & (graph.weights < top), graph.weights, zero)
-    high = wraps(jnp.max(finite), jnp.max(weights))
-    low = wraps(jnp.min(finite), jnp.min(weights))
-    return lax.cond(high | low, form.any_wraps, lambda *_: jnp.bool_(False), graph, length)
+    return Paths(length, steps, converged, overflow(form, graph, length), pred)

@@ -8,15 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.io
-import scipy.sparse as sp
-from graph_files import graph_files
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import dijkstra
 from strategies import garbage, precision
 
-from jaxspv.algorithms._sssp_xla import FORMS, default_delta, sssp_parents_xla, sssp_xla
+from jaxspv.algorithms._sssp_xla import FORMS, default_delta, sssp_parents_xla, sssp_xla, traced_delta
 
 FORM = pytest.mark.parametrize("form", FORMS)
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
@@ -182,9 +178,7 @@ def test_equals_dijkstra_bit_by_bit(form, dtype, seed):
 def test_negative_weights(form, dtype, seed):
     rng = np.random.default_rng(seed)
     low = rng.choice([-9, -2, -1])
-    bare, padded = graph(
-        rng, rng.integers(1, 90), lambda m: rng.integers(low, 20, m).astype(dtype)
-    )
+    bare, padded = graph(rng, rng.integers(1, 90), lambda m: rng.integers(low, 20, m).astype(dtype))
     source = int(rng.integers(N))
     expected = rounds_of_relaxation(*bare, source)
     for delta in (None, infinity(dtype)):
@@ -327,8 +321,7 @@ def test_too_few_steps_do_not_converge(form):
     for delta in (None, 5.0):
         run = jax.jit(lambda k: sssp_xla(*arrays, 0, delta=delta, max_steps=k, form=form))
         for k in (0, 1, 2):
-            result = run(k)
-            assert not result.converged and result.steps == k
+            assert not (result := run(k)).converged and result.steps == k
             assert (np.asarray(result.distances) >= full).all()
 
 
@@ -364,10 +357,8 @@ def test_lowers_for_cuda_and_tpu(dtype):
     args = *shapes(1000, 5000, dtype), jax.ShapeDtypeStruct((), dtype)
     for platform in ("cuda", "tpu"):
         for bucketed in (True, False):
-            lowered = compiled(None, bucketed=bucketed).trace(*args).lower(
-                lowering_platforms=(platform,)
-            )
-            assert "custom_call" not in lowered.as_text()
+            traced = compiled(None, bucketed=bucketed).trace(*args)
+            assert "custom_call" not in traced.lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about the code that XLA makes for CPU")
@@ -391,53 +382,17 @@ def test_the_sequential_loops_are_native_code_without_copies(dtype):
 
 def test_default_delta():
     rng = np.random.default_rng(0)
-    (indptr, indices, weights), _ = graph(rng, 150, lambda m: rng.random(m).astype(np.float32))
+    bare, padded = graph(rng, 150, lambda m: rng.random(m).astype(np.float32))
+    indptr, indices, weights = bare
     width = default_delta(indptr, indices, weights)
     assert 0.15 * weights.mean() <= width <= 3 * weights.mean()
+    traced = traced_delta(*map(jnp.asarray, padded[::2]))
+    np.testing.assert_allclose(traced, width, rtol=1e-5)
+    whole = padded[0], (100 * np.nan_to_num(padded[2])).astype(np.int32)
+    assert 0 <= default_delta(indptr, indices, whole[1][: len(indices)]) - traced_delta(*whole) <= 1
+    assert traced_delta(indptr, -padded[2]) == np.inf
     weights[:3] = np.inf
     assert np.isfinite(default_delta(indptr, indices, weights))
     big = np.full(len(indices), 2**31 - 1, np.int32)
     assert default_delta(indptr, indices, big) == 1
     assert default_delta(np.zeros(1, np.int32), indices[:0], weights[:0]) == 0
-
-
-def weighted(path):
-    """The square graph of a file with its integers, or w(i, j) in 1..64, as weights; or None."""
-    field = scipy.io.mminfo(path)[4]
-    matrix = sp.csr_matrix(scipy.io.mmread(path))
-    if matrix.shape[0] != matrix.shape[1]:
-        return None
-    matrix.sum_duplicates()
-    if field != "integer":
-        row = rows_of(matrix.indptr)
-        low, high = np.minimum(row, matrix.indices), np.maximum(row, matrix.indices)
-        matrix.data = (low.astype(np.int64) * 2654435761 + high.astype(np.int64) * 40503) % 64 + 1
-    return matrix.indptr, matrix.indices, matrix.data.astype(np.int32)
-
-
-@pytest.mark.parametrize("path", graph_files(), ids=lambda p: p.name)
-def test_real_graph(path):
-    arrays = weighted(path)
-    if arrays is None:
-        pytest.skip("not square")
-    indptr, indices, weights = arrays
-    source = int(np.argmax(np.diff(indptr)))
-    n = len(indptr) - 1
-    matrix = sp.csr_matrix((weights.astype(np.float64), indices, indptr), (n, n))
-    expected = dijkstra(matrix, indices=source)
-    result, tree = solve(arrays, source, default_delta(*arrays))
-    top = infinity(np.int32)
-    np.testing.assert_array_equal(result.distances, np.where(expected < np.inf, expected, top))
-    row = rows_of(indptr)
-    tight = (result.distances[indices] < top) & (
-        result.distances[row].astype(np.int64) + weights == result.distances[indices]
-    )
-    edges = np.sort(row[tight].astype(np.int64) * n + indices[tight])
-    for parents in (tree, result.parents):
-        child = np.flatnonzero((parents >= 0) & (np.arange(n) != source))
-        pair = parents[child].astype(np.int64) * n + child
-        assert (edges[np.searchsorted(edges, pair) % len(edges)] == pair).all()
-        jump = np.where(parents >= 0, parents, np.arange(n))
-        for _ in range(n.bit_length()):
-            jump = jump[jump]
-        np.testing.assert_array_equal(jump == source, expected < np.inf)

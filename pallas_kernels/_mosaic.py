@@ -343,5 +343,12 @@ def run(kernel, inputs, outputs, programs, threads, shared_words, name):
 
     params = plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Lane)
     call = pl.kernel(body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name)
-    control = jax.new_ref(jnp.zeros(CONTROL_WORDS, jnp.int32))
-    return (*call(*inputs, control), control[...])
+    # `run_state` keeps the mutable control words inside one pure primitive, which custom_jvp and
+    # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
+    def launched(refs):
+        *outs, control = refs
+        for ref, value in zip(outs, call(*inputs, control), strict=True):
+            ref[...] = value
+
+    start = [jnp.zeros(a.shape, a.dtype) for a in arrays[len(inputs) :]]
+    return tuple(pl.run_state(launched)(start))

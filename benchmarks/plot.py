@@ -67,7 +67,7 @@ def _workload_distribution(axis, records):
                 label = part if g == m == 0 else None
                 axis.bar(g + 0.28 * m, end - start, 0.25, start, color=colours[part], label=label)
     axis.set_xticks(np.arange(len(graphs)) + 0.28, graphs, rotation=60, ha="right")
-    axis.set(ylabel="share", title="Figure 1: no sort, radix sort, merge sort (left to right)")
+    axis.set(xlim=(-0.3, len(graphs) + 1), ylabel="share", title="Figure 1: no, radix, merge sort")
     axis.legend()
 
 

@@ -36,23 +36,20 @@ def candidates(
     options: Options,
 ) -> list[Candidate]:
     """jaxspv with and without parents, on each backend there is, from Python and inside a jit."""
-    plan = jsp.explain(algorithm, graph)
-    backends = [impl.backend for impl in plan.chosen]
     found = []
-    for backend in backends if jax.default_backend() == "gpu" else ["xla"]:
-        label = "jaxspv" if backend == backends[0] or len(backends) == 1 else f"jaxspv {backend}"
-        method = next(impl.name for impl in plan.chosen if impl.backend == backend)
+    for place, impl in enumerate(runs_here(jsp.explain(algorithm, graph))):
+        # The first is what runs unasked.
+        label = "jaxspv" if place == 0 else f"jaxspv {impl.backend}"
+        asked = {} if place == 0 else {"backend": impl.backend}
         for parents in (True, False):
-            # The first is what runs unasked.
-            asked = {} if label == "jaxspv" else {"backend": backend}
             run = functools.partial(algorithm, parents=parents, **asked)
             name = label if parents else f"{label}, no parents"
-            notes = {**costs, "method": f"{backend}/{method}", "parents": parents}
+            notes = {**costs, "method": method_name(impl), "parents": parents}
             prepare_s = notes.pop("prepare_s")
             call = blocking(run, graph, source)
             found.append(Candidate(name, call, verify, 1, prepare_s, {**notes, "inside": False}))
             if options.repeats:
-                call = inside(run, graph, source, options.repeats, unroll=backend == "pallas")
+                call = inside(run, graph, source, options.repeats, unroll=impl.backend == "pallas")
                 found.append(
                     Candidate(
                         f"{name}, inside jit", call, verify, options.repeats, prepare_s,
@@ -60,6 +57,17 @@ def candidates(
                     )
                 )  # fmt: skip
     return found
+
+
+def runs_here(plan: Any) -> list[Any]:
+    """The implementations of a plan that the device at hand can run, the preferred one first."""
+    gpu = jax.default_backend() == "gpu"
+    return [impl for impl in plan.chosen if gpu or impl.backend == "xla"]
+
+
+def method_name(impl: Any) -> str:
+    """Backend and method of an implementation."""
+    return f"{impl.backend}/{impl.name}"
 
 
 def inside(

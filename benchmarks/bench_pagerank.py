@@ -14,7 +14,7 @@ import jaxspv as jsp
 from jaxspv import verify
 
 from . import baselines
-from ._traversal import prepared
+from ._traversal import method_name, prepared, runs_here
 from .harness import Candidate, blocking, chained, measure
 from .options import Options
 from .suite import Workload
@@ -55,8 +55,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
 def _ours(graph, costs, check, options):
     notes = dict(costs)
     prepare_s = notes.pop("prepare_s")
-    plan = jsp.explain("pagerank", graph)
-    notes["method"] = f"{plan.chosen[0].backend}/{plan.chosen[0].name}"
+    notes["method"] = method_name(runs_here(jsp.explain("pagerank", graph))[0])
 
     def rank(graph, damping):
         return jsp.pagerank(graph, damping, tol=TOLERANCE, max_iterations=MAX_ITERATIONS)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 
 from . import baselines
-from ._traversal import prepared
+from ._traversal import method_name, prepared, runs_here
 from .harness import Candidate, chained, jitted, measure, timed
 from .options import Options
 from .suite import Workload
@@ -45,8 +45,8 @@ def _ours(A, x, check, check_min_plus, options):
         ("jaxspv, bare CSR", matrix, jsp.semirings.plus_times, check),
         ("jaxspv min_plus", graph, jsp.semirings.min_plus, check_min_plus),
     ):
-        plan = jsp.explain("mxv", operand, x, semiring)
-        notes = {**memory, "method": f"{plan.chosen[0].backend}/{plan.chosen[0].name}"}
+        impl = runs_here(jsp.explain("mxv", operand, x, semiring))[0]
+        notes = {**memory, "method": method_name(impl)}
         cost = costs["prepare_s"] if operand is graph else None
 
         def product(x, operand, semiring=semiring):

@@ -23,7 +23,7 @@ from benchmarks import (
     yang2015,
 )
 from benchmarks.__main__ import main
-from benchmarks._traversal import component_edges
+from benchmarks._traversal import candidates, component_edges, runs_here
 from benchmarks.harness import Candidate, WrongResult, geometric_mean, measure
 from benchmarks.options import Options
 from jaxspv import verify
@@ -235,6 +235,20 @@ def test_yang2015_records_and_tables():
     }
     text = table.render(document)
     assert all(f"Table {k}:" in text for k in ("I", "II", "III", "IV"))
+
+
+def test_every_backend_of_a_gpu_is_timed(monkeypatch):
+    impls = [types.SimpleNamespace(backend=b, name="m") for b in ("pallas", "xla")]
+    plan = types.SimpleNamespace(chosen=impls)
+    assert runs_here(plan) == ([impls[1]] if jax.default_backend() == "cpu" else impls)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert runs_here(plan) == impls
+    monkeypatch.setattr(jsp, "explain", lambda *_: plan)
+    graph = jsp.prepare(jsp.from_scipy(suite.get("delaunay7").matrix()), for_="bfs")
+    found = candidates(jsp.bfs, graph, 0, must_be(0), {"prepare_s": 1.0}, Options())
+    names = ["jaxspv", "jaxspv, no parents", "jaxspv xla", "jaxspv xla, no parents"]
+    assert [c.name for c in found] == names
+    assert [c.notes["method"] for c in found] == ["pallas/m"] * 2 + ["xla/m"] * 2
 
 
 # ---- The command line ----

@@ -2,29 +2,20 @@
 
 Adjacency: rows of `quads` times 4 slots, row v the neighbours of v, padded with n; a last slot
 below 0 is ~(quad that continues this one), counted from the start of the table. lengths: the
-weights in the same places. So a lane gets from the vertex to 4 neighbours and their weights by two
+weights in the same places. So a lane gets from a vertex to 4 neighbours and their weights by two
 16-byte accesses that are in flight together with that of its label.
 
-A near queue of at most `solo_out` vertices is relaxed by program 0 alone, whose queue is in its
-shared memory: no grid barrier, one program barrier a round. Chain of dependent accesses a round:
-queue (shared) -> row, weights and label (L2) -> labels of the neighbours (L2) -> mark (L2 atomic)
--> place in the queue (ballots, one shared atomic a warp) -> barrier. The queue in global memory is
-written all the same, so that all programs can go on at any time. Wider queues are shared by all
-programs: the same chain through L2 and a grid barrier (1.5 us).
+A warp takes its part of the near queue, one vertex a lane, and follows its own discoveries for up
+to `hops` edges before the round ends: the vertices whose labels it lowered become the next ones of
+its lanes through 32 words of shared memory, without any barrier. Its lanes fill up as it goes; what
+finds no lane, and what is left after the last hop, is queued for the next round. A vertex whose
+label another warp lowers meanwhile is followed by that warp. So a round costs one grid barrier
+(1.5 us) for `hops` levels, each a chain of dependent accesses: row, weights and label (L2) ->
+atomic minimum (L2) -> ballots -> lanes (shared). Running ahead relaxes some vertices too early; in
+exchange a path of many edges takes few rounds.
 """
 
-from pallas_kernels._sssp_rounds import (
-    FAR,
-    FOUND,
-    LEAST,
-    MAX,
-    RESULT,
-    State,
-    clamped,
-    put,
-    report_least,
-    reserve,
-)
+from pallas_kernels._sssp_rounds import FAR, FOUND, LEAST, MAX, clamped, put, report_least, reserve
 
 
 def first_queue(k, c, graph, state, source, valid):
@@ -58,44 +49,6 @@ def expand(k, c, graph, state, s, place):
 
 def _hop(k, c, graph, state, s, place, vertex, least):
     """Relaxes the edges of the lanes' vertices; returns the next ones (-1: none) and least."""
-    slots = state.slots
-    base = k.warp * 32
-
-    def one_quad(near, weights, count, least):
-        there = [k.below(v, c.n) for v in near]
-        new = [clamped(k, c, label, w) for w in weights]
-        if c.pretest:
-            old = [
-                k.load(state.labels, v, mask=t, other=-1, cache="fresh")
-                for v, t in zip(near, there, strict=True)
-            ]
-            there = [x < o for x, o in zip(new, old, strict=True)]
-        old = [
-            k.atomic("min", state.labels, v, x, mask=t)
-            for v, x, t in zip(near, new, there, strict=True)
-        ]
-        won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
-        close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
-        away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
-        for x, w in zip(new, away, strict=True):
-            least = k.where(w, k.minimum(least, x), least)
-
-        def pile():
-            was = [
-                k.atomic("exch", state.marks, v + c.n, 1, mask=w)
-                for v, w in zip(near, away, strict=True)
-            ]
-            place.put_far(s, near, [w & (x == 0) for w, x in zip(away, was, strict=True)])
-
-        k.if_(k.any(away[0] | away[1] | away[2] | away[3]), pile)
-        for v, w in zip(near, close, strict=True):
-            votes = k.ballot(w)
-            at = count + k.lanes_below(votes)
-            k.store(slots, base + at, v, mask=w & (at < 32))
-            beyond = w & (at >= 32)
-            k.if_(k.any(beyond), lambda v=v, w=beyond: _queue(k, state, s, place, v, w))
-            count = count + k.popc(votes)
-        return count, least
 
     def row(quad):
         near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
@@ -104,20 +57,62 @@ def _hop(k, c, graph, state, s, place, vertex, least):
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
     rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
     count = k.const(0)
+
+    def relaxed(near, weights, count, least):
+        new = [clamped(k, c, label, w) for w in weights]
+        close, least = _relax(k, c, state, s, place, near, new, least)
+        return _keep(k, state, s, place, near, close, count), least
+
     for near, weights in rows:
-        count, least = one_quad(near, weights, count, least)
+        count, least = relaxed(near, weights, count, least)
     if c.linked:
 
         def linked(quad, count, least):
             near, weights = row(quad)
-            return k.where(near[3] < 0, ~near[3], -1), *one_quad(near, weights, count, least)
+            return k.where(near[3] < 0, ~near[3], -1), *relaxed(near, weights, count, least)
 
         last = rows[-1][0][3]
         _, count, least = k.while_(
             lambda quad, count, least: k.any(quad >= 0),
             linked, k.where(last < 0, ~last, -1), count, least,
         )  # fmt: skip
-    return k.load(slots, base + k.lane, mask=k.lane < count, other=-1), least
+    return k.load(state.slots, k.warp * 32 + k.lane, mask=k.lane < count, other=-1), least
+
+
+def _relax(k, c, state, s, place, near, new, least):
+    """Lowers labels; which of them this lane lowered below the bound. The others go to far."""
+    there = [k.below(v, c.n) for v in near]
+    old = [
+        k.atomic("min", state.labels, v, x, mask=t)
+        for v, x, t in zip(near, new, there, strict=True)
+    ]
+    won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
+    close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
+    away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
+    for x, w in zip(new, away, strict=True):
+        least = k.where(w, k.minimum(least, x), least)
+
+    def pile():
+        was = [
+            k.atomic("exch", state.marks, v + c.n, 1, mask=w)
+            for v, w in zip(near, away, strict=True)
+        ]
+        place.put_far(s, near, [w & (x == 0) for w, x in zip(away, was, strict=True)])
+
+    k.if_(k.any(away[0] | away[1] | away[2] | away[3]), pile)
+    return close, least
+
+
+def _keep(k, state, s, place, near, close, count):
+    """Gives the warp its next vertices, after `count` others; beyond 32 they are queued."""
+    for v, w in zip(near, close, strict=True):
+        votes = k.ballot(w)
+        at = count + k.lanes_below(votes)
+        k.store(state.slots, k.warp * 32 + at, v, mask=w & (at < 32))
+        beyond = w & (at >= 32)
+        k.if_(k.any(beyond), lambda v=v, w=beyond: _queue(k, state, s, place, v, w))
+        count = count + k.popc(votes)
+    return count
 
 
 def _queue(k, state, s, place, vertex, mask):
@@ -133,130 +128,29 @@ class Together:
         del graph
         self.k, self.c, self.state = k, c, state
         self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
-        state.slots = k.shared(k.threads)
+        state.slots = k.shared(k.threads)  # 32 a warp
 
     def entry(self, s, i, there):
-        return self.k.load(
-            self.state.queue, s.cur * self.c.n + i, mask=there, other=-1, cache="fresh"
-        )
+        at = s.cur * self.c.n + i
+        return self.k.load(self.state.queue, at, mask=there, other=-1, cache="fresh")
 
     def put_near(self, s, vertices, won):
-        k, c, state = self.k, self.c, self.state
-        base = (s.cur ^ 1) * c.n
-
-        def store(at, v, mask):
-            k.store(state.queue, base + at, v, mask=mask)
-
-        put(
-            k,
-            vertices,
-            won,
-            lambda total: reserve(k, state.control, FOUND + (s.turn & 3), total),
-            store,
-        )
+        base = (s.cur ^ 1) * self.c.n
+        self._put(self.state.queue, base, FOUND + (s.turn & 3), vertices, won)
 
     def put_far(self, s, vertices, won):
-        k, c, state = self.k, self.c, self.state
-        base = (s.pile & 1) * c.n
+        self._put(self.state.far, (s.pile & 1) * self.c.n, FAR + (s.pile & 3), vertices, won)
+
+    def _put(self, queue, base, word, vertices, won):
+        k, control = self.k, self.state.control
 
         def store(at, v, mask):
-            k.store(state.far, base + at, v, mask=mask)
+            k.store(queue, base + at, v, mask=mask)
 
-        put(
-            k,
-            vertices,
-            won,
-            lambda total: reserve(k, state.control, FAR + (s.pile & 3), total),
-            store,
-        )
-
-    def clear_far(self, pile):
-        k, mine = self.k, (self.k.program == 0) & (self.k.thread == 0)
-        for word in (FAR, LEAST):
-            k.store(self.state.control, word + (pile & 3), 0, mask=mine)
+        put(k, vertices, won, lambda total: reserve(k, control, word, total), store)
 
     def least(self, s, least):
         report_least(self.k, least, self.state.control, LEAST + (s.pile & 3))
 
     def flush(self, s):
         pass
-
-
-class Alone:
-    """Program 0 by itself: near queues and all lengths in shared memory, far in global memory."""
-
-    def __init__(self, k, c, graph, state):
-        del graph
-        self.k, self.c, self.state = k, c, state
-        # lengths of near, of far, greatest (MAX - label) in far, four of each in rotation as in the
-        # control words
-        self.queues, self.tails = k.shared(2 * c.queue), k.shared(12)
-        self.crew = (k.warp, k.threads // 32)
-
-    def entry(self, s, i, there):
-        return self.k.load(self.queues, s.cur * self.c.queue + i, mask=there, other=-1)
-
-    def put_near(self, s, vertices, won):
-        k, c, state = self.k, self.c, self.state
-        into = s.cur ^ 1
-
-        def store(at, v, mask):
-            k.store(self.queues, into * c.queue + at, v, mask=mask & (at < c.queue))
-            k.store(state.queue, into * c.n + at, v, mask=mask)
-
-        put(k, vertices, won, lambda total: reserve(k, self.tails, s.turn & 3, total), store)
-
-    def put_far(self, s, vertices, won):
-        k, c, state = self.k, self.c, self.state
-        base = (s.pile & 1) * c.n
-
-        def store(at, v, mask):
-            k.store(state.far, base + at, v, mask=mask)
-
-        put(k, vertices, won, lambda total: reserve(k, self.tails, 4 + (s.pile & 3), total), store)
-
-    def clear_near(self, turn):
-        self.k.store(self.tails, turn & 3, 0, mask=self.k.thread == 0)
-
-    def clear_far(self, pile):
-        for word in (4, 8):
-            self.k.store(self.tails, word + (pile & 3), 0, mask=self.k.thread == 0)
-
-    def least(self, s, least):
-        report_least(self.k, least, self.tails, 8 + (s.pile & 3))
-
-    def counts(self, s):
-        k = self.k
-        return tuple(
-            k.load(self.tails, w) for w in (s.turn & 3, 4 + (s.pile & 3), 8 + (s.pile & 3))
-        )
-
-    def enter(self, s):
-        """Takes over the near queue and the lengths."""
-        k, c, state = self.k, self.c, self.state
-        k.store(self.tails, k.thread, 0, mask=k.thread < 4)
-        for j, word in ((4, FAR), (8, LEAST)):
-            now = k.load(state.control, word + (s.pile & 3), cache="fresh")
-            here = k.thread == (s.pile & 3)
-            k.store(self.tails, j + k.thread, k.where(here, now, 0), mask=k.thread < 4)
-
-        def copy(i):
-            k.store(
-                self.queues,
-                s.cur * c.queue + i,
-                k.load(state.queue, s.cur * c.n + i, cache="fresh"),
-            )
-
-        k.for_(k.thread, s.near, k.threads, copy)
-        k.sync()
-
-    def leave(self, s):
-        """Hands the lengths back; threads may differ in s.far and s.least while near is not 0."""
-        k, state = self.k, self.state
-        k.sync()
-        for j, word in ((4, FAR), (8, LEAST)):
-            here = k.thread == (s.pile & 3)
-            k.store(state.control, word + k.thread, k.load(self.tails, j + k.thread, mask=here),
-                    mask=k.thread < 4)  # fmt: skip
-        for j, word in enumerate(s.values(State.solo)):
-            k.store(state.control, RESULT + j, word, mask=k.thread == 0)

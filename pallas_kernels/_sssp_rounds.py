@@ -18,7 +18,6 @@ and be relaxed later; the split drops the entries whose label is below the old b
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
 FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
 LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
-RESULT = 52  # control words 52..59: what program 0 reports after working alone
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
@@ -26,25 +25,24 @@ INFINITY = {True: 0x7F800000, False: MAX}
 class State:
     """What the loop carries, the same in all programs; far and least are set where near is 0."""
 
-    solo = ("near", "far", "least", "bound", "cur", "pile", "steps", "work")
-    names = (*solo, "ok", "turn")
+    names = ("near", "far", "least", "bound", "cur", "pile", "steps", "work", "ok", "turn")
 
-    def __init__(self, names, values):
-        self.__dict__.update(zip(names, values, strict=True))
+    def __init__(self, values):
+        self.__dict__.update(zip(self.names, values, strict=True))
 
-    def values(self, names):
-        return tuple(getattr(self, name) for name in names)
+    def values(self):
+        return tuple(getattr(self, name) for name in self.names)
 
 
-def branch(k, when, action, s, names):
+def branch(k, when, action, s):
     """The state after `action(s)` where `when` holds, else as it was."""
 
     def run():
-        t = State(names, s.values(names))
+        t = State(s.values())
         action(t)
-        return t.values(names)
+        return t.values()
 
-    return State(names, k.if_(when, run, *s.values(names)))
+    return State(k.if_(when, run, *s.values()))
 
 
 def body(k, c, graph, state, kind):
@@ -52,91 +50,70 @@ def body(k, c, graph, state, kind):
 
     kind: the module that expands near queues.
     """
-    control = state.control
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < c.n)
     if graph.rank is not None:
         source = k.load(graph.rank, k.where(valid, source, 0))
-    delta = k.load(graph.delta, 0)
-    together = kind.Together(k, c, graph, state)
-    alone = kind.Alone(k, c, graph, state) if c.solo_in else None
+    search = _Search(k, c, graph, state, kind)
     _initialise(k, c, state, source, valid)
     near = kind.first_queue(k, c, graph, state, source, valid)
-    (ok,) = k.grid_barrier(control)
-
-    def round_(s, place):
-        s.work, s.steps = s.work + s.near, s.steps + 1
-        place.least(s, kind.expand(k, c, graph, state, s, place))
-
-    def split(s, place):
-        old = s.bound
-        s.bound, s.pile = _next_bound(k, c, s, delta), s.pile + 1
-        place.clear_far(s.pile + 1)
-        place.least(s, _split(k, c, state, s, place, old))
-
-    def together_step(action):
-        def run(s):
-            action(s, together)
-            together.flush(s)
-            words = (FOUND + (s.turn & 3), FAR + (s.pile & 3), LEAST + (s.pile & 3))
-            s.ok, s.near, s.far, least = k.grid_barrier(control, [(control, w) for w in words])
-            s.least, s.cur = MAX - least, s.cur ^ 1
-
-        return run
-
-    def solo_steps(s):
-        names = (*State.solo, "turn")
-
-        def one(*carry):
-            t = State(names, carry)
-            alone.clear_near(t.turn + 1)
-            relaxing = t.near > 0
-            t = branch(k, relaxing, lambda t: round_(t, alone), t, names)
-            t = branch(k, ~relaxing, lambda t: split(t, alone), t, names)
-            k.sync()
-            t.near, t.far, least = alone.counts(t)
-            t.least, t.cur, t.turn = MAX - least, t.cur ^ 1, t.turn + 1
-            return t.values(names)
-
-        def run():
-            alone.enter(s)
-            out = k.while_(
-                lambda near, far, *_: k.where(
-                    near > 0, near <= c.solo_out, (far > 0) & (far <= c.solo_far)
-                ),
-                one, *s.values(State.solo), 0,
-            )  # fmt: skip
-            alone.leave(State(names, out))
-
-        k.if_(k.program == 0, run)
-        (s.ok,) = k.grid_barrier(control)
-        # the next step is not a solo one, so these words stay for at least one more barrier
-        for j, name in enumerate(State.solo):
-            setattr(s, name, k.load(control, RESULT + j, cache="fresh"))
-
-    def step(*carry):
-        s = State(State.names, carry)
-        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
-        # the next one)
-        k.store(control, FOUND + ((s.turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
-        relaxing = s.near > 0
-        solo = k.const(False, "i1")
-        if alone is not None:
-            solo = k.where(relaxing, s.near, s.far) <= k.where(relaxing, c.solo_in, c.solo_far)
-            s = branch(k, solo, solo_steps, s, State.names)
-        s = branch(k, ~solo & relaxing, together_step(round_), s, State.names)
-        s = branch(k, ~solo & ~relaxing, together_step(split), s, State.names)
-        s.turn = s.turn + 1
-        return s.values(State.names)
-
-    first = clamped(k, c, k.const(0), delta)
+    (ok,) = k.grid_barrier(state.control)
+    bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
     out = k.while_(
         lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
-        step, near, 0, MAX, k.maximum(first, 1), 0, 0, 0, 0, ok, 0,
+        search.step, near, 0, MAX, bound, 0, 0, 0, 0, ok, 0,
     )  # fmt: skip
-    last = State(State.names, out)
+    last = State(out)
     _write_results(k, c, graph, state)
     return last.steps, last.ok, last.pile, last.work
+
+
+class _Search:
+    """The steps of the loop: a round or a split."""
+
+    def __init__(self, k, c, graph, state, kind):
+        self.k, self.c, self.graph, self.state, self.kind = k, c, graph, state, kind
+        self.delta = k.load(graph.delta, 0)
+        self.place = kind.Together(k, c, graph, state)
+
+    def step(self, *carry):
+        k = self.k
+        s = State(carry)
+        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
+        # the next one)
+        mine = (k.program == 0) & (k.thread == 0)
+        k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
+        relaxing = s.near > 0
+        s = branch(k, relaxing, self.round, s)
+        s = branch(k, ~relaxing, self.split, s)
+        s.turn = s.turn + 1
+        return s.values()
+
+    def round(self, s):
+        """Relaxes the near queue."""
+        s.work, s.steps = s.work + s.near, s.steps + 1
+        least = self.kind.expand(self.k, self.c, self.graph, self.state, s, self.place)
+        self.finish(s, least)
+
+    def split(self, s):
+        """Raises the bound and moves what is below it from far to near."""
+        k, old = self.k, s.bound
+        s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
+        mine = (k.program == 0) & (k.thread == 0)
+        for word in (FAR, LEAST):  # of the next split: nobody uses them before the next barrier
+            k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
+        self.finish(s, _split(k, self.c, self.state, s, self.place, old))
+
+    def finish(self, s, least):
+        """Ends a step: what all programs found together."""
+        control = self.state.control
+        self.place.least(s, least)
+        self.place.flush(s)
+        words = (FOUND + (s.turn & 3), FAR + (s.pile & 3), LEAST + (s.pile & 3))
+        reads = [(control, w) for w in words]
+        # while near is not 0, a program that is ahead may add to far already: then far is not used
+        s.ok, s.near, s.far, least = self.k.grid_barrier(control, reads)
+        s.least, s.cur = MAX - least, s.cur ^ 1
 
 
 def spread(k, size, f):

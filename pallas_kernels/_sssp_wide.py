@@ -165,11 +165,6 @@ class Together:
 
         k.if_(total > 0, some)
 
-    def clear_far(self, pile):
-        k, mine = self.k, (self.k.program == 0) & (self.k.thread == 0)
-        for word in (FAR, LEAST):
-            k.store(self.state.control, word + (pile & 3), 0, mask=mine)
-
     def least(self, s, least):
         report_least(self.k, least, self.state.counts, 2)
 
@@ -204,6 +199,3 @@ class Together:
             )
 
         k.if_((near | far | k.load(state.counts, 2)) != 0, some)
-
-
-Alone = None

@@ -10,6 +10,7 @@ from jax import lax
 
 from pallas_kernels import _sssp_narrow, _sssp_rounds, _sssp_wide
 from pallas_kernels._launch import launch, programs_for
+from pallas_kernels.sssp_prepare import is_narrow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,18 +19,9 @@ class Config:
 
     programs: int = 132
     threads: int = 1024
-    # narrow kernel: near queue in the shared memory of program 0; it works alone on queues of up to
-    # solo_in vertices until they have more than solo_out (at most `queue`), and splits far queues
-    # of up to solo_far; solo_in = 0: never
-    queue: int = 8192
-    solo_in: int = 512
-    solo_out: int = 768
-    solo_far: int = 4096
-    # edges a warp follows from its part of the queue before the next round, for queues up to
-    # hop_most
-    hops: int = 4
+    # narrow kernel: edges that a warp follows before the round ends, 1 for queues beyond hop_most
+    hops: int = 16
     hop_most: int = 16384
-    pretest: bool = False  # load the label before the atomic that lowers it
     # wide kernel: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
     # shared memory
     span: int = 128
@@ -39,28 +31,31 @@ class Config:
 
 
 def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
-    """Config from the sizes alone (pure)."""
-    del n, nnz
-    if narrow:
-        return Config(programs=programs_for(device_kind))
-    return Config(programs=programs_for(device_kind), solo_in=0)
+    """Config from the sizes alone (pure). Rows of more than one quad make a hop longer."""
+    return Config(programs=programs_for(device_kind), hops=16 if not narrow or nnz <= 4 * n else 8)
 
 
 def default_delta(indptr, weights):
-    """Width of a bucket, in the dtype of the weights: 32 (a warp) * mean weight / mean degree."""
-    weights = np.asarray(weights)[: int(indptr[-1])]
-    n = len(indptr) - 1
-    if not len(weights) or not n:
+    """Width of a bucket, in the dtype of the weights: f * mean weight / mean degree.
+
+    f is 2048 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree.
+    """
+    degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
+    real = weights.dtype.kind == "f"
+    infinity = np.inf if real else np.iinfo(weights.dtype).max
+    finite = weights[weights < infinity]
+    if not len(finite):
         return weights.dtype.type(1)
-    real = (
-        weights[weights < np.inf]
-        if weights.dtype.kind == "f"
-        else weights[weights < np.iinfo(weights.dtype).max]
+    factor = 16
+    if is_narrow(degree):
+        factor = 2048 if degree.mean() <= 4 else 64
+    width = factor * finite.mean(dtype=np.float64) / degree.mean()
+    return (
+        weights.dtype.type(width or 1.0)
+        if real
+        else weights.dtype.type(np.clip(width, 1, infinity))
     )
-    width = 32 * real.mean(dtype=np.float64) * n / len(weights) if len(real) else 1.0
-    if weights.dtype.kind == "f":
-        return weights.dtype.type(width or 1.0)
-    return weights.dtype.type(min(max(width, 1), np.iinfo(weights.dtype).max))
 
 
 def sssp(
@@ -105,7 +100,7 @@ def _search(indptr, indices, weights, source, delta, prepared, config, interpret
     operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
                 "delta": jnp.atleast_1d(delta).astype(weights.dtype)}  # fmt: skip
     if narrow:
-        kind, shared, entries = _sssp_narrow, 2 * c.queue + 12 + c.threads, n
+        kind, shared, entries = _sssp_narrow, c.threads, n
         adjacency = prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
         operands |= {
@@ -115,7 +110,6 @@ def _search(indptr, indices, weights, source, delta, prepared, config, interpret
         }
     else:
         kind, shared, entries = _sssp_wide, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
-        c.solo_in = 0
         operands |= {"indptr": indptr, "indices": _filled(indices), "weights": _filled(weights)}
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:

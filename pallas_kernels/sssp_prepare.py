@@ -19,7 +19,7 @@ def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.nd
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)
-    if not n or degree.max() > NARROW_MAX or degree.mean() > NARROW_MEAN:
+    if not n or not is_narrow(degree):
         return {}
     prepared, entries = {}, np.arange(indptr[-1])
     indices = indices[: indptr[-1]]
@@ -43,6 +43,11 @@ def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.nd
     if indptr[-1]:
         prepared["lengths"] = np.asarray(weights)[slots]
     return prepared
+
+
+def is_narrow(degree) -> bool:
+    """Whether all degrees are small."""
+    return bool(degree.max() <= NARROW_MAX and degree.mean() <= NARROW_MEAN)
 
 
 def revalue(prepared: dict, weights: jax.Array) -> dict:

@@ -52,15 +52,14 @@ def weights_of(graph, dtype, seed=0):
     return np.where(rng.random(len(w)) < 0.1, 0, w).astype(np.float32)
 
 
-SMALL = {"programs": 1, "threads": 64, "queue": 16, "solo_in": 8, "solo_out": 12, "solo_far": 20,
-         "span": 4, "unroll": 2, "near_buffer": 16, "far_buffer": 32}  # fmt: skip
+SMALL = {"programs": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
+         "far_buffer": 32}  # fmt: skip
 NARROW = {
-    "alone": SMALL | {"queue": 512, "solo_in": 512, "solo_out": 512, "solo_far": 10**6},
-    "mixed": SMALL,
-    "together": SMALL | {"solo_in": 0, "programs": 3},
-    "one hop": SMALL | {"hops": 1, "pretest": True, "programs": 2},
+    "one program": SMALL,
+    "programs": SMALL | {"programs": 3},
+    "one hop": SMALL | {"hops": 1, "programs": 2},
     "many hops": SMALL | {"hops": 50, "programs": 2},
-    "overflowing queue": SMALL | {"solo_in": 16, "solo_out": 16},
+    "hops at times": SMALL | {"hop_most": 6},
 }
 WIDE = {
     "mixed": SMALL,
@@ -207,9 +206,11 @@ def test_vmap_is_refused():
 
 def test_default_delta():
     graph = ring(64)
-    assert default_delta(graph[0], np.full(128, 5, np.int32)) == 80  # 32 * 5 / 2
-    assert default_delta(graph[0], np.full(128, 0.5, np.float32)) == 8.0
+    assert default_delta(graph[0], np.full(128, 5, np.int32)) == 5120  # 2048 * 5 / 2
+    assert default_delta(graph[0], np.full(128, 0.5, np.float32)) == 512.0
+    assert default_delta(graph[0], np.full(128, 10**9, np.int32)) == MAX
     assert default_delta(graph[0], np.full(128, MAX, np.int32)) == 1
+    assert default_delta(*GRAPHS["star with a tail"]) > 1  # a hub: any degree
     assert default_delta(graph[0], np.zeros(128, np.float32)) == 1
 
 

@@ -29,12 +29,12 @@ def extend(length: Array, weight: Array) -> Array:
 
 
 def wraps(length: Array, weight: Array) -> Array:
-    """Whether `extend` clamps this sum of finite integers."""
+    """Whether the sum of two finite integers is no finite length: clamped, or infinity itself."""
     total = length + weight
     top = infinity(total.dtype)
     zero = jnp.zeros((), total.dtype)
     wrapped = ((weight > zero) & (total < length)) | ((weight < zero) & (total > length))
-    return wrapped & (length != top) & (weight != top)
+    return (wrapped | (total == top)) & (length != top) & (weight != top)
 
 
 def after(length: Array) -> Array:

@@ -21,7 +21,7 @@ from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
 from ._lengths import extend, infinity, wraps
 from ._sources import check_source, over_sources
-from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
+from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla, traced_delta
 from ._status import finished
 from ._tree import path_tangent
 
@@ -73,11 +73,12 @@ def sssp(
         parents: whether to compute them.
         deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
             on every backend and by every method.
-        delta: bucket width of delta-stepping, in units of the weights; None: from the graph where
-            it was prepared, else Bellman-Ford.
-        max_steps: bound on the steps; n for Bellman-Ford by default.
+        delta: bucket width of delta-stepping, in units of the weights; None: from the weights
+            (one pass over them in every call unless the graph was prepared).
+        max_steps: bound on the steps; None: to the end.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
-        method: "delta_stepping" (non-negative weights), "bellman_ford" (any weights), or None.
+        method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),
+            "bellman_ford", "persistent", or None for the fastest that accepts the call.
 
     Returns:
         `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
@@ -126,7 +127,7 @@ class Widths(NamedTuple):
 
 
 def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None:
-    """The bucket widths for this call, or None for Bellman-Ford; checks concrete weights."""
+    """The bucket widths given or prepared, or None; checks concrete weights."""
     prepared = graph.layouts.get("sssp")
     if prepared is None and is_concrete(graph.data):
         low = _least_weight(graph)
@@ -140,12 +141,8 @@ def _choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
         return Widths(*2 * (jnp.asarray(delta, graph.dtype),))
-    if method == "bellman_ford" or (prepared is None and method is None):
+    if prepared is None or method == "bellman_ford":
         return None
-    if prepared is None:
-        raise ValueError(
-            "method='delta_stepping' needs `delta`, or a Graph from `prepare(A, for_='sssp')`."
-        )
     return prepared["widths"]
 
 
@@ -175,7 +172,7 @@ def explain_sssp(
     graph = as_graph(G, "sssp")
     notes = []
     if "sssp" not in graph.layouts:
-        notes.append("`prepare(A, for_='sssp')` would choose a bucket width for delta-stepping.")
+        notes.append("`prepare(A, for_='sssp')` would choose the bucket width once.")
     delta = _choose_delta(graph, delta, method)
     return op.plan(
         graph, jnp.int32(0), None, delta, parents=True, deterministic=False, max_steps=None,
@@ -246,7 +243,9 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
         return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    return _no_delta(graph, source, until, delta)
+    if delta is None:
+        return "weights may be negative: give `delta`, or `prepare(A, for_='sssp')`"
+    return None
 
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent)
@@ -308,17 +307,15 @@ def parents_of(graph: Graph, source: Any, distances: Array, edges: Any = None) -
     return lax.cond(jnp.any(best == n), general, lambda tree: tree, best)
 
 
-def _no_delta(graph, source, until, delta, **_):
-    return "no bucket width: give `delta`, or prepare the graph" if delta is None else None
-
-
 def _has_delta(graph, source, until, delta, **_):
     return "a bucket width was given" if delta is not None else None
 
 
-@op.register("delta_stepping", refuse=_no_delta)
+@op.register("delta_stepping")
 def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
-    return _run(graph, source, until, delta.xla, parents, deterministic, max_steps)
+    """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
+    width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
+    return _run(graph, source, until, width, parents, deterministic, max_steps)
 
 
 @op.register("bellman_ford", refuse=_has_delta)

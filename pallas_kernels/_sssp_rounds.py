@@ -15,6 +15,9 @@ holds a vertex at most once, so n entries are room enough. A vertex of far may f
 and be relaxed later; the split drops the entries whose label is below the old bound.
 """
 
+import dataclasses
+from typing import Any
+
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
 FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
 LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
@@ -22,27 +25,34 @@ MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
 
+@dataclasses.dataclass
 class State:
     """What the loop carries, the same in all programs; far and least are set where near is 0."""
 
-    names = ("near", "far", "least", "bound", "cur", "pile", "steps", "work", "ok", "turn")
-
-    def __init__(self, values):
-        self.__dict__.update(zip(self.names, values, strict=True))
+    near: Any  # length of the near queue
+    far: Any  # length of the far queue
+    least: Any  # least label put into far
+    bound: Any  # labels below it are near
+    cur: Any  # which of the two near queues is read
+    pile: Any  # number of splits
+    steps: Any  # number of rounds
+    work: Any  # entries of near relaxed
+    ok: Any  # 0: a barrier expired
+    turn: Any  # steps of the loop
 
     def values(self):
-        return tuple(getattr(self, name) for name in self.names)
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
 
 def branch(k, when, action, s):
     """The state after `action(s)` where `when` holds, else as it was."""
 
     def run():
-        t = State(s.values())
+        t = State(*s.values())
         action(t)
         return t.values()
 
-    return State(k.if_(when, run, *s.values()))
+    return State(*k.if_(when, run, *s.values()))
 
 
 def body(k, c, graph, state, kind):
@@ -63,7 +73,7 @@ def body(k, c, graph, state, kind):
         lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
         search.step, near, 0, MAX, bound, 0, 0, 0, 0, ok, 0,
     )  # fmt: skip
-    last = State(out)
+    last = State(*out)
     _write_results(k, c, graph, state)
     return last.steps, last.ok, last.pile, last.work
 
@@ -78,7 +88,7 @@ class _Search:
 
     def step(self, *carry):
         k = self.k
-        s = State(carry)
+        s = State(*carry)
         # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
         # the next one)
         mine = (k.program == 0) & (k.thread == 0)

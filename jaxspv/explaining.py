@@ -44,7 +44,9 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
     >>> print(explain("mxv", A, jnp.ones(2)))
-    spmv: xla/segments
+    spmv: xla/pieces
+      not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
+      note: `prepare(A, for_='mxv')` would arrange the rows in bins.
     """
     name = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
     if name not in EXPLAINERS:

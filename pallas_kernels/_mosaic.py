@@ -5,6 +5,9 @@ builds through `inline_mgpu`: arithmetic and control flow as MLIR, memory access
 PTX (whose cache operators, scopes and predicates MLIR does not offer alike in all versions of JAX).
 """
 
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
 import math
 
 import jax

@@ -2,6 +2,9 @@
 grid barrier.
 """
 
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
 # Words of the control array that every kernel with a grid barrier gets, zero at the start of the
 # launch.
 CONTROL_WORDS = 64
@@ -90,7 +93,7 @@ class Value:
     def __ge__(self, o):
         return self.k.relate("ge", self, o)
 
-    __hash__ = None
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __bool__(self):
         raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")

@@ -79,7 +79,8 @@ def sssp(
     whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
     relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
     """
-    return _search(indptr, indices, weights, source, delta, prepared, config, interpret)[:3]
+    found = _search(indptr, indices, weights, source, delta, prepared, config, interpret)
+    return found[0], found[1], found[2]
 
 
 def _search(indptr, indices, weights, source, delta, prepared, config, interpret):

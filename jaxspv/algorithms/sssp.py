@@ -219,7 +219,8 @@ def _layout(graph: Graph) -> Any:
         "pallas": {},
     }
     if on_gpu(graph.out.indices) and graph.dtype in (np.float32, np.int32):
-        layout["pallas"] = {k: jnp.asarray(v) for k, v in prepare_sssp(*arrays).items()}
+        prepared = prepare_sssp(*arrays, renumber=True)
+        layout["pallas"] = {name: jnp.asarray(array) for name, array in prepared.items()}
     return layout
 
 
@@ -268,7 +269,7 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
 
 
 class _Edges(NamedTuple):
-    """Every slot as an edge: its ends, weight, the distance of its tail, whether that is reached."""
+    """Every slot as an edge: ends, weight, the distance of its tail, whether that is reached."""
 
     tail: Array
     head: Array

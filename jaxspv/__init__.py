@@ -5,6 +5,8 @@ from . import operators as operators
 from . import semirings as semirings
 from .algorithms.bfs import BFS as BFS
 from .algorithms.bfs import bfs as bfs
+from .algorithms.components import Components as Components
+from .algorithms.components import connected_components as connected_components
 from .algorithms.pagerank import PageRank as PageRank
 from .algorithms.pagerank import pagerank as pagerank
 from .algorithms.sssp import SSSP as SSSP

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .algorithms.bfs import explain_bfs
+from .algorithms.components import explain_components
 from .algorithms.pagerank import explain_pagerank
 from .algorithms.sssp import explain_sssp
 from .dispatch import Plan
@@ -25,6 +26,7 @@ EXPLAINERS: dict[str, Callable[..., Plan]] = {
     "bfs": explain_bfs,
     "sssp": explain_sssp,
     "pagerank": explain_pagerank,
+    "connected_components": explain_components,
 }
 
 

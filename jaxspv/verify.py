@@ -18,6 +18,12 @@ def _matrix(A: Any) -> Any:
     return scipy.sparse.csr_array(matrix)
 
 
+def _pattern(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Ones in place of the values: a stored zero is an edge."""
+    ones = np.ones(matrix.nnz, np.float64)
+    return scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def _fail(what: str, wrong: np.ndarray, got: Any, want: Any) -> None:
     if wrong.any():
         v = int(np.flatnonzero(wrong)[0])
@@ -29,9 +35,7 @@ def _fail(what: str, wrong: np.ndarray, got: Any, want: Any) -> None:
 def levels_of(A: Any, source: int) -> np.ndarray:
     """(n,) int32 hops from the source, -1 where unreached, from SciPy's breadth-first order."""
     matrix = _matrix(A)
-    ones = np.ones(matrix.nnz, np.float64)  # a stored zero is an edge
-    pattern = scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
-    order, before = scipy.sparse.csgraph.breadth_first_order(pattern, source)
+    order, before = scipy.sparse.csgraph.breadth_first_order(_pattern(matrix), source)
     levels = np.full(matrix.shape[0], -1, np.int32)
     levels[source] = 0
     place = np.empty(matrix.shape[0], np.int64)
@@ -127,3 +131,14 @@ def pagerank(A: Any, result: Any, *, damping: float = 0.85, atol: float = 1e-6) 
     assert abs(x.sum() - 1) <= 1e-4, f"scores sum to {x.sum()}."
     change = np.abs(y - x).sum()
     assert change <= atol, f"one more step changes the scores by {change} in all."
+
+
+def components(A: Any, result: Any) -> None:
+    """Labels are the smallest vertex of each weak component, as SciPy partitions them."""
+    pattern = _pattern(_matrix(A))
+    count, member = scipy.sparse.csgraph.connected_components(pattern, connection="weak")
+    got = np.asarray(result.labels)
+    smallest = np.full(count, len(got))
+    np.minimum.at(smallest, member, np.arange(len(got)))
+    _fail("label", got != smallest[member], got, smallest[member])
+    assert int(result.count) == count, f"{int(result.count)} components are counted, not {count}."

@@ -29,7 +29,7 @@ from jax import lax
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.ops._expand import capacities, edge_slots, select_rows
+from jaxspv.ops._expand import capacities, edge_slots, select_runs
 from jaxspv.ops._merge import merge_rows
 from jaxspv.ops.spmspv import CHUNKS
 
@@ -186,31 +186,30 @@ def replay(A: Any, levels: Any, depth: Any, *, method: str, sort: bool, scatter:
     """
     n = A.shape[0]
 
-    def stages(x, rows, seen, first, size):
-        place = first + jnp.arange(size, dtype=jnp.int32)
-        slot, _, valid = edge_slots(rows, place)
+    def stages(x, runs, seen, first, size):
+        slot, _, valid = edge_slots(runs, first, size)
         keys = jnp.where(valid, A.indices.at[slot].get(mode="fill", fill_value=n), n)
         # The barriers make every stage write its array, as kernels would, whatever reads it.
         keys = lax.optimization_barrier(keys)
         if sort and method == "sort":
             keys = lax.optimization_barrier(lax.sort(keys))
         if sort and method == "merge":
-            keys = lax.optimization_barrier(merge_rows(keys, rows.ends, x.count)[0])
+            keys = lax.optimization_barrier(merge_rows(keys, runs)[0])
         if scatter:
             seen = seen.at[keys].set(True, mode="drop")
         return keys[0] + keys[-1], seen
 
-    def in_chunks(x, rows, seen, size):
+    def in_chunks(x, runs, seen, size):
         def step(state):
             first, checksum, seen = state
-            found, seen = stages(x, rows, seen, first, size)
+            found, seen = stages(x, runs, seen, first, size)
             return first + size, checksum + found, seen
 
         state = (jnp.int32(0), jnp.int32(0), seen)
-        return lax.while_loop(lambda s: s[0] < rows.total, step, state)[1:]
+        return lax.while_loop(lambda s: s[0] < runs.total, step, state)[1:]
 
-    def whole(x, rows, seen, size):
-        return stages(x, rows, seen, jnp.int32(0), size)
+    def whole(x, runs, seen, size):
+        return stages(x, runs, seen, jnp.int32(0), size)
 
     sizes = capacities(A.nse) if method != "scatter" else tuple(min(c, A.nse) for c in CHUNKS)
     run = whole if method != "scatter" else in_chunks
@@ -218,11 +217,11 @@ def replay(A: Any, levels: Any, depth: Any, *, method: str, sort: bool, scatter:
     def level(k, state):
         edges, checksum, seen = state
         x = jsp.vector_from_dense(levels == k, nse=n)
-        rows = select_rows(A.indptr, x.indices, x.count)
-        branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), rows.total)
-        branches = [lambda seen, s=s: run(x, rows, seen, s) for s in sizes]
+        runs = select_runs(A.indptr, x.indices, x.count)
+        branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), runs.total)
+        branches = [lambda seen, s=s: run(x, runs, seen, s) for s in sizes]
         found, seen = lax.switch(jnp.minimum(branch, len(sizes) - 1), branches, seen)
-        return edges + rows.total, checksum + found, seen
+        return edges + runs.total, checksum + found, seen
 
     return lax.fori_loop(0, depth, level, (jnp.int32(0), jnp.int32(0), jnp.zeros(n, bool)))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+LAST = np.int32(np.iinfo(np.int32).max)  # no edge has this number
 
 
 class Rows(NamedTuple):
@@ -37,16 +40,66 @@ def select_rows(indptr: Array, indices: Array, count: Array) -> Rows:
     return Rows(start, ends, ends[-1])
 
 
-def edge_slots(rows: Rows, edges: Array) -> tuple[Array, Array, Array]:
-    """For edge numbers: (slot in the matrix, owner's place in the vector, valid).
+class Runs(NamedTuple):
+    """The non-empty selected rows of a compressed matrix, their edges numbered through all of them.
 
-    The owner is found by binary search in `ends`: O(log k) gathers an edge.
+    Attributes:
+        place: (k,) the vector's entry that selected the row; arbitrary from `count` on.
+        shift: (k,) slot in the matrix minus number of the edge.
+        ends: (k,) int32, strictly ascending, run r covers edges ends[r-1] <= e < ends[r]; int32's
+            maximum from `count` on.
+        count: number of runs.
+        total: number of edges.
     """
-    owner = jnp.searchsorted(rows.ends, edges, side="right", method="scan").astype(jnp.int32)
-    owner = jnp.minimum(owner, rows.ends.shape[0] - 1)
-    before = jnp.where(owner > 0, rows.ends[jnp.maximum(owner - 1, 0)], 0)
-    slot = rows.start[owner] + edges - before
-    return slot, owner, edges < rows.total
+
+    place: Array
+    shift: Array
+    ends: Array
+    count: Array
+    total: Array
+
+
+def select_runs(indptr: Array, indices: Array, count: Array) -> Runs:
+    """The runs of the rows named by the first `count` of `indices`. O(k)."""
+    rows = select_rows(indptr, indices, count)
+    k = indices.shape[0]
+    before = jnp.concatenate([jnp.zeros(min(k, 1), jnp.int32), rows.ends[:-1]])
+    keep = rows.ends > before
+    runs = jnp.cumsum(keep, dtype=jnp.int32)
+    at = jnp.where(keep, runs - 1, k + jnp.arange(k, dtype=jnp.int32))
+
+    def compact(values, fill):
+        return jnp.full(k, fill, jnp.int32).at[at].set(values, mode="drop", unique_indices=True)
+
+    return Runs(
+        compact(jnp.arange(k, dtype=jnp.int32), 0), compact(rows.start - before, 0),
+        compact(rows.ends, LAST), runs[-1] if k else jnp.int32(0), rows.total,
+    )
+
+
+def edge_slots(runs: Runs, first: Array, size: int) -> tuple[Array, Array, Array]:
+    """For edges number `first` to `first + size`: (slot in the matrix, place in the vector, valid).
+
+    O(size + log k).
+    """
+    number = first + jnp.arange(size, dtype=jnp.int32)
+    run = jnp.minimum(run_of_each(runs.ends, first, size), runs.ends.shape[0] - 1)
+    return number + runs.shift[run], runs.place[run], number < runs.total
+
+
+def run_of_each(ends: Array, first: Array, size: int) -> Array:
+    """(size,) how many of the strictly ascending `ends` are <= number, from number `first` on.
+
+    The ends inside this window mark their place, a prefix sum counts the marks: O(size), where a
+    binary search of each number takes O(log k) gathers.
+    """
+    before = jnp.searchsorted(ends, first, side="right", method="scan_unrolled").astype(jnp.int32)
+    window = before + jnp.arange(min(ends.shape[0], size), dtype=jnp.int32)
+    behind = ends.at[window].get(mode="fill", fill_value=LAST) - first
+    dropped = size + jnp.arange(behind.shape[0], dtype=jnp.int32)  # distinct
+    mark = jnp.where(behind < size, behind, dropped)
+    marks = jnp.zeros(size, jnp.int32).at[mark].set(1, mode="drop", unique_indices=True)
+    return before + jnp.cumsum(marks, dtype=jnp.int32)
 
 
 def capacities(limit: int) -> tuple[int, ...]:

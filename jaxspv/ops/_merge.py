@@ -5,27 +5,26 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..batching import batch_any
+from ..batching import batch_any, batch_max
+from ._expand import Runs, run_of_each
 
 
-def merge_rows(keys: Array, ends: Array, count: Array) -> tuple[Array, Array]:
+def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
     """Merges runs of ascending keys: `(sorted keys, order)` with `sorted = keys[order]`, stable.
 
-    Run r covers `ends[r-1] <= e < ends[r]`; keys from `ends[-1]` on are padding and larger than any
-    other. In round t runs r and r ^ 2^t join: an element's new place is its own rank plus its rank
+    Keys from `runs.total` on are padding and larger than any other. In round t runs r and r ^ 2^t join: an element's new place is its own rank plus its rank
     in the partner run, found by binary search (Cole-style ranking; log2(count) rounds, each
     O(size log size)).
 
     Args:
         keys: (size,) int32.
-        ends: (k,) int32, ascending.
-        count: runs in use, int32.
+        runs: which keys belong to the same run.
     """
-    size, k = keys.shape[0], ends.shape[0]
-    place = jnp.arange(size, dtype=jnp.int32)
-    total = ends[-1]
+    size, k = keys.shape[0], runs.ends.shape[0]
+    place, total = jnp.arange(size, dtype=jnp.int32), runs.total
+    ends = jnp.minimum(runs.ends, total)
     begin = jnp.concatenate([jnp.zeros(1, jnp.int32), ends])  # (k + 1,) start of run r
-    run = jnp.searchsorted(ends, place, side="right", method="scan").astype(jnp.int32)
+    run = run_of_each(runs.ends, jnp.int32(0), size)
 
     def round_(state):
         width, keys, order, run = state
@@ -47,14 +46,13 @@ def merge_rows(keys: Array, ends: Array, count: Array) -> tuple[Array, Array]:
         )
 
     state = (jnp.int32(1), keys, place, run)
-    _, keys, order, _ = lax.while_loop(lambda s: batch_any(s[0] < count), round_, state)
+    _, keys, order, _ = lax.while_loop(lambda s: batch_any(s[0] < runs.count), round_, state)
     return keys, order
 
 
 def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) -> Array:
     """How many of the ascending `keys[low:high]` are < value (<= value where `or_equal`)."""
-    steps = max(keys.shape[0], 1).bit_length()
-    first = low
+    steps = batch_max(_bit_length(jnp.max(high - low)))
 
     def step(_, bounds):
         low, high = bounds
@@ -63,5 +61,9 @@ def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) 
         goes = (low < high) & ((key < values) | (or_equal & (key == values)))
         return jnp.where(goes, middle + 1, low), jnp.where(goes | (low >= high), high, middle)
 
-    low, _ = lax.fori_loop(0, steps, step, (low, high))
-    return low - first
+    return lax.fori_loop(0, steps, step, (low, high))[0] - low
+
+
+def _bit_length(n: Array) -> Array:
+    """Halvings of n elements until none is left."""
+    return 32 - lax.clz(n)

@@ -18,7 +18,7 @@ from ..formats import CSC, SparseMatrix
 from ..masks import Mask
 from ..semirings import Semiring
 from ..vectors import SparseVector, from_present
-from ._expand import capacities, edge_slots, select_rows
+from ._expand import capacities, edge_slots, select_rows, select_runs
 from ._merge import merge_rows
 from ._product import product, product_tangent, reduce_tangent, safe, take
 
@@ -92,9 +92,9 @@ def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
     return _needs_columns(semiring, A, x, allowed)
 
 
-def _edge_terms(semiring, A, x, allowed, rows, edges, flip):
-    """(out, term, term overflow) of the given edges; `out` is m where there is none."""
-    slot, owner, valid = edge_slots(rows, edges)
+def _edge_terms(semiring, A, x, allowed, runs, first, size, flip):
+    """(out, term, term overflow) of `size` edges from `first` on; `out` is m where there is none."""
+    slot, owner, valid = edge_slots(runs, first, size)
     out = jnp.where(valid, take(A.indices, slot), A.shape[0])
     if allowed is not None:
         out = jnp.where(allowed.at[out].get(mode="fill", fill_value=False), out, A.shape[0])
@@ -201,15 +201,15 @@ def _auto(semiring, A, x, allowed, *, flip, nse):
     small = 1024
     if A.nse <= small:
         return _sort(semiring, A, x, allowed, flip=flip, nse=nse)
-    rows = select_rows(A.indptr, x.indices, x.count)
+    runs = select_runs(A.indptr, x.indices, x.count)
 
     def few(_):
-        return _sort_buffer(semiring, A, x, allowed, rows, small, flip, nse)
+        return _sort_buffer(semiring, A, x, allowed, runs, small, flip, nse)
 
     def rest(_):
         return many(semiring, A, x, allowed, flip=flip, nse=nse)
 
-    return lax.cond(batch_max(rows.total) <= small, few, rest, None)
+    return lax.cond(batch_max(runs.total) <= small, few, rest, None)
 
 
 @op.register("scatter", refuse=_needs_scatter)
@@ -217,21 +217,21 @@ def _scatter(semiring, A, x, allowed, *, flip, nse):
     """No sort: products go to a dense accumulator as they come, chunk by chunk. O(edges + m)."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
-    rows = select_rows(A.indptr, x.indices, x.count)
+    runs = select_runs(A.indptr, x.indices, x.count)
     sizes = [min(c, A.nse) for c in CHUNKS]
 
     def run(size):
-        return lambda _: _scatter_chunks(semiring, A, x, allowed, rows, size, flip)
+        return lambda _: _scatter_chunks(semiring, A, x, allowed, runs, size, flip)
 
     if sizes[0] == sizes[1]:
         total, present, flag = run(sizes[0])(None)
     else:
-        small = batch_max(rows.total) <= sizes[0]
+        small = batch_max(runs.total) <= sizes[0]
         total, present, flag = lax.cond(small, run(sizes[0]), run(sizes[1]), None)
     return _seal(from_present(total, present, nse), flag, A.overflow, x.overflow)
 
 
-def _scatter_chunks(semiring, A, x, allowed, rows, size, flip):
+def _scatter_chunks(semiring, A, x, allowed, runs, size, flip):
     add, m = semiring.add, A.shape[0]
     dtype = _empty(semiring, A, x, 1, flip).dtype
     in_place = add.kind in ("add", "min", "max", "multiply") and dtype.kind != "b"
@@ -250,13 +250,13 @@ def _scatter_chunks(semiring, A, x, allowed, rows, size, flip):
     def step(state):
         first, total, present, flag = state
         out, terms, over = _edge_terms(
-            semiring, A, x, allowed, rows, first + jnp.arange(size, dtype=jnp.int32), flip
+            semiring, A, x, allowed, runs, first, size, flip
         )
         here = present.at[out].set(True, mode="drop")
         return first + size, accumulate(total, present, out, terms), here, flag | over
 
     state = (jnp.int32(0), start, jnp.zeros(m, bool), jnp.asarray(False))
-    state = lax.while_loop(lambda s: batch_any(s[0] < rows.total), step, state)
+    state = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
     return state[1:]
 
 
@@ -265,22 +265,22 @@ def _sort(semiring, A, x, allowed, *, flip, nse):
     """Radix sort of the products by row, then segmented reduction, in the smallest buffer."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
-    rows = select_rows(A.indptr, x.indices, x.count)
+    runs = select_runs(A.indptr, x.indices, x.count)
     sizes = capacities(A.nse)
-    branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), batch_max(rows.total))
+    branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), batch_max(runs.total))
     return lax.switch(
         branch,
         [
-            lambda _, size=size: _sort_buffer(semiring, A, x, allowed, rows, size, flip, nse)
+            lambda _, size=size: _sort_buffer(semiring, A, x, allowed, runs, size, flip, nse)
             for size in sizes
         ],
         None,
     )
 
 
-def _sort_buffer(semiring, A, x, allowed, rows, size, flip, nse):
+def _sort_buffer(semiring, A, x, allowed, runs, size, flip, nse):
     edges = jnp.arange(size, dtype=jnp.int32)
-    out, terms, over = _edge_terms(semiring, A, x, allowed, rows, edges, flip)
+    out, terms, over = _edge_terms(semiring, A, x, allowed, runs, jnp.int32(0), size, flip)
     out, order = lax.sort((out, edges), num_keys=1, is_stable=True)
     y = _join_sorted(semiring, A, out, terms[order], nse)
     return _seal(y, over, A.overflow, x.overflow)
@@ -291,20 +291,20 @@ def _merge(semiring, A, x, allowed, *, flip, nse):
     """k-way merge of the selected columns, each sorted already, then segmented reduction."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
-    rows = select_rows(A.indptr, x.indices, x.count)
+    runs = select_runs(A.indptr, x.indices, x.count)
     sizes = capacities(A.nse)
 
     def buffer(size):
         edges = jnp.arange(size, dtype=jnp.int32)
-        out, terms, over = _edge_terms(semiring, A, x, None, rows, edges, flip)
-        out, order = merge_rows(out, rows.ends, x.count)
+        out, terms, over = _edge_terms(semiring, A, x, None, runs, jnp.int32(0), size, flip)
+        out, order = merge_rows(out, runs)
         if allowed is not None:
             keep = allowed.at[out].get(mode="fill", fill_value=False)
             out, order = lax.sort((jnp.where(keep, out, A.shape[0]), order), num_keys=1)
         y = _join_sorted(semiring, A, out, terms[order], nse)
         return _seal(y, over, A.overflow, x.overflow)
 
-    branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), batch_max(rows.total))
+    branch = jnp.searchsorted(jnp.asarray(sizes, jnp.int32), batch_max(runs.total))
     return lax.switch(branch, [lambda _, size=size: buffer(size) for size in sizes], None)
 
 

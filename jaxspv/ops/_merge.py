@@ -12,9 +12,9 @@ from ._expand import Runs, run_of_each
 def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
     """Merges runs of ascending keys: `(sorted keys, order)` with `sorted = keys[order]`, stable.
 
-    Keys from `runs.total` on are padding and larger than any other. In round t runs r and r ^ 2^t join: an element's new place is its own rank plus its rank
-    in the partner run, found by binary search (Cole-style ranking; log2(count) rounds, each
-    O(size log size)).
+    Keys from `runs.total` on are padding and larger than any other. In round t runs r and r ^ 2^t
+    join: an element's new place is its own rank plus its rank in the partner run, found by binary
+    search (Cole-style ranking; log2(count) rounds, each O(size log of the longest run)).
 
     Args:
         keys: (size,) int32.

@@ -93,7 +93,7 @@ def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
 
 
 def _edge_terms(semiring, A, x, allowed, runs, first, size, flip):
-    """(out, term, term overflow) of `size` edges from `first` on; `out` is m where there is none."""
+    """(out, term, term overflow) of `size` edges from `first` on; `out` is m where none is."""
     slot, owner, valid = edge_slots(runs, first, size)
     out = jnp.where(valid, take(A.indices, slot), A.shape[0])
     if allowed is not None:
@@ -295,7 +295,6 @@ def _merge(semiring, A, x, allowed, *, flip, nse):
     sizes = capacities(A.nse)
 
     def buffer(size):
-        edges = jnp.arange(size, dtype=jnp.int32)
         out, terms, over = _edge_terms(semiring, A, x, None, runs, jnp.int32(0), size, flip)
         out, order = merge_rows(out, runs)
         if allowed is not None:

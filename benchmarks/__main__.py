@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks spmv|spmspv|bfs|sssp|pagerank|yang2015|all`."""
+"""Command line: `python -m benchmarks spmv|spmspv|bfs|sssp|pagerank|loops|yang2015|all`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ BENCHMARKS = {
     "bfs": "bench_bfs",
     "sssp": "bench_sssp",
     "pagerank": "bench_pagerank",
+    "loops": "bench_loops",
     "yang2015": "yang2015",
 }
 

@@ -185,6 +185,12 @@ def chained(step: Callable[..., Any], repeats: int, *, unroll: bool) -> Callable
 
 def launches(call: Callable[[], Any]) -> int | None:
     """Kernels and copies that one call puts on the streams of a GPU, counted in a profile."""
+    events = device_events(call)
+    return None if events is None else len(events)
+
+
+def device_events(call: Callable[[], Any]) -> list[str] | None:
+    """Names of the kernels and copies that one call puts on a GPU's streams; None elsewhere."""
     if jax.default_backend() != "gpu":
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -192,13 +198,14 @@ def launches(call: Callable[[], Any]) -> int | None:
             call()
         (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
         profile = jax.profiler.ProfileData.from_file(str(path))
-        return sum(
-            sum(1 for _ in line.events)
+        return [
+            event.name
             for plane in profile.planes
             if plane.name.startswith("/device:GPU")
             for line in plane.lines
             if line.name.startswith("Stream")
-        )
+            for event in line.events
+        ]
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -53,7 +53,8 @@ def render(document: dict[str, Any]) -> str:
     names = dict.fromkeys(record["benchmark"] for record in document["records"])
     for name in names:
         records = [r for r in document["records"] if r["benchmark"] == name]
-        body = _yang(records) if name == "yang2015" else _general(name, records, environment)
+        form = FORMS.get(name)
+        body = form(records) if form else _general(name, records, environment)
         parts += [f"## {name}", *body]
     failures = [f"- {f['benchmark']} {f['graph']}: {f['error']}" for f in document["failures"]]
     if failures:
@@ -155,6 +156,18 @@ def _yang(records: list[Record]) -> list[str]:
         "Table IV: median over the sources (ms), and MTEPS",
         markdown(["graph", *labels, *(f"MTEPS {x}" for x in labels)], table4),
     ]  # fmt: skip
+
+
+def _loops(records: list[Record]) -> list[str]:
+    """One line a program: what a step of its loop takes and how often it goes to the host."""
+    keys = ("steps", "us_per_step", "events_per_step", "host_copies_per_step")
+    rows = [[r["graph"], r["program"], _cell(r), *(r.get(k) for k in keys)] for r in records]
+    headers = ["graph", "program", "ms", "steps", "us a step", "kernels and copies a step",
+               "copies to the host a step"]  # fmt: skip
+    return [markdown(headers, rows)]
+
+
+FORMS = {"yang2015": _yang, "loops": _loops}  # the others share one form
 
 
 def main(paths: Sequence[str]) -> None:

@@ -296,3 +296,12 @@ def test_every_benchmark_runs(benchmark, tmp_path, monkeypatch):
     records = json.loads(out.read_text())["records"]
     assert {"jaxspv", "SciPy"} <= {r["program"].split()[0].rstrip(",") for r in records}
     assert all(set(r) >= RECORD for r in records)
+
+
+def test_loops_give_the_time_of_a_step(tmp_path):
+    out = tmp_path / "out.json"
+    assert main(["loops", "--graphs", "grid12", "--runs", "2", "--json", str(out)]) == 0
+    records = json.loads(out.read_text())["records"]
+    assert {r["program"].split(",")[0] for r in records} == {"bfs", "pagerank", "counter"}
+    for r in records:
+        assert r["us_per_step"] * r["steps"] == pytest.approx(1e3 * r["median_ms"])

@@ -203,7 +203,7 @@ def _bare(A: SparseMatrix, symmetric: bool | None) -> Graph:
 def _same(out: CSR, inn: CSR) -> bool:
     count = int(out.count)
     return all(
-        bool(jnp.array_equal(a[:count], b[:count], equal_nan=a.dtype.kind == "f"))
+        bool(jnp.array_equal(a[:count], b[:count], equal_nan=jnp.issubdtype(a.dtype, jnp.inexact)))
         for a, b in ((out.indices, inn.indices), (out.data, inn.data))
     ) and bool(jnp.array_equal(out.indptr, inn.indptr))
 

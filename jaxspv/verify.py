@@ -108,7 +108,8 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     )
     want = solve(graph, indices=source)
     got = np.asarray(result.distances)
-    infinite = got == (np.inf if got.dtype.kind == "f" else np.iinfo(got.dtype).max)
+    integer = np.issubdtype(got.dtype, np.integer)
+    infinite = got == (np.iinfo(got.dtype).max if integer else np.inf)
     _fail("reachability", infinite != np.isinf(want), ~infinite, np.isfinite(want))
     finite = ~infinite
     wrong = np.zeros(len(got), bool)

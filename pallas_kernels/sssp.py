@@ -42,7 +42,7 @@ def default_delta(indptr, weights):
     bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree.
     """
     degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
-    real = weights.dtype.kind == "f"
+    real = not np.issubdtype(weights.dtype, np.integer)  # bfloat16 is no np.floating
     infinity = np.inf if real else np.iinfo(weights.dtype).max
     finite = weights[weights < infinity]
     if not len(finite):

@@ -160,13 +160,13 @@ def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) 
     over the graphs of `benchmarks`, it is within 1.3 of the best width on each.
     """
     weights = np.asarray(weights)
-    if weights.dtype.kind == "f":
+    if jnp.issubdtype(weights.dtype, jnp.floating):
         finite = weights[np.isfinite(weights)]
     else:
         finite = weights[weights != np.iinfo(weights.dtype).max]
     mean = float(np.mean(finite, dtype=np.float64)) if finite.size else 0.0
     width = mean * float(_width_over_mean(indptr.shape[0] - 1, indices.shape[0], np))
-    return width if weights.dtype.kind == "f" else max(int(width), 1)
+    return width if jnp.issubdtype(weights.dtype, jnp.floating) else max(int(width), 1)
 
 
 def traced_delta(indptr: Array, weights: Array) -> Array:

@@ -153,7 +153,7 @@ def _least_weight(graph: Graph) -> Any:
         ValueError: a weight is NaN.
     """
     weights = np.asarray(graph.data)[: int(graph.out.count)]
-    if weights.dtype.kind == "f" and np.isnan(weights).any():
+    if jnp.issubdtype(weights.dtype, jnp.floating) and np.isnan(weights).any():
         slot = int(np.flatnonzero(np.isnan(weights))[0])
         raise ValueError(f"weights must not be NaN; the one in slot {slot} is.")
     return weights.min(initial=0)

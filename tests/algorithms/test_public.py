@@ -314,3 +314,14 @@ def test_explain_tells_what_prepare_would_gain():
     assert "xla/pull" in str(jsp.explain("pagerank", G))
     with pytest.raises(ValueError, match="`op` must be one of"):
         jsp.explain("teleport", G)
+
+
+def test_bfloat16_weights_prepare_and_refuse_nan():
+    lengths = jnp.array([1, 2, 5, 1], jnp.bfloat16)
+    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 3], lengths, shape=(5, 5))
+    for graph in (A, jsp.prepare(A, for_=("sssp", "bfs"))):
+        distances = jsp.sssp(graph, 0).distances
+        assert distances.dtype == jnp.bfloat16
+        assert distances.astype(float).tolist() == [0, 1, 3, 4, np.inf]
+    with pytest.raises(ValueError, match="NaN"):
+        jsp.sssp(A.with_data(A.data.at[0].set(jnp.nan)), 0)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._scalar_loops import is_negative, read, write
 from ._direction import pull_is_cheaper
-from ._scalar_loops import is_negative, read, write
 
 # A level may be worth pulling once it holds one vertex in NARROW; below that its edges are not
 # even counted, and levels follow each other within one loop.

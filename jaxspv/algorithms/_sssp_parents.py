@@ -10,9 +10,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._scalar_loops import read, write
 from ._frontier import Edges, Queue, append, one_of_each
 from ._lengths import extend, infinity
-from ._scalar_loops import read, write
 from ._sssp_frontier import for_edges
 from ._sssp_sequential import UNROLL, Graph, once
 

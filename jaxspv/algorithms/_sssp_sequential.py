@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._scalar_loops import read, write
 from ._lengths import extend, infinity, wraps
-from ._scalar_loops import read, write
 
 UNROLL = 4  # edges looked at together; most improve nothing
 WORSE, WAITS, NEAR, FAR = (np.uint32(k) for k in range(4))  # what an edge did to its vertex

@@ -29,6 +29,7 @@ from jax import lax
 import jaxspv as jsp
 
 RUNS = 10
+OUTPUTS = ("--json", "--markdown", "--plot")
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "cupy-cuda13x", "cupy-cuda12x")
 
 
@@ -243,8 +244,15 @@ def environment() -> dict[str, Any]:
         "load": os.getloadavg(),
         "versions": versions,
         "commit": _commit(),
-        "command": "python -m benchmarks " + " ".join(sys.argv[1:]),
+        "command": _command(sys.argv[1:]),
     }
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """What was asked for, output files by their names alone."""
+    words = [pathlib.Path(w).name if a in OUTPUTS else w
+             for a, w in zip(["", *arguments], arguments, strict=False)]  # fmt: skip
+    return " ".join(["python -m benchmarks", *words])
 
 
 def _processor() -> str:
@@ -257,7 +265,10 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit's hash, with + where tracked files but results differ; None outside of git."""
+    """The commit's hash, with + where tracked files but results differ.
+
+    Outside of git what JAXSPV_COMMIT says, for copies of a tree on a machine of its own.
+    """
 
     def git(*words):
         folder = pathlib.Path(__file__).parent
@@ -270,4 +281,4 @@ def _commit() -> str | None:
         changed = git("status", "--porcelain", "-uno", "--", *code)
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("JAXSPV_COMMIT")

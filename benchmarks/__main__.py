@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks spmv|spmspv|bfs|sssp|pagerank|loops|yang2015|all`."""
+"""Command line: `python -m benchmarks NAME`, a name of `BENCHMARKS` or "all"."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ BENCHMARKS = {
     "sssp": "bench_sssp",
     "pagerank": "bench_pagerank",
     "loops": "bench_loops",
+    "generate": "bench_generate",
     "yang2015": "yang2015",
 }
 

@@ -15,6 +15,7 @@ import jaxspv as jsp
 from benchmarks import (
     baselines,
     bench_bfs,
+    bench_generate,
     bench_spmspv,
     bench_sssp,
     harness,
@@ -305,3 +306,14 @@ def test_loops_give_the_time_of_a_step(tmp_path):
     assert {r["program"].split(",")[0] for r in records} == {"bfs", "pagerank", "counter"}
     for r in records:
         assert r["us_per_step"] * r["steps"] == pytest.approx(1e3 * r["median_ms"])
+
+
+def test_generate_checks_what_it_times(tmp_path):
+    out = tmp_path / "out.json"
+    arguments = ["--graphs", "rmat8", "grid12", "delaunay7", "--runs", "2", "--json", str(out)]
+    assert main(["generate", *arguments]) == 0
+    assert len(json.loads(out.read_text())["records"]) == 3
+    with pytest.raises(AssertionError, match="opposite"):
+        bench_generate._check(jsp.from_edges([0], [1], shape=(2, 2)))
+    with pytest.raises(AssertionError, match="self loop"):
+        bench_generate._check(jsp.from_edges([0], [0], shape=(2, 2)))

@@ -25,6 +25,8 @@ from .explaining import explain as explain
 from .formats import COO as COO
 from .formats import CSC as CSC
 from .formats import CSR as CSR
+from .formats import BitTiled as BitTiled
+from .formats import Tiled as Tiled
 from .generators import delaunay as delaunay
 from .generators import erdos_renyi as erdos_renyi
 from .generators import grid2d as grid2d
@@ -50,6 +52,8 @@ from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
 from .sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES
 from .sparsity_types import sparsity as sparsity
+from .tiled_vectors import BitVector as BitVector
+from .tiled_vectors import TiledVector as TiledVector
 from .until import Until as Until
 from .until import max_iterations as max_iterations
 from .until import reached as reached

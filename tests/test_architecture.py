@@ -21,7 +21,7 @@ LAYERS = (
     ("operators", "until"),
     ("monoids",),
     ("masks", "semirings"),
-    ("formats", "vectors"),
+    ("formats", "vectors", "tiled_vectors"),
     ("construct", "_edges", "_random", "io", "generators", "sparsity_types", "graph"),
     ("dispatch",),
     ("layouts",),

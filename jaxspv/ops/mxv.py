@@ -15,6 +15,7 @@ from ..layouts.rows import Rows
 from ..masks import Mask, check_mask
 from ..semirings import Semiring, plus_times
 from ..vectors import SparseVector
+from . import _spmspv_kernels as _spmspv_kernels
 from .spmspv import explain_spmspv, multiply_sparse
 from .spmv import op as spmv_op
 
@@ -38,8 +39,9 @@ def mxv(
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
         nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense x.
-        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense"; see
-            `spmspv`. For a dense x: "auto" or the name of an implementation, see `explain`.
+        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
+            "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
+            `explain`.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
 
     Returns:
@@ -107,10 +109,12 @@ def spmspv(
     Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
     compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way
     merge of the already sorted columns), "row" (each row searches its columns in x), "dense" (SpMV
-    on x made dense), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
+    on x made dense), "tile" (each tile of A meets one tile of x, empty ones are skipped; A is
+    `Tiled`), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
 
     Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
-    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021.
+    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021; "tile" is Algorithm 4 of
+    Ji et al., "TileSpMSpV", ICPP 2022.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="csc")

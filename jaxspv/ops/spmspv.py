@@ -14,16 +14,17 @@ from .._guard import scatter_add_is_slow
 from .._pytree import is_concrete
 from ..batching import batch_any, batch_max
 from ..dispatch import Backend, Op, Plan, is_zero
-from ..formats import CSC, SparseMatrix
+from ..formats import CSC, SparseMatrix, Tiled
 from ..masks import Mask
 from ..semirings import Semiring
+from ..tiled_vectors import TiledVector
 from ..vectors import SparseVector, from_present
 from ._expand import capacities, edge_slots, select_rows, select_runs
 from ._merge import merge_rows
 from ._product import product, product_tangent, reduce_tangent, safe, take
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
-METHODS = ("auto", "scatter", "sort", "merge", "row", "dense")
+METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
 
 
 def multiply_sparse(
@@ -189,7 +190,11 @@ op = Op("spmspv", _tangent)
 
 
 def _auto_refuse(semiring, A, x, allowed, **_) -> str | None:
-    return _needs_columns(semiring, A, x, allowed)
+    return None if isinstance(A, Tiled) else _needs_columns(semiring, A, x, allowed)
+
+
+def _needs_tiles(semiring, A, x, allowed, **_) -> str | None:
+    return None if isinstance(A, Tiled) else f"it reads tiles, and A is a {type(A).__name__}"
 
 
 @op.register("auto", refuse=_auto_refuse)
@@ -197,6 +202,8 @@ def _auto(semiring, A, x, allowed, *, flip, nse):
     """Few edges: "sort" in a small buffer. Many: "scatter", or "sort" where there is no scatter."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
+    if isinstance(A, Tiled):
+        return _tile(semiring, A, x, allowed, flip=flip, nse=nse)
     many = _sort if _needs_scatter(semiring, A, x, allowed) else _scatter
     small = 1024
     if A.nse <= small:
@@ -328,6 +335,17 @@ def _dense(semiring, A, x, allowed, *, flip, nse):
     here = x.structure().at[inner].get(mode="fill", fill_value=False)
     found = here & (out < A.shape[0])
     values = take(x.todense(), inner)
+    return _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse)
+
+
+@op.register("tile", refuse=_needs_tiles)
+def _tile(semiring, A, x, allowed, *, flip, nse):
+    """Each entry looks into the tile of x that its own tile meets, empty ones skipped. O(nse)."""
+    if _nothing(A, x):
+        return _empty(semiring, A, x, nse, flip)
+    out, inner = A.rowcol()
+    values, found = TiledVector.from_sparse(x, A.nt).lookup(inner)
+    found &= out < A.shape[0]
     return _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse)
 
 

@@ -1,0 +1,94 @@
+"""Scalar functions of JAX as code of a kernel, primitive by primitive."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
+
+KINDS = {"float32": "f32", "int32": "i32", "bool": "i1"}
+_SCALARS = {"float32[]", "int32[]", "bool[]"}
+_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "max": "max", "min": "min", "and": "and",
+           "or": "or", "xor": "xor"}  # fmt: skip
+_COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
+_NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
+_OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient"}
+
+
+def trace(fn, *dtypes):
+    """The closed jaxpr of a function of scalars."""
+    return jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct((), d) for d in dtypes))
+
+
+def refuse(fn, *dtypes):
+    """Why a kernel cannot compute `fn` of scalars of these dtypes bit for bit, or None."""
+    for dtype in dtypes:
+        if jnp.dtype(dtype).name not in KINDS:
+            return f"kernels compute in float32, int32 and bool, not {jnp.dtype(dtype).name}"
+    closed = trace(fn, *dtypes)
+    if len(closed.jaxpr.outvars) != 1:
+        return "it has several results"
+    return _refuse(closed)
+
+
+def _refuse(closed):
+    if closed.consts:
+        return "it captures arrays"
+    for eqn in closed.jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in _NESTED:
+            reason = _refuse(_inner(eqn))
+            if reason is not None:
+                return reason
+        elif name not in _BINARY.keys() | _COMPARE | _OTHER:
+            return f"kernels have no `{name}`"
+        for v in (*eqn.invars, *eqn.outvars):
+            if v.aval.str_short() not in _SCALARS:
+                return f"`{name}` works on {v.aval.str_short()}"
+    return None
+
+
+def _inner(eqn):
+    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr", eqn.params.get("fun_jaxpr")))
+    if hasattr(inner, "jaxpr"):
+        return inner
+    return ClosedJaxpr(inner, ())
+
+
+def evaluate(k, closed, *values):
+    """The result of a traced function on values of a kernel `k`."""
+    known = dict(zip(closed.jaxpr.invars, values, strict=True))
+
+    def read(v):
+        if isinstance(v, Literal):
+            value = np.asarray(v.val)
+            return k.const(value.item(), KINDS[value.dtype.name])
+        return known[v]
+
+    for eqn in closed.jaxpr.eqns:
+        operands = [read(v) for v in eqn.invars]
+        if eqn.primitive.name in _NESTED:
+            known[eqn.outvars[0]] = evaluate(k, _inner(eqn), *operands)
+        else:
+            known[eqn.outvars[0]] = _apply(k, eqn, operands)
+    out = closed.jaxpr.outvars[0]
+    return read(out)
+
+
+def _apply(k, eqn, operands):
+    name = eqn.primitive.name
+    if name in _BINARY:
+        return k.operate(_BINARY[name], *operands)
+    if name in _COMPARE:
+        return k.relate(name, *operands)
+    if name == "neg":
+        return -operands[0]
+    if name == "not":
+        return ~operands[0]
+    if name == "select_n":
+        return k.where(operands[0], operands[2], operands[1])
+    if name == "convert_element_type":
+        kind = KINDS[eqn.outvars[0].aval.dtype.name]
+        if kind == "i1":
+            return operands[0] != k.const(0, operands[0].kind)
+        return k.cast(operands[0], kind)
+    return operands[0]

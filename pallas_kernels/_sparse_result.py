@@ -1,0 +1,127 @@
+"""A sparse result under construction: values joined by atomics, places as bits, compaction."""
+
+import jax.numpy as jnp
+
+ATOMIC = ("add", "min", "max")
+
+
+def accumulator_dtype(add, dtype):
+    """The dtype of the words that atomics work on: floats under min and max go by their bits."""
+    return jnp.dtype(dtype) if add == "add" else jnp.dtype(jnp.int32)
+
+
+class Result:
+    """y of length m: `values` (m words), `bits` (m / 32 words), and at the end a sparse vector.
+
+    add is one of ATOMIC; kind is "f32" or "i32". Floats under min and max are kept as integers of
+    the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
+    propagates it.
+    """
+
+    def __init__(self, k, m, add, kind, values, bits, allowed=None):
+        self.k, self.m, self.add, self.kind = k, m, add, kind
+        self.values, self.bits, self.allowed = values, bits, allowed
+        self.words = -(-m // 32)
+
+    def clear(self, indices, nse):
+        """Identities, no bits, and padding in all of `indices` (nse of them)."""
+        k = self.k
+        identity = {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
+        k.spread(self.m, lambda i: k.store(self.values, i, identity))
+        k.spread(self.words, lambda i: k.store(self.bits, i, 0))
+        k.spread(nse, lambda i: k.store(indices, i, self.m))
+
+    def lets(self, row, mask):
+        """mask, where the result may be written."""
+        if self.allowed is None:
+            return mask
+        k = self.k
+        word = k.load(self.allowed, k.shr(row, 5), mask=mask, cache="nc")
+        return mask & (word & k.bit(row) != 0)
+
+    def join(self, row, value, mask):
+        """values[row] = add(values[row], value), and the bit of row."""
+        k = self.k
+        k.reduce(self.add, self.values, row, self._encode(value), mask=mask)
+        # a stale word costs one more atomic, nothing else
+        word = k.load(self.bits, k.shr(row, 5), mask=mask, other=-1)
+        fresh = mask & (word & k.bit(row) == 0)
+        k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
+
+    def _encode(self, v):
+        k = self.k
+        if self.kind != "f32" or self.add == "add":
+            return v
+        word = k.bits(v, "i32")
+        word = word ^ ((word >> 31) & 0x7FFFFFFF)
+        return k.where(v != v, -(2**31) if self.add == "min" else 2**31 - 1, word)
+
+    def _decode(self, w):
+        k = self.k
+        if self.kind != "f32" or self.add == "add":
+            return w
+        return k.bits(w ^ ((w >> 31) & 0x7FFFFFFF), "f32")
+
+    def compact(self, control, totals, shared, indices, data, nse):
+        """Writes the entries in ascending order; returns (ok, count), count in the last program.
+
+        totals: int32 (programs,); shared: 33 words. Each program counts its stretch of the bits,
+        then writes it behind those of the programs before.
+        """
+        k = self.k
+        each = -(-self.words // k.programs)
+        base = k.program * each
+        end = k.minimum(base + each, self.words)
+        k.store(shared, 32, 0, mask=k.thread == 0)
+        k.sync()
+
+        def count(i, n):
+            return n + k.popc(k.load(self.bits, i, cache="fresh"))
+
+        (mine,) = k.for_(base + k.thread, end, k.threads, count, 0)
+        mine = k.warp_sum(mine)
+        k.atomic("add", shared, 32, mine, mask=(k.lane == 0) & (mine != 0))
+        k.sync()
+        k.store(totals, k.program, k.load(shared, 32), mask=k.thread == 0)
+        (ok,) = k.grid_barrier(control)
+
+        def below(j, n):
+            return n + k.load(totals, j, cache="fresh")
+
+        (offset,) = k.for_(k.lane, k.program, 32, below, 0)
+        offset = k.warp_sum(offset)
+        each = (end - base + (k.threads - 1)) // k.threads
+
+        def block(b, running):
+            return running + self._write(base + b * k.threads, end, running, shared, indices,
+                                         data, nse)  # fmt: skip
+
+        (running,) = k.for_(0, k.maximum(each, 0), 1, block, offset)
+        return ok, running
+
+    def _write(self, base, end, running, shared, indices, data, nse):
+        """Entries of the words base .. base + threads - 1 from place `running` on; how many."""
+        k, warps = self.k, self.k.threads // 32
+        i = base + k.thread
+        word = k.load(self.bits, i, mask=i < end, cache="fresh")
+        upto, total = k.warp_scan(k.popc(word))
+        k.sync()
+        k.store(shared, k.warp, total, mask=k.lane == 0)
+        k.sync()
+        sums, all_ = k.warp_scan(k.load(shared, k.lane, mask=k.lane < warps))
+        before = k.shfl(sums, k.warp) - total
+        place = running + before + upto - k.popc(word)
+
+        def one(left):
+            lane = k.ctz(left)
+            bits, at = k.shfl(word, lane), k.shfl(place, lane)
+            row = (base + (k.thread - k.lane) + lane) * 32 + k.lane
+            at = at + k.lanes_below(bits)
+            mine = (k.shr(bits, k.lane) & 1 != 0) & (at < nse)
+            value = self._decode(k.load(self.values, row, mask=mine, cache="fresh"))
+            k.store(indices, at, row, mask=mine)
+            k.store(data, at, value, mask=mine)
+            return left & (left - 1)
+
+        k.while_(lambda left: left != 0, one, k.ballot(word != 0))
+        return all_

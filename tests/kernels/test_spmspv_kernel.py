@@ -1,0 +1,167 @@
+"""The SpMSpV kernels, interpreted, against a loop in NumPy: every entry, order, padding, masks."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv.formats import Tiled
+from pallas_kernels import _flatten
+from pallas_kernels._scalar import refuse
+from pallas_kernels.spmspv import spmspv_push, spmspv_tile
+from tests.kernels.test_lowering import lower
+
+ADD = {"add": np.add, "min": np.minimum, "max": np.maximum}
+MUL = {"times": lambda a, x: a * x, "plus": lambda a, x: a + x,
+       "larger": lambda a, x: jnp.where(a > x, a, x)}  # fmt: skip
+
+
+def matrix(m, n, entries, seed=0, hub=None, dtype=np.float32):
+    """CSC with values -8 .. 8, duplicates joined; column `hub` is full."""
+    rng = np.random.default_rng(seed)
+    row, col = rng.integers(0, m, entries), rng.integers(0, n, entries)
+    if hub is not None:
+        row, col = np.append(row, np.arange(m)), np.append(col, np.full(m, hub))
+    A = sp.coo_array((np.ones(len(row)), (row, col)), shape=(m, n)).tocsc()
+    A.sum_duplicates()
+    A.data = rng.integers(-8, 9, A.nnz).astype(dtype)
+    return A
+
+
+def expected(A, x, add, mul, keep=None):
+    """dict row -> value, column by column."""
+    y = {}
+    for j, v in x.items():
+        for e in range(A.indptr[j], A.indptr[j + 1]):
+            i, term = int(A.indices[e]), np.asarray(mul(A.data[e], v))
+            if keep is None or keep[i]:
+                y[i] = add(y[i], term) if i in y else term
+    return y
+
+
+def vector(x, n, room, dtype):
+    pad = room - len(x)
+    junk = np.nan if dtype == np.float32 else 99
+    return (jnp.asarray([*x, *[n] * pad], jnp.int32),
+            jnp.asarray([*x.values(), *[junk] * pad], dtype), jnp.int32(len(x)))  # fmt: skip
+
+
+def check(out, want, m, nse):
+    indices, data, count, status = map(np.asarray, out)
+    assert status == 0 and count == len(want)
+    rows = sorted(want)[:nse]
+    assert indices[: len(rows)].tolist() == rows and (indices[len(rows) :] == m).all()
+    np.testing.assert_array_equal(data[: len(rows)], [want[i] for i in rows])
+
+
+def run(kind, A, x, *, nse, add, mul, allowed=None, nt=16, limit=2, room=None, **options):
+    m, n = A.shape
+    arguments = vector(x, n, room or len(x) + 3, A.dtype)
+    words = None if allowed is None else jsp.BitVector.from_bool(jnp.asarray(allowed)).words
+    fixed = {"rows": m, "nse": nse, "add": add, "mul": mul, **options}
+    if kind == "push":
+        arrays = map(jnp.asarray, (A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data))
+        return jax.jit(functools.partial(spmspv_push, **fixed))(*arrays, *arguments, allowed=words)
+    T = Tiled.from_coo(jsp.from_scipy(A).to_coo(), nt=nt, sparse_tile=limit)
+    arrays = (T.tile_ptr, T.tile_col, T.slot_ptr, T.packed, T.data, T.rest_row, T.rest_col)
+    f = functools.partial(spmspv_tile, nt=nt, columns=n, **fixed)
+    return jax.jit(f)(*arrays, *arguments, allowed=words)
+
+
+HOST = {"programs": 2, "threads": 64, "interpret": True}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("add", ADD)
+@pytest.mark.parametrize("kind", ["push", "tile"])
+def test_against_the_definition(kind, add, dtype):
+    rng = np.random.default_rng(1)
+    for seed, (m, n, entries) in enumerate([(90, 70, 500), (200, 33, 90), (40, 300, 2000)]):
+        A = matrix(m, n, entries, seed, dtype=dtype)
+        x = {int(j): dtype(rng.integers(-4, 5)) for j in rng.choice(n, 9, replace=False)}
+        for name, mul in MUL.items():
+            if name == "larger" and seed:
+                continue
+            want = expected(A, x, ADD[add], mul)
+            check(run(kind, A, x, nse=m, add=add, mul=mul, **HOST), want, m, m)
+
+
+@pytest.mark.parametrize("nt", [16, 32, 64])
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_tile_sizes_and_remainder(nt, limit):
+    A = matrix(150, 170, 700, 5)
+    x = {j: np.float32(j % 5) for j in range(0, 170, 7)}
+    want = expected(A, x, np.add, MUL["times"])
+    options = {"nt": nt, "limit": limit, **HOST}
+    check(run("tile", A, x, nse=150, add="add", mul=MUL["times"], **options), want, 150, 150)
+
+
+@pytest.mark.parametrize("kind", ["push", "tile"])
+def test_long_ranges_are_cut(monkeypatch, kind):
+    monkeypatch.setattr(_flatten, "LONG", 6)
+    monkeypatch.setattr(_flatten, "PIECE", 4)
+    A = matrix(100, 120, 300, 2, hub=50)
+    x = {3: np.float32(2), 50: np.float32(1), 51: np.float32(-1)}
+    want = expected(A, x, np.add, MUL["times"])
+    check(run(kind, A, x, nse=100, add="add", mul=MUL["times"], **HOST), want, 100, 100)
+
+
+@pytest.mark.parametrize("kind", ["push", "tile"])
+def test_masks_and_small_capacities(kind):
+    A = matrix(100, 80, 600, 3)
+    x = {j: np.float32(1 + j) for j in (0, 5, 79)}
+    keep = np.arange(100) % 3 != 0
+    want = expected(A, x, np.maximum, MUL["plus"], keep)
+    options = {"add": "max", "mul": MUL["plus"], "allowed": keep, **HOST}
+    assert len(want) > 10
+    for nse in (100, 10):
+        check(run(kind, A, x, nse=nse, **options), want, 100, nse)
+    check(run(kind, A, {}, nse=5, **options), {}, 100, 5)
+
+
+@pytest.mark.parametrize("add", ["min", "max"])
+def test_extremes_order_as_floats(add):
+    values = np.array([np.inf, -np.inf, -0.5, 2e-38, -3e38, 2.0, np.nan, 0.0], np.float32)
+    row = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    A = sp.csc_array((values, row, np.arange(9)), shape=(4, 8))
+    x = {j: np.float32(0) for j in range(8)}
+    y = run("push", A, x, nse=4, add=add, mul=MUL["plus"], **HOST)
+    want = [ADD[add](values[i], values[i + 1]) for i in (0, 2, 4, 6)]
+    np.testing.assert_array_equal(y[1], want)
+
+
+def test_what_kernels_cannot_compute_is_named():
+    assert refuse(MUL["larger"], jnp.float32, jnp.float32) is None
+    assert "kernels have no `" in str(refuse(jnp.logaddexp, jnp.float32, jnp.float32))
+    assert "not float64" in str(refuse(MUL["plus"], np.float64, np.float64))
+
+
+@pytest.mark.parametrize("kind", ["push", "tile"])
+def test_one_launch(kind):
+    A = matrix(90, 70, 500)
+    x = {1: np.float32(1)}
+    options = {"nse": 90, "add": "min", "mul": MUL["plus"]}
+    assert lower(lambda: run(kind, A, x, **options)).count("custom_call @mosaic_gpu") == 1
+    masked = lower(lambda: run(kind, A, x, allowed=np.ones(90, bool), **options))
+    assert masked.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("add", ADD)
+@pytest.mark.parametrize("kind", ["push", "tile"])
+def test_native(kind, add):
+    rng = np.random.default_rng(1)
+    for seed, (m, n, entries) in enumerate([(90, 70, 500), (5000, 7000, 60000)]):
+        A = matrix(m, n, entries, seed, hub=5)
+        for size in (0, 1, 40, n // 2):
+            places = np.append(rng.choice(n, size, replace=False), 5)
+            x = {int(j): np.float32(rng.integers(-4, 5)) for j in places}
+            want = expected(A, x, ADD[add], lambda a, v: a * v)
+            for nt in (16, 64):
+                for _ in range(3):
+                    got = run(kind, A, x, nse=m, add=add, mul=MUL["times"], nt=nt)
+                    check(got, want, m, m)

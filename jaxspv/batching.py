@@ -1,7 +1,11 @@
-"""Predicates under vmap: one answer for the whole batch, so loops and switches stay as they are."""
+"""Under vmap: one predicate for the whole batch, so that loops and switches stay; one by one."""
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 
@@ -35,3 +39,25 @@ def batch_max(value: Array) -> Array:
 def _max_rule(axis_size, in_batched, value):
     del axis_size, in_batched
     return batch_max(jnp.max(value, axis=0)), False
+
+
+def one_by_one(
+    fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any
+) -> Any:
+    """`fn` of every lane in turn, in a loop on the device: the batch rule of what has no other.
+
+    Args:
+        axis_size, in_batched, operands: as `custom_vmap` hands them to a rule; `in_batched` may
+            be longer than `operands`.
+    """
+    leaves, tree = jax.tree.flatten(operands)
+    marks = jax.tree.leaves(tuple(in_batched)[: len(operands)])
+    moving = [leaf for leaf, mark in zip(leaves, marks, strict=True) if mark]
+
+    def one(lane):
+        lane = iter(lane)
+        full = [next(lane) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
+        return fn(*jax.tree.unflatten(tree, full))
+
+    assert moving and moving[0].shape[0] == axis_size
+    return lax.map(one, moving)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._scalar_loops import read, write
+from .._scalar_loops import read, write
 
 SOURCES = 32  # bits of a word
 # Cost of an edge by direction; only the ratio matters. A pull ends where no bit is missing any

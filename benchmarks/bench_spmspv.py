@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -10,7 +12,9 @@ import numpy as np
 
 import jaxspv as jsp
 
-from .harness import Candidate, jitted, measure, timed
+from . import baselines
+from ._traversal import runs_here
+from .harness import Candidate, chained, jitted, measure, timed
 from .options import Options
 from .suite import Workload
 
@@ -33,9 +37,9 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         values = rng.random(count, np.float32)
         part = columns[:, indices]
         check = _check(part, values)
-        found = _ours(matrix, indices, values, check, convert_s)
+        found = _ours(matrix, indices, values, check, convert_s, options)
         if options.baselines:
-            found.append(Candidate(BASELINE, lambda i=indices, v=values: columns[:, i] @ v, check))
+            found += _others(A, columns, indices, values, check, options)
         for record in measure(found, **options.timing()):
             record.update(
                 n=n, entries=A.nnz, density=density, edges=int(part.nnz),
@@ -45,22 +49,66 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     return records
 
 
-def _ours(matrix, indices, values, check, convert_s):
+def _ours(matrix, indices, values, check, convert_s, options):
     x = jsp.vector_from_entries(indices, values, matrix.shape[1])
     notes = {"convert_s": convert_s}
     found = []
-    for method in METHODS:
-        program = jitted(lambda A, x, method=method: jsp.spmspv(A, x, method=method))
-
-        def call(program=program):
-            return jax.block_until_ready(program(matrix, x))
-
-        found.append(Candidate(f"jaxspv {method}", call, check, notes=notes))
+    for label, asked in _programs(matrix, x):
+        run = functools.partial(jsp.spmspv, **asked)
+        chosen = "method" not in asked  # the others are compared by single calls, to save compiling
+        for repeats in {1, options.repeats or 1} if chosen else {1}:
+            name = label if repeats == 1 else f"{label}, inside jit"
+            call = _call(run, matrix, x, repeats)
+            found.append(Candidate(name, call, check, repeats, notes=notes))
     dense = jnp.asarray(x.todense())
     rows = matrix.asformat("csr")
     product = jitted(jsp.spmv)
     call = lambda: jax.block_until_ready(product(rows, dense))  # noqa: E731
     return [*found, Candidate("jaxspv SpMV", call, check, notes=notes)]
+
+
+def _programs(matrix, x) -> list[tuple[str, dict[str, Any]]]:
+    """What runs unasked, and every method; those of XLA apart where a kernel takes the call."""
+    kernels = [i.name for i in runs_here(jsp.explain("spmspv", matrix, x)) if i.backend == "pallas"]
+    listed = [("jaxspv auto", {})]
+    if kernels:
+        listed.append(("jaxspv xla auto", {"backend": "xla"}))
+    for method in METHODS[1:]:
+        label = f"jaxspv xla {method}" if method in kernels else f"jaxspv {method}"
+        listed.append((label, {"method": method, "backend": "xla"}))
+    return listed
+
+
+def _call(run, matrix, x, repeats):
+    """One product, or `repeats` of them in one program, each x depending on the y before."""
+    if repeats == 1:
+        program = jitted(run)
+        return lambda: jax.block_until_ready(program(matrix, x))
+
+    def step(carry, operands):
+        A, x = operands
+        shift, _ = carry
+        y = run(A, dataclasses.replace(x, data=x.data + shift))
+        # No result is NaN, which XLA does not know: x stays what it is.
+        return jnp.where(jnp.isnan(y.data[0]), 1, 0).astype(x.dtype), y
+
+    empty = jax.tree.map(
+        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(run, matrix, x)
+    )
+    program = chained(step, repeats, unroll=True)
+    start = (jnp.zeros((), x.dtype), empty)
+    return lambda: jax.block_until_ready(program(start, (matrix, x)))[1]
+
+
+def _others(A, columns, indices, values, check, options):
+    found = [Candidate(BASELINE, lambda: columns[:, indices] @ values, check)]
+    if baselines.has_cupy():
+        x = np.zeros(A.shape[1], np.float32)
+        x[indices] = values
+        for repeats in {1, options.repeats or 1}:
+            name = "cuSPARSE SpMV" if repeats == 1 else "cuSPARSE SpMV, in a row"
+            found.append(Candidate(name, baselines.cupy_spmv(A, x, repeats), check, repeats))
+    return found
 
 
 def _check(part: Any, values: np.ndarray):

@@ -1,0 +1,141 @@
+"""The TileBFS kernel, interpreted, against SciPy: each way through a level, both directions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv.formats import BitTiled
+from pallas_kernels import _tile_levels
+from pallas_kernels.tile_bfs import KERNELS, Side, tile_bfs
+from tests.kernels.test_bfs_kernel import GRAPHS, oracle, random_graph
+from tests.kernels.test_lowering import lower
+
+HOST = {"programs": 2, "threads": 64, "interpret": True}
+WAYS = {
+    "csc": {"kernels": ("push_csc",)},
+    "csr": {"kernels": ("push_csc", "push_csr"), "sparsity": 0.0},
+    "pull": {"sparsity": 2.0, "few": 1.0},
+    "rule": {"sparsity": 0.05, "few": 0.3},
+}
+
+
+def sides(graph, nt, limit=0):
+    n = len(graph[0]) - 1
+    A = sp.csr_array((np.ones(len(graph[1]), np.float32), graph[1], graph[0]), shape=(n, n))
+    B = BitTiled.from_coo(jsp.from_scipy(A).to_coo(), nt=nt, sparse_tile=limit)
+    return tuple(
+        Side(w.tile_ptr, w.tile_minor, w.words, w.rest_ptr, w.rest_minor)
+        for w in (B.by_row, B.by_column)
+    )
+
+
+def searcher(graph, nt, limit, **options):
+    f = functools.partial(tile_bfs, n=len(graph[0]) - 1, nt=nt, **options)
+    return functools.partial(jax.jit(f), *sides(graph, nt, limit))
+
+
+def check(graph, source, out):
+    levels, num_levels, status, _ = out
+    want = oracle(*graph, source) if 0 <= source < len(graph[0]) - 1 else -1 + 0 * graph[0][1:]
+    assert status == 0
+    np.testing.assert_array_equal(levels, want)
+    assert num_levels == want.max() + 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_named_graphs(name, way):
+    graph = GRAPHS[name]
+    search = searcher(graph, 32, 0, **WAYS[way], **HOST)
+    for source in (0, len(graph[0]) - 2, -1):
+        check(graph, source, search(jnp.int32(source)))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 100])
+@pytest.mark.parametrize("nt", [32, 64])
+@pytest.mark.parametrize("way", WAYS)
+def test_directed_with_a_remainder(way, nt, limit):
+    for edges in (150, 700):
+        graph = random_graph(300, edges, edges, symmetric=False)
+        search = searcher(graph, nt, limit, **WAYS[way], **HOST)
+        for source in (0, 17):
+            check(graph, source, search(jnp.int32(source)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_directed_path_is_walked_one_way(way):
+    n = 150
+    for step in (1, -1):
+        A = sp.diags_array([np.ones(n - 1)], offsets=[step], shape=(n, n)).tocsr()
+        graph = A.indptr.astype(np.int32), A.indices.astype(np.int32)
+        search = searcher(graph, 32, 0, **WAYS[way], **HOST)
+        for source in (0, 70, n - 1):
+            levels = np.asarray(search(jnp.int32(source))[0])
+            distance = (np.arange(n) - source) * step
+            np.testing.assert_array_equal(levels, np.where(distance >= 0, distance, -1))
+
+
+@pytest.mark.parametrize("way", ["csr", "pull"])
+@pytest.mark.parametrize("room", [1024, 1])
+def test_long_lines_of_tiles_are_shared(monkeypatch, way, room):
+    monkeypatch.setattr(_tile_levels, "SPLIT", 2)
+    monkeypatch.setattr(_tile_levels, "LISTED", room)
+    monkeypatch.setattr("pallas_kernels.tile_bfs.LISTED", room)
+    graph = random_graph(400, 900, 3)
+    check(graph, 5, searcher(graph, 32, 0, **WAYS[way], **HOST)(jnp.int32(5)))
+
+
+def test_targets_and_trace():
+    graph = random_graph(300, 400, 8)
+    source = int(np.argmax(np.diff(graph[0])))
+    want = oracle(*graph, source)
+    target = int(np.argmax(want == 3))
+    assert want[target] == 3
+
+    def stop(level, reached, unchanged):
+        return reached[0] & ~reached[1]
+
+    search = searcher(graph, 32, 0, stop=stop, trace=8, **HOST)
+    levels, num_levels, status, trace = search(
+        jnp.int32(source), targets=jnp.asarray([target, -1])
+    )
+    assert status == 0 and num_levels == 4
+    np.testing.assert_array_equal(levels, np.where(want <= 3, want, -1))
+    assert trace[:4, 0].tolist() == [0, 1, 2, -1]
+    assert trace[:3, 1].tolist() == [(want == k).sum() for k in range(3)]
+
+
+def test_bad_arguments_are_named():
+    graph = random_graph(40, 40, 1)
+    with pytest.raises(ValueError, match="`nt` must be 32 or 64; got 16"):
+        tile_bfs(*sides(graph, 32), jnp.int32(0), n=40, nt=16)
+    with pytest.raises(ValueError, match="with push_csc; got"):
+        tile_bfs(*sides(graph, 32), jnp.int32(0), n=40, nt=32, kernels=KERNELS[1:])
+
+
+@pytest.mark.parametrize("nt", [32, 64])
+def test_one_launch(nt):
+    graph = random_graph(200, 400, 1)
+    f = functools.partial(tile_bfs, n=200, nt=nt, trace=4,
+                          stop=lambda level, reached, unchanged: level >= 3)  # fmt: skip
+    text = lower(f, *sides(graph, nt, 1), jnp.int32(0))
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("nt", [32, 64])
+@pytest.mark.parametrize("way", WAYS)
+def test_native(way, nt):
+    for graph in (*GRAPHS.values(), random_graph(20_000, 60_000, 1, symmetric=False),
+                  random_graph(20_000, 400_000, 2)):  # fmt: skip
+        for limit in (0, 2):
+            search = searcher(graph, nt, limit, **WAYS[way])
+            n = len(graph[0]) - 1
+            for source in range(0, n, max(1, n // 5)):
+                for _ in range(3):
+                    check(graph, source, search(jnp.int32(source)))

@@ -44,6 +44,7 @@ from .monoids import Monoid as Monoid
 from .monoids import monoid as monoid
 from .operators import BinaryOp as BinaryOp
 from .operators import UnaryOp as UnaryOp
+from .ops.mxm import mxm as mxm
 from .ops.mxv import mxv as mxv
 from .ops.mxv import spmspv as spmspv
 from .ops.mxv import spmv as spmv

@@ -11,6 +11,7 @@ from .algorithms.components import explain_components
 from .algorithms.pagerank import explain_pagerank
 from .algorithms.sssp import explain_sssp
 from .dispatch import Plan
+from .ops.mxm import explain_mxm
 from .ops.mxv import explain_mxv
 
 
@@ -22,6 +23,7 @@ EXPLAINERS: dict[str, Callable[..., Plan]] = {
     "mxv": explain_mxv,
     "spmv": explain_mxv,
     "spmspv": explain_mxv,
+    "mxm": explain_mxm,
     "vxm": functools.partial(_vxm),
     "bfs": explain_bfs,
     "sssp": explain_sssp,

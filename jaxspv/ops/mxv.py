@@ -9,7 +9,6 @@ from jax import Array
 
 from ..dispatch import Backend, Plan
 from ..formats import SparseMatrix
-from ..formats._base import PRODUCT
 from ..graph import Graph
 from ..layouts.rows import Rows
 from ..masks import Mask, check_mask
@@ -196,5 +195,3 @@ def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
     return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
 
 
-PRODUCT["matmul"] = lambda A, x: mxv(A, x)
-PRODUCT["rmatmul"] = lambda A, x: vxm(x, A)

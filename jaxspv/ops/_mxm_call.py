@@ -1,0 +1,176 @@
+"""One product of two sparse matrices: its checked operands, their pattern, how large it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..formats import COO, CSC, CSR, SparseMatrix
+from ..graph import Graph
+from ..masks import Mask, check_mask
+from ..semirings import Semiring
+from ._mxm_methods import op
+
+CHUNK = 1 << 26  # products expanded at once: about 4 GB
+METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One checked product.
+
+    Attributes:
+        A, B, mask: the operands; for two CSC those of the transpose, B^T A^T (`flip`).
+        coo: whether the result is asked for as a COO.
+        method: None for "auto".
+    """
+
+    A: SparseMatrix
+    B: SparseMatrix
+    semiring: Semiring
+    mask: Mask | None
+    flip: bool
+    coo: bool
+    method: str | None
+    chunk: int | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.A.shape[0], self.B.shape[1]
+
+    @property
+    def pattern(self) -> Any:
+        """Everything that decides where C has entries."""
+        by_value = self.mask is not None and not self.mask.structural
+        mask = self.mask if by_value else self.mask and _indices(self.mask.source)
+        return _indices(self.A), _indices(self.B), mask
+
+    @property
+    def nothing(self) -> bool:
+        """Whether C cannot have an entry, by shapes alone."""
+        only_empty = (
+            self.mask is not None
+            and isinstance(self.mask.source, SparseMatrix)
+            and self.mask.source.nse == 0
+        )
+        return 0 in (self.A.nse, self.B.nse, *self.A.shape, *self.B.shape) or only_empty
+
+    def products(self) -> int:
+        """The exact number of products; patterns are concrete."""
+        with jax.ensure_compile_time_eval():
+            wraps, rest = _count_products(*self.bare[:2])
+            return (int(wraps) << 32) + int(rest)
+
+    @property
+    def bare(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
+        """The operands without values, where only the pattern counts."""
+        A, B = (
+            dataclasses.replace(M, data=np.zeros(M.nse, bool), overflow=np.zeros((), bool))
+            for M in (self.A, self.B)
+        )
+        if self.mask is None or not self.mask.structural:
+            return A, B, self.mask
+        source = self.mask.source
+        if isinstance(source, SparseMatrix):
+            source = dataclasses.replace(
+                source, data=np.zeros(source.nse, bool), overflow=np.zeros((), bool)
+            )
+        return A, B, dataclasses.replace(self.mask, source=source)
+
+    def size(self, nse: int | None, products: int | None) -> int:
+        """How many products "sort" takes at a time."""
+        if self.chunk is not None:
+            return self.chunk
+        if products is not None:
+            return min(rounded_up(products), CHUNK)
+        return min(max(rounded_up(2 * (nse or 0)), 1 << 10), 1 << 24)
+
+    def finish(self, C: CSR) -> SparseMatrix:
+        """The result in its format."""
+        if self.flip:
+            return C.T
+        return C.to_coo() if self.coo else C
+
+
+def prepare_call(A, B, semiring, mask, method, chunk) -> Call:
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    A, B = _matrix("A", A), _matrix("B", B)
+    if A.shape[1] != B.shape[0]:
+        raise ValueError(
+            f"`B` must have {A.shape[1]} rows, as many as A of {A.shape} has columns; "
+            f"got {B.shape}."
+        )
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
+    if chunk is not None and (not isinstance(chunk, (int, np.integer)) or chunk < 1):
+        raise ValueError(f"`chunk` must be a positive integer; got {chunk!r}.")
+    checked = _mask_operand(mask, (A.shape[0], B.shape[1]))
+    flip = isinstance(A, CSC) and isinstance(B, CSC)
+    coo = isinstance(A, COO) and isinstance(B, COO)
+    if flip:
+        A, B = B.T, A.T
+        if checked is not None:
+            checked = dataclasses.replace(checked, source=checked.source.T)
+    name = None if method == "auto" else method
+    return Call(A, B, semiring, checked, flip, coo, name, None if chunk is None else int(chunk))
+
+
+def _matrix(name: str, A: Any) -> SparseMatrix:
+    if isinstance(A, Graph):
+        return A.out
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
+        )
+    return A if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
+
+
+def _mask_operand(mask: Any, shape: tuple[int, int]) -> Mask | None:
+    checked = check_mask(mask, shape)
+    if checked is None:
+        return None
+    source = checked.source
+    if not isinstance(source, SparseMatrix):
+        return dataclasses.replace(checked, source=jnp.asarray(source).astype(bool))
+    if source.nse == 0 and checked.complement:
+        return None
+    return checked
+
+
+def _indices(A: Any) -> Any:
+    """The leaves of a sparse matrix that make its pattern."""
+    if not isinstance(A, SparseMatrix):
+        return A
+    return [leaf for leaf in jax.tree.leaves(A) if leaf is not A.data and leaf is not A.overflow]
+
+
+def checked_nse(nse: Any) -> int | None:
+    if nse is None:
+        return None
+    if not isinstance(nse, (int, np.integer)) or nse < 0:
+        raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
+    return int(nse)
+
+
+@jax.jit
+def _count_products(A: SparseMatrix, B: SparseMatrix) -> tuple[jax.Array, jax.Array]:
+    """The number of products as (multiples of 2^32, rest), without 64-bit integers."""
+    m, l = A.shape
+    row, col = A.rowcol()
+    b_row, _ = B.rowcol()
+    lengths = jnp.zeros(l, jnp.uint32).at[b_row].add(1, mode="drop")
+    each = jnp.where(row < m, jnp.take(lengths, col, mode="clip"), 0).astype(jnp.uint32)
+    sums = jnp.cumsum(each, dtype=jnp.uint32)
+    before = jnp.append(jnp.uint32(0), sums)[:-1]
+    return jnp.sum(sums < before, dtype=jnp.int32), sums[-1]
+
+
+def rounded_up(number: int) -> int:
+    """The next of 4, 5, 6, 7 times a power of two, at least 4: few sizes, few compilations."""
+    step = 1 << max(max(number - 1, 0).bit_length() - 3, 0)
+    return max(-(-number // step) * step, 4)

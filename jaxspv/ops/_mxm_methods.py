@@ -1,0 +1,138 @@
+"""The implementations behind `mxm`, on operands that were checked; see `mxm` for the meaning."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import sequential_vmap
+
+from ..dispatch import Op
+from ..formats import CSR, SparseMatrix
+from ..masks import Mask
+from ..semirings import Semiring
+from . import _mxm_loops as loops
+from ._mxm_expand import operands
+from ._mxm_sort import Result, multiply_in_steps, multiply_once, term_dtype
+from ._mxm_tangent import tangent
+
+op = Op("mxm", tangent)
+
+
+def sorted_csr(A: SparseMatrix) -> CSR:
+    """The entries of A as a CSR whose rows are sorted."""
+    if isinstance(A, CSR) and A.sorted:
+        return A
+    return CSR.from_coo(A.to_coo())
+
+
+def csr_of(r: Result, A: SparseMatrix, B: SparseMatrix) -> CSR:
+    """The result as a matrix; its overflow is sticky."""
+    over = (r.total > r.data.shape[0]) | r.wrapped | A.overflow | B.overflow
+    shape = (A.shape[0], B.shape[1])
+    return CSR(r.data, r.indices, r.indptr, over, shape, True, True)
+
+
+def sorted_mask(mask: Mask | None) -> Mask | None:
+    """A mask whose sparse source is a sorted CSR."""
+    if mask is None or not isinstance(mask.source, SparseMatrix):
+        return mask
+    return Mask(sorted_csr(mask.source), mask.structural, mask.complement)
+
+
+def allowed_by_columns(mask: Mask | None) -> loops.Allowed | None:
+    """A mask as the native loops take it."""
+    if mask is None:
+        return None
+    if not isinstance(mask.source, SparseMatrix):
+        return loops.Allowed(None, mask.source ^ mask.complement, False)
+    source = mask.source
+    true = jnp.ones(source.nse, bool) if mask.structural else source.data.astype(bool)
+    return loops.Allowed(loops.by_columns(source.with_data(true)), None, mask.complement)
+
+
+def pattern_by_loops(
+    A: SparseMatrix, B: SparseMatrix, mask: Mask | None, capacity: int
+) -> tuple[loops.Compressed, loops.Compressed, loops.Pattern]:
+    """A and B by columns and the `Pattern` of their product."""
+    a, b = loops.by_columns(A), loops.by_columns(B)
+    return a, b, loops.pattern(a, b, allowed_by_columns(mask), A.shape[0], capacity)
+
+
+def fill_by_loops(
+    semiring: Semiring,
+    a: loops.Compressed,
+    b: loops.Compressed,
+    found: loops.Pattern,
+    *,
+    m: int,
+    nse: int,
+    flip: bool,
+) -> Result:
+    """The product by rows, from its `Pattern`."""
+    n = b.indptr.shape[0] - 1
+    mul = semiring.mul
+
+    def term(x, y, i, k, j):
+        z = mul.at(y, x, j, k, i) if flip else mul.at(x, y, i, k, j)
+        return semiring.add.admit(z)
+
+    def wraps(x, y):
+        assert mul.overflow is not None
+        return mul.overflow(y, x) if flip else mul.overflow(x, y)
+
+    check = None if mul.overflow is None else wraps
+    slots = max(nse, 1)
+    values, wrapped = loops.fill(semiring.add, term, check, a, b, found, m, slots)
+    columns = loops.Compressed(found.indptr, found.rows[:slots], values)
+    rows = loops.transpose(columns, m)
+    indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
+    return Result(rows.indptr, indices[:nse], rows.data[:nse], found.total, wrapped)
+
+
+def _by_loops(semiring, A, B, mask, *, nse, flip):
+    # One product after the other: lanes in step would lose the native loops.
+    @sequential_vmap
+    def run(semiring, A, B, mask):
+        a, b, found = pattern_by_loops(A, B, mask, nse)
+        return fill_by_loops(semiring, a, b, found, m=A.shape[0], nse=nse, flip=flip)
+
+    return run(semiring, A, B, mask)
+
+
+def by_sorting(semiring, A, B, mask, *, nse, size, steps, flip):
+    o = operands(sorted_csr(A), sorted_csr(B))
+    multiply = multiply_once if steps == 1 else multiply_in_steps
+    return multiply(semiring, o, sorted_mask(mask), nse=nse, size=size, flip=flip)
+
+
+def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int, flip: bool) -> CSR:
+    """A product without entries."""
+    (m, _), (_, n) = A.shape, B.shape
+    data = jnp.zeros(nse, term_dtype(semiring, A.dtype, B.dtype, flip))
+    indptr = jnp.zeros(m + 1, jnp.int32)
+    indices = jnp.full(nse, n, jnp.int32)
+    return CSR(data, indices, indptr, A.overflow | B.overflow, (m, n), True, True)
+
+
+@op.register("auto")
+def _auto(semiring, A, B, mask, *, nse, size, steps, flip):
+    """Native loops on a CPU, sorting elsewhere."""
+    result = lax.platform_dependent(
+        semiring, A, B, mask,
+        cpu=lambda *o: _by_loops(*o, nse=nse, flip=flip),
+        default=lambda *o: by_sorting(*o, nse=nse, size=size, steps=steps, flip=flip),
+    )  # fmt: skip
+    return csr_of(result, A, B)
+
+
+@op.register("gustavson")
+def _gustavson(semiring, A, B, mask, *, nse, size, steps, flip):
+    """Column by column into a dense accumulator; native loops on a CPU."""
+    return csr_of(_by_loops(semiring, A, B, mask, nse=nse, flip=flip), A, B)
+
+
+@op.register("sort")
+def _sort(semiring, A, B, mask, *, nse, size, steps, flip):
+    """All products expanded, sorted by place, joined; `size` of them at a time."""
+    result = by_sorting(semiring, A, B, mask, nse=nse, size=size, steps=steps, flip=flip)
+    return csr_of(result, A, B)

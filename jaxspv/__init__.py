@@ -3,6 +3,7 @@
 from . import monoids as monoids
 from . import operators as operators
 from . import semirings as semirings
+from .algorithms._bfs_tiles import TileRule as TileRule
 from .algorithms.bfs import BFS as BFS
 from .algorithms.bfs import bfs as bfs
 from .algorithms.components import Components as Components
@@ -22,6 +23,8 @@ from .construct import from_edges as from_edges
 from .construct import from_networkx as from_networkx
 from .construct import from_scipy as from_scipy
 from .explaining import explain as explain
+from .format_choice import FormatChoice as FormatChoice
+from .format_choice import choose_format as choose_format
 from .formats import COO as COO
 from .formats import CSC as CSC
 from .formats import CSR as CSR

@@ -18,7 +18,9 @@ from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
+from . import _bfs_tiles as tiles
 from ._bfs_sources_xla import bfs_sources_xla, smallest_parents
+from ._bfs_tiles import TileRule
 from ._bfs_xla import bfs_xla
 from ._sources import check_source, over_sources
 from ._status import finished
@@ -50,6 +52,8 @@ def bfs(
     until: Until | None = None,
     parents: bool = True,
     deterministic: bool = False,
+    format: str = "auto",
+    rule: TileRule = TileRule(),  # noqa: B008 - frozen
     backend: Backend | None = None,
     method: str | None = None,
 ) -> BFS:
@@ -58,8 +62,9 @@ def bfs(
     `levels[v] = min over paths source -> v of the number of edges`.
 
     Args:
-        G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix. Only a Graph whose
-            in-edges are known is searched in both directions.
+        G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix; a `BitTiled` is
+            searched by its words. Only a Graph whose in-edges are known is searched in both
+            directions.
         source: vertex, or an array of vertices (a leading axis in the result). An array, as
             `vmap` over the source, is searched in one traversal, 32 sources a word: an edge is
             looked at once for all of them. With `until`, and under vmap over graphs, one source
@@ -69,6 +74,9 @@ def bfs(
             None: exhaust.
         parents: whether to compute them.
         deterministic: of several possible parents take the smallest id, on every backend.
+        format: "csr" (rows), "bittiled" (words of 64-by-64 tiles, made here unless prepared for
+            "bittiled"), or "auto": tiles where they were prepared and `choose_format` prefers them.
+        rule: when a level of TileBFS goes which way.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
@@ -91,11 +99,19 @@ def bfs(
     >>> bfs(A, 0).levels.tolist()
     [0, 1, 2, 2, -1]
     """
+    check_until(until, UNTIL, "bfs")
+    bounds = () if until is None else until.bounds()
+    words, _ = tiles.tiles_for(G, format)
+    if words is not None:
+        source = check_source(source, words.shape[0])
+
+        def search(s):
+            static = {"parents": parents, "bounds": bounds, "rule": rule}
+            return BFS(*tiles.op(words, s, until, backend=backend, method=method, **static))
+
+        return finished(over_sources(search, source), "bfs")
     graph = as_graph(G, "bfs")
     source = check_source(source, graph.n)
-    check_until(until, UNTIL, "bfs")
-
-    bounds = () if until is None else until.bounds()
 
     def one(s):
         return op(
@@ -107,11 +123,21 @@ def bfs(
 
 
 def explain_bfs(
-    G: Any, source: Any = 0, *, backend: Backend | None = None, method: str | None = None, **_: Any
+    G: Any,
+    source: Any = 0,
+    *,
+    format: str = "auto",
+    backend: Backend | None = None,
+    method: str | None = None,
+    **_: Any,
 ) -> Plan:
     """The plan of `bfs` on this graph."""
+    words, why = tiles.tiles_for(G, format)
+    if words is not None:
+        return tiles.op.plan(words, jnp.int32(0), None, parents=True, bounds=(), rule=TileRule(),
+                             backend=backend, method=method, notes=(why,))  # fmt: skip
     graph = as_graph(G, "bfs")
-    notes = []
+    notes = [why]
     if "bfs" not in graph.layouts:
         notes.append("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     return op.plan(

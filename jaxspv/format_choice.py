@@ -1,0 +1,95 @@
+"""Which format suits a matrix, and why: the rule for tiles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ._pytree import is_concrete
+from .formats import CSR, SparseMatrix
+from .formats._tiles import grid, group
+from .formats.bit_tiled import LARGE
+
+# What the rule was measured with: benchmarks/NOTES.md, "Tiles".
+BFS_ENTRIES_PER_TILE = 32.0  # of 64-by-64 bits, from which a word holds enough edges
+SPMSPV_ENTRIES_PER_TILE = 12.0  # of 16-by-16 values
+
+
+class FormatChoice(NamedTuple):
+    """What `choose_format` found; strings and numbers.
+
+    Attributes:
+        format: "csr", "csc", "tiled" or "bittiled".
+        nt: the edge of a tile that was looked at.
+        tiles: non-empty tiles.
+        share: of all tiles, those that are not empty.
+        per_tile: entries in a non-empty tile, the mean.
+        reason: a sentence.
+    """
+
+    format: str
+    nt: int
+    tiles: int
+    share: float
+    per_tile: float
+    reason: str
+
+
+def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
+    """The format that a purpose runs fastest on, by the tiles that A would have; eager.
+
+    Tiles win where entries lie together: a tile costs 4 bytes of index and, for a traversal, a word
+    a line, whatever it holds, so the mean number of entries in a non-empty tile decides.
+
+    Args:
+        A: a concrete sparse matrix.
+        for_: "bfs" (structure: 64-by-64 bits, 32-by-32 up to an order of 10,000), or "spmspv"
+            (values: 16-by-16).
+
+    Raises:
+        ValueError: `for_` is unknown, or A is traced.
+
+    >>> import jaxspv as jsp
+    >>> choice = choose_format(jsp.from_edges([0, 40], [90, 2], shape=(100, 100)), "spmspv")
+    >>> print(choice.format, choice.tiles, choice.reason)
+    csc 2 2 of 49 tiles of 16 by 16 hold entries, 1.0 each: fewer than 12
+    """
+    if for_ not in ("bfs", "spmspv"):
+        raise ValueError(f"`for_` must be 'bfs' or 'spmspv'; got {for_!r}.")
+    if not is_concrete(A):
+        raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
+    nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
+    tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))
+    return _decide(for_, A.shape, nt, tiles, entries)
+
+
+def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int) -> FormatChoice:
+    down, across = grid(shape, nt)
+    per_tile = entries / max(tiles, 1)
+    least = SPMSPV_ENTRIES_PER_TILE if for_ == "spmspv" else BFS_ENTRIES_PER_TILE
+    wins = per_tile >= least
+    rows = "csc" if for_ == "spmspv" else "csr"
+    name = ("tiled" if for_ == "spmspv" else "bittiled") if wins else rows
+    reason = (
+        f"{tiles} of {down * across} tiles of {nt} by {nt} hold entries, {per_tile:.1f} each: "
+        f"{'at least' if wins else 'fewer than'} {least:g}"
+    )
+    return FormatChoice(name, nt, tiles, tiles / max(down * across, 1), per_tile, reason)
+
+
+def _places(A: SparseMatrix) -> tuple[Array, Array]:
+    row, col = (A if isinstance(A, CSR) else A.asformat("csr")).rowcol()
+    return row, col
+
+
+@jax.jit
+def _entries(row: Array, extent: int) -> Array:
+    return jnp.sum(row < extent, dtype=jnp.int32)
+
+
+def _count(row: Array, col: Array, shape: tuple[int, int], nt: int) -> tuple[Array, Array]:
+    tiles = jax.jit(lambda row, col: group(row, col, shape, nt).count)(row, col)
+    return tiles, _entries(row, shape[0])

@@ -1,0 +1,124 @@
+"""TileBFS of the public surface: every way through a level, both directions, until, parents."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxspv as jsp
+from jaxspv import verify
+
+WAYS = {
+    "push_csc": jsp.TileRule(("push_csc",)),
+    "push_csr": jsp.TileRule(("push_csc", "push_csr"), sparsity=0.0),
+    "pull_csc": jsp.TileRule(sparsity=2.0, few=1.0),
+    "rule": jsp.TileRule(sparsity=0.1, few=0.3),
+}
+
+
+def levels_by_hand(dense, source):
+    """A queue in Python over a dense boolean matrix."""
+    levels = np.full(len(dense), -1)
+    levels[source], queue = 0, [source]
+    for u in queue:
+        for v in np.flatnonzero(dense[u]):
+            if levels[v] < 0:
+                levels[v] = levels[u] + 1
+                queue.append(v)
+    return levels
+
+
+def directed(n, edges, seed):
+    rng = np.random.default_rng(seed)
+    dense = np.zeros((n, n), bool)
+    dense[rng.integers(0, n, edges), rng.integers(0, n, edges)] = True
+    return dense
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_is_the_definition(way):
+    @functools.cache
+    def program(nt, limit):
+        def run(A, source):
+            tiles = jsp.BitTiled.from_coo(A.to_coo(), nt=nt, sparse_tile=limit)
+            return jsp.bfs(tiles, source, rule=WAYS[way], parents=False)
+
+        return jax.jit(run)
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 10**6), st.integers(1, 200), st.integers(0, 99),
+           st.sampled_from([(32, 0), (64, 2)]))  # fmt: skip
+    def check(seed, edges, source, kind):
+        dense = directed(100, edges, seed)
+        A = jsp.from_edges(*np.nonzero(dense), shape=(100, 100), nse=200)
+        found = program(*kind)(A, source)
+        want = levels_by_hand(dense, source)
+        np.testing.assert_array_equal(found.levels, want)
+        assert found.num_levels == want.max() + 1 and found.parents is None
+
+    check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_directed_path_in_both_directions(way):
+    n = 80
+    for step in (1, -1):
+        A = jsp.from_scipy(sp.diags_array([np.ones(n - 1)], offsets=[step], shape=(n, n)).tocsr())
+        search = jax.jit(lambda A, s: jsp.bfs(A, s, rule=WAYS[way], format="bittiled"))
+        for source in (0, 40, n - 1):
+            found = search(A.asformat("bittiled"), source)
+            distance = (np.arange(n) - source) * step
+            np.testing.assert_array_equal(found.levels, np.where(distance >= 0, distance, -1))
+            verify.bfs(A, source, found)
+
+
+def test_formats_give_the_same_tree_of_smallest_parents():
+    dense = directed(90, 300, 3)
+    A = jsp.from_edges(*np.nonzero(dense), shape=(90, 90))
+    rows = jsp.bfs(A, 5, deterministic=True)
+    verify.bfs(A, 5, rows)
+    prepared = jsp.prepare(A, for_=("bfs", "bittiled"))
+    for found in (
+        jsp.bfs(A, 5, format="bittiled"), jsp.bfs(A.asformat("bittiled"), 5),
+        jsp.bfs(prepared, 5, format="bittiled"), jsp.bfs(prepared, 5, deterministic=True),
+    ):  # fmt: skip
+        for a, b in zip(rows, found, strict=True):
+            np.testing.assert_array_equal(a, b)
+    many = jsp.bfs(prepared, jnp.array([5, 7]), format="bittiled")
+    np.testing.assert_array_equal(many.levels[0], rows.levels)
+
+
+def test_until_on_tiles():
+    A = jsp.from_scipy(sp.diags_array([np.ones(59)], offsets=[1], shape=(60, 60)).tocsr())
+    for until in (jsp.reached(7), jsp.max_iterations(7), jsp.reached(70) | jsp.reached(7)):
+        found = jsp.bfs(A, 0, until=until, format="bittiled")
+        assert found.levels.max() == 7 and found.num_levels == 8
+
+
+def test_the_choice_is_explained():
+    block = sp.block_diag([np.ones((64, 64), np.float32)] * 4).tocsr()
+    clustered = jsp.prepare(jsp.from_scipy(block), for_=("bfs", "bittiled"))
+    text = str(jsp.explain("bfs", clustered))
+    assert "xla/tile" in text and "note: tiles are faster: 16 of 64 tiles of 32 by 32" in text
+    loose = jsp.prepare(jsp.from_edges([0, 50], [70, 3], shape=(99, 99)), for_=("bfs", "bittiled"))
+    text = str(jsp.explain("bfs", loose))
+    assert "xla/direction_optimising" in text
+    assert "rows are faster: 2 of 16 tiles of 32 by 32 hold entries, 1.0 each" in text
+    assert "there are no bit tiles" in str(jsp.explain("bfs", jsp.from_scipy(block)))
+    assert "xla/tile" in str(jsp.explain("bfs", loose, format="bittiled"))
+    assert "format='csr' was asked for" in str(jsp.explain("bfs", clustered, format="csr"))
+    assert jsp.choose_format(jsp.from_scipy(block)).format == "bittiled"
+    assert jsp.choose_format(jsp.from_scipy(block), "spmspv").format == "tiled"
+    with pytest.raises(ValueError, match="`format` must be one of .*; got 'ell'"):
+        jsp.bfs(loose, 0, format="ell")
+    with pytest.raises(ValueError, match="`for_` must be 'bfs' or 'spmspv'; got 'sssp'"):
+        jsp.choose_format(jsp.from_scipy(block), "sssp")
+    with pytest.raises(ValueError, match="with push_csc; got"):
+        jsp.TileRule(("pull_csc",))
+    with pytest.raises(ValueError, match=r"square matrix; got shape \(2, 3\)"):
+        jsp.bfs(jsp.from_edges([0], [2], shape=(2, 3)).asformat("bittiled"), 0)

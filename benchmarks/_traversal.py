@@ -37,10 +37,10 @@ def candidates(
 ) -> list[Candidate]:
     """jaxspv with and without parents, on each backend there is, from Python and inside a jit."""
     found = []
-    for place, impl in enumerate(runs_here(jsp.explain(algorithm, graph))):
+    for place, impl in enumerate(runs_here(jsp.explain(algorithm, graph), options.backend)):
         # The first is what runs unasked.
         label = "jaxspv" if place == 0 else f"jaxspv {impl.backend}"
-        asked = {} if place == 0 else {"backend": impl.backend}
+        asked = {} if place == 0 and options.backend is None else {"backend": impl.backend}
         for parents in (True, False):
             run = functools.partial(algorithm, parents=parents, **asked)
             name = label if parents else f"{label}, no parents"
@@ -59,10 +59,12 @@ def candidates(
     return found
 
 
-def runs_here(plan: Any) -> list[Any]:
-    """The implementations of a plan that the device at hand can run, the preferred one first."""
+def runs_here(plan: Any, backend: str | None = None) -> list[Any]:
+    """The implementations of a plan (of one backend) that the device at hand can run, the preferred
+    one first."""
     gpu = jax.default_backend() == "gpu"
-    return [impl for impl in plan.chosen if gpu or impl.backend == "xla"]
+    runs = [impl for impl in plan.chosen if gpu or impl.backend == "xla"]
+    return [impl for impl in runs if backend in (None, impl.backend)]
 
 
 def method_name(impl: Any) -> str:

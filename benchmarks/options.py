@@ -22,6 +22,7 @@ class Options:
         sources: number of sources of `yang2015`.
         profile: whether launches on a GPU are counted in a profile.
         baselines: whether other programs run too.
+        backend: of jaxspv, only this one; None: every one there is.
     """
 
     runs: int = RUNS
@@ -31,6 +32,7 @@ class Options:
     sources: int = 10
     profile: bool = False
     baselines: bool = True
+    backend: str | None = None
 
     def timing(self) -> dict[str, Any]:
         """The keyword arguments of `harness.measure`."""

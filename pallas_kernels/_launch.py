@@ -13,7 +13,8 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
     control   k.while_(cond, body, *carry) -> carry;  cond(*carry) -> bool, body(*carry) -> tuple
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
-    memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "fresh"), k.prefetch(a, i, mask)
+    memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
+              k.prefetch(a, i, mask)
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec
               k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
               k.reduce(op, ...): the same without the old value
@@ -27,9 +28,10 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.
 Memory: plain loads may hit an L1 line that another program has since written; "nc" promises that
-nobody writes the array in this launch; "fresh" reads from L2 and is the form for what other
-programs write. Atomics are relaxed, at GPU scope (at program scope on shared memory). A grid
-barrier orders everything before it with everything after it.
+nobody writes the array in this launch, "stream" that and that it is not read again soon; "fresh"
+reads from L2 and is the form for what other programs write. Atomics are relaxed, at GPU scope (at
+program scope on shared memory). A grid barrier orders everything before it with everything after
+it.
 Rules: `ballot`, `any`, `all`, `shfl*` and what is built on them are called with all 32 lanes of the
 warp present; `sync*` and `grid_barrier` with all threads of the program; vector accesses are
 aligned to their width.

@@ -47,6 +47,8 @@ _INT = {"add": arith.addi, "sub": arith.subi, "mul": arith.muli, "and": arith.an
         "div": arith.divui, "rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}  # fmt: skip
 _FLOAT = {"add": arith.addf, "sub": arith.subf, "mul": arith.mulf, "div": arith.divf,
           "min": arith.minimumf, "max": arith.maximumf}  # fmt: skip
+_LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::no_allocate",
+          "fresh": "ld.relaxed.gpu.global"}  # fmt: skip
 _CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
@@ -197,7 +199,7 @@ class Emitter(Simt):
     def _load_op(self, a, cache):
         if a.space == "shared":
             return "ld.volatile.shared"
-        return {None: "ld.global", "nc": "ld.global.nc", "fresh": "ld.relaxed.gpu.global"}[cache]
+        return _LOADS[cache]
 
     def load(self, a, i, mask=None, other=0, cache=None):
         ptx = "f32" if a.kind == "f32" else "b32"

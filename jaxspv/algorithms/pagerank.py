@@ -10,7 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.pagerank import pagerank as pagerank_kernel
+from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.sssp_prepare import is_narrow
+
+from .._guard import KERNELS_FROM, jax_version
 from .._pytree import is_concrete, pytree_dataclass
+from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan, dense_tangent, is_zero
 from ..graph import Graph, as_graph, register_layout
 from ..layouts.rows import Rows, arrange
@@ -43,11 +49,13 @@ class Links:
         rows: bins and values of the transpose; None: every weight is 1.
         bins: the bins alone where every weight is 1.
         strength: (n,) row sums of A.
+        kernel: on a GPU, float32: the in-edges as the kernel wants them, `prepare_pagerank`.
     """
 
     rows: Rows | None
     bins: Any
     strength: Array
+    kernel: dict[str, Array] | None = None
 
 
 def pagerank(
@@ -107,8 +115,10 @@ def pagerank(
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     p = _personalization(personalization, graph)
     operands = (
-        jnp.asarray(damping, graph.dtype), jnp.asarray(tol, graph.dtype),
-        jnp.asarray(max_iterations, jnp.int32), jnp.asarray(min_iterations, jnp.int32),
+        jnp.asarray(damping, graph.dtype),
+        jnp.asarray(tol, graph.dtype),
+        jnp.asarray(max_iterations, jnp.int32),
+        jnp.asarray(min_iterations, jnp.int32),
     )
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 
@@ -162,7 +172,8 @@ def _revalue(links: Links, graph: Graph) -> Links:
     assert graph.inn is not None
     bins = links.bins if links.rows is None else links.rows.bins
     rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
-    return dataclasses.replace(links, rows=rows, bins=None, strength=strength_of(graph))
+    strength = strength_of(graph)
+    return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
 
 
 @register_layout("pagerank", revalue=_revalue)
@@ -171,9 +182,27 @@ def _layout(graph: Graph) -> Links:
     _check_weights(graph)
     rows = arrange(graph.inn)
     count = int(graph.out.count)
-    if bool(jnp.all(graph.data[:count] == 1)):
-        return Links(None, rows.bins, strength_of(graph))
-    return Links(rows, None, strength_of(graph))
+    unweighted = bool(jnp.all(graph.data[:count] == 1))
+    kernel = None
+    if on_gpu(graph.out.indices) and graph.dtype == np.float32:
+        kernel = _kernel_layout(graph, None if unweighted else graph.inn.data[:count])
+    if unweighted:
+        return Links(None, rows.bins, strength_of(graph), kernel)
+    return Links(rows, None, strength_of(graph), kernel)
+
+
+def _kernel_layout(graph: Graph, values: Array | None) -> dict[str, Array]:
+    """Meshes and roads in breadth-first order, others by degree."""
+    assert graph.inn is not None
+    degree = np.diff(np.asarray(graph.out.indptr))
+    prepared = prepare_pagerank(
+        np.asarray(graph.inn.indptr),
+        np.asarray(graph.inn.indices),
+        None if values is None else np.asarray(values),
+        out_degree=degree,
+        order="breadth_first" if is_narrow(degree) else "degree",
+    )
+    return {name: jnp.asarray(array) for name, array in prepared.items()}
 
 
 # ---- The step, its derivative, and the implementations ----
@@ -207,8 +236,10 @@ def _tangent(primals, tangents, result):
     )
 
     def matvec(v):  # (I - dF/dx) v; F is affine in x
-        return v - _step(graph.data, v, jnp.zeros_like(p), damping, row, col, n) - (
-            damping * jnp.sum(jnp.where(dangling, v, 0)) * p
+        return (
+            v
+            - _step(graph.data, v, jnp.zeros_like(p), damping, row, col, n)
+            - (damping * jnp.sum(jnp.where(dangling, v, 0)) * p)
         )
 
     valid = row < n
@@ -232,6 +263,28 @@ def _tangent(primals, tangents, result):
 
 
 op = Op("pagerank", _tangent)
+
+
+def _not_persistent(graph, *_) -> str | None:
+    """Why the kernel cannot run."""
+    if jax_version() < KERNELS_FROM:
+        return "its kernels need JAX 0.11.1 or newer"
+    if graph.dtype != np.float32:
+        return f"the kernel takes float32 weights, not {graph.dtype}"
+    links = graph.layouts.get("pagerank")
+    if links is None or links.kernel is None:
+        return "its edges are not arranged, or have new values: `prepare(A, for_='pagerank')`"
+    return None
+
+
+@op.register("persistent", backend="pallas", refuse=_not_persistent)
+def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
+    """All iterations in one launch, a grid barrier after each."""
+    links = graph.layouts["pagerank"]
+    scores, iterations, change, status = pagerank_kernel(
+        links.strength, p, damping, tol, max_iterations, min_iterations, prepared=links.kernel
+    )
+    return PageRank(scores, iterations, change <= tol, status)
 
 
 def _no_links(graph, *_) -> str | None:
@@ -267,7 +320,13 @@ def _push(graph, p, damping, tol, max_iterations, min_iterations):
 
 def _run(pull, strength, p, damping, tol, max_iterations, min_iterations):
     scores, iterations, converged = pagerank_xla(
-        pull, strength.astype(p.dtype), p, p, damping=damping, tol=tol,
-        max_iterations=max_iterations, min_iterations=min_iterations,
+        pull,
+        strength.astype(p.dtype),
+        p,
+        p,
+        damping=damping,
+        tol=tol,
+        max_iterations=max_iterations,
+        min_iterations=min_iterations,
     )
     return PageRank(scores, iterations, converged, jnp.int32(0))

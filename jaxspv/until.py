@@ -73,12 +73,22 @@ class Until:
         `reached(v)` settles everything up to `values[v]`; `|` stops at the smaller limit of its
         sides, `&` at the larger; other conditions settle everything (`infinity`).
         """
-        if self.kind == "reached":
-            return jnp.take(values, jnp.asarray(self.value), mode="clip")
-        if self.parts:
-            join = jnp.minimum if self.kind == "or" else jnp.maximum
-            return join(*(part.limit(values, infinity) for part in self.parts))
-        return jnp.asarray(infinity, values.dtype)
+        at_targets = [jnp.take(values, jnp.asarray(v), mode="clip") for v in self.targets()]
+        infinity = jnp.asarray(infinity, values.dtype)
+        return self.limit_of(at_targets, infinity, jnp.minimum, jnp.maximum)
+
+    def limit_of(self, values: Sequence[Any], infinity: Any, minimum: Any, maximum: Any) -> Any:
+        """`limit` from the values at `targets()`, which `minimum` and `maximum` understand."""
+        at = iter(values)
+
+        def value(c: Until):
+            if c.kind == "or":
+                return minimum(value(c.parts[0]), value(c.parts[1]))
+            if c.kind == "and":
+                return maximum(value(c.parts[0]), value(c.parts[1]))
+            return next(at) if c.kind == "reached" else infinity
+
+        return value(self)
 
     def holds(
         self,

@@ -164,6 +164,9 @@ class Lockstep(Simt):
         for j, v in enumerate(values):
             a.data.reshape(-1)[at + j] = self.const(v, a.kind).v[lanes]
 
+    def store_pair(self, a, i, x, y, mask=None):
+        self.store_vec(a, i, [x, y], mask)
+
     def prefetch(self, a, i, mask=None):
         self._where(a, i, mask)
 

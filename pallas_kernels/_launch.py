@@ -15,7 +15,8 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
               k.prefetch(a, i, mask)
-              k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec
+              k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
+              k.store_pair(a, i, x, y, mask): two words of global memory, never half of them
               k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
               k.reduce(op, ...): the same without the old value
               k.atomic_cas(a, i, compare, v, mask) -> old value

@@ -249,6 +249,11 @@ class Emitter(Simt):
         code = f"{{p}}{op}.v{len(values)}.{ptx} {{addr}}, {{{{{regs}}}}};"
         self._predicated(code, None, a, i, values, mask)
 
+    def store_pair(self, a, i, x, y, mask=None):
+        code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.gpu.global.b64 {addr}, q;"
+        values = [self.const(v, a.kind) for v in (x, y)]
+        self._predicated(code, None, a, i, values, mask)
+
     def prefetch(self, a, i, mask=None):
         self._predicated("{p}prefetch.global.L2 {addr};", None, a, i, (), mask)
 

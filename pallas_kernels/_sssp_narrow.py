@@ -15,7 +15,20 @@ atomic minimum (L2) -> ballots -> lanes (shared). Running ahead relaxes some ver
 exchange a path of many edges takes few rounds.
 """
 
-from pallas_kernels._sssp_rounds import FAR, FOUND, LEAST, MAX, clamped, put, report_least, reserve
+from pallas_kernels._sssp_rounds import (
+    FAR,
+    FOUND,
+    INFINITY,
+    LEAST,
+    MAX,
+    clamped,
+    put,
+    report_least,
+    reserve,
+    spread,
+    tight,
+    within,
+)
 
 
 def first_queue(k, c, graph, state, source, valid):
@@ -49,39 +62,82 @@ def expand(k, c, graph, state, s, place):
 
 def _hop(k, c, graph, state, s, place, vertex, least):
     """Relaxes the edges of the lanes' vertices; returns the next ones (-1: none) and least."""
-
-    def row(quad):
-        near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
-        return near, k.load_vec(graph.lengths, quad * 4, 4, mask=quad >= 0, cache="nc")
-
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
-    rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
-    count = k.const(0)
 
     def relaxed(near, weights, count, least):
         new = [clamped(k, c, label, w) for w in weights]
         close, least = _relax(k, c, state, s, place, near, new, least)
         return _keep(k, state, s, place, near, close, count), least
 
+    count, least = _walk(k, c, graph, vertex, relaxed, k.const(0), least)
+    return k.load(state.slots, k.warp * 32 + k.lane, mask=k.lane < count, other=-1), least
+
+
+def _walk(k, c, graph, vertex, visit, *carry):
+    """carry = visit(neighbours, weights, *carry) for every quad of the lanes' rows (-1: none)."""
+
+    def row(quad):
+        near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+        return near, k.load_vec(graph.lengths, quad * 4, 4, mask=quad >= 0, cache="nc")
+
+    rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
     for near, weights in rows:
-        count, least = relaxed(near, weights, count, least)
+        carry = visit(near, weights, *carry)
     if c.linked:
 
-        def linked(quad, count, least):
+        def linked(quad, *carry):
             near, weights = row(quad)
-            return k.where(near[3] < 0, ~near[3], -1), *relaxed(near, weights, count, least)
+            return k.where(near[3] < 0, ~near[3], -1), *visit(near, weights, *carry)
 
         last = rows[-1][0][3]
-        _, count, least = k.while_(
-            lambda quad, count, least: k.any(quad >= 0),
-            linked, k.where(last < 0, ~last, -1), count, least,
-        )  # fmt: skip
-    return k.load(state.slots, k.warp * 32 + k.lane, mask=k.lane < count, other=-1), least
+        _, *carry = k.while_(
+            lambda quad, *carry: k.any(quad >= 0), linked, k.where(last < 0, ~last, -1), *carry
+        )
+    return carry
+
+
+def note(k, state, vertex, parent, slot, mask):
+    """Notes a parent."""
+    del slot
+    k.store(state.noted, vertex, parent, mask=mask)
+
+
+def tree(k, c, graph, state):
+    """Notes for every vertex a tight predecessor that is strictly nearer, if there is one.
+
+    One more look at every edge, which costs little where rows are short. Any such predecessor will
+    do: they may overwrite each other. Returns whether no barrier expired.
+    """
+
+    def chunk(i0):
+        vertex = k.where(i0 + k.lane < c.n, i0 + k.lane, -1)
+        label = k.load(state.labels, vertex, mask=vertex >= 0)
+
+        def visit(near, weights):
+            there = [k.below(v, c.n) for v in near]
+            labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
+            for v, w, x, t in zip(near, weights, labels, there, strict=True):
+                k.store(state.noted, v, vertex, mask=t & tight(k, c, label, w, x))
+            return ()
+
+        _walk(k, c, graph, vertex, visit)
+
+    step = k.programs * k.threads
+    k.for_((k.warp * k.programs + k.program) * 32, c.n, step, chunk)
+    (ok,) = k.grid_barrier(state.control)
+
+    def known(i):
+        label = k.load(state.labels, i)
+        k.store(state.noted, i, -1, mask=label == INFINITY[c.real])
+        k.store(state.noted, i, i, mask=i == state.source)
+
+    spread(k, c.n, known)  # the results are written by the same threads
+    return ok
 
 
 def _relax(k, c, state, s, place, near, new, least):
     """Lowers labels; which of them this lane lowered below the bound. The others go to far."""
-    there = [k.below(v, c.n) for v in near]
+    there = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
     old = [
         k.atomic("min", state.labels, v, x, mask=t)
         for v, x, t in zip(near, new, there, strict=True)

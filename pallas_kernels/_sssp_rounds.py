@@ -13,6 +13,9 @@ absorbing. A label falls by an atomic minimum, and the thread that lowered it se
 marks[v] is the last round that queued v for the next one, marks[n + v] whether v is in far: a queue
 holds a vertex at most once, so n entries are room enough. A vertex of far may fall below the bound
 and be relaxed later; the split drops the entries whose label is below the old bound.
+
+Targets: labels above `limit`, made of the targets' labels at the start of a step, are not wanted.
+They are neither given nor passed on, so the search ends once all up to the limit are final.
 """
 
 import dataclasses
@@ -21,6 +24,7 @@ from typing import Any
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
 FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
 LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
+ORPHANS = 52  # control word: number of vertices whose noted parent is none (`_sssp_tree.py`)
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
@@ -65,7 +69,8 @@ def body(k, c, graph, state, kind):
     if graph.rank is not None:
         source = k.load(graph.rank, k.where(valid, source, 0))
     search = _Search(k, c, graph, state, kind)
-    _initialise(k, c, state, source, valid)
+    _initialise(k, c, state, source, valid, kind)
+    state.source = k.where(valid, source, -1)
     near = kind.first_queue(k, c, graph, state, source, valid)
     (ok,) = k.grid_barrier(state.control)
     bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
@@ -74,8 +79,11 @@ def body(k, c, graph, state, kind):
         search.step, near, 0, MAX, bound, 0, 0, 0, 0, ok, 0,
     )  # fmt: skip
     last = State(*out)
+    ok = last.ok
+    if c.parents:
+        ok = ok & kind.tree(k, c, graph, state)
     _write_results(k, c, graph, state)
-    return last.steps, last.ok, last.pile, last.work
+    return last.steps, ok, last.pile, last.work
 
 
 class _Search:
@@ -85,10 +93,20 @@ class _Search:
         self.k, self.c, self.graph, self.state, self.kind = k, c, graph, state, kind
         self.delta = k.load(graph.delta, 0)
         self.place = kind.Together(k, c, graph, state)
+        self.targets = [self._target(k.load(graph.targets, j)) for j in range(c.targets)]
+
+    def _target(self, vertex):
+        vertex = self.k.maximum(self.k.minimum(vertex, self.c.n - 1), 0)
+        rank = self.graph.rank
+        return vertex if rank is None else self.k.load(rank, vertex, cache="nc")
 
     def step(self, *carry):
         k = self.k
         s = State(*carry)
+        self.state.limit = None
+        if self.c.limit is not None:
+            labels = [k.load(self.state.labels, t, cache="fresh") for t in self.targets]
+            self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
         # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
         # the next one)
         mine = (k.program == 0) & (k.thread == 0)
@@ -131,23 +149,30 @@ def spread(k, size, f):
     k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
 
 
-def _initialise(k, c, state, source, valid):
+def _initialise(k, c, state, source, valid, kind):
     def clear(i):
         k.store(state.labels, i, k.where((i == source) & valid, 0, INFINITY[c.real]))
         k.store(state.marks, i, 0)
         k.store(state.marks, c.n + i, 0)
+        if c.parents:
+            kind.note(k, state, i, c.n, 0, k.const(True, "i1"))
 
     spread(k, c.n, clear)
 
 
 def _write_results(k, c, graph, state):
-    """Labels in the caller's numbering."""
+    """Labels and parents in the caller's numbering."""
     if graph.order is None:
         return
 
     def result(i):
         v = k.load(graph.order, i, cache="nc")
         k.store(state.distances, v, k.load(state.labels, i, cache="fresh"))
+        if c.parents:
+            parent = k.load(state.noted, i, cache="fresh")
+            there = k.below(parent, c.n)
+            old = k.load(graph.order, parent, mask=there, cache="nc")
+            k.store(state.parents, v, k.where(there, old, parent))
 
     spread(k, c.n, result)
 
@@ -158,6 +183,18 @@ def clamped(k, c, label, weight):
         return k.bits(k.bits(label, "f32") + weight, "i32")
     total = label + weight
     return k.where(total < 0, MAX, total)
+
+
+def within(label, limit):
+    """Whether a label is wanted."""
+    return label == label if limit is None else label <= limit
+
+
+def tight(k, c, label, weight, other):
+    """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
+    label `other` that is farther away."""
+    extended = clamped(k, c, label, weight) == other
+    return extended & (label < other) & (other != INFINITY[c.real])
 
 
 def _next_bound(k, c, s, delta):
@@ -177,9 +214,10 @@ def _split(k, c, state, s, place, old):
         i = i0 + k.lane
         v = k.load(state.far, base + i, mask=i < s.far, other=-1, cache="fresh")
         label = k.load(state.labels, v, mask=v >= 0, other=-1, cache="fresh")
-        stays = label >= s.bound
+        wanted = within(label, state.limit)
+        stays = (label >= s.bound) & wanted
         k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
-        place.put_near(s, [v], [(label >= old) & ~stays])
+        place.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
         place.put_far(s, [v], [stays])
         return k.where(stays, k.minimum(least, label), least)
 

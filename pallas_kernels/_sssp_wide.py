@@ -11,6 +11,9 @@ Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; a
 where it improves.
 """
 
+import functools
+import operator
+
 from pallas_kernels._sssp_rounds import (
     FAR,
     FOUND,
@@ -21,7 +24,9 @@ from pallas_kernels._sssp_rounds import (
     report_least,
     reserve,
     spread,
+    within,
 )
+from pallas_kernels._sssp_tree import tree as tree
 
 OWN_RANGES = 4  # ranges of a vertex that its lane writes itself, the others are written by the warp
 
@@ -55,36 +60,50 @@ def expand(k, c, graph, state, s, place):
         before = upto - (end - start)
 
         def stride(e0, least):
-            labels, near, weights = [], [], []
+            labels, near, weights, owners = [], [], [], []
             for j in range(c.unroll):
                 e = e0 + 32 * j + k.lane
                 owner = k.const(0)
                 for d in (16, 8, 4, 2, 1):
                     owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
                 at = k.shfl(start - before, owner) + e
+                owners.append(owner)
                 labels.append(k.shfl(label, owner))
                 near.append(k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc"))
                 weights.append(k.load(graph.weights, at, mask=e < total, cache="nc"))
             new = [clamped(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
-            return _relax(k, c, state, s, place, near, new, least)
+
+            def note_all(won):
+                for j, (v, w, owner) in enumerate(zip(near, won, owners, strict=True)):
+                    at = k.shfl(start - before, owner) + (e0 + 32 * j + k.lane)
+                    note(k, state, v, k.shfl(vertex, owner), at, w)
+
+            return _relax(k, c, state, s, place, near, new, least, note_all)
 
         return k.for_(0, total, 32 * c.unroll, stride, least)
 
     return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
 
 
-def _relax(k, c, state, s, place, near, new, least):
+def note(k, state, vertex, parent, slot, mask):
+    """Notes what lowered a label: parent and slot of the edge, as one word of 64 bits."""
+    k.store_pair(state.noted, 2 * vertex, parent, slot, mask=mask)
+
+
+def _relax(k, c, state, s, place, near, new, least, note_all):
     """Lowers the labels of the vertices `near` to `new`; all lanes of the warp take part.
 
     The load that filters may come from L1: a label there is at worst too great.
     """
     there = [k.below(v, c.n) for v in near]
     old = [k.load(state.labels, v, mask=t, other=-1) for v, t in zip(near, there, strict=True)]
-    less = [x < o for x, o in zip(new, old, strict=True)]
+    less = [(x < o) & within(x, state.limit) for x, o in zip(new, old, strict=True)]
     old = [
         k.atomic("min", state.labels, v, x, mask=m) for v, x, m in zip(near, new, less, strict=True)
     ]
     won = [m & (x < o) for m, x, o in zip(less, new, old, strict=True)]
+    if c.parents:
+        k.if_(k.any(functools.reduce(operator.or_, won)), lambda: note_all(won))
     close = [x < s.bound for x in new]
     mark = [k.where(x, s.steps, 1) for x in close]
     was = [

@@ -2,6 +2,8 @@
 
 import dataclasses
 import types
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,10 +68,15 @@ def sssp(
     delta: jax.Array,
     *,
     prepared: dict[str, jax.Array] | None = None,
+    symmetric: bool = False,
+    targets: jax.Array | None = None,
+    limit: Callable[..., Any] | None = None,
+    parents: bool = True,
     config: Config | None = None,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(distances[n], steps int32, status int32): d[source] = 0, d[v] = min of d[u] + w over u -> v.
+) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
+    """(distances[n], parents int32[n] or None, steps int32, status int32): d[source] = 0, d[v] =
+    min of d[u] + w over u -> v.
 
     indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or
     NaN: edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the
@@ -78,12 +85,22 @@ def sssp(
     or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's
     whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
     relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
+
+    parents[v] is a vertex u with d[u] + w = d[v] and d[u] < d[v] for an edge u -> v, the source its
+    own, -1 where unreached and n where there is no such vertex (edges of zero or absorbed weight).
+    symmetric: every edge is there in both directions with the same weight, which makes the search
+    for parents cheaper; not checked. targets int32[k] and limit(labels, infinity, minimum,
+    maximum): the distances up to limit of those of the targets are right, the others are at or
+    above the right ones; labels is a list of k values that know minimum and maximum.
     """
-    found = _search(indptr, indices, weights, source, delta, prepared, config, interpret)
-    return found[0], found[1], found[2]
+    options = (prepared, symmetric, targets, limit, parents, config, interpret)
+    return _search(indptr, indices, weights, source, delta, *options)[:4]
 
 
-def _search(indptr, indices, weights, source, delta, prepared, config, interpret):
+def _search(
+    indptr, indices, weights, source, delta, prepared=None, symmetric=False, targets=None,
+    limit=None, parents=True, config=None, interpret=False,
+):  # fmt: skip
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
     n, nnz = indptr.shape[0] - 1, indices.shape[0]
     real = weights.dtype == jnp.float32
@@ -91,15 +108,20 @@ def _search(indptr, indices, weights, source, delta, prepared, config, interpret
         raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
     zero = jnp.int32(0)
     if n == 0:
-        return jnp.zeros(0, weights.dtype), zero, zero, zero, zero
+        tree = jnp.zeros(0, jnp.int32) if parents else None
+        return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
     prepared = prepared or {}
     narrow = "adjacency" in prepared
     config = default_config(n, nnz, narrow=narrow) if config is None else config
     c = types.SimpleNamespace(
-        **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1
-    )
+        **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1,
+        symmetric=symmetric, parents=parents, limit=limit,
+        targets=0 if targets is None else targets.shape[0],
+    )  # fmt: skip
     operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
                 "delta": jnp.atleast_1d(delta).astype(weights.dtype)}  # fmt: skip
+    if c.targets:
+        operands["targets"] = jnp.asarray(targets, jnp.int32)
     if narrow:
         kind, shared, entries = _sssp_narrow, c.threads, n
         adjacency = prepared["adjacency"]
@@ -115,11 +137,16 @@ def _search(indptr, indices, weights, source, delta, prepared, config, interpret
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:
         outputs["distances"] = n
+    if parents:
+        outputs["noted"] = n if narrow else 2 * n
+        if "order" in operands or not narrow:
+            outputs["parents"] = n
     out = _run(kind, c, operands, outputs, shared, interpret)
     distances = out.get("distances", out["labels"])
     if real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
-    return distances, *(out["summary"][j] for j in range(4))
+    tree = out.get("parents", out["noted"]) if parents else None
+    return distances, tree, *(out["summary"][j] for j in range(4))
 
 
 def _filled(x):
@@ -131,7 +158,7 @@ def _run(kind, c, operands, outputs, shared, interpret):
 
     def kernel(k, *arrays):
         memory = types.SimpleNamespace(
-            **{"rank": None, "order": None} | dict(zip(names, arrays, strict=True))
+            **{"rank": None, "order": None, "targets": None} | dict(zip(names, arrays, strict=True))
         )
         steps, ok, splits, work = _sssp_rounds.body(k, c, memory, memory, kind)
         mine = (k.program == 0) & (k.thread == 0)

@@ -19,7 +19,7 @@ from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
-from ._lengths import extend, infinity, wraps
+from ._lengths import infinity, wraps
 from ._sources import check_source, over_sources
 from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla, traced_delta
 from ._status import finished
@@ -187,15 +187,17 @@ def _revalue(layout: Any, graph: Graph) -> Any:
     weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
     mean = jnp.sum(weights.astype(jnp.float32)) / count
     one = jnp.asarray(1, graph.dtype)
+    negative = jnp.any(weights < 0)
 
     def width(over_mean):
         scaled = jnp.asarray(mean * over_mean).astype(graph.dtype)
         scaled = jnp.where(scaled > 0, scaled, one)
-        return jnp.where(jnp.any(weights < 0), infinity(graph.dtype), scaled)
+        return jnp.where(negative, infinity(graph.dtype), scaled)
 
     return {
         **layout,
-        "widths": Widths(*(width(v) for v in layout["over_mean"])),
+        "widths": Widths(*(None if v is None else width(v) for v in layout["over_mean"])),
+        "negative": negative,
         "pallas": revalue(layout["pallas"], graph.data),
     }
 
@@ -210,12 +212,24 @@ def _layout(graph: Graph) -> Any:
         np.asarray(graph.data)[:count],
     )
     low = _least_weight(graph)
-    rules = Widths(default_delta(*arrays), kernel_delta(arrays[0], arrays[2]))
     mean = float(np.mean(arrays[2], dtype=np.float64)) if count else 1.0
-    chosen = [np.asarray(infinity(graph.dtype)) if low < 0 else rule for rule in rules]
+
+    def over_mean(width):
+        return jnp.float32(float(width) / mean if mean > 0 else 1.0)
+
+    wide = default_delta(*arrays)
+    if low < 0:  # one bucket, and nothing for the kernel
+        widths = Widths(infinity(graph.dtype), None)
+        ratios = Widths(over_mean(wide), None)
+    else:
+        rules = Widths(wide, kernel_delta(arrays[0], arrays[2]))
+        most = np.asarray(infinity(graph.dtype))
+        widths = Widths(*(jnp.asarray(min(width, most), graph.dtype) for width in rules))
+        ratios = Widths(*map(over_mean, rules))
     layout = {
-        "widths": Widths(*(jnp.asarray(width, graph.dtype) for width in chosen)),
-        "over_mean": Widths(*(jnp.float32(float(r) / mean if mean > 0 else 1.0) for r in rules)),
+        "widths": widths,
+        "over_mean": ratios,
+        "negative": jnp.asarray(low < 0),
         "pallas": {},
     }
     if on_gpu(graph.out.indices) and graph.dtype in (np.float32, np.int32):
@@ -238,13 +252,13 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
     """Why the kernel cannot run."""
     if jax_version() < KERNELS_FROM:
         return "its kernels need JAX 0.11.1 or newer"
-    if until is not None or max_steps is not None:
-        return "the kernel runs to the end: no `until`, no `max_steps`"
+    if max_steps is not None or (until is not None and until.bounds()):
+        return "the kernel counts no steps: no `max_steps`, no `max_iterations`"
     if graph.dtype not in (np.float32, np.int32):
         return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if delta is None:
+    if delta is None or delta.kernel is None:
         return "weights may be negative: give `delta`, or `prepare(A, for_='sssp')`"
     return None
 
@@ -252,60 +266,60 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
 @op.register("persistent", backend="pallas", refuse=_not_persistent)
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights."""
-    del until, max_steps
+    del max_steps
     out = graph.out
-    prepared = graph.layouts.get("sssp", {}).get("pallas")
-    distances, steps, status = sssp_kernel(
-        out.indptr, out.indices, out.data, source, delta.kernel, prepared=prepared
-    )
-    edges = _relaxed_edges(graph, distances)
-    tree = None
-    if parents and deterministic:
-        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
-    elif parents:
-        tree = parents_of(graph, source, distances, edges)
-    overflow = jnp.any(edges.live & wraps(edges.before, edges.weights))
-    return SSSP(distances, tree, steps, ~jnp.any(edges.weights < 0), overflow, status)
+    layout = graph.layouts.get("sssp", {})
+    options = {}
+    if until is not None:
+        targets = jnp.asarray(until.targets(), jnp.int32).reshape(-1)
+        options = {"targets": targets, "limit": until.limit_of}
+    distances, tree, steps, status = sssp_kernel(
+        out.indptr, out.indices, out.data, source, delta.kernel, prepared=layout.get("pallas"),
+        symmetric=graph.symmetric, parents=parents and not deterministic, **options,
+    )  # fmt: skip
+    if until is not None:
+        distances, tree = _settled(until, distances, tree)
+    if parents:
+        tree = _complete(graph, source, distances, tree)
+    negative = layout["negative"] if layout else _any_negative(graph)
+    return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
 
 
-class _Edges(NamedTuple):
-    """Every slot as an edge: ends, weight, the distance of its tail, whether that is reached."""
-
-    tail: Array
-    head: Array
-    weights: Array
-    before: Array
-    live: Array
-
-
-def _relaxed_edges(graph, distances) -> _Edges:
-    tail, head = graph.out.rowcol()
-    valid = tail < graph.n
-    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    before = jnp.take(distances, tail, mode="clip")
-    return _Edges(tail, head, weights, before, valid & (before != infinity(distances.dtype)))
-
-
-def parents_of(graph: Graph, source: Any, distances: Array, edges: Any = None) -> Array:
-    """A tree of shortest paths from the distances: tight predecessors that are strictly nearer.
-
-    Distances fall along it, so it is a tree. Where a vertex has no such predecessor (edges of zero
-    or absorbed weight) the general rule decides for all. O(nse).
-    """
+def _complete(graph: Graph, source: Any, distances: Array, tree: Array | None) -> Array:
+    """The tree of the kernel; by the general rule where there is none, or a vertex has no nearer
+    predecessor (edges of zero or absorbed weight)."""
     out, n = graph.out, graph.n
-    edges = _relaxed_edges(graph, distances) if edges is None else edges
-    after = jnp.take(distances, edges.head, mode="clip")
-    nearer = edges.live & (extend(edges.before, edges.weights) == after) & (edges.before < after)
-    best = jnp.full(n, n, jnp.int32)
-    best = best.at[jnp.where(nearer, edges.head, n)].min(edges.tail, mode="drop")
-    reached = distances != infinity(distances.dtype)
-    at_source = jnp.arange(n, dtype=jnp.int32) == source
-    best = jnp.where(reached, jnp.where(at_source, source, best), -1).astype(jnp.int32)
 
-    def general(_):
+    def general(*_):
         return sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
 
-    return lax.cond(jnp.any(best == n), general, lambda tree: tree, best)
+    if tree is None:
+        return general()
+    return lax.cond(jnp.any(tree == n), general, lambda tree: tree, tree)
+
+
+def _overflow(graph: Graph, distances: Array) -> Array:
+    """Whether the sum at an edge of a reached vertex is no finite integer. O(nse)."""
+    if jnp.issubdtype(graph.dtype, jnp.floating):
+        return jnp.asarray(False)
+    tail, _ = graph.out.rowcol()
+    valid = tail < graph.n
+    before = jnp.take(distances, tail, mode="clip")
+    live = valid & (before != infinity(distances.dtype))
+    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
+    return jnp.any(live & wraps(before, weights))
+
+
+def _any_negative(graph: Graph) -> Array:
+    valid = jnp.arange(graph.nse) < graph.out.count
+    return jnp.any(valid & (graph.data < 0))
+
+
+def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array, Array | None]:
+    """Unreached is what lies beyond the limit of `until`."""
+    top = infinity(distances.dtype)
+    distances = jnp.where(distances <= until.limit(distances, top), distances, top)
+    return distances, None if tree is None else jnp.where(distances == top, -1, tree)
 
 
 def _has_delta(graph, source, until, delta, **_):
@@ -333,9 +347,7 @@ def _run(graph, source, until, delta, parents, deterministic, max_steps):
     )
     distances, tree = paths.distances, paths.parents
     if until is not None:
-        top = infinity(distances.dtype)
-        distances = jnp.where(distances <= until.limit(distances, top), distances, top)
-        tree = None if tree is None else jnp.where(distances == top, -1, tree)
+        distances, tree = _settled(until, distances, tree)
     if parents and deterministic:
         tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
     return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))

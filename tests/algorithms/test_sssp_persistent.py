@@ -1,0 +1,114 @@
+"""`sssp` around its kernel, interpreted: parents, conditions, flags, as the XLA form has them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv import verify
+from jaxspv.algorithms import sssp as module
+from pallas_kernels.sssp import Config
+from pallas_kernels.sssp_prepare import prepare_sssp
+
+SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    kernel = functools.partial(module.sssp_kernel, interpret=True, config=SMALL)
+    monkeypatch.setattr(module, "sssp_kernel", kernel)
+
+
+def graph_of(A, narrow):
+    """A prepared graph, with the arrays of the narrow kernel or without."""
+    G = jsp.prepare(A, for_="sssp")
+    layout = dict(G.layouts["sssp"])
+    if narrow:
+        arrays = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+        layout["pallas"] = jax.tree.map(jnp.asarray, prepare_sssp(*arrays, renumber=True))
+        assert layout["pallas"]
+    return jsp.Graph(**{**vars(G), "layouts": {**G.layouts, "sssp": layout}})
+
+
+def run(G, source, until=None, *, parents=True, deterministic=False):
+    return module._persistent(
+        G, jnp.int32(source), until, G.layouts["sssp"]["widths"], parents=parents,
+        deterministic=deterministic, max_steps=None,
+    )  # fmt: skip
+
+
+def edges(n, m, seed, weights):
+    rng = np.random.default_rng(seed)
+    row, col = rng.integers(0, n, m), rng.integers(0, n, m)
+    w = weights(rng, m)
+    A = jsp.from_edges(np.r_[row, col], np.r_[col, row], np.r_[w, w], shape=(n, n),
+                       dup=jsp.monoids.min_)  # fmt: skip
+    return A.asformat("csr")
+
+
+WEIGHTS = {
+    "positive": lambda rng, m: rng.integers(1, 64, m).astype(np.float32),
+    "integers": lambda rng, m: rng.integers(1, 64, m).astype(np.int32),
+    "zeros": lambda rng, m: rng.choice([0, 0, 0, 1], m).astype(np.int32),
+    "absorbed": lambda rng, m: rng.choice([0.5, 2.0**25], m).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_as_the_xla_form(weights, narrow):
+    A = edges(60, 100, 1, WEIGHTS[weights])
+    G = graph_of(A, narrow)
+    for source in (0, 7):
+        want = jsp.sssp(A, source, deterministic=True)
+        reached = np.asarray(want.distances) != (np.inf if A.dtype == np.float32 else 2**31 - 1)
+        got = run(G, source)
+        np.testing.assert_array_equal(got.distances, want.distances)
+        assert bool(got.converged) and not bool(got.overflow) and int(got.status) == 0
+        verify.tree(A, source, got.parents, reached)
+        np.testing.assert_array_equal(run(G, source, deterministic=True).parents, want.parents)
+        assert run(G, source, parents=False).parents is None
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_conditions(narrow):
+    A = edges(80, 130, 3, WEIGHTS["positive"])
+    G = graph_of(A, narrow)
+    order = np.argsort(np.asarray(jsp.sssp(A, 0).distances))
+    near, far = jsp.reached(int(order[10])), jsp.reached(int(order[30]))
+    for until in (near, near | far, near & far, near & jsp.unchanged(), jsp.unchanged() | far):
+        want = jsp.sssp(A, 0, until=until, method="bellman_ford")
+        got = run(G, 0, until)
+        np.testing.assert_array_equal(got.distances, want.distances)
+        verify.tree(A, 0, got.parents, np.isfinite(want.distances))
+
+
+def test_a_sum_beyond_the_integers_is_told():
+    A = jsp.from_edges([0, 1], [1, 2], np.array([2**30, 2**30 + 7], np.int32), shape=(3, 3))
+    G = graph_of(A.asformat("csr"), False)
+    assert bool(run(G, 0).overflow) and not bool(run(G, 1).overflow)
+
+
+def test_new_values_of_another_sign_do_not_converge():
+    A = edges(20, 40, 5, WEIGHTS["positive"])
+    G = graph_of(A, False)
+    assert bool(run(G.with_data(A.data * 2), 0).converged)
+    assert not bool(run(G.with_data(-A.data), 0).converged)
+
+
+def test_what_the_kernel_refuses():
+    A = edges(20, 40, 5, WEIGHTS["positive"])
+    reasons = {
+        "no `max_steps`": (None, A.data, 3),
+        "no `max_iterations`": (jsp.max_iterations(3), A.data, None),
+        "negative": (None, -A.data, None),
+    }
+    for reason, (until, data, steps) in reasons.items():
+        G = jsp.prepare(A.with_data(data), for_="sssp")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "jax_version", lambda: (0, 11, 1))
+            widths = G.layouts["sssp"]["widths"]
+            assert reason in module._not_persistent(G, 0, until, widths, max_steps=steps)

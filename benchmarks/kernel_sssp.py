@@ -4,7 +4,7 @@ Graphs as in kernel_bfs.py, weights of PEERS: w(i, j) = (min * 2654435761 + max 
 Time inside one jitted program: K searches / K (K = 8), the source of each read from the result of
 the one before. Every timed variant is checked: d[source] = 0 and d[v] = min over its edges of
 d[u] + w, which has one solution where weights are positive. Options: --variant name=value,...
-(overrides of Config; renumber=1; prepared=0; delta=F alone; repeatable), --delta F (multiples of
+(overrides of Config; renumber=1; prepared=0; parents=1; delta=F alone; repeatable), --delta F (multiples of
 `default_delta`; 0: infinity; repeatable), --sources N (more sources checked), --repeats N (of
 each), --int (int32 weights), --each K.
 """
@@ -53,6 +53,7 @@ def run(name, variants, args):
     for variant in variants:
         options = dict(variant)
         key = options.pop("renumber", 0), options.pop("prepared", 1)
+        parents = options.pop("parents", 0)
         deltas = [options.pop("delta")] if "delta" in options else args.delta or [1.0]
         if key not in prepared:
             t = time.time()
@@ -64,14 +65,15 @@ def run(name, variants, args):
         config = default_config(n, nnz, narrow="adjacency" in extra)
         config = type(config)(**{**config.__dict__, **options})
         try:
-            measure(variant, arrays, extra, config, sources, base, deltas, args)
+            measure(variant, arrays, extra, config, sources, base, deltas, args, parents)
         except Exception as error:
             print(f"   {variant} FAILED {repr(error)[:500]}", flush=True)
 
 
-def measure(variant, arrays, extra, config, sources, base, deltas, args):
+def measure(variant, arrays, extra, config, sources, base, deltas, args, parents):
     n, dtype = arrays[0].shape[0] - 1, arrays[2].dtype
-    inner = jax.jit(lambda s, delta, extra, *a: _search(*a, s, delta, extra, config, False))
+    form = {"config": config, "parents": bool(parents), "symmetric": True}
+    inner = jax.jit(lambda s, delta, extra, *a: _search(*a, s, delta, extra, **form))
 
     @jax.jit
     def many(s, delta, extra, *a):
@@ -87,9 +89,9 @@ def measure(variant, arrays, extra, config, sources, base, deltas, args):
         for s in sources:
             for _ in range(args.repeats):
                 out = inner(jnp.int32(s), delta, extra, *arrays)
-                bad += int(wrong(n, *arrays, s, out[0])) + int(out[2])
+                bad += int(wrong(n, *arrays, s, out[0])) + int(out[3])
         out = inner(jnp.int32(sources[0]), delta, extra, *arrays)
-        steps, splits, work = (int(out[j]) for j in (1, 3, 4))
+        steps, splits, work = (int(out[j]) for j in (2, 4, 5))
         times = median_ms(many, jnp.int32(sources[0]), delta, extra, *arrays)
         median, least = (t / args.each for t in times)
         each = 1e3 * median / (steps + splits + 1)

@@ -4,9 +4,9 @@ Graphs as in kernel_bfs.py, weights of PEERS: w(i, j) = (min * 2654435761 + max 
 Time inside one jitted program: K searches / K (K = 8), the source of each read from the result of
 the one before. Every timed variant is checked: d[source] = 0 and d[v] = min over its edges of
 d[u] + w, which has one solution where weights are positive. Options: --variant name=value,...
-(overrides of Config; renumber=1; prepared=0; parents=1; delta=F alone; repeatable), --delta F (multiples of
-`default_delta`; 0: infinity; repeatable), --sources N (more sources checked), --repeats N (of
-each), --int (int32 weights), --each K.
+(overrides of Config; renumber=1; prepared=0; parents=1; delta=F alone; repeatable), --delta F
+(multiples of `default_delta`; 0: infinity; repeatable), --sources N (more sources checked),
+--repeats N (of each), --int (int32 weights), --each K.
 """
 
 import argparse

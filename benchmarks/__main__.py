@@ -30,6 +30,7 @@ BENCHMARKS = {
     "pagerank": "bench_pagerank",
     "loops": "bench_loops",
     "generate": "bench_generate",
+    "components": "bench_components",
     "yang2015": "yang2015",
 }
 
@@ -42,8 +43,9 @@ def parser() -> argparse.ArgumentParser:
         "--graphs",
         nargs="+",
         metavar="NAME",
-        help="rmat<scale>, grid<side>, delaunay<scale>, files of the data folder, or "
-        "data, peers, quick, small (groups); default: data on a CPU, peers on a GPU",
+        help="rmat<scale>, grid<side>, delaunay<scale>, files of the data folder (NAME+lengths: "
+        "paths by the values stored in it), or data, peers, quick, small (groups); default: data "
+        "on a CPU, peers on a GPU",
     )
     p.add_argument("--json", type=pathlib.Path, metavar="OUT", help="write every record")
     p.add_argument("--markdown", type=pathlib.Path, metavar="OUT", help="write the tables")

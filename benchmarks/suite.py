@@ -31,6 +31,7 @@ SMALL = ("rmat8", "rmat10", "grid12", "delaunay7")  # also test problems; no fil
 QUICK = ("rmat12", "grid60", "delaunay12")
 LARGE_ENTRIES = 50_000  # "data" stands for the square graphs of the data folder with more
 RMAT_EDGE_FACTOR = 44
+LENGTHS = "+lengths"
 FILES = (".mtx", ".mtx.gz", ".npz")
 GENERATED = re.compile(r"(rmat|grid|delaunay)(\d+)")
 
@@ -56,6 +57,7 @@ class Workload:
         origin: where it comes from.
         source: start of traversals; None: the vertex of largest out-degree, the first at ties.
         cached: whether `build` is slow enough to keep its result on disk.
+        lengths: whether `weighted` takes the values of the file.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Workload:
     origin: str
     source: int | None = None
     cached: bool = False
+    lengths: bool = False
 
     @functools.cache  # noqa: B019 - workloads live as long as the process
     def matrix(self) -> sp.csr_array:
@@ -94,6 +97,8 @@ class Workload:
     def weighted(self) -> sp.csr_array:
         """The matrix with the integer weights `weights(i, j)` in 1..64, as float32."""
         matrix = self.matrix()
+        if self.lengths:
+            return matrix
         data = np.empty(matrix.nnz, np.float32)
         rows, degree = matrix.shape[0], np.diff(matrix.indptr)
         step = max(1, rows // 64)  # the 64-bit temporaries of a slice, not of the whole
@@ -117,6 +122,9 @@ def get(name: str) -> Workload:
     Raises:
         ValueError: no generator and no file of the data folder has it.
     """
+    if name.endswith(LENGTHS):
+        base = get(name.removesuffix(LENGTHS))
+        return dataclasses.replace(base, name=name, origin=f"{base.origin}, values", lengths=True)
     match = GENERATED.fullmatch(name)
     if match:
         return _generated(name, match[1], int(match[2]))

@@ -16,7 +16,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", ".70")  # the rest is fo
 import jax  # noqa: E402
 import tqdm  # noqa: E402
 
-from . import suite, yang2015  # noqa: E402
+from . import bench_launches, suite, yang2015  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
 from .plot import save  # noqa: E402
@@ -31,6 +31,7 @@ BENCHMARKS = {
     "loops": "bench_loops",
     "generate": "bench_generate",
     "components": "bench_components",
+    "launches": "bench_launches",
     "yang2015": "yang2015",
 }
 
@@ -97,6 +98,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return suite.select(["quick"])
     if name == "yang2015":
         return yang2015.workloads(settings)
+    if name == "launches":
+        return bench_launches.workloads()
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
 
 

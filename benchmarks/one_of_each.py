@@ -1,0 +1,98 @@
+"""Every persistent kernel once on a graph, checked: for profilers and memory checkers.
+
+python -m benchmarks.one_of_each GRAPH ... [--programs P --threads T] [--times K]; graphs as in
+`benchmarks.suite`. Out-of-bounds accesses show where every array is an allocation of its own:
+
+    XLA_PYTHON_CLIENT_ALLOCATOR=platform compute-sanitizer --tool memcheck \\
+        python3 -m benchmarks.one_of_each grid60 rmat10 --programs 8 --threads 256
+    ncu --kernel-name 'regex:bfs|sssp|components|pagerank' --clock-control none --metrics ... \\
+        python3 -m benchmarks.one_of_each rmat18
+"""
+
+import argparse
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse import csgraph
+
+from benchmarks import suite
+from pallas_kernels import bfs, default_bfs_config, prepare_bfs
+from pallas_kernels.components import components
+from pallas_kernels.pagerank import pagerank
+from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.sssp import default_config, default_delta, sssp
+from pallas_kernels.sssp_prepare import is_narrow, prepare_sssp
+
+
+def kernels(name, form):
+    """(kernel, program without arguments, check of its result) for one symmetric graph."""
+    A = suite.get(name).weighted()
+    n, source, degree = A.shape[0], suite.get(name).start(), np.diff(A.indptr)
+    csr = tuple(map(jnp.asarray, (A.indptr, A.indices)))
+    weights = jnp.asarray(A.data)
+    right = csgraph.dijkstra(A, indices=source)
+    forms = (
+        ("plain", {}, {}),
+        ("prepared", prepare_bfs(A.indptr, A.indices),
+         prepare_sssp(A.indptr, A.indices, A.data, renumber=True)),
+    )  # fmt: skip
+    for kind, for_bfs, for_sssp in forms:
+        narrow = bool(for_sssp)
+        config = default_bfs_config(n, A.nnz, narrow=narrow)
+        search = functools.partial(bfs, config=type(config)(**{**config.__dict__, **form}))
+        arrays = jax.tree.map(jnp.asarray, for_bfs)
+
+        def levels(search=search, arrays=arrays):
+            return search(*csr, source, prepared=arrays)
+
+        hops = csgraph.dijkstra(A, indices=source, unweighted=True)
+        yield f"bfs {kind}", levels, lambda out: _same(out[0], np.where(hops < n, hops, -1))
+        config = default_config(n, A.nnz, narrow=narrow)
+        search = functools.partial(sssp, config=type(config)(**{**config.__dict__, **form}))
+        arrays = jax.tree.map(jnp.asarray, for_sssp)
+        delta = default_delta(A.indptr, A.data)
+
+        def distances(search=search, arrays=arrays, delta=delta):
+            return search(*csr, weights, source, delta, prepared=arrays, symmetric=True)
+
+        yield f"sssp {kind}", distances, lambda out: _same(out[0], right)
+    labels = csgraph.connected_components(A, directed=False)[1]
+    yield ("components", lambda: components(*csr, **form),
+           lambda out: _same(_first(np.asarray(out[0])), _first(labels)))  # fmt: skip
+    order = "breadth_first" if is_narrow(degree) else "degree"
+    arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
+    strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
+    yield ("pagerank", lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
+           lambda out: _same(round(float(out[0].sum()), 3), 1))  # fmt: skip
+
+
+def _first(labels):
+    """The first place of the label at each place."""
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return first[which]
+
+
+def _same(got, want):
+    assert np.array_equal(np.asarray(got), want), "a wrong result"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("graphs", nargs="+")
+    parser.add_argument("--programs", type=int)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--times", type=int, default=1)
+    args = parser.parse_args()
+    form = {k: v for k in ("programs", "threads") if (v := getattr(args, k))}
+    for name in args.graphs:
+        for kernel, run, check in kernels(name, form):
+            run = jax.jit(run)
+            for _ in range(args.times):
+                check(jax.block_until_ready(run()))
+            print(f"{name} {kernel}: right", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -35,7 +35,7 @@ def shapes():
     """(name, CSR) of graphs whose degrees and diameters are extreme."""
     i = np.arange(60_000)
     a, b = (x.ravel() for x in np.meshgrid(np.arange(80), np.arange(80)))
-    cliques = [np.r_[tuple(x + 80 * c for c in range(30)), 80 * np.arange(29) + y]
+    cliques = [np.concatenate([*(x + 80 * c for c in range(30)), 80 * np.arange(29) + y])
                for x, y in ((a, 0), (b, 81))]  # fmt: skip
     edges = {
         "star": (0 * i[1:], i[1:]),

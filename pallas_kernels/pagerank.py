@@ -14,6 +14,8 @@ Cost of an iteration: a gather and 4 bytes an entry (8 with weights), 28 bytes a
 barrier and two reductions over a program (2.5 us together).
 """
 
+import functools
+import operator
 import types
 
 import jax
@@ -21,7 +23,7 @@ import jax.numpy as jnp
 
 from pallas_kernels._launch import launch, programs_for
 
-UNROLL = 4  # gathers of a thread in flight
+BATCH, UNROLL = 2, 4  # rows of a thread, and entries of each, that are under way together
 WARPS_MOST = 32
 
 
@@ -36,6 +38,8 @@ def pagerank(
     prepared: dict[str, jax.Array],
     programs: int | None = None,
     threads: int = 1024,
+    batch: int = BATCH,
+    unroll: int = UNROLL,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(scores float32[n], iterations int32, change float32, status int32).
@@ -74,7 +78,8 @@ def pagerank(
     keys = [*operands, *outputs, "control"]
 
     def kernel(k, *arrays):
-        _Iteration(k, c, types.SimpleNamespace(**dict(zip(keys, arrays, strict=True)))).run(splits)
+        memory = types.SimpleNamespace(**dict(zip(keys, arrays, strict=True)))
+        _Iteration(k, c, memory, batch, unroll).run(splits)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,
@@ -90,8 +95,8 @@ def _filled(x):
 class _Iteration:
     """One launch: start, steps, result."""
 
-    def __init__(self, k, c, memory):
-        self.k, self.c, self.m = k, c, memory
+    def __init__(self, k, c, memory, batch, unroll):
+        self.k, self.c, self.m, self.batch, self.unroll = k, c, memory, batch, unroll
         self.within = k.shared(2 * WARPS_MOST + 4, "f32")  # sums of warps, then the two of all
         self.worker = k.warp * k.programs + k.program
         self.workers = k.threads // 32 * k.programs
@@ -157,48 +162,84 @@ class _Iteration:
             moved = moved + k.where(mask, change, 0.0)
             return moved, lost + k.where(mask & (inverse == 0.0), new, 0.0)
 
-        def slice_(s, moved, lost):
-            row = self._row(c.base + 32 * s + k.lane)
-            start, end = (k.load(m.starts, s + j, cache="nc") for j in range(2))
-            flow = self._gather(read, start + k.lane, end)
-            return settle(row, flow, k.const(True, "i1"), moved, lost)
+        def slices(s0, moved, lost):
+            at = [s0 + b * self.workers for b in range(self.batch)]
+            there = [s < c.slices for s in at]
+            rows = [self._row(c.base + 32 * s + k.lane, t) for s, t in zip(at, there, strict=True)]
+            spans = []
+            for s, t in zip(at, there, strict=True):
+                start, end = (k.load(m.starts, s + j, mask=t, cache="nc") for j in range(2))
+                spans.append((start + k.lane, end))
+            for row, flow, t in zip(rows, self._gather(read, spans), there, strict=True):
+                moved, lost = settle(row, flow, t, moved, lost)
+            return moved, lost
 
-        def item(i, moved, lost):
-            start, end, position, split = k.load_vec(m.items, 4 * i, 4, cache="nc")
-            row = self._row(position)
-            flow = k.warp_sum(self._gather(read, start + k.lane, end))
-            last, flow = k.if_(split >= 0, lambda: self._join(i, split, flow), 1, flow)
-            return settle(row, flow, (k.lane == 0) & (last == 1), moved, lost)
+        def items(i0, moved, lost):
+            at = [i0 + b * self.workers for b in range(self.batch)]
+            there = [i < c.items for i in at]
+            words = [
+                k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
+                for i, t in zip(at, there, strict=True)
+            ]
+            rows = [self._row(word[2], t) for word, t in zip(words, there, strict=True)]
+            flows = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
+            for i, t, word, row, flow in zip(at, there, words, rows, flows, strict=True):
+                flow, split = k.warp_sum(flow), word[3]
+                last, flow = k.if_(
+                    t & (split >= 0), functools.partial(self._join, i, split, flow), 1, flow
+                )
+                mine = t & (k.lane == 0) & (last == 1)
+                moved, lost = settle(row, flow, mine, moved, lost)
+            return moved, lost
 
-        sums = k.for_(self.worker, c.items, self.workers, item, zero, zero)
+        step = self.workers * self.batch
+        sums = k.for_(self.worker, c.items, step, items, zero, zero)
         # the workers that got no item of the last turn take the first slices
         first = (self.worker + (self.workers - c.items % self.workers)) % self.workers
-        return k.for_(first, c.slices, self.workers, slice_, *sums)
+        return k.for_(first, c.slices, step, slices, *sums)
 
-    def _row(self, position):
+    def _row(self, position, mask):
         """What belongs to the row at a position; loaded before its entries to overlap."""
         k, m = self.k, self.m
-        number = k.load(m.numbers, position, cache="nc")
+        number = k.load(m.numbers, position, mask=mask, cache="nc")
         # a split row is settled by another warp every time: not from L1
-        rest = [k.load(a, position, cache="fresh") for a in (m.rank, m.inverse, m.teleport)]
+        rest = [
+            k.load(a, position, mask=mask, cache="fresh") for a in (m.rank, m.inverse, m.teleport)
+        ]
         return position, number, *rest
 
-    def _gather(self, read, first, end):
-        """The lane's sum of z (times the value) over entries first, first + 32, ... below end."""
+    def _gather(self, read, spans):
+        """The lane's sums of z (times the value) over entries first, first + 32, ... below end, for
+        each (first, end); all of them are under way at the same time."""
         k, c, m = self.k, self.c, self.m
+        ends = [end for _, end in spans for _ in range(self.unroll)]
 
-        def some(e, flow):
-            at = [e + 32 * u for u in range(UNROLL)]
-            near = [k.load(m.entries, a, mask=a < end, other=c.n, cache="stream") for a in at]
-            share = [k.load(m.share, read + v) for v in near]
+        def some(*carry):
+            at, flows = carry[: self.batch], carry[self.batch :]
+            places = [a + 32 * u for a in at for u in range(self.unroll)]
+            masks = [p < end for p, end in zip(places, ends, strict=True)]
+
+            def entries(array, other):
+                return [
+                    k.load(array, p, mask=t, other=other, cache="stream")
+                    for p, t in zip(places, masks, strict=True)
+                ]
+
+            share = [k.load(m.share, read + v) for v in entries(m.entries, c.n)]
             if c.weighted:
-                values = [k.load(m.values, a, mask=a < end, cache="stream") for a in at]
-                share = [z * w for z, w in zip(share, values, strict=True)]
-            while len(share) > 1:
-                share = [a + b for a, b in zip(share[::2], share[1::2], strict=True)]
-            return flow + share[0]
+                share = [z * w for z, w in zip(share, entries(m.values, 0.0), strict=True)]
+            parts = [share[i : i + self.unroll] for i in range(0, len(share), self.unroll)]
+            flows = [
+                x + functools.reduce(operator.add, y) for x, y in zip(flows, parts, strict=True)
+            ]
+            return *(a + 32 * self.unroll for a in at), *flows
 
-        return k.for_(first, end, 32 * UNROLL, some, k.const(0.0, "f32"))[0]
+        def left(*carry):
+            more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
+            return functools.reduce(operator.or_, more)
+
+        zeros = [k.const(0.0, "f32")] * self.batch
+        return k.while_(left, some, *(first for first, _ in spans), *zeros)[self.batch :]
 
     def _join(self, i, split, flow):
         """(1, sum of the whole row) for the warp that finishes the last of its segments."""
@@ -238,13 +279,14 @@ class _Iteration:
         (ok,) = k.grid_barrier(m.control)
 
         def all_programs():
+            loaded = []  # all loads are under way together
             for j in range(2):
-
-                def add(i, total, j=j):
-                    word = (2 * copy + j) * k.programs + i
-                    return total + k.load(m.sums, word, cache="fresh")
-
-                total = k.warp_sum(k.for_(k.lane, k.programs, 32, add, k.const(0.0, "f32"))[0])
+                for i in range(0, k.programs, 32):
+                    at, word = i + k.lane, (2 * copy + j) * k.programs + i + k.lane
+                    loaded.append(k.load(m.sums, word, mask=at < k.programs, cache="fresh"))
+            half = len(loaded) // 2
+            for j, parts in enumerate((loaded[:half], loaded[half:])):
+                total = k.warp_sum(functools.reduce(operator.add, parts))
                 k.store(self.within, 2 * WARPS_MOST + j, total, mask=k.lane == 0)
 
         k.if_(k.warp == 0, all_programs)

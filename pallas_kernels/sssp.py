@@ -40,7 +40,7 @@ def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA
 def default_delta(indptr, weights):
     """Width of a bucket, in the dtype of the weights: f * mean weight / mean degree.
 
-    f is 2048 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
     bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree.
     """
     degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
@@ -51,7 +51,7 @@ def default_delta(indptr, weights):
         return weights.dtype.type(1)
     factor = 16
     if is_narrow(degree):
-        factor = 2048 if degree.mean() <= 4 else 64
+        factor = 16384 if degree.mean() <= 4 else 64
     width = factor * finite.mean(dtype=np.float64) / degree.mean()
     return (
         weights.dtype.type(width or 1.0)

@@ -290,8 +290,8 @@ def test_targets_settle_what_is_as_near(kind, dtype):
 
 def test_default_delta():
     graph = ring(64)
-    assert default_delta(graph[0], np.full(128, 5, np.int32)) == 5120  # 2048 * 5 / 2
-    assert default_delta(graph[0], np.full(128, 0.5, np.float32)) == 512.0
+    assert default_delta(graph[0], np.full(128, 5, np.int32)) == 40960  # 16384 * 5 / 2
+    assert default_delta(graph[0], np.full(128, 0.5, np.float32)) == 4096.0
     assert default_delta(graph[0], np.full(128, 10**9, np.int32)) == MAX
     assert default_delta(graph[0], np.full(128, MAX, np.int32)) == 1
     assert default_delta(*GRAPHS["star with a tail"]) > 1  # a hub: any degree

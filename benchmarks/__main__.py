@@ -32,6 +32,7 @@ BENCHMARKS = {
     "generate": "bench_generate",
     "components": "bench_components",
     "launches": "bench_launches",
+    "tiles": "bench_tiles",
     "yang2015": "yang2015",
 }
 
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         help="rmat<scale>, grid<side>, delaunay<scale>, files of the data folder (NAME+lengths: "
-        "paths by the values stored in it), or data, peers, quick, small (groups); default: data "
+        "paths by the values stored in it), or data, peers, quick, small, tiles (groups); default: data "
         "on a CPU, peers on a GPU",
     )
     p.add_argument("--json", type=pathlib.Path, metavar="OUT", help="write every record")
@@ -100,6 +101,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return yang2015.workloads(settings)
     if name == "launches":
         return bench_launches.workloads()
+    if name == "tiles":
+        return suite.select(["tiles"])
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
 
 

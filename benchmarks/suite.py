@@ -23,6 +23,8 @@ import scipy.spatial
 
 import jaxspv as jsp
 
+from . import tile_suite
+
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = (
     "rmat18", "rmat21", "delaunay21", "grid1000", "coAuthorsDBLP", "luxembourg_osm", "moscow-roads",
@@ -128,24 +130,29 @@ def get(name: str) -> Workload:
     match = GENERATED.fullmatch(name)
     if match:
         return _generated(name, match[1], int(match[2]))
+    if name in tile_suite.NAMES:
+        tiled = tile_suite.NAMES[name]
+        return Workload(name, lambda: tiled.build().to_scipy(), tiled.origin(), source=0)
     for suffix in FILES:
         path = data_folder() / f"{name}{suffix}"
         if path.exists():
             return Workload(name, functools.partial(_read, path), path.name)
     raise ValueError(
-        f"`name` must be rmat<scale>, grid<side>, delaunay<scale> or a file of {data_folder()} "
+        f"`name` must be rmat<scale>, grid<side>, delaunay<scale>, one of tile_suite.py "
+        f"({', '.join(tile_suite.NAMES)}) or a file of {data_folder()} "
         f"({', '.join(files()) or 'which holds none'}); got {name!r}."
     )
 
 
 def exists(name: str) -> bool:
     """Whether `get` would find it."""
-    return GENERATED.fullmatch(name) is not None or name in files()
+    return GENERATED.fullmatch(name) is not None or name in {*tile_suite.NAMES, *files()}
 
 
 def select(names: Sequence[str]) -> list[Workload]:
-    """Workloads by names; "peers", "data", "quick" and "small" stand for groups."""
-    groups = {"peers": PEERS, "quick": QUICK, "small": SMALL}
+    """Workloads by names; "peers", "data", "quick" and "small", "tiles" stand for groups."""
+    tiles = tuple(w.name for w in tile_suite.ALL)
+    groups = {"peers": PEERS, "quick": QUICK, "small": SMALL, "tiles": tiles}
     listed = []
     for name in names:
         listed += large_files() if name == "data" else groups.get(name, (name,))

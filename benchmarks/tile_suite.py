@@ -34,6 +34,10 @@ class TileWorkload:
     build: Callable[[], jsp.CSR]
     stands_for: str = ""
 
+    def origin(self) -> str:
+        """What tables say of it."""
+        return self.kind + (f", for {self.stands_for}" if self.stands_for else "")
+
 
 def stencil(dims: tuple[int, ...], offsets: np.ndarray, dof: int) -> jsp.CSR:
     """A grid whose points couple with those at `offsets` that lie inside, `dof` unknowns each.
@@ -165,7 +169,7 @@ ALL = (
     _entry("fem-257-9-9-3", "fem", fem, 257, 9, 9, dof=3, stands_for="cant"),
     _entry("fem-182-6", "fem", fem, 182, 182, dof=6, stands_for="fullb"),
     _entry("fem-263-6", "fem", fem, 263, 263, dof=6, stands_for="msdoor"),
-    _entry("fem-398-6", "fem", fem, 388, 388, dof=6, stands_for="ldoor"),
+    _entry("fem-388-6", "fem", fem, 388, 388, dof=6, stands_for="ldoor"),
     _entry("fem-67-67-67-2", "fem", fem, 67, 67, 67, dof=2, stands_for="dielFilterV2clx"),
     _entry("fem-60-60-59-3", "fem", fem, 60, 60, 59, dof=3, stands_for="ML_Geer, cut to 50M"),
     _entry("band-36k", "banded", banded, 36_000, 1_000, 4, 13, stands_for="pdb1HYS"),

@@ -125,8 +125,8 @@ def _kernel(A, source, until, *, parents, bounds, rule):
             return condition.holds(iteration=level, reached=reached, unchanged=unchanged)
 
         stop = holds
-    sides = [Side(*(getattr(side, name) for name in Side._fields))
-             for side in (A.by_row, A.by_column)]  # fmt: skip
+    sides = [Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
+             for s in (A.by_row, A.by_column)]  # fmt: skip
     levels, num_levels, status, _ = tile_bfs(
         *sides, source, n=A.shape[0], nt=A.nt, kernels=rule.kernels, sparsity=rule.sparsity,
         few=rule.few, targets=targets, stop=stop,

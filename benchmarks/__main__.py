@@ -46,8 +46,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         help="rmat<scale>, grid<side>, delaunay<scale>, files of the data folder (NAME+lengths: "
-        "paths by the values stored in it), or data, peers, quick, small, tiles (groups); default: data "
-        "on a CPU, peers on a GPU",
+        "paths by the values stored in it), or data, peers, quick, small, tiles (groups); default: "
+        "data on a CPU, peers on a GPU",
     )
     p.add_argument("--json", type=pathlib.Path, metavar="OUT", help="write every record")
     p.add_argument("--markdown", type=pathlib.Path, metavar="OUT", help="write the tables")

@@ -71,6 +71,27 @@ class BinaryOp:
         return f"BinaryOp({self.name})"
 
 
+@pytree_dataclass
+class IndexUnaryOp:
+    """`z = fn(x, i, j, thunk, *params)` of an entry's value, row and column (0 for vectors).
+
+    >>> import jax.numpy as jnp
+    >>> near = IndexUnaryOp(lambda x, i, j, width: abs(i - j) <= width, "near")
+    >>> bool(near(jnp.float32(2.0), 3, 4, 1))
+    True
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+
+    def __call__(self, x: Any, i: Any, j: Any, thunk: Any = 0) -> Array:
+        return self.fn(x, i, j, thunk, *self.params)
+
+    def __repr__(self) -> str:
+        return f"IndexUnaryOp({self.name})"
+
+
 def as_binary(op: "BinaryOp | Callable[..., Any]") -> BinaryOp:
     """`op` itself, or a plain function of two arrays made into a `BinaryOp`."""
     if isinstance(op, BinaryOp):
@@ -231,6 +252,29 @@ isinf = UnaryOp(jnp.isinf, "isinf")
 isnan = UnaryOp(jnp.isnan, "isnan")
 isfinite = UnaryOp(jnp.isfinite, "isfinite")
 
+# GraphBLAS C API 2.1, section 3.5.3.
+rowindex = IndexUnaryOp(lambda x, i, j, s: i + s, "rowindex")
+colindex = IndexUnaryOp(lambda x, i, j, s: j + s, "colindex")
+diagindex = IndexUnaryOp(lambda x, i, j, s: j - i + s, "diagindex")
+tril = IndexUnaryOp(lambda x, i, j, s: j <= i + s, "tril")
+triu = IndexUnaryOp(lambda x, i, j, s: j >= i + s, "triu")
+diag = IndexUnaryOp(lambda x, i, j, s: j == i + s, "diag")
+offdiag = IndexUnaryOp(lambda x, i, j, s: j != i + s, "offdiag")
+rowle = IndexUnaryOp(lambda x, i, j, s: i <= s, "rowle")
+rowgt = IndexUnaryOp(lambda x, i, j, s: i > s, "rowgt")
+colle = IndexUnaryOp(lambda x, i, j, s: j <= s, "colle")
+colgt = IndexUnaryOp(lambda x, i, j, s: j > s, "colgt")
+valueeq = IndexUnaryOp(lambda x, i, j, s: x == s, "valueeq")
+valuene = IndexUnaryOp(lambda x, i, j, s: x != s, "valuene")
+valuelt = IndexUnaryOp(lambda x, i, j, s: x < s, "valuelt")
+valuele = IndexUnaryOp(lambda x, i, j, s: x <= s, "valuele")
+valuegt = IndexUnaryOp(lambda x, i, j, s: x > s, "valuegt")
+valuege = IndexUnaryOp(lambda x, i, j, s: x >= s, "valuege")
+
+INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUnaryOp))
 UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
 BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))
-__all__ = ["BINARY", "UNARY", "BinaryOp", "Position", "UnaryOp", "as_binary"]
+__all__ = [
+    "BINARY", "INDEX_UNARY", "UNARY", "BinaryOp", "IndexUnaryOp", "Position", "UnaryOp",
+    "as_binary",
+]

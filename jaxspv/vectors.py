@@ -11,12 +11,13 @@ import numpy as np
 from jax import Array, lax
 
 from ._pytree import describe, is_concrete, pytree_dataclass, static
+from ._sugar import Arithmetic
 from .masks import Mask, as_mask
 from .monoids import plus
 
 
 @pytree_dataclass
-class SparseVector:
+class SparseVector(Arithmetic):
     """Entries `(indices[k], data[k])` for k < count, of a vector of length n.
 
     A stored entry is an entry whatever its value. Slots from `count` on are padding: index n, data

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from .._pytree import describe, is_concrete
+from .._sugar import Arithmetic
 from ..masks import Mask, as_mask
 from ..monoids import plus
 
@@ -32,7 +33,7 @@ def register(cls: type[_M]) -> type[_M]:
     return cls
 
 
-class SparseMatrix(abc.ABC):
+class SparseMatrix(Arithmetic, abc.ABC):
     """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
 
     A stored entry is an entry whatever its value; the slots from `count` on are padding: their
@@ -210,8 +211,6 @@ class SparseMatrix(abc.ABC):
 
     def __rmatmul__(self, other: Any) -> Any:
         return PRODUCT["rmatmul"](self, other)
-
-    __array_priority__ = 100  # NumPy arrays on the left leave `@` to us
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"

@@ -92,7 +92,8 @@ def stored(e: Entries, format: str) -> Any:
     """The entries as a `SparseVector`, or as a matrix of the format called `format`."""
     if len(e.shape) == 1:
         return SparseVector(e.data, e.keys[0], e.count, e.overflow, (e.shape[0],))
-    return FORMATS[format].from_coo(COO(e.data, *e.keys, e.overflow, (e.shape[0], e.shape[1])))
+    row, col = e.keys
+    return FORMATS[format].from_coo(COO(e.data, row, col, e.overflow, (e.shape[0], e.shape[1])))
 
 
 def take(values: Array, slot: Array) -> Array:

@@ -162,7 +162,7 @@ def merge(
     replace: bool,
     nse: int | None,
     region: Callable[[Keys], Array] | None = None,
-    local: bool = False,
+    scope: Callable[[Keys], Array] | None = None,
 ) -> Entries:
     """The write rule on entries.
 
@@ -172,8 +172,8 @@ def merge(
         accum, replace, nse: as in `write_matrix`.
         region: keys -> bool, the places that an assignment is about: elsewhere Z is C. T has
             entries there alone. None: everywhere.
-        local: mask and `replace` say nothing about places out of the region (GxB_subassign), where
-            otherwise `replace` deletes there too (GrB_assign).
+        scope: keys -> bool, the places that mask and `replace` are about: the region for
+            GxB_subassign, a row or column for GrB_Row_assign. Elsewhere Z is C. None: everywhere.
     """
     if C is None or (allowed is None and accum is None and region is None):
         if allowed is None:
@@ -188,8 +188,9 @@ def merge(
     present = of_z
     if allowed is not None:
         open_ = allowed(places.keys)
-        if local:
-            open_, stays = open_ | ~inside, stays | (U.in_left & ~inside)
+        if scope is not None:
+            beyond = ~scope(places.keys)
+            open_, stays = open_ | beyond, stays | (U.in_left & beyond)
         present, from_t = jnp.where(open_, of_z, stays), from_t & open_
     return keep(places.with_data(_values(U, C, T, accum, from_t)), present, nse)
 

@@ -15,6 +15,8 @@ from ..masks import Mask, check_mask
 from ..semirings import Semiring, plus_times
 from ..vectors import SparseVector
 from . import _spmspv_kernels as _spmspv_kernels
+from ._call import Dense, Options, call
+from ._entries import entries_of
 from .spmspv import explain_spmspv, multiply_sparse
 from .spmv import op as spmv_op
 
@@ -25,6 +27,9 @@ def mxv(
     semiring: Semiring = plus_times,
     *,
     mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
     nse: int | None = None,
     method: str = "auto",
     backend: Backend | None = None,
@@ -37,7 +42,8 @@ def mxv(
         semiring: `add` joins, `mul` extends.
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
-        nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense x.
+        accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
+        nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense one.
         method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
             "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
             `explain`.
@@ -45,7 +51,8 @@ def mxv(
 
     Returns:
         For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
-        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x.
+        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x. With
+        `out` the kind and dtype of `out`.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values.
@@ -62,7 +69,8 @@ def mxv(
     >>> mxv(A, jnp.array([1.0, 10.0]), jsp.semirings.min_plus)
     Array([12.,  4.], dtype=float32)
     """
-    return _multiply(A, x, semiring, mask, nse, method, backend, flip=False)
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=False)
 
 
 def vxm(
@@ -71,6 +79,9 @@ def vxm(
     semiring: Semiring = plus_times,
     *,
     mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
     nse: int | None = None,
     method: str = "auto",
     backend: Backend | None = None,
@@ -85,7 +96,8 @@ def vxm(
     >>> vxm(jnp.array([1.0, 10.0]), A)
     Array([30.,  2.], dtype=float32)
     """
-    return _multiply(A, x, semiring, mask, nse, method, backend, flip=True)
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=True)
 
 
 def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
@@ -147,7 +159,24 @@ def explain_mxv(
     )
 
 
-def _multiply(A, x, semiring, mask, nse, method, backend, *, flip):
+def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
+    if options.out is None:
+        return _product(A, x, semiring, options.mask, options.nse, method, backend, flip)
+    M = _operand(A, flip, isinstance(x, SparseVector))[0]
+    # Only what is added up where may be left out beforehand: the rule reads the mask again.
+    y = _product(A, x, semiring, options.mask, None, method, backend, flip)
+    rows = None if isinstance(x, SparseVector) else M.rowcol()[0]
+    return call(_written, (y, rows), options, fill=semiring.zero(options.out.dtype))
+
+
+def _written(y: Any, rows: Array | None) -> Any:
+    """A dense product has an entry in every row that stores one."""
+    if rows is None:
+        return entries_of(y)
+    return Dense(y, jnp.zeros(y.shape, bool).at[rows].set(True, mode="drop"))
+
+
+def _product(A, x, semiring, mask, nse, method, backend, flip):
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     if not isinstance(x, SparseVector):

@@ -1,0 +1,124 @@
+"""Indices of extract and assign: integers, slices and arrays, and the way there and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._pytree import is_concrete, pytree_dataclass, static
+from ._entries import take
+
+
+@pytree_dataclass
+class Index:
+    """The places `start + k * step` (a slice), or `values[k]`, for 0 <= k < size.
+
+    Attributes:
+        values: (size,) int32, the extent where an entry selects nothing; None for a slice.
+        start, step: of a slice.
+        size: how many.
+        extent: of the axis.
+        point: an integer was given: the axis vanishes.
+    """
+
+    values: Any
+    start: int = static(default=0)
+    step: int = static(default=1)
+    size: int = static(default=0)
+    extent: int = static(default=0)
+    point: bool = static(default=False)
+
+    @property
+    def ascending(self) -> bool:
+        """Whether the places are known to ascend."""
+        return (self.values is None and self.step > 0) or self.size <= 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the axis as it is."""
+        return self.values is None and self.size == self.extent and self.step == 1
+
+    def there(self, k: Array) -> Array:
+        """Place k of the axis; the extent for k = size and where nothing is selected."""
+        if self.values is None:
+            place = self.start + k * self.step
+        else:
+            place = take(self.values, k)
+        return jnp.where((k >= 0) & (k < self.size), place, self.extent).astype(k.dtype)
+
+    def back(self, place: Array) -> Array:
+        """The k of a place, `size` where it is not selected; for places selected once."""
+        if self.values is None:
+            k, rest = jnp.divmod(place - self.start, self.step)
+            inside = (rest == 0) & (k >= 0) & (k < self.size) & (place < self.extent)
+            return jnp.where(inside, k, self.size).astype(place.dtype)
+        number = jnp.full(self.extent + 1, self.size, jnp.int32)
+        number = number.at[self.values].set(jnp.arange(self.size, dtype=jnp.int32), mode="drop")
+        return take(number.at[self.extent].set(self.size), place)
+
+    def times(self) -> Array:
+        """(extent,) int32: how often each place is selected."""
+        if self.values is None:
+            return (self.back(jnp.arange(self.extent, dtype=jnp.int32)) < self.size).astype(
+                jnp.int32
+            )
+        return jnp.zeros(self.extent, jnp.int32).at[self.values].add(1, mode="drop")
+
+
+def as_index(name: str, index: Any, extent: int) -> Index:
+    """`index` as an `Index` into an axis.
+
+    Args:
+        name: of the argument, for messages.
+        index: None or a slice; an integer (negative ones count from the end, as in NumPy); a 1-D
+            array of integers; a concrete 1-D boolean array.
+        extent: of the axis.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+        TypeError: it is something else.
+    """
+    if index is None:
+        index = slice(None)
+    if isinstance(index, slice):
+        start, stop, step = index.indices(extent)
+        return Index(None, start, step, len(range(start, stop, step)), extent)
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        if not -extent <= index < extent:
+            raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
+        place = int(index) % extent
+        return Index(jnp.full(1, place, jnp.int32), size=1, extent=extent, point=True)
+    array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
+    if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
+        array = np.flatnonzero(np.asarray(array))
+    if array.size == 0:
+        array = np.zeros(array.shape, np.int32)
+    if array.ndim > 1 or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(
+            f"`{name}` must be an integer, a slice, or a 1-D array of integers; got {index!r}."
+        )
+    if is_concrete(array) and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < -extent or high >= extent:
+            wrong = low if low < -extent else high
+            raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
+    values = jnp.atleast_1d(jnp.asarray(array))
+    values = jnp.where(values < 0, values + extent, values)
+    values = jnp.where((values >= 0) & (values < extent), values, extent).astype(jnp.int32)
+    return Index(values, size=values.shape[0], extent=extent, point=array.ndim == 0)
+
+
+def check_distinct(name: str, index: Index) -> None:
+    """Assignment to a place twice is undefined in GraphBLAS.
+
+    Raises:
+        ValueError: concrete indices hold a place twice.
+    """
+    if index.values is not None and is_concrete(index.values):
+        values = np.asarray(index.values)
+        if np.unique(values).size != values.size:
+            raise ValueError(f"`{name}` must not hold an index twice; got {values.tolist()}.")

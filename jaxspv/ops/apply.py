@@ -1,0 +1,140 @@
+"""`apply` an operator to every entry, and `select` the entries that satisfy a predicate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..monoids import Monoid
+from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
+from ._call import Dense, Options, call, format_of, is_dense, operand
+from ._entries import Entries, entries_of, keep
+
+
+def apply(
+    A: Any, op: Any, *, left: Any = None, right: Any = None, thunk: Any = 0, mask: Any = None,
+    accum: Any = None, out: Any = None, replace: bool = False, nse: int | None = None,
+) -> Any:
+    """`C[i, j] = op(A[i, j])` for every entry, whatever the value that results.
+
+    With `left` or `right` a binary operator bound to a scalar: `op(left, a)`, `op(a, right)`. An
+    `IndexUnaryOp` takes the place too: `op(a, i, j, thunk)`. GrB_apply of the GraphBLAS C API 2.1.
+
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        op: UnaryOp, BinaryOp, IndexUnaryOp, or a function of one array (of two with `left` or
+            `right`).
+        left, right: the scalar, at most one of them.
+        thunk: the scalar of an IndexUnaryOp.
+        mask, accum, out, replace, nse: as in `ewise_add`; the capacity is that of A.
+
+    Returns:
+        A matrix in the format of `out`, else of A; a vector dense or sparse as `out`, else as A.
+        The dtype is that of `out`, else of op's result.
+
+    Raises:
+        TypeError: `op` does not fit `left`, `right`.
+        ValueError: both `left` and `right`; `nse` too small for concrete values.
+
+    Differentiable in both modes in A's values, the scalars and op's parameters.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 3)
+    >>> jsp.apply(x, jsp.operators.minus, left=10.0).data.tolist()
+    [9.0, 8.0]
+    >>> jsp.apply(x, jsp.operators.rowindex, thunk=1).data.tolist()
+    [1, 3]
+    """
+    A = operand("A", A)
+    options = Options(mask, accum, out, replace, nse)
+    if left is not None and right is not None:
+        raise ValueError("at most one of `left` and `right` may be given; got both.")
+    bound = left is not None or right is not None
+    if isinstance(op, Monoid):
+        op = op.op
+    if isinstance(op, BinaryOp) and not bound:
+        raise TypeError(f"{op!r} needs its other operand: give `left` or `right`.")
+    if isinstance(op, (UnaryOp, IndexUnaryOp)) and bound:
+        raise TypeError(f"{op!r} takes no `left` or `right`; an IndexUnaryOp takes `thunk`.")
+    if not callable(op):
+        raise TypeError(f"`op` must be an operator or a function; got {op!r}.")
+    if bound:
+        op = as_binary(op)
+        scalar = jnp.asarray(left if left is not None else right)
+    else:
+        op = op if isinstance(op, (UnaryOp, IndexUnaryOp)) else UnaryOp(op)
+        scalar = jnp.asarray(thunk)
+    if scalar.ndim:
+        raise TypeError(f"`left`, `right` and `thunk` must be scalars; got shape {scalar.shape}.")
+    weak = isinstance(left if left is not None else right if bound else thunk, (bool, int, float))
+    static = {"bind": "left" if left is not None else "right" if bound else None, "weak": weak}
+    return call(
+        _apply, (A, op, scalar), options, static=static, format=format_of(A), dense=is_dense(A)
+    )
+
+
+def _apply(A, op, scalar, *, bind, weak) -> Any:
+    e = entries_of(A)
+    x = e.values(1)  # 1 where there is none: no derivative there is NaN
+    if weak and bind and _same_kind(scalar, x):
+        scalar = scalar.astype(x.dtype)  # a Python number takes the dtype of A, as everywhere
+    if bind:
+        z = op(scalar, x) if bind == "left" else op(x, scalar)
+    elif isinstance(op, IndexUnaryOp):
+        z = op(x, e.keys[0], e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0]), scalar)
+    else:
+        z = op(x)
+    z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
+    return Dense(z) if is_dense(A) else e.with_data(z)
+
+
+def _same_kind(scalar: Any, x: Any) -> bool:
+    """Whether promotion would keep the dtype of x for a Python number."""
+    order = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+    return order[scalar.dtype.kind] <= order[x.dtype.kind]
+
+
+def select(
+    A: Any, op: Any, thunk: Any = 0, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """The entries of A for which `op(A[i, j], i, j, thunk)` is true, with their values.
+
+    GrB_select of the GraphBLAS C API 2.1. Predicates in `jaxspv.operators`: tril, triu, diag,
+    offdiag (of the diagonal j = i + thunk), rowle, rowgt, colle, colgt, valueeq, valuene, valuelt,
+    valuele, valuegt, valuege.
+
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        op: IndexUnaryOp, or a function (values, rows, columns, thunk) -> booleans; the columns of a
+            vector are 0.
+        thunk: scalar.
+        mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is that of A.
+
+    Returns:
+        A matrix in the format of `out`, else of A; a SparseVector where `out` is not dense.
+
+    Raises:
+        TypeError: `op` is not callable.
+        ValueError: `nse` too small for concrete values.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> jsp.select(A, jsp.operators.tril).todense().tolist()
+    [[1.0, 0.0], [3.0, 4.0]]
+    >>> jsp.select(A, lambda x, i, j, s: x > 2 * i + s, 1.5).todense().tolist()
+    [[0.0, 2.0], [0.0, 4.0]]
+    """
+    A = operand("A", A)
+    if not callable(op):
+        raise TypeError(f"`op` must be an IndexUnaryOp or a function; got {op!r}.")
+    op = op if isinstance(op, IndexUnaryOp) else IndexUnaryOp(op)
+    options = Options(mask, accum, out, replace, nse)
+    return call(_select, (A, op, jnp.asarray(thunk)), options, format=format_of(A))
+
+
+def _select(A, op, thunk) -> Entries:
+    e = entries_of(A)
+    column = e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0])
+    return keep(e, e.valid() & jnp.asarray(op(e.values(), e.keys[0], column, thunk)).astype(bool))

@@ -1,0 +1,241 @@
+"""`assign` and `subassign`: write into a part of a matrix or vector; set and remove elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..formats import SparseMatrix
+from ..masks import Mask, as_mask
+from ..operators import BinaryOp
+from ..vectors import SparseVector
+from ._call import Dense, Options, call, format_of, is_dense, operand
+from ._entries import Entries, entries_of, find, keep, sort_entries
+from ._index import Index, as_index, check_distinct
+from ._write import allowed_at, as_accum, cast, merge
+
+
+def assign(
+    C: Any, value: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """A copy of C with `C(i, j) = accum(C(i, j), value)`; mask and replace are about all of C.
+
+    GrB_assign of the GraphBLAS C API 2.1: Z is C with its part (i, j) replaced by `value` (without
+    `accum` an entry there that `value` lacks is deleted); then C<mask, replace> = Z.
+
+    Args:
+        C: matrix, SparseVector, or dense vector; the result has its kind, format and dtype.
+        value: matrix of shape (len(i), len(j)); vector (for a vector C, or where one of i and j is
+            an integer); or a scalar for every place of (i, j).
+        i, j: as in `extract`, no index twice.
+        mask: as in `ewise_add`, in the shape of C. A vector in the shape of the row or column that
+            an integer index names: it and `replace` are about that row or column alone
+            (GrB_Row_assign, GrB_Col_assign).
+        accum, replace: as in `ewise_add`.
+        nse: capacity; as needed eagerly, C.nse and what `value` has under jit.
+
+    Raises:
+        IndexError: a concrete index is out of range. Under jit that part is dropped.
+        ValueError: shapes differ, an index comes twice, `nse` too small for concrete values.
+
+    A deleted entry of a dense C becomes 0. Differentiable in both modes in C and in `value`.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> jsp.assign(A, 9.0, 0).todense().tolist()
+    [[9.0, 9.0], [3.0, 4.0]]
+    >>> jsp.assign(A, 9.0, 0, mask=[[True, False], [True, False]],
+    ...            replace=True).todense().tolist()
+    [[9.0, 0.0], [3.0, 0.0]]
+    """
+    return _run(C, value, i, j, Options(mask, accum, None, replace, nse), sub=False)
+
+
+def subassign(
+    C: Any, value: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """A copy of C with `C(i, j)<mask, replace> = accum(C(i, j), value)`; the rest of C stays.
+
+    GxB_subassign of SuiteSparse:GraphBLAS: the mask has the shape of the part (i, j), and `replace`
+    deletes only there. Otherwise as `assign`.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> jsp.subassign(A, 9.0, 0, mask=[True, False], replace=True).todense().tolist()
+    [[9.0, 0.0], [3.0, 4.0]]
+    """
+    return _run(C, value, i, j, Options(mask, accum, None, replace, nse), sub=True)
+
+
+def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = None) -> Any:
+    """A copy of C with the entry (i, j), of a vector i, set. GrB_setElement.
+
+    i and j may be traced; one out of range under jit changes nothing. The capacity under jit is
+    C.nse + 1.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([1], [2.0], 3)
+    >>> jsp.set_element(x, 5.0, 0).todense().tolist()
+    [5.0, 2.0, 0.0]
+    """
+    return subassign(C, value, i, j, nse=nse)
+
+
+def remove_element(C: Any, i: Any, j: Any = None) -> Any:
+    """A copy of C without the entry (i, j), of a vector i, if there is one. GrB_removeElement.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
+    >>> jsp.remove_element(x, 1).indices.tolist()
+    [2]
+    """
+    C = operand("C", C)
+    place = tuple(
+        as_index(name, index, extent).values
+        for name, index, extent in zip("ij", (i, j)[: C.ndim], C.shape, strict=False)
+    )
+    return call(_remove, (C, place), Options(), format=format_of(C))
+
+
+def _remove(C, place) -> Entries:
+    e = entries_of(C)
+    slot, found = find(e, place)
+    own = jnp.arange(e.nse, dtype=jnp.int32)
+    return keep(e, e.valid() & ~((own == slot[0]) & found[0]))
+
+
+def _run(C, value, i, j, options: Options, sub: bool) -> Any:
+    C = operand("C", C)
+    if C.ndim == 1 and j is not None:
+        raise TypeError("a vector has one index; got `j` too.")
+    indices = tuple(
+        as_index(name, index, extent)
+        for name, index, extent in zip("ij", (i, j)[: C.ndim], C.shape, strict=False)
+    )
+    for name, index in zip("ij", indices, strict=False):
+        check_distinct(name, index)
+    local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))
+    scalar = not isinstance(value, (SparseMatrix, SparseVector)) and jnp.ndim(value) == 0
+    value = jnp.asarray(value) if scalar else operand("value", value)
+    if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
+        raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
+    mask = None if options.mask is None else _mask_for(options.mask, C, indices, local, sub)
+    operands = (C, value, indices, mask, as_accum(options.accum))
+    static = {"sub": sub, "scalar": scalar, "replace": bool(options.replace)}
+    plain = Options(nse=options.nse)
+    if is_dense(C):
+        return call(_assign_dense, operands, plain, static=static, dense=True)
+    return call(_assign, operands, plain, static=static, format=format_of(C))
+
+
+def _mask_for(mask, C, indices, local, sub) -> Mask:
+    checked = as_mask(mask)
+    if not hasattr(checked.source, "shape"):
+        checked = dataclasses.replace(checked, source=jnp.asarray(checked.source))
+    line = tuple(x.extent for x in indices if not x.point)
+    fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
+    if tuple(checked.shape) not in [tuple(s) for s in fits]:
+        wanted = " or ".join(str(tuple(s)) for s in fits)
+        raise ValueError(f"`mask` must have shape {wanted}; got {tuple(checked.shape)}.")
+    return checked
+
+
+def _assign_dense(C, value, indices, mask, accum, *, sub, scalar, replace) -> Any:
+    e = _assign(C, value, indices, mask, accum, sub=sub, scalar=scalar, replace=replace)
+    blank = jnp.zeros(e.shape, e.data.dtype)
+    return Dense(blank.at[e.keys[0]].set(e.values(), mode="drop"))
+
+
+def _assign(
+    C: Any, value: Any, indices: tuple[Index, ...], mask: Any, accum: BinaryOp | None, *,
+    sub: bool, scalar: bool, replace: bool,
+) -> Entries:
+    """The value at its places in C, then the write rule with a region and a scope."""
+    c = entries_of(C)
+    rule: Any = mask
+    line = mask is not None and not sub and len(rule.shape) < len(c.shape)
+
+    def region(keys):
+        inside = jnp.ones(keys[0].shape, bool)
+        for index, key in zip(indices, keys, strict=True):
+            inside &= index.back(key) < index.size
+        return inside
+
+    def of_line(keys):
+        hits = [x.back(k) < x.size for x, k in zip(indices, keys, strict=True) if x.point]
+        return hits[0]
+
+    def allowed(keys):
+        if sub:
+            own = [
+                x.back(k) for x, k in zip(indices, keys, strict=True)
+                if len(rule.shape) == len(keys) or not x.point
+            ]  # fmt: skip
+            return allowed_at(rule, tuple(own))
+        if line:
+            keys = tuple(k for x, k in zip(indices, keys, strict=True) if not x.point)
+        return allowed_at(rule, keys)
+
+    if scalar:
+        t = _scalar_entries(value, indices, c, mask, sub, line)
+    else:
+        t = _placed(value, indices, c.shape)
+    t = cast(t, c.data.dtype) if accum is None else t
+    merged = merge(
+        dataclasses.replace(c, overflow=c.overflow | t.overflow), t,
+        None if mask is None else allowed, accum, replace, None, region,
+        region if sub else of_line if line else None,
+    )  # fmt: skip
+    return merged
+
+
+def _placed(value, indices, shape) -> Entries:
+    """The entries of `value` at `indices`; those that are out of range are dropped."""
+    e = entries_of(value)
+    own, keys = list(e.keys), []
+    for index in indices:
+        vanished = index.point and len(indices) == 2
+        keys.append(index.there(jnp.zeros_like(own[0]) if vanished else own.pop(0)))
+    return _in_order(dataclasses.replace(e, keys=tuple(keys), shape=shape), indices)
+
+
+def _in_order(e: Entries, indices) -> Entries:
+    inside = e.valid()
+    for key, extent in zip(e.keys, e.shape, strict=True):
+        inside &= key < extent
+    if all(index.values is None or index.size <= 1 for index in indices):
+        if all(index.ascending for index in indices):
+            return keep(e, inside)
+    return sort_entries(keep(e, inside))
+
+
+def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool) -> Entries:
+    """A scalar at every place of the region; at those of a sparse mask alone where there is one."""
+    if mask is not None and not mask.complement and not line and isinstance(
+        mask.source, (SparseMatrix, SparseVector)
+    ):
+        e = entries_of(mask.source)
+        if not mask.structural:
+            e = keep(e, e.valid() & e.data.astype(bool))
+        e = e.with_data(jnp.broadcast_to(value, (e.nse,)))
+        if sub:
+            return _placed(e, indices, c.shape)
+        inside = e.valid()
+        for index, key in zip(indices, e.keys, strict=True):
+            inside &= index.back(key) < index.size
+        return keep(e, inside)
+    sizes = [index.size for index in indices]
+    total = 1
+    for size in sizes:
+        total *= size
+    flat = jnp.arange(total, dtype=jnp.int32)
+    parts = (flat,) if len(sizes) == 1 else (flat // max(sizes[1], 1), flat % max(sizes[1], 1))
+    keys = tuple(index.there(part) for index, part in zip(indices, parts, strict=True))
+    e = Entries(
+        jnp.broadcast_to(value, (total,)), keys, jnp.int32(total), jnp.asarray(False), c.shape
+    )
+    return _in_order(e, indices)

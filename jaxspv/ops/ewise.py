@@ -1,0 +1,173 @@
+"""Element-wise operations: union (`ewise_add`, `ewise_union`) and intersection (`ewise_mult`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..monoids import Monoid
+from ..operators import BinaryOp, as_binary, plus, times
+from ._call import Dense, Options, call, format_of, is_dense, operand
+from ._entries import Entries, both, entries_of, find, keep, take, union
+
+
+def ewise_add(
+    A: Any, B: Any, op: Any = plus, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """`C = A op B` on the union: op(a, b) where both have an entry, the one there is elsewhere.
+
+    GrB_eWiseAdd of the GraphBLAS C API 2.1.
+
+    Args:
+        A, B: two matrices, or two vectors (sparse or dense, a dense one has every entry), of one
+            shape.
+        op: BinaryOp, Monoid, or a function of two arrays.
+        mask, accum, out, replace: C<mask, replace> = C accum T; see docs/graphblas.md.
+        nse: capacity of a sparse result; as needed eagerly, A.nse + B.nse (+ out.nse) under jit.
+
+    Returns:
+        A matrix in the format of `out`, else of A; a vector that is dense where `out`, or else A or
+        B, is dense. The dtype is that of `out`, else of `op(a, b)`, to which the others are cast.
+
+    Raises:
+        ValueError: shapes differ; `nse` too small for concrete values.
+        TypeError: an operand is neither.
+
+    Differentiable in both modes in every value; min and max take the first of equal operands.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
+    >>> y = jsp.vector_from_entries([2, 3], [10.0, 20.0], 4)
+    >>> jsp.ewise_add(x, y, jsp.operators.minus).todense().tolist()
+    [1.0, 0.0, -8.0, 20.0]
+    """
+    A, B, op = _operands(A, B, op)
+    options = Options(mask, accum, out, replace, nse)
+    dense = is_dense(A) or is_dense(B)
+    kernel = _add_dense if dense else _add
+    return call(kernel, (A, B, op), options, format=format_of(A), dense=True)
+
+
+def ewise_union(
+    A: Any, B: Any, op: Any = plus, left_default: Any = 0, right_default: Any = 0, *,
+    mask: Any = None, accum: Any = None, out: Any = None, replace: bool = False,
+    nse: int | None = None,
+) -> Any:
+    """`C = A op B` on the union, with defaults for what one of them lacks.
+
+    op(a, b), op(a, right_default) or op(left_default, b). GxB_eWiseUnion of SuiteSparse:GraphBLAS.
+    Arguments, result and errors as in `ewise_add`; the defaults are scalars, cast to the dtypes of
+    A and B, and differentiable too.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
+    >>> y = jsp.vector_from_entries([2, 3], [10.0, 20.0], 4)
+    >>> jsp.ewise_union(x, y, jsp.operators.minus).todense().tolist()
+    [1.0, 0.0, -8.0, -20.0]
+    """
+    A, B, op = _operands(A, B, op)
+    defaults = (
+        jnp.asarray(left_default).astype(A.dtype), jnp.asarray(right_default).astype(B.dtype)
+    )
+    options = Options(mask, accum, out, replace, nse)
+    operands = (A, B, op, *defaults)
+    if is_dense(A) or is_dense(B):
+        return call(_union_dense, operands, options, dense=True)
+    return call(_union, operands, options, format=format_of(A))
+
+
+def ewise_mult(
+    A: Any, B: Any, op: Any = times, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """`C = A op B` on the intersection: op(a, b) where both have an entry.
+
+    GrB_eWiseMult of the GraphBLAS C API 2.1. Arguments, result and errors as in `ewise_add`, but
+    for two dense vectors alone the result is dense, its capacity under jit is the smaller of both,
+    and positional operators give the place: firsti and secondi the row, firstj and secondj the
+    column.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
+    >>> y = jsp.vector_from_entries([2, 3], [10.0, 20.0], 4)
+    >>> z = jsp.ewise_mult(x, y)
+    >>> z.indices.tolist(), z.data.tolist()
+    ([2], [20.0])
+    """
+    A, B, op = _operands(A, B, op)
+    options = Options(mask, accum, out, replace, nse)
+    kernel = _mult_dense if is_dense(A) and is_dense(B) else _mult
+    return call(kernel, (A, B, op), options, format=format_of(A, B), dense=True)
+
+
+def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:
+    A, B = operand("A", A), operand("B", B)
+    if A.shape != B.shape:
+        raise ValueError(f"`B` must have the shape {A.shape} of A; got {B.shape}.")
+    return A, B, op.op if isinstance(op, Monoid) else as_binary(op)
+
+
+def join(op: BinaryOp, x: Array, y: Array, where: Array, keys: Any) -> Array:
+    """`op(x, y)` at the places `keys`; positional operators give the place."""
+    if op.position is None:
+        return both(op, x, y, where)
+    row = op.position in ("firsti", "secondi")
+    return keys[0] if row else keys[1] if len(keys) == 2 else jnp.zeros_like(keys[0])
+
+
+def _add(A, B, op) -> Entries:
+    a, b = entries_of(A), entries_of(B)
+    U = union(a, b)
+    x, y = take(a.data, U.left), take(b.data, U.right)
+    z = join(op, x, y, U.in_left & U.in_right, U.places.keys)
+    one = jnp.where(U.in_left, x.astype(z.dtype), y.astype(z.dtype))
+    return U.places.with_data(jnp.where(U.in_left & U.in_right, z, one))
+
+
+def _union(A, B, op, left_default, right_default) -> Entries:
+    a, b = entries_of(A), entries_of(B)
+    U = union(a, b)
+    x = jnp.where(U.in_left, take(a.data, U.left), left_default)
+    y = jnp.where(U.in_right, take(b.data, U.right), right_default)
+    return U.places.with_data(join(op, x, y, U.places.valid(), U.places.keys))
+
+
+def _spread(A: Any) -> tuple[Array, Array]:
+    """A vector as dense values and presence."""
+    if is_dense(A):
+        return A, jnp.ones(A.shape, bool)
+    e = entries_of(A)
+    blank = jnp.zeros(e.shape, e.data.dtype)
+    return blank.at[e.keys[0]].set(e.values(), mode="drop"), A.structure()
+
+
+def _add_dense(A, B, op) -> Dense:
+    (x, in_x), (y, in_y) = _spread(A), _spread(B)
+    z = join(op, x, y, in_x & in_y, (jnp.arange(x.shape[0], dtype=jnp.int32),))
+    return Dense(jnp.where(in_x & in_y, z, jnp.where(in_x, x, y).astype(z.dtype)))
+
+
+def _union_dense(A, B, op, left_default, right_default) -> Dense:
+    (x, in_x), (y, in_y) = _spread(A), _spread(B)
+    x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
+    everywhere = jnp.ones(x.shape, bool)
+    return Dense(join(op, x, y, everywhere, (jnp.arange(x.shape[0], dtype=jnp.int32),)))
+
+
+def _mult_dense(A, B, op) -> Dense:
+    everywhere = jnp.ones(A.shape, bool)
+    return Dense(join(op, A, B, everywhere, (jnp.arange(A.shape[0], dtype=jnp.int32),)))
+
+
+def _mult(A, B, op) -> Entries:
+    a, b = entries_of(A), entries_of(B)
+    if a.nse <= b.nse:
+        slot, hit = find(b, a.keys)
+        base, x, y = a, a.data, take(b.data, slot)
+    else:
+        slot, hit = find(a, b.keys)
+        base, x, y = b, take(a.data, slot), b.data
+    return keep(base.with_data(join(op, x, y, hit, base.keys)), hit)

@@ -1,0 +1,181 @@
+"""`extract`: submatrices, rows, columns and subvectors; `A[i, j]` is its short form."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .._pytree import is_concrete
+from ..formats.csr import compress
+from ._call import Dense, Options, call, format_of, is_dense, operand
+from ._entries import Entries, entries_of, find, keep, sort_entries, take
+from ._index import Index, as_index
+
+
+def extract(
+    A: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """`C[k, l] = A[i[k], j[l]]` where that is stored; `w[k] = u[i[k]]` for a vector.
+
+    GrB_extract of the GraphBLAS C API 2.1.
+
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        i, j: None or a slice (static), an integer, or an array of integers in any order, with
+            repetitions; traced integers and arrays too. An integer takes one row or column.
+        mask, accum, out, replace: as in `ewise_add`.
+        nse: capacity; as needed eagerly. Under jit a bound no result exceeds: A.nse for slices,
+            times the length of an array of indices.
+
+    Returns:
+        A matrix; a vector where one of i and j is an integer (of a dense vector a dense one); a
+        scalar array, 0 where nothing is stored, where both are.
+
+    Raises:
+        IndexError: a concrete index is out of range. A traced one selects nothing.
+        ValueError: `nse` too small for concrete values.
+        TypeError: an index is something else; options with a scalar result.
+
+    Cost: O(nse + entries selected + m + n), with a sort where indices do not ascend.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> jsp.extract(A, [1, 1, 0], slice(0, 1)).todense().tolist()
+    [[3.0], [3.0], [1.0]]
+    >>> jsp.extract(A, 1).todense().tolist()
+    [3.0, 4.0]
+    """
+    A = operand("A", A)
+    options = Options(mask, accum, out, replace, nse)
+    if A.ndim == 1:
+        return _extract_vector(A, i, j, options)
+    rows, cols = as_index("i", i, A.shape[0]), as_index("j", j, A.shape[1])
+    if rows.point and cols.point:
+        if options != Options(nse=nse):
+            raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
+        return _element(A, rows, cols)
+    static = {"room": _room(A, rows, cols, options)}
+    return call(_extract, (A, rows, cols), options, static=static, format=format_of(A))
+
+
+def _extract_vector(u, i, j, options) -> Any:
+    if j is not None:
+        raise TypeError("a vector has one index; got `j` too.")
+    index = as_index("i", i, u.shape[0])
+    if index.point:
+        if options != Options(nse=options.nse):
+            raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
+        return _element(u, index, None)
+    return call(_subvector, (u, index), options, dense=is_dense(u))
+
+
+@jax.jit
+def _element(A, rows, cols) -> Array:
+    e = entries_of(A)
+    slot, found = find(e, tuple(x.values for x in (rows, cols) if x is not None))
+    return jnp.where(found, take(e.data, slot), jnp.zeros((), e.data.dtype))[0]
+
+
+def _subvector(u, index) -> Any:
+    if is_dense(u):
+        places = index.there(jnp.arange(index.size, dtype=jnp.int32))
+        inside = places < u.shape[0]
+        return Dense(jnp.where(inside, take(u, places), jnp.zeros((), u.dtype)), inside)
+    e = entries_of(u)
+    if index.values is None:
+        return select_slice(e, 0, index)
+    slot, found = find(e, (index.values,))
+    own = (jnp.arange(index.size, dtype=jnp.int32),)
+    chosen = Entries(take(e.data, slot), own, jnp.int32(0), e.overflow, (index.size,))
+    return keep(chosen, found)
+
+
+def _room(A, rows: Index, cols: Index, options: Options) -> int:
+    """How many entries `_extract` must hold: exactly, or a bound; `nse` where that is no less."""
+    bound = rows.size * cols.size
+    if rows.values is None and cols.values is None:
+        return min(A.nse, bound)
+    if is_concrete([x for x in jax.tree.leaves(A) if x is not A.data], rows, cols):
+        with jax.ensure_compile_time_eval():
+            bare = dataclasses.replace(A, data=jnp.zeros(A.nse, bool))
+            need = int(_count(bare, rows, cols))
+        if need == 2**31 - 1:
+            raise ValueError("the result has 2^30 entries or more: extract it in parts.")
+        return need
+    if options.nse is not None and options.mask is None:
+        return options.nse
+    most = A.nse
+    for index in (rows, cols):
+        most *= 1 if index.values is None else index.size
+    if min(bound, most) >= 2**31:
+        raise ValueError("`nse` must be given under jit: the safe bound does not fit int32.")
+    return min(bound, most)
+
+
+@jax.jit
+def _count(A, rows: Index, cols: Index) -> Array:
+    row, col = A.rowcol()
+    each = jnp.where(row < A.shape[0], take(rows.times(), row) * take(cols.times(), col), 0)
+    fits = jnp.sum(each.astype(jnp.float32)) < 2**30
+    return jnp.where(fits, jnp.sum(each, dtype=jnp.int32), jnp.int32(2**31 - 1))
+
+
+def _extract(A, rows: Index, cols: Index, *, room: int) -> Entries:
+    e = entries_of(A)
+    for axis, index in enumerate((rows, cols)):
+        if index.values is None and not index.whole:
+            e = select_slice(e, axis, index)
+    if cols.values is not None:  # entries that no column takes must not use up the room
+        e = keep(e, e.valid() & (take(cols.times(), e.keys[1]) > 0))
+    if rows.values is not None:
+        e = _repeat_rows(e, rows, room)
+    if cols.values is not None:
+        flipped = sort_entries(_turned(e))
+        e = sort_entries(_turned(_repeat_rows(flipped, cols, room)))
+    points = [k for k, index in enumerate((rows, cols)) if index.point]
+    if points:
+        other = 1 - points[0]
+        return dataclasses.replace(e, keys=(e.keys[other],), shape=(e.shape[other],))
+    return e
+
+
+def _turned(e: Entries) -> Entries:
+    return dataclasses.replace(e, keys=e.keys[::-1], shape=e.shape[::-1])
+
+
+def select_slice(e: Entries, axis: int, index: Index) -> Entries:
+    """The entries in a slice of an axis, at their places there."""
+    own = index.back(e.keys[axis])
+    inside = e.valid() & (own < index.size)
+    keys = (*e.keys[:axis], own, *e.keys[axis + 1 :])
+    shape = (*e.shape[:axis], index.size, *e.shape[axis + 1 :])
+    chosen = keep(dataclasses.replace(e, keys=keys, shape=shape), inside)
+    return chosen if index.ascending else sort_entries(chosen)
+
+
+def _repeat_rows(e: Entries, index: Index, room: int) -> Entries:
+    """Row `index[k]` of e as row k: each copies its run of slots."""
+    m, k = e.shape[0], index.size
+    shape = (k, e.shape[1])
+    if 0 in (room, k, e.nse):
+        flag = e.overflow if room else e.overflow | (e.count > 0)
+        blank = tuple(jnp.full(room, n, jnp.int32) for n in shape)
+        return Entries(jnp.zeros(room, e.data.dtype), blank, jnp.int32(0), flag, shape)
+    start = compress(e.keys[0], m)
+    row = jnp.minimum(index.values, m - 1) if m else index.values
+    lengths = jnp.where(index.values < m, take(start, row + 1) - take(start, row), 0)
+    ends = jnp.cumsum(lengths, dtype=jnp.int32)
+    wide = jnp.sum(lengths.astype(jnp.float32)) > 2**30
+    slot = jnp.arange(room, dtype=jnp.int32)
+    owner = jnp.searchsorted(ends, slot, side="right").astype(jnp.int32)
+    source = take(start, take(row, owner)) + slot - (take(ends, owner) - take(lengths, owner))
+    total = jnp.minimum(ends[-1], room)
+    there = slot < total
+    keys = (jnp.where(there, owner, k), jnp.where(there, take(e.keys[1], source), e.shape[1]))
+    flag = e.overflow | (ends[-1] > room) | wide
+    return Entries(take(e.data, source), keys, total, flag, shape)

@@ -1,0 +1,105 @@
+"""`reduce`: rows or columns of a matrix to a vector, everything to a scalar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..monoids import Monoid, monoid, plus
+from ._call import Dense, Options, call, operand
+from ._entries import entries_of, take
+from ._product import winners
+from ._write import as_accum
+
+
+def reduce(
+    A: Any, add: Any = plus, *, axis: int | None = None, mask: Any = None, accum: Any = None,
+    out: Any = None, replace: bool = False, nse: int | None = None,
+) -> Any:
+    """Joins the entries: `y[i] = add_j A[i, j]` (axis=1), `y[j] = add_i A[i, j]` (axis=0), or all.
+
+    GrB_reduce of the GraphBLAS C API 2.1.
+
+    Args:
+        A: matrix; SparseVector or dense vector with axis=None.
+        add: monoid, or a well-known function such as `jnp.maximum`.
+        axis: the axis that vanishes, as in NumPy; None: both, to a scalar.
+        mask, accum, out, replace, nse: as in `ewise_add`, for a vector result. To a scalar, `out`
+            is a scalar that `accum` joins with the result, and there is no mask.
+
+    Returns:
+        A SparseVector in which empty rows (columns) have no entry, or, where `out` is dense, a
+        dense vector in which they hold the identity; for axis=None a scalar array, the identity
+        where A is empty. The dtype is that of `out`, else of A (bool for logical monoids).
+
+    Raises:
+        ValueError: `axis` is none of None, 0, 1, or A is a vector and axis is not None.
+        TypeError: the monoid is not defined on the dtype; a mask for a scalar.
+
+    Differentiable in both modes: min, max and any through the entry that wins, the first at ties.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]])
+    >>> y = jsp.reduce(A, jsp.monoids.max_, axis=1)
+    >>> y.indices.tolist(), y.data.tolist(), float(jsp.reduce(A))
+    ([0, 2], [2.0, 3.0], 6.0)
+    """
+    A = operand("A", A)
+    add = add if isinstance(add, Monoid) else monoid(add)
+    if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.ndim == 1):
+        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
+    if axis is not None:
+        options = Options(mask, accum, out, replace, nse)
+        dtype = bool if add.dtypes == "b" else A.dtype
+        fill = add.identity_of(dtype if out is None else out.dtype)
+        return call(_reduce_axis, (A, add), options, static={"axis": axis % 2}, fill=fill)
+    if mask is not None:
+        raise TypeError("`mask` has no meaning for a scalar result.")
+    total = _reduce_all(A, add)
+    if out is None:
+        return total
+    out, accum = jnp.asarray(out), as_accum(accum)
+    if accum is not None:
+        common = jnp.result_type(out, total)
+        total = accum(out.astype(common), total.astype(common))
+    return total.astype(out.dtype)
+
+
+def _reduce_axis(A, add, *, axis) -> Dense:
+    """Into a dense accumulator over the axis that stays, and which places got an entry."""
+    e = entries_of(A)
+    place, extent = e.keys[1 - axis], e.shape[1 - axis]
+    place = jnp.where(e.valid(), place, extent)
+    present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
+    terms = add.admit(e.values())
+    return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
+
+
+@jax.jit
+def _reduce_all(A, add) -> Array:
+    e = entries_of(A)
+    terms = add.admit(e.values())
+    if add.kind in ("add", "or", "and") and terms.shape[0]:
+        return add.reduce(jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
+    return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
+
+
+def joined(
+    add: Monoid, terms: Array, segments: Array, count: int, *, sorted: bool = False
+) -> Array:
+    """`add.segment_reduce` with derivatives that JAX can form natively in both modes.
+
+    min and max: the value of the first slot that wins. A product: by a segmented scan, exact where
+    it has zeros.
+    """
+    if not jnp.issubdtype(terms.dtype, jnp.inexact) or add.kind in ("add", "any", "logaddexp"):
+        return add.segment_reduce(terms, segments, count, sorted=sorted)
+    if add.kind in ("min", "max"):
+        still = lax.stop_gradient(terms)
+        y = add.segment_reduce(still, segments, count, sorted=sorted)
+        first = winners(add, still, segments, y)
+        return jnp.where(first < terms.shape[0], take(terms, first), y)  # y: empty, or NaN
+    return add.segment_scan(terms, segments, count, sorted=sorted)

@@ -1,0 +1,273 @@
+"""Operations on places: `transpose`, `kron`, `diag`, `resize`, `dup`, `build`, elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._pytree import is_concrete
+from ..construct import check_shape, from_edges
+from ..formats import SparseMatrix
+from ..monoids import Monoid, any_
+from ..operators import as_binary, times
+from ..vectors import SparseVector, vector_from_entries
+from ._call import Options, call, format_of, is_dense, matrix, operand
+from ._entries import Entries, both, entries_of, find, keep, sort_entries
+from ._index import as_index
+
+
+def transpose(
+    A: Any, *, mask: Any = None, accum: Any = None, out: Any = None, replace: bool = False,
+    nse: int | None = None,
+) -> Any:
+    """`C[j, i] = A[i, j]`. GrB_transpose of the GraphBLAS C API 2.1.
+
+    Without options this is `A.T`, which shares every array and turns CSR into CSC.
+
+    Args:
+        A: (m, n) matrix.
+        mask, accum, out, replace, nse: as in `ewise_add`.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
+    >>> jsp.transpose(A, out=A, accum=jsp.operators.plus).todense().tolist()
+    [[2.0, 2.0], [2.0, 8.0]]
+    """
+    A = matrix("A", A)
+    options = Options(mask, accum, out, replace, nse)
+    if options == Options():
+        return A.T
+    return call(_transpose, (A,), options, format=format_of(A))
+
+
+def _transpose(A) -> Entries:
+    e = entries_of(A)
+    return sort_entries(dataclasses.replace(e, keys=e.keys[::-1], shape=e.shape[::-1]))
+
+
+def kron(
+    A: Any, B: Any, op: Any = times, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None,
+) -> Any:
+    """`C[i p + k, j q + l] = op(A[i, j], B[k, l])`, the Kronecker product with B of (p, q).
+
+    GrB_kronecker of the GraphBLAS C API 2.1.
+
+    Args:
+        A: (m, n) matrix.
+        B: (p, q) matrix.
+        op: BinaryOp, Monoid or function of two arrays.
+        mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse B.nse.
+
+    Raises:
+        ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0]])
+    >>> jsp.kron(A, A).todense().tolist()
+    [[1.0, 2.0, 2.0, 4.0]]
+    """
+    A, B = matrix("A", A), matrix("B", B)
+    op = op.op if isinstance(op, Monoid) else as_binary(op)
+    check_shape((A.shape[0] * B.shape[0], A.shape[1] * B.shape[1]))
+    options = Options(mask, accum, out, replace, nse)
+    return call(_kron, (A, B, op), options, format=format_of(A))
+
+
+def _kron(A, B, op) -> Entries:
+    a, b = entries_of(A), entries_of(B)
+    total = a.nse * b.nse
+    inside = (a.valid()[:, None] & b.valid()[None, :]).reshape(total)
+    shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
+    keys = tuple(
+        jnp.where(inside, (ka[:, None] * size + kb[None, :]).reshape(total), extent)
+        for ka, kb, size, extent in zip(a.keys, b.keys, b.shape, shape, strict=True)
+    )
+    x = jnp.broadcast_to(a.data[:, None], (a.nse, b.nse)).reshape(total)
+    y = jnp.broadcast_to(b.data[None, :], (a.nse, b.nse)).reshape(total)
+    z = both(op, x, y, inside)
+    return sort_entries(Entries(z, keys, a.count * b.count, a.overflow | b.overflow, shape))
+
+
+def diag(
+    A: Any, k: int = 0, *, mask: Any = None, accum: Any = None, out: Any = None,
+    replace: bool = False, nse: int | None = None, format: str = "csr",
+) -> Any:
+    """The matrix with a vector on its k-th diagonal, `C[i, i + k]`, or the diagonal of a matrix.
+
+    GrB_Matrix_diag and GxB_Vector_diag; k > 0 is above the main diagonal, as in NumPy.
+
+    Args:
+        A: vector (n,), giving a square matrix of n + |k|; or a matrix, giving a SparseVector as
+            long as that diagonal.
+        k: the diagonal, a Python integer.
+        mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse.
+        format: of a matrix result without `out`.
+
+    Raises:
+        TypeError: `k` is no Python integer.
+        ValueError: a matrix has no k-th diagonal.
+
+    >>> import jaxspv as jsp, jax.numpy as jnp
+    >>> D = jsp.diag(jnp.array([1.0, 2.0]), 1)
+    >>> D.todense().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+    >>> jsp.diag(D, 1).data.tolist()
+    [1.0, 2.0]
+    """
+    A = operand("A", A)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"`k` must be a Python integer; got {k!r}.")
+    if A.ndim == 2 and not -A.shape[0] <= k <= A.shape[1]:
+        raise ValueError(f"`k` must lie in [{-A.shape[0]}, {A.shape[1]}]; got {k}.")
+    options = Options(mask, accum, out, replace, nse)
+    kernel = _diag_of if A.ndim == 2 else _diag_from
+    return call(kernel, (A,), options, static={"k": int(k)}, format=format)
+
+
+def _diag_from(v, *, k) -> Entries:
+    e = entries_of(v)
+    n, (i,) = e.shape[0] + abs(k), e.keys
+    keys = tuple(jnp.where(e.valid(), i + shift, n) for shift in (max(-k, 0), max(k, 0)))
+    return dataclasses.replace(e, keys=keys, shape=(n, n))
+
+
+def _diag_of(A, *, k) -> Entries:
+    e = entries_of(A)
+    (m, n), (i, j) = e.shape, e.keys
+    size = max(min(m + min(k, 0), n - max(k, 0)), 0)
+    on = e.valid() & (j - i == k)
+    return keep(dataclasses.replace(e, keys=(i - max(-k, 0),), shape=(size,)), on, min(e.nse, size))
+
+
+def resize(A: Any, *shape: int) -> Any:
+    """The same entries in another shape; those outside of it are dropped. GrB_resize.
+
+    Args:
+        A: matrix, SparseVector, or dense vector (padded with 0).
+        shape: one Python integer for a vector, two (or a pair) for a matrix.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
+    >>> jsp.resize(A, 1, 3).todense().tolist()
+    [[1.0, 2.0, 0.0]]
+    """
+    A = operand("A", A)
+    wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    if len(wanted) != A.ndim:
+        raise ValueError(f"`shape` must have {A.ndim} extents; got {shape}.")
+    check_shape((*wanted, 0)[:2])
+    if is_dense(A):
+        kept = A[: wanted[0]]
+        return jnp.pad(kept, (0, wanted[0] - kept.shape[0]))
+    return call(_resize, (A,), Options(), static={"shape": wanted}, format=format_of(A))
+
+
+def _resize(A, *, shape) -> Entries:
+    e = entries_of(A)
+    inside = e.valid()
+    for key, extent in zip(e.keys, shape, strict=True):
+        inside &= key < extent
+    return keep(dataclasses.replace(e, shape=tuple(int(s) for s in shape)), inside)
+
+
+def dup(A: Any, dtype: Any = None) -> Any:
+    """A duplicate, of another dtype if that is given. GrB_dup; values never change in place.
+
+    >>> import jaxspv as jsp, jax.numpy as jnp
+    >>> jsp.dup(jsp.from_dense([[1.0]]), jnp.int32)
+    CSR(int32[1], shape=(1, 1))
+    """
+    A = operand("A", A)
+    return A if dtype is None else A.astype(dtype)
+
+
+def build(
+    indices: Any, values: Any, shape: Any, *, dup: Any = None, nse: int | None = None,
+    format: str = "csr",
+) -> Any:
+    """A matrix or a vector from places and values. GrB_build of the GraphBLAS C API 2.1.
+
+    Args:
+        indices: (rows, columns), each int (k,), for a matrix; int (k,) for a vector.
+        values: (k,), or a scalar for all.
+        shape: (m, n) or n.
+        dup: joins values of equal places from the first to the last: a BinaryOp, Monoid or
+            function; None: a place must not come twice, which is checked for concrete indices;
+            under jit the first then stays.
+        nse, format: as in `from_edges`.
+
+    Raises:
+        ValueError: a place comes twice and `dup` is None; as `from_edges`.
+
+    >>> import jaxspv as jsp
+    >>> build(([1, 0, 1], [0, 1, 0]), [1.0, 2.0, 4.0], (2, 2),
+    ...       dup=jsp.operators.second).todense().tolist()
+    [[0.0, 2.0], [4.0, 0.0]]
+    """
+    if dup is None:
+        joined = any_
+        _check_places(indices)
+    elif isinstance(dup, Monoid):
+        joined = dup
+    else:  # a scan of runs joins from the left, so that first, second and others mean what they say
+        joined = Monoid(as_binary(dup), 0, dtypes="biufc")
+    if isinstance(indices, tuple) and len(indices) == 2:
+        rows, cols = indices
+        return from_edges(rows, cols, values, shape=shape, dup=joined, nse=nse, format=format)
+    n = shape[0] if isinstance(shape, tuple) else shape
+    return vector_from_entries(indices, values, n, dup=joined, nse=nse)
+
+
+def _check_places(indices: Any) -> None:
+    if is_concrete(indices):
+        places = np.atleast_2d(np.asarray(indices)).T
+        unique, counts = np.unique(places, axis=0, return_counts=True)
+        if (counts > 1).any():
+            twice = tuple(unique[counts > 1][0].tolist())
+            raise ValueError(f"`dup` is needed: the place {twice} comes more than once.")
+
+
+def get_element(A: Any, i: Any, j: Any = None, *, fill: Any = 0) -> Array:
+    """The value at (i, j), of a vector at i; `fill` where none is stored. GrB_extractElement.
+
+    i and j may be traced; out of range under jit nothing is stored. Differentiable in A.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
+    >>> float(jsp.get_element(A, 1, 1)), float(jsp.get_element(A, 1, 0, fill=-1))
+    (4.0, -1.0)
+    """
+    value, found = _look_up(operand("A", A), i, j)
+    return jnp.where(found, value, jnp.asarray(fill, value.dtype))
+
+
+def has_element(A: Any, i: Any, j: Any = None) -> Array:
+    """Whether an entry is stored at (i, j), of a vector at i: a boolean scalar array.
+
+    >>> import jaxspv as jsp
+    >>> bool(jsp.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
+    True
+    """
+    return _look_up(operand("A", A), i, j)[1]
+
+
+def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Array]:
+    place = tuple(
+        as_index(name, index, extent).values
+        for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
+    )
+    return _find_one(A, place)
+
+
+@jax.jit
+def _find_one(A, place):
+    e = entries_of(A)
+    slot, found = find(e, place)
+    value = jnp.take(e.data, slot, mode="clip") if e.nse else jnp.zeros(1, e.data.dtype)
+    return value[0], found[0]

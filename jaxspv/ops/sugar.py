@@ -1,0 +1,130 @@
+"""NumPy's forms of the operations: `A + B`, `A * B`, `A - B`, `-A`, `A[i, j]`, `where`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._sugar import SUGAR
+from ..formats import SparseMatrix
+from ..masks import as_mask
+from ..operators import ainv, minus, plus, times, truediv
+from ..vectors import SparseVector
+from ._call import Options, call, format_of, operand
+from ._entries import Entries, entries_of, take
+from .apply import apply
+from .ewise import ewise_add, ewise_mult, ewise_union
+from .extract import extract
+
+
+def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
+    """The entries of A where the mask allows, those of B elsewhere: `B<mask> = A`.
+
+    Args:
+        mask: boolean array or sparse object (by value), `structure(m)`, `~` of these.
+        A: matrix, SparseVector, or dense vector.
+        B: of A's shape; None: nothing.
+        nse: capacity; as needed eagerly, A.nse + B.nse under jit.
+
+    Returns:
+        As B, else as A: format, dense or sparse. The dtype is the common one.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 3)
+    >>> y = jsp.vector_from_entries([1, 2], [10.0, 20.0], 3)
+    >>> jsp.where([True, True, False], x, y).todense().tolist()
+    [1.0, 0.0, 20.0]
+    """
+    A = operand("A", A)
+    mask = as_mask(mask)
+    if B is None:
+        return call(entries_of, (A,), Options(mask=mask, nse=nse), format=format_of(A))
+    B = operand("B", B)
+    dtype = jnp.result_type(A.dtype, B.dtype)
+    options = Options(mask=mask, out=B.astype(dtype), nse=nse)
+    return call(entries_of, (A,), options, format=format_of(B))
+
+
+def _is_scalar(x: Any) -> bool:
+    number = isinstance(x, (bool, int, float, complex, np.generic))
+    return number or (isinstance(x, (jax.Array, np.ndarray)) and x.ndim == 0)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (jax.Array, np.ndarray)) and x.ndim > 0
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, (SparseMatrix, SparseVector))
+
+
+def _known(x: Any) -> bool:
+    return _is_sparse(x) or _is_array(x)
+
+
+def _sum(A: Any, B: Any) -> Any:
+    return ewise_add(A, B, plus) if _known(A) and _known(B) else NotImplemented
+
+
+def _difference(A: Any, B: Any) -> Any:
+    return ewise_union(A, B, minus) if _known(A) and _known(B) else NotImplemented
+
+
+def _scaled(A: Any, B: Any, op: Any) -> Any:
+    """`A op B` where at least one is sparse: a scalar, an array, or a sparse operand beside it."""
+    if _is_scalar(B):
+        return apply(A, op, right=B)
+    if _is_scalar(A):
+        return apply(B, op, left=A)
+    if not (_known(A) and _known(B)):
+        return NotImplemented
+    if _is_array(B) and A.ndim == 2:
+        return _times_array(A, B, op, False)
+    if _is_array(A) and B.ndim == 2:
+        return _times_array(B, A, op, True)
+    return ewise_mult(A, B, op)
+
+
+def _times_array(A: Any, dense: Any, op: Any, flip: bool) -> Any:
+    """Entries with the values of an array, broadcast to the shape of A, at their places."""
+    shape = np.broadcast_shapes(dense.shape, A.shape)
+    if shape != A.shape:
+        raise ValueError(f"an array of shape {dense.shape} does not broadcast to {A.shape}.")
+    dense = jnp.asarray(dense)
+    operands, static = (A, dense, op), {"flip": flip}
+    return call(_at_places, operands, Options(), static=static, format=format_of(A))
+
+
+def _at_places(A, dense, op, *, flip) -> Entries:
+    e = entries_of(A)
+    spread = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
+    row, col = (
+        jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))
+        for k, extent in zip(e.keys, spread.shape, strict=True)
+    )
+    there = jnp.where(e.valid(), take(spread.reshape(-1), row * spread.shape[1] + col), 1)
+    x, y = (there, e.values(1)) if flip else (e.values(1), there)
+    return e.with_data(op(x, y))
+
+
+def _item(A: Any, index: Any) -> Any:
+    if A.ndim == 1:
+        index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if isinstance(index, tuple):
+            raise IndexError(f"a vector has one index; got {len(index)}.")
+        return extract(A, index)
+    index = index if isinstance(index, tuple) else (index,)
+    if len(index) > 2:
+        raise IndexError(f"a matrix has two indices; got {len(index)}.")
+    return extract(A, *index)
+
+
+SUGAR["add"] = _sum
+SUGAR["sub"] = _difference
+SUGAR["mul"] = lambda A, B: _scaled(A, B, times)
+SUGAR["div"] = lambda A, B: _scaled(A, B, truediv)
+SUGAR["neg"] = lambda A: apply(A, ainv)
+SUGAR["getitem"] = _item

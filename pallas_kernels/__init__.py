@@ -13,3 +13,4 @@ from pallas_kernels.bfs import BFSConfig as BFSConfig
 from pallas_kernels.bfs import bfs as bfs
 from pallas_kernels.bfs import default_bfs_config as default_bfs_config
 from pallas_kernels.bfs_prepare import prepare_bfs as prepare_bfs
+from pallas_kernels.bfs_sources import bfs_sources as bfs_sources

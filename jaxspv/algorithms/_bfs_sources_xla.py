@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,7 @@ def bfs_sources_xla(
 
     Words of 32 sources are worked off one after the other.
     """
-    n, count = indptr.shape[0] - 1, sources.shape[0]
+    n = indptr.shape[0] - 1
     if symmetric:
         in_indptr, in_indices = indptr, indices
     if form is None:
@@ -51,7 +52,7 @@ def bfs_sources_xla(
         forms = {"cpu": cpu, "default": "dense"}
     else:
         forms = {"default": form}
-    if n == 0 or indices.shape[0] == 0 or count == 0:
+    if n == 0 or indices.shape[0] == 0:
         forms = {"default": "one_by_one"}
     run = {"sequential": _sequential, "dense": _dense, "one_by_one": _one_by_one}
 
@@ -65,12 +66,27 @@ def bfs_sources_xla(
             },
         )
 
-    if count <= SOURCES:
-        return some(sources)
-    words = -(-count // SOURCES)
-    padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
-    result = lax.map(some, padded.reshape(words, SOURCES))
-    return jax.tree.map(lambda rows: rows.reshape(words * SOURCES, n)[:count], result)
+    return in_words(some, sources, n)
+
+
+def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
+    """`search(sources)` where it takes at most 32 of them: words of 32 after each other.
+
+    A leaf of the result has a row for each source, or is one number for all of a word.
+    """
+    count = sources.shape[0]
+    if 0 < count <= SOURCES:
+        result = search(sources)
+    else:
+        words = max(-(-count // SOURCES), 1)
+        padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
+        result = lax.map(search, padded.reshape(words, SOURCES))
+        result = jax.tree.map(
+            lambda v: v.reshape(-1, n)[:count] if v.ndim == 3 else v, result
+        )
+    return jax.tree.map(
+        lambda v: jnp.broadcast_to(jnp.max(v), (count,)) if v.ndim < 2 else v, result
+    )
 
 
 def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic):
@@ -88,7 +104,7 @@ def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, determ
         indptr, indices, sources, in_indptr, in_indices, parents and not deterministic
     )
     if parents and deterministic:
-        tree = _all_smallest_parents(indptr, indices, sources, levels)
+        tree = all_smallest_parents(indptr, indices, sources, levels)
     return levels, tree
 
 
@@ -115,11 +131,11 @@ def _dense(indptr, indices, sources, in_indptr, in_indices, parents, determinist
     words = jnp.sum(jnp.where(levels == 0, bit, 0), axis=0, dtype=jnp.uint32)
     first = (jnp.int32(0), words, words, levels)
     levels = lax.while_loop(lambda c: jnp.any(c[1] != 0), step, first)[-1]
-    tree = _all_smallest_parents(indptr, indices, sources, levels) if parents else None
+    tree = all_smallest_parents(indptr, indices, sources, levels) if parents else None
     return levels, tree
 
 
-def _all_smallest_parents(indptr, indices, sources, levels):
+def all_smallest_parents(indptr, indices, sources, levels):
     return lax.map(lambda c: smallest_parents(indptr, indices, *c), (sources, levels))
 
 

@@ -11,6 +11,7 @@ from jax import Array
 
 from pallas_kernels.bfs import bfs as bfs_kernel
 from pallas_kernels.bfs_prepare import prepare_bfs
+from pallas_kernels.bfs_sources import bfs_sources as bfs_sources_kernel
 
 from .._guard import KERNELS_FROM, jax_version
 from ..batching import one_by_one
@@ -19,7 +20,12 @@ from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
 from . import _bfs_tiles as tiles
-from ._bfs_sources_xla import bfs_sources_xla, smallest_parents
+from ._bfs_sources_xla import (
+    all_smallest_parents,
+    bfs_sources_xla,
+    in_words,
+    smallest_parents,
+)
 from ._bfs_tiles import TileRule
 from ._bfs_xla import bfs_xla
 from ._sources import check_source, over_sources
@@ -267,6 +273,36 @@ def _sources_apart(axis_size, in_batched, graph, sources, *, parents, determinis
 
         result = one_by_one(one, axis_size, in_batched, graph, sources)
     return result, jax.tree.map(lambda _: True, result)
+
+
+def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | None:
+    return _not_persistent(
+        graph, sources, None, parents=parents, deterministic=deterministic, bounds=()
+    )
+
+
+@many.register(
+    "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_apart
+)
+def _persistent_sources(graph, sources, *, parents, deterministic):
+    """All levels of 32 sources in one launch; further ones follow."""
+    inn = None if graph.symmetric else graph.inn
+
+    def some(sources):
+        return bfs_sources_kernel(
+            graph.out.indptr,
+            graph.out.indices,
+            sources,
+            in_indptr=None if inn is None else inn.indptr,
+            in_indices=None if inn is None else inn.indices,
+            symmetric=graph.symmetric,
+            parents=parents and not deterministic,
+        )
+
+    levels, tree, status = in_words(some, sources, graph.n)
+    if parents and deterministic:
+        tree = all_smallest_parents(graph.out.indptr, graph.out.indices, sources, levels)
+    return _of_levels(levels, tree)._replace(status=status)
 
 
 @many.register("bitmask", batched=_sources_apart)

@@ -1,0 +1,98 @@
+"""The kernel for BFS from 32 sources, interpreted, lowered, native: every source against SciPy."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pallas_kernels import bfs_sources as module
+from pallas_kernels.bfs_sources import bfs_sources
+from tests.kernels.test_bfs_kernel import GRAPHS, check, random_graph
+from tests.kernels.test_lowering import lower, ring
+
+SMALL = {"threads": 64, "interpret": True}
+
+
+def verify(graph, sources, out):
+    levels, parents, status = out
+    for k, source in enumerate(np.asarray(sources).tolist()):
+        tree = None if parents is None else parents[k]
+        depth = int(np.asarray(levels[k]).max()) + 1
+        check(*graph, source, levels[k], tree, depth, status)
+
+
+def some_sources(graph, count, seed=0):
+    n = len(graph[0]) - 1
+    chosen = np.random.default_rng(seed).integers(0, n, count)
+    return np.concatenate([chosen[:-2], [-1, n]]) if count > 3 else chosen
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_graph(name, programs):
+    graph = GRAPHS[name]
+    sources = some_sources(graph, 32)
+    f = jax.jit(functools.partial(bfs_sources, programs=programs, **SMALL))
+    verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e9])
+def test_push_alone_and_pull_alone_with_long_rows(monkeypatch, alpha):
+    monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(module, "SPAN", 4)
+    graph = random_graph(90, 1500, 4)
+    sources = some_sources(graph, 32)
+    f = jax.jit(functools.partial(bfs_sources, programs=2, alpha=alpha, **SMALL))
+    verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_directed_with_and_without_in_edges(count):
+    graph = random_graph(200, 900, 5, symmetric=False)
+    back = random_graph(200, 900, 5, symmetric=False)
+    n = 200
+    rows = np.repeat(np.arange(n), np.diff(back[0]))
+    order = np.argsort(back[1], kind="stable")
+    in_indptr = np.concatenate([[0], np.cumsum(np.bincount(back[1], minlength=n))])
+    inn = jnp.asarray(in_indptr, jnp.int32), jnp.asarray(rows[order], jnp.int32)
+    sources = some_sources(graph, count)
+    arrays = (*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32))
+    options = {"symmetric": False, "programs": 2, **SMALL}
+    verify(graph, sources, bfs_sources(*arrays, **options))
+    out = bfs_sources(*arrays, in_indptr=inn[0], in_indices=inn[1], parents=False, **options)
+    verify(graph, sources, out)
+
+
+def test_more_sources_than_bits_are_refused():
+    with pytest.raises(ValueError, match="sources has 33 entries"):
+        bfs_sources(*map(jnp.asarray, ring(8)), jnp.zeros(33, jnp.int32))
+
+
+@pytest.mark.parametrize("parents", [False, True])
+def test_one_launch(parents):
+    search = functools.partial(bfs_sources, parents=parents)
+    text = lower(search, *map(jnp.asarray, ring(256)), jnp.arange(32, dtype=jnp.int32))
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GRAPHS)
+def test_native(name):
+    graph = GRAPHS[name]
+    f = jax.jit(bfs_sources)
+    for seed in range(3):
+        sources = some_sources(graph, 32, seed)
+        verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("alpha", [0.0, 1.5, 1e9])
+@pytest.mark.parametrize("edges", [60_000, 10**6])
+def test_native_large(edges, alpha):
+    graph = random_graph(30_000, edges, 1)
+    f = jax.jit(functools.partial(bfs_sources, alpha=alpha))
+    for seed in range(2):
+        sources = some_sources(graph, 32, seed)
+        verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))

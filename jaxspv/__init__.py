@@ -10,6 +10,8 @@ from .algorithms.components import Components as Components
 from .algorithms.components import connected_components as connected_components
 from .algorithms.pagerank import PageRank as PageRank
 from .algorithms.pagerank import pagerank as pagerank
+from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
+from .algorithms.soft_sssp import soft_sssp as soft_sssp
 from .algorithms.sssp import SSSP as SSSP
 from .algorithms.sssp import sssp as sssp
 from .autodiff import grad as grad

@@ -65,7 +65,8 @@ def run(name, variants, out):
     apart, _ = median_ms(one, *arrays, prepared, runs=5)
     print(f"== {name} n={n} nnz={nnz}: 32 launches of one source {apart:.3f} ms", flush=True)
     for variant in variants:
-        module_options = {"unroll": "UNROLL", "long": "LONG", "span": "SPAN"}
+        module_options = {"unroll": "UNROLL", "long": "LONG", "span": "SPAN",
+                          "by_vertex": "BY_VERTEX"}
         module = __import__("pallas_kernels.bfs_sources", fromlist=["x"])
         saved = {name: getattr(module, name) for name in module_options.values()}
         for key, value in variant.items():

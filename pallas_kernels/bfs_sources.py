@@ -22,6 +22,7 @@ SOURCES = 32
 LONG = 256  # edges of a row that one warp expands together with 31 other rows
 SPAN = 256  # edges of a range of a longer row
 UNROLL = 2  # edges of a lane in flight
+BY_VERTEX = True  # parents of one vertex side by side while they are found, transposed afterwards
 ALPHA = 1.5  # a pull looks at this many edges in the time of one pushed
 # Control words, four sets in turns: active vertices, edges to push, edges to pull, ranges of each.
 COUNTS, SET = 40, 5
@@ -79,7 +80,9 @@ def bfs_sources(
         threads=threads, shared_words=8, name="bfs_sources", interpret=interpret,
     )  # fmt: skip
     out = dict(zip(names[len(operands) :], out, strict=False))
-    tree = out["parents"].reshape(count, n) if parents else None
+    tree = None
+    if parents:
+        tree = out["parents"].reshape(n, count).T if BY_VERTEX else out["parents"].reshape(count, n)
     return out["levels"].reshape(count, n), tree, out["status"][0]
 
 
@@ -126,8 +129,13 @@ def _start(k, c, m, control):
     mine = mine & k.below(source, c.n)
     k.reduce("or", m.seen, source, k.bit(k.thread), mask=mine)
     if c.parents:
-        k.store(m.parents, k.thread * c.n + source, source, mask=mine)
+        k.store(m.parents, _place(c, k.thread, source), source, mask=mine)
     k.grid_barrier(control)
+
+
+def _place(c, source, v):
+    """Where the parent of v in the search from `source` is stored."""
+    return v * c.count + source if BY_VERTEX else source * c.n + v
 
 
 def _groups(k, c, f, *carry):
@@ -270,7 +278,7 @@ def _record(k, c, m, u, v, new):
         return
 
     def one(mine):
-        k.store(m.parents, k.ctz(mine) * c.n + v, u)
+        k.store(m.parents, _place(c, k.ctz(mine), v), u)
         return mine & (mine - 1)
 
     k.while_(lambda mine: mine != 0, one, new & ~before)

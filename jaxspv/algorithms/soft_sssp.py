@@ -1,4 +1,4 @@
-"""Soft shortest paths: all walks weighed by exp(-length / temperature), differentiable everywhere."""
+"""Soft shortest paths: every walk weighed by exp(-length / temperature), differentiable."""
 
 from __future__ import annotations
 

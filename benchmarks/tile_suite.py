@@ -76,7 +76,7 @@ def _fill(dims, offsets, dof, points, inside, entries):
             at = first[:, None] + d * length[:, None] + rank * dof + e
             col = (point[:, None] + shift) * dof + e
             indices = indices.at[jnp.where(inside, at, entries)].set(col, mode="drop")
-    per_row = jnp.repeat(length, dof, total_repeat_length=points * dof)
+    per_row = jnp.broadcast_to(length[:, None], (points, dof)).reshape(-1)
     indptr = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(per_row, dtype=jnp.int32)])
     return indptr, indices
 
@@ -141,7 +141,7 @@ def _blocks(down, across, side, count):
               + (k * side)[:, None, None] + c)  # fmt: skip
         col = jnp.broadcast_to((across * side)[:, None, None] + c, at.shape)
         indices = jnp.zeros(at.size, jnp.int32).at[at.reshape(-1)].set(col.reshape(-1))
-        rows = jnp.repeat(per * side, side, total_repeat_length=count * side)
+        rows = jnp.broadcast_to((per * side)[:, None], (count, side)).reshape(-1)
         ends = jnp.cumsum(rows, dtype=jnp.int32)
         return jnp.concatenate([jnp.zeros(1, jnp.int32), ends]), indices
 

@@ -5,10 +5,10 @@ LONG = 2048  # a range longer than this is cut into pieces for other warps
 PIECE = 1024
 
 
-def flatten(k, start, size, payload, f):
+def flatten(k, start, size, payload, f, unroll=UNROLL):
     """f(places, payloads, there): for the places start .. start + size - 1 of every lane's range.
 
-    Called with all 32 lanes. `f` gets lists of UNROLL values: a place, the payload of the lane
+    Called with all 32 lanes. `f` gets lists of `unroll` values: a place, the payload of the lane
     whose range holds it (a tuple of int32), and whether it exists; every lane gets its share.
     """
     upto, total = k.warp_scan(size)
@@ -17,7 +17,7 @@ def flatten(k, start, size, payload, f):
 
     def stride(e0):
         places, payloads, there = [], [], []
-        for u in range(UNROLL):
+        for u in range(unroll):
             e = e0 + 32 * u + k.lane
             owner = k.const(0)
             for d in (16, 8, 4, 2, 1):
@@ -27,7 +27,7 @@ def flatten(k, start, size, payload, f):
             there.append(e < total)
         f(places, payloads, there)
 
-    k.for_(0, total, 32 * UNROLL, stride)
+    k.for_(0, total, 32 * unroll, stride)
 
 
 class Ranges:
@@ -37,8 +37,8 @@ class Ranges:
     4-word entries with room for `room` pieces and `control[word]` counts them.
     """
 
-    def __init__(self, k, count, read, pieces, room, control, word):
-        self.k, self.count, self.read = k, count, read
+    def __init__(self, k, count, read, pieces, room, control, word, unroll=UNROLL):
+        self.k, self.count, self.read, self.unroll = k, count, read, unroll
         self.pieces, self.room, self.control, self.word = pieces, room, control, word
         self.worker, self.workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
 
@@ -83,11 +83,11 @@ class Ranges:
         def short(i, there):
             start, end, payload = self.read(i, there)
             size = k.where(there & (end - start <= LONG), end - start, 0)
-            flatten(k, start, size, (payload,), f)
+            flatten(k, start, size, (payload,), f, self.unroll)
 
         def long(i, there):
             start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=there, cache="fresh")
-            flatten(k, start, k.where(there, end - start, 0), (payload,), f)
+            flatten(k, start, k.where(there, end - start, 0), (payload,), f, self.unroll)
 
         self._spread(self.count, short)
         self._spread(k.minimum(pieces, self.room), long)

@@ -39,14 +39,17 @@ class Result:
         word = k.load(self.allowed, k.shr(row, 5), mask=mask, cache="nc")
         return mask & (word & k.bit(row) != 0)
 
-    def join(self, row, value, mask):
-        """values[row] = add(values[row], value), and the bit of row."""
+    def join(self, rows, values, masks):
+        """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
         k = self.k
-        k.reduce(self.add, self.values, row, self._encode(value), mask=mask)
         # a stale word costs one more atomic, nothing else
-        word = k.load(self.bits, k.shr(row, 5), mask=mask, other=-1)
-        fresh = mask & (word & k.bit(row) == 0)
-        k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
+        words = [k.load(self.bits, k.shr(r, 5), mask=m, other=-1)
+                 for r, m in zip(rows, masks, strict=True)]  # fmt: skip
+        for row, value, mask in zip(rows, values, masks, strict=True):
+            k.reduce(self.add, self.values, row, self._encode(value), mask=mask)
+        for row, word, mask in zip(rows, words, masks, strict=True):
+            fresh = mask & (word & k.bit(row) == 0)
+            k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
 
     def _encode(self, v):
         k = self.k
@@ -65,8 +68,8 @@ class Result:
     def compact(self, control, totals, shared, indices, data, nse):
         """Writes the entries in ascending order; returns (ok, count), count in the last program.
 
-        totals: int32 (programs,); shared: 33 words. Each program counts its stretch of the bits,
-        then writes it behind those of the programs before.
+        totals: int32 (programs,); shared: `shared_words(threads)` words. Each program counts its
+        stretch of the bits, then writes it behind those of the programs before.
         """
         k = self.k
         each = -(-self.words // k.programs)
@@ -85,11 +88,9 @@ class Result:
         k.store(totals, k.program, k.load(shared, 32), mask=k.thread == 0)
         (ok,) = k.grid_barrier(control)
 
-        def below(j, n):
-            return n + k.load(totals, j, cache="fresh")
-
-        (offset,) = k.for_(k.lane, k.program, 32, below, 0)
-        offset = k.warp_sum(offset)
+        below = [k.load(totals, k.lane + j, mask=k.lane + j < k.program, cache="fresh")
+                 for j in range(0, k.programs, 32)]  # fmt: skip
+        offset = k.warp_sum(sum(below[1:], below[0]))
         each = (end - base + (k.threads - 1)) // k.threads
 
         def block(b, running):
@@ -110,18 +111,33 @@ class Result:
         k.sync()
         sums, all_ = k.warp_scan(k.load(shared, k.lane, mask=k.lane < warps))
         before = k.shfl(sums, k.warp) - total
-        place = running + before + upto - k.popc(word)
+        k.store(shared, HEAD + k.thread, word)
+        k.store(shared, HEAD + k.threads + k.thread, running + before + upto - k.popc(word))
+        k.sync()
 
-        def one(left):
-            lane = k.ctz(left)
-            bits, at = k.shfl(word, lane), k.shfl(place, lane)
-            row = (base + (k.thread - k.lane) + lane) * 32 + k.lane
-            at = at + k.lanes_below(bits)
-            mine = (k.shr(bits, k.lane) & 1 != 0) & (at < nse)
-            value = self._decode(k.load(self.values, row, mask=mine, cache="fresh"))
-            k.store(indices, at, row, mask=mine)
-            k.store(data, at, value, mask=mine)
-            return left & (left - 1)
+        def some(j0):
+            rows, places, mine = [], [], []
+            for u in range(4):
+                j = j0 + u * warps
+                there = j < k.threads
+                bits = k.load(shared, HEAD + j, mask=there)
+                at = k.load(shared, HEAD + k.threads + j, mask=there) + k.lanes_below(bits)
+                rows.append((base + j) * 32 + k.lane)
+                places.append(at)
+                mine.append((k.shr(bits, k.lane) & 1 != 0) & (at < nse))
+            values = [k.load(self.values, r, mask=m, cache="fresh")
+                      for r, m in zip(rows, mine, strict=True)]  # fmt: skip
+            for row, at, m, value in zip(rows, places, mine, values, strict=True):
+                k.store(indices, at, row, mask=m)
+                k.store(data, at, self._decode(value), mask=m)
 
-        k.while_(lambda left: left != 0, one, k.ballot(word != 0))
+        k.for_(k.warp, k.minimum(end - base, k.threads), 4 * warps, some)
         return all_
+
+
+HEAD = 36  # words of `shared` before the words and places of a stretch
+
+
+def shared_words(threads):
+    """Words of shared memory that `Result.compact` needs."""
+    return HEAD + 2 * threads

@@ -23,17 +23,25 @@ class Level:
         self.cur, self.nxt = cur * c.words, nxt * c.words
         self.worker, self.workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
 
-    def claim(self, tile, word, mask):
-        """Marks the bits of `word` (one value for each word of a line) in a tile as visited."""
+    def claim(self, *claims):
+        """Marks the bits of claims (tile, words of a line, mask) as visited and part of the next
+        frontier; the accesses of several claims are under way together."""
         k, g = self.k, self.g
-        for q, w in enumerate(word):
-            at = tile * self.c.each + q
-            there = mask & (w != 0)
-            seen = k.load(g.visited, at, mask=there, other=-1, cache="fresh")
-            new = w & ~seen
-            won = new & ~k.atomic("or", g.visited, at, new, mask=there & (new != 0))
-            k.reduce("or", g.front, self.nxt + at, won, mask=won != 0)
-            k.reduce("add", g.sums, 0, k.popc(won), mask=won != 0)
+        at, new = [], []
+        for tile, word, mask in claims:
+            for q, w in enumerate(word):
+                at.append(tile * self.c.each + q)
+                new.append(k.where(mask, w, 0))
+        seen = [k.load(g.visited, i, mask=w != 0, other=-1, cache="fresh")
+                for i, w in zip(at, new, strict=True)]  # fmt: skip
+        new = [w & ~s for w, s in zip(new, seen, strict=True)]
+        old = [k.atomic("or", g.visited, i, w, mask=w != 0) for i, w in zip(at, new, strict=True)]
+        count = k.const(0)
+        for i, w, o in zip(at, new, old, strict=True):
+            won = w & ~o
+            k.reduce("or", g.front, self.nxt + i, won, mask=won != 0)
+            count = count + k.popc(won)
+        k.reduce("add", g.sums, 0, count, mask=count != 0)
 
     def own_tiles(self, f):
         """f(tile, there) for tiles that lie far apart, so that a dense stretch meets all warps."""
@@ -82,59 +90,104 @@ class Level:
 
         def edges(places, payloads, there):
             del payloads
-            for p, t in zip(places, there, strict=True):
-                v = k.load(g.rest_minor, p, mask=t, cache="nc")
-                self.claim_vertex(v, t & k.below(v, self.c.n))
+            v = [k.load(g.rest_minor, p, mask=t, other=self.c.n, cache="nc")
+                 for p, t in zip(places, there, strict=True)]  # fmt: skip
+            there = [t & k.below(x, self.c.n) for x, t in zip(v, there, strict=True)]
+            self.claim_vertices(v, there)
 
         flatten(k, start, k.where(mine, end - start, 0), (), edges)
 
-    def claim_vertex(self, v, mask):
+    def claim_vertices(self, v, masks):
         k, g = self.k, self.g
-        at = k.shr(v, 5)
-        new = mask & (k.load(g.visited, at, mask=mask, other=-1, cache="fresh") & k.bit(v) == 0)
-        won = new & (k.atomic("or", g.visited, at, k.bit(v), mask=new) & k.bit(v) == 0)
-        k.reduce("or", g.front, self.nxt + at, k.bit(v), mask=won)
-        k.reduce("add", g.sums, 0, 1, mask=won)
+        at = [k.shr(x, 5) for x in v]
+        seen = [k.load(g.visited, i, mask=m, other=-1, cache="fresh")
+                for i, m in zip(at, masks, strict=True)]  # fmt: skip
+        new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
+        old = [k.atomic("or", g.visited, i, k.bit(x), mask=m)
+               for i, x, m in zip(at, v, new, strict=True)]  # fmt: skip
+        for i, x, m, o in zip(at, v, new, old, strict=True):
+            won = m & (o & k.bit(x) == 0)
+            k.reduce("or", g.front, self.nxt + i, k.bit(x), mask=won)
+            k.reduce("add", g.sums, 0, 1, mask=won)
 
     def push_csc(self, start, size, word):
-        """Vector-driven: each vertex of a frontier tile with each tile of its row."""
+        """Vector-driven: the vertices of a frontier tile with the tiles of its row.
+
+        A pair of a vertex and a tile a lane where one pass over the pairs does; else a tile at a
+        time, a line a lane, joined over the warp.
+        """
+        k = self.k
+        pairs = sum((k.popc(w) for w in word[1:]), k.popc(word[0])) * size
+        few = pairs <= 32 * UNROLL
+        k.if_(few & (pairs > 0), lambda: self.push_pairs(start, size, word, pairs))
+        k.if_(~few, lambda: self.push_whole(start, start + size, word))
+
+    def push_pairs(self, start, size, word, pairs):
         k, c, g = self.k, self.c, self.g
-        count = sum((k.popc(w) for w in word[1:]), k.popc(word[0]))
-        each = k.maximum(size, 1)
+        tiles, there = [], []
+        lines = []
+        for u in range(UNROLL):
+            j = 32 * u + k.lane
+            rank = j // size
+            there.append(j < pairs)
+            tiles.append(start + (j - rank * size))
+            lines.append(tiles[u] * c.nt + _select(k, word, rank))
+        targets = [k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
+                   for i, t in zip(lines, there, strict=True)]  # fmt: skip
+        minor = [k.load(g.out_minor, i, mask=t, cache="nc")
+                 for i, t in zip(tiles, there, strict=True)]  # fmt: skip
+        self.claim(*zip(minor, targets, there, strict=True))
 
-        def pairs(j0):
+    def push_whole(self, start, end, word):
+        k, c, g = self.k, self.c, self.g
+        mine = [k.shr(w, k.lane) & 1 != 0 for w in word]
+
+        def some(t0):
+            joined = []
             for u in range(UNROLL):
-                j = j0 + 32 * u + k.lane
-                there = j < count * size
-                tile = start + j % each
-                line = tile * c.nt + _select(k, word, j // each)
-                targets = k.load_vec(g.out_words, line * c.each, c.each, mask=there, cache="nc")
-                minor = k.load(g.out_minor, tile, mask=there, cache="nc")
-                self.claim(minor, targets, there)
+                total = [k.const(0)] * c.each
+                for q, m in enumerate(mine):
+                    line = (t0 + u) * c.nt + 32 * q + k.lane
+                    bits = k.load_vec(g.out_words, line * c.each, c.each, mask=m & (t0 + u < end),
+                                      cache="nc")  # fmt: skip
+                    total = [t | b for t, b in zip(total, bits, strict=True)]
+                joined.append(total)
+            for d in (16, 8, 4, 2, 1):
+                joined = [[x | k.shfl_xor(x, d) for x in total] for total in joined]
+            # lane u claims for tile t0 + u
+            tile = t0 + k.lane
+            there = (k.lane < UNROLL) & (tile < end)
+            words = joined[0]
+            for u in range(1, UNROLL):
+                words = [k.where(k.lane == u, x, w) for x, w in zip(joined[u], words, strict=True)]
+            self.claim((k.load(g.out_minor, tile, mask=there, cache="nc"), words, there))
 
-        k.for_(0, count * size, 32 * UNROLL, pairs)
+        k.for_(start, end, UNROLL, some)
 
     def unvisited(self, scan):
         """scan(tile, start, end, missing) for every tile with unvisited vertices, a warp each."""
-        k, c, g = self.k, self.c, self.g
+        k, g = self.k, self.g
         k.store(g.listed, LISTED, 0, mask=k.thread == 0)
         k.sync()
 
-        def one(tile):
-            missing = self.missing(tile)
+        def some(tile, there):
+            missing = self.missing(tile, there)
+            alive = there & (_any(missing) != 0)
+            start = k.load(g.in_ptr, tile, mask=alive, cache="nc")
+            end = k.load(g.in_ptr, tile + 1, mask=alive, cache="nc")
+            at = k.atomic("add", g.listed, LISTED, 1, mask=end - start > SPLIT)
+            later = (end - start > SPLIT) & (at < LISTED)
+            k.store(g.listed, at, tile, mask=later)
 
-            def some():
-                start = k.load(g.in_ptr, tile, cache="nc")
-                end = k.load(g.in_ptr, tile + 1, cache="nc")
-                at = k.atomic("add", g.listed, LISTED, 1,
-                              mask=(k.lane == 0) & (end - start > SPLIT))  # fmt: skip
-                later = (end - start > SPLIT) & (k.shfl(at, 0) < LISTED)
-                k.store(g.listed, at, tile, mask=later & (k.lane == 0))
-                k.if_(~later, lambda: scan(tile, start, end, missing))
+            def one(left):
+                lane = k.ctz(left)
+                t, s, e, *m = (k.shfl(x, lane) for x in (tile, start, end, *missing))
+                scan(t, s, e, m)
+                return left & (left - 1)
 
-            k.if_(_any(missing) != 0, some)
+            k.while_(lambda left: left != 0, one, k.ballot(alive & ~later & (end > start)))
 
-        k.for_(self.worker, c.tiles, self.workers, one)
+        self.own_tiles(some)
         k.sync()
 
         def long(i):
@@ -142,7 +195,9 @@ class Level:
             end = k.load(g.in_ptr, tile + 1, cache="nc")
 
             def part(t0):
-                scan(tile, t0, k.minimum(t0 + 32, end), self.missing(tile))
+                # one lane's view for all: other warps set bits meanwhile
+                missing = [k.shfl(m, 0) for m in self.missing(tile, k.const(True, "i1"))]
+                scan(tile, t0, k.minimum(t0 + 32, end), missing)
 
             first = k.load(g.in_ptr, tile, cache="nc") + k.warp * 32
             k.for_(first, end, k.threads, part)
@@ -150,14 +205,13 @@ class Level:
         k.for_(0, k.minimum(k.load(g.listed, LISTED), LISTED), 1, long)
         k.sync()
 
-    def missing(self, tile):
+    def missing(self, tile, there):
         """The unvisited vertices of a tile, as words."""
         k, c, g = self.k, self.c, self.g
-        seen = k.load_vec(g.visited, tile * c.each, c.each, cache="fresh")
+        seen = k.load_vec(g.visited, tile * c.each, c.each, mask=there, cache="fresh")
         left = [k.minimum(k.maximum(c.n - tile * c.nt - 32 * q, 0), 32) for q in range(c.each)]
         inside = [k.where(m == 32, -1, (k.const(1) << (m & 31)) - 1) for m in left]
-        # one lane's view for all: other warps set bits meanwhile
-        return [k.shfl(~s & i, 0) for s, i in zip(seen, inside, strict=True)]
+        return [~s & i for s, i in zip(seen, inside, strict=True)]
 
     def sources(self, t0, end):
         """(words of the frontier in the tiles of the lanes, ballot of those not empty)."""
@@ -192,7 +246,7 @@ class Level:
 
         hits = k.for_(start, end, 32, chunk, *[0] * c.each)
         found = [k.ballot(h != 0) & m for h, m in zip(hits, missing, strict=True)]
-        self.claim(tile, found, k.lane == 0)
+        self.claim((tile, found, k.lane == 0))
 
     def pull_csc(self, tile, start, end, missing):
         """Unvisited-driven: each missing vertex looks along its tiles up to the first hit."""
@@ -218,7 +272,7 @@ class Level:
 
                 seek = k.where(live != 0, missing[q], 0)
                 found[q] = k.while_(lambda left, found: left != 0, some, seek, found[q])[1]
-            self.claim(tile, found, k.lane == 0)
+            self.claim((tile, found, k.lane == 0))
             return t0 + 32, *[m & ~f for m, f in zip(missing, found, strict=True)]
 
         k.while_(lambda t0, *missing: (t0 < end) & (_any(missing) != 0),

@@ -21,12 +21,13 @@ import types
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._flatten import UNROLL, Ranges, flatten, piece_room
+from pallas_kernels._flatten import Ranges, flatten, piece_room
 from pallas_kernels._launch import launch, programs_for
 from pallas_kernels._scalar import evaluate, trace
-from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype
+from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
+TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
 def spmspv_push(
@@ -46,13 +47,14 @@ def spmspv_push(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(indices int32[nse], data[nse], count int32, status int32) of y = add_j mul(A[:, j], x[j]).
+    """(indices int32[nse], data[nse], count int32, failed int32) of y = add_j mul(A[:, j], x[j]).
 
     indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
     of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
     function of scalars that `_scalar.refuse` accepts; add is "add", "min" or "max". allowed
-    uint32[ceil(rows / 32)]: bits of the rows that may be written. count may exceed nse: what does
-    not fit is left out. indices is `rows` past the count, data arbitrary. status 0: right.
+    uint32[ceil(rows / 32)]: bits of the rows that may be written. indices is `rows` past the count,
+    data arbitrary. failed is 1 where the result does not fit into nse (the first entries are right
+    then) or a grid barrier expired (nothing is).
     """
     c = _fixed(data, x_data, mul, add, rows, nse)
     operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
@@ -79,9 +81,8 @@ def _push(k, c, g, control, y):
                for p, t in zip(places, there, strict=True)]  # fmt: skip
         there = [y.lets(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
         a = [k.load(g.data, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
-        for u in range(UNROLL):
-            value = evaluate(k, c.mul, a[u], k.bits(payloads[u][0], c.x_kind))
-            y.join(row[u], value, there[u])
+        x = [k.bits(p, c.x_kind) for (p,) in payloads]
+        y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
 
     ranges.run(pieces, entries)
 
@@ -137,7 +138,7 @@ def _tile(k, c, g, control, y):
         start = k.load(g.tile_ptr, i, mask=mask, cache="nc")
         return start, k.load(g.tile_ptr, i + 1, mask=mask, cache="nc"), i
 
-    ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.room, control, PIECES)
+    ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.room, control, PIECES, TILE_UNROLL)
     ranges.cut()
     k.grid_barrier(control)
 
@@ -155,7 +156,7 @@ def _tile(k, c, g, control, y):
         there = y.lets(row, k.below(row, c.m))
         there = there & (k.load(g.x_bits, k.shr(col, 5), mask=there) & k.bit(col) != 0)
         a = k.load(g.data, c.first_rest + i, mask=there, cache="nc")
-        y.join(row, evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there)), there)
+        y.join([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
 
     k.spread(c.rest, rest)
 
@@ -179,7 +180,7 @@ def _tiles(k, c, g, y, places, payloads, there):
              for p, m in zip(places, meet, strict=True)]  # fmt: skip
     end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc")
            for p, m in zip(places, meet, strict=True)]  # fmt: skip
-    for u in range(UNROLL):
+    for u in range(len(places)):
         size = k.where(meet[u], end[u] - start[u], 0)
         payload = (payloads[u][0] * c.nt, across[u] * c.nt)
         flatten(k, start[u], size, payload, lambda *chunk: _entries(k, c, g, y, *chunk))
@@ -200,8 +201,7 @@ def _entries(k, c, g, y, places, payloads, there):
         here.append(y.lets(r, t & (word & k.bit(j) != 0)))
     x = [k.load(g.x_dense, j, mask=h) for j, h in zip(col, here, strict=True)]
     a = [k.load(g.data, p, mask=h, cache="nc") for p, h in zip(places, here, strict=True)]
-    for u in range(UNROLL):
-        y.join(row[u], evaluate(k, c.mul, a[u], x[u]), here[u])
+    y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
 
 
 def _filled(x):
@@ -225,7 +225,8 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
     if allowed is not None:
         operands["allowed"] = allowed
     outputs = {
-        "y_indices": (c.nse, jnp.int32), "y_data": (c.nse, c.dtype), "summary": (2, jnp.int32),
+        "y_indices": (c.nse, jnp.int32), "y_data": (c.nse, c.dtype), "summary": (1, jnp.int32),
+        "failed": (1, jnp.int32),
         "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
         "pieces": (4 * c.room, jnp.int32), "totals": (programs, jnp.int32), **more,
     }  # fmt: skip
@@ -233,16 +234,19 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
-        shared = k.shared(33)
+        shared = k.shared(shared_words(threads))
         y = Result(k, c.m, c.add, c.kind, g.values, g.bits, getattr(g, "allowed", None))
         y.clear(g.y_indices, c.nse)
         body(k, c, g, control=g.control, y=y)
         k.grid_barrier(g.control)
         ok, count = y.compact(g.control, g.totals, shared, g.y_indices, g.y_data, c.nse)
-        last = (k.program == k.programs - 1) & (k.thread < 2)
-        k.store(g.summary, k.thread, k.where(k.thread == 0, count, 1 - ok), mask=last)
+        last = k.program == k.programs - 1
+        kept = k.minimum(count, c.nse)
+        lost = k.cast((count > c.nse) | (ok == 0), "i32")
+        k.store(g.summary, 0, kept, mask=last & (k.thread == 0))
+        k.store(g.failed, 0, lost, mask=last & (k.thread == 0))
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-                 shared_words=36, name=name, interpret=interpret)  # fmt: skip
-    return out[0], out[1], out[2][0], out[2][1]
+                 shared_words=shared_words(threads), name=name, interpret=interpret)  # fmt: skip
+    return out[0], out[1], out[2].reshape(()), out[3].reshape(())

@@ -65,10 +65,10 @@ def _not_tiled(semiring, A, x, allowed, *, flip, nse) -> str | None:
 
 
 def _finish(out, A, x, nse) -> SparseVector:
-    indices, data, count, status = out
-    failed = (count > nse) | (status != 0)
-    return SparseVector(data[:nse], indices[:nse], jnp.minimum(count, nse),
-                        A.overflow | x.overflow | failed, A.shape[:1])  # fmt: skip
+    indices, data, count, failed = out
+    overflow = A.overflow | x.overflow | (failed != 0)
+    count = jnp.minimum(count, nse) if nse == 0 else count
+    return SparseVector(data[:nse], indices[:nse], count, overflow, A.shape[:1])
 
 
 def _common(semiring, A, x, allowed, flip, nse):

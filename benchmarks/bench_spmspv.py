@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -12,9 +11,9 @@ import numpy as np
 
 import jaxspv as jsp
 
-from . import baselines
+from . import _products, baselines
 from ._traversal import runs_here
-from .harness import Candidate, chained, jitted, measure, timed
+from .harness import Candidate, jitted, measure, timed
 from .options import Options
 from .suite import Workload
 
@@ -54,11 +53,11 @@ def _ours(matrix, indices, values, check, convert_s, options):
     notes = {"convert_s": convert_s}
     found = []
     for label, asked in _programs(matrix, x):
-        run = functools.partial(jsp.spmspv, **asked)
+        run = functools.partial(_product, **asked)
         chosen = "method" not in asked  # the others are compared by single calls, to save compiling
         for repeats in {1, options.repeats or 1} if chosen else {1}:
             name = label if repeats == 1 else f"{label}, inside jit"
-            call = _call(run, matrix, x, repeats)
+            call = _products.call(run, x, matrix, repeats)
             found.append(Candidate(name, call, check, repeats, notes=notes))
     dense = jnp.asarray(x.todense())
     rows = matrix.asformat("csr")
@@ -79,25 +78,8 @@ def _programs(matrix, x) -> list[tuple[str, dict[str, Any]]]:
     return listed
 
 
-def _call(run, matrix, x, repeats):
-    """One product, or `repeats` of them in one program, each x depending on the y before."""
-    if repeats == 1:
-        program = jitted(run)
-        return lambda: jax.block_until_ready(program(matrix, x))
-
-    def step(carry, operands):
-        A, x = operands
-        shift, _ = carry
-        y = run(A, dataclasses.replace(x, data=x.data + shift))
-        # No result is NaN, which XLA does not know: x stays what it is.
-        return jnp.where(jnp.isnan(y.data[0]), 1, 0).astype(x.dtype), y
-
-    empty = jax.tree.map(
-        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(run, matrix, x)
-    )
-    program = chained(step, repeats, unroll=True)
-    start = (jnp.zeros((), x.dtype), empty)
-    return lambda: jax.block_until_ready(program(start, (matrix, x)))[1]
+def _product(x, A, **asked):
+    return jsp.spmspv(A, x, **asked)
 
 
 def _others(A, columns, indices, values, check, options):

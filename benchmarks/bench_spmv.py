@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 
-from . import baselines
+from . import _products, baselines
 from ._traversal import method_name, prepared, runs_here
-from .harness import Candidate, chained, jitted, measure, timed
+from .harness import Candidate, measure, timed
 from .options import Options
 from .suite import Workload
 
@@ -54,27 +54,10 @@ def _ours(A, x, check, check_min_plus, options):
 
         for repeats in (1, options.repeats) if options.repeats else (1,):
             label = name if repeats == 1 else f"{name}, inside jit"
-            call = _call(product, x, operand, repeats)
+            call = _products.call(product, x, operand, repeats)
             fields = {**notes, "inside": repeats > 1}
             found.append(Candidate(label, call, verify, repeats, cost, fields))
     return found
-
-
-def _call(product, x, operand, repeats):
-    """One product, or `repeats` of them in one program, each x depending on the y before."""
-    if repeats == 1:
-        program = jitted(product)
-        return lambda: jax.block_until_ready(program(x, operand))
-
-    def step(carry, operand):
-        x, _ = carry
-        y = product(x, operand)
-        # No result is NaN, which XLA does not know: x stays what it is.
-        return x + jnp.where(jnp.isnan(y[0]), 1, 0).astype(x.dtype), y
-
-    start = (x, jnp.zeros(operand.shape[0], x.dtype))
-    program = chained(step, repeats, unroll=True)
-    return lambda: jax.block_until_ready(program(start, operand))[1]
 
 
 def _others(A, x, check, options):

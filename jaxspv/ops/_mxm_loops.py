@@ -27,6 +27,7 @@ from ..monoids import Monoid
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 UNROLL = 4  # products a turn of the innermost loop of `fill`
+SKIP = 4  # rows that `pattern` passes over together, where columns of A are long
 
 
 class Compressed(NamedTuple):
@@ -38,13 +39,15 @@ class Compressed(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Rows of each column of C, unsorted: (n + 1,) offsets, (capacity + 1,) rows, their number.
+    """Rows of each column of C, unsorted: (n + 1,) offsets, (capacity + 1,) rows.
 
-    `total` is the exact number also where it exceeds the capacity; 2^31 - 1 stands for any larger.
+    `cut`: there are more, and the offsets from some column on are the capacity. Else `total` is
+    their number.
     """
 
     indptr: Array
     rows: Array
+    cut: Array
     total: Array
 
 
@@ -124,58 +127,70 @@ class Allowed(NamedTuple):
     complement: bool
 
 
-def pattern(a: Compressed, b: Compressed, allowed: Allowed | None, m: int, capacity: int):
-    """The `Pattern` of the product of A and B, both by columns; rows beyond `capacity` are cut.
+def pattern(
+    a: Compressed, b: Compressed, allowed: Allowed | None, m: int, capacity: int
+) -> Pattern:
+    """The `Pattern` of the product of A and B, both by columns. It ends where `capacity` does.
 
-    A row that is found in column j is marked by ~j. Without a mask any other mark means that it is
-    new; a mask marks what it forbids by ~j, or what it allows by j, and then only j is new.
+    Row i is marked by `mark[i]`, which is j once it is found in column j: any other mark means that
+    it is new. A mask marks by j what it forbids. Or it marks by ~j what it allows, and then only
+    that mark is new. Slot m takes the marks that do not count. Stretches of A in which nothing is
+    new, most of them where many products fall on one place, are passed over by reads alone.
     """
     n = b.indptr.shape[0] - 1
+    long = a.indices.shape[0] >= 2 * SKIP * (a.indptr.shape[0] - 1)
     only = allowed is not None and not (allowed.sparse is not None and allowed.complement)
+
+    def is_new(mark, i, j):
+        return read(mark, i) == ~j if only else read(mark, i) != j
 
     def column(c):
         j, e, top, mark, rows, ends = c
         last = read(b.indptr, j + 1)
         if allowed is not None:
             mark = _mark_allowed(allowed, mark, j, m)
+        mark = write(mark, jnp.int32(m), j)
 
         def entry(c):
             e, top, mark, rows = c
             k = read(b.indices, e)
-
-            def product(c):
-                f, top, mark, rows = c
-                i = read(a.indices, f)
-                mark, new = (_visit_allowed if only else _visit)(mark, i, j)
-                place = jnp.minimum(top.astype(jnp.uint32), np.uint32(capacity))
-                return f + 1, top + new, mark, write(rows, place, i)
-
             end = read(a.indptr, k + 1)
+
+            def stretch(c):
+                f, top, mark, rows = c
+
+                def known(f):
+                    inside = f + (SKIP - 1) < end
+                    for u in range(SKIP):
+                        inside &= ~is_new(mark, read(a.indices, f + u), j)
+                    return inside
+
+                if long:
+                    (f,) = lax.while_loop(lambda c: known(c[0]), lambda c: (c[0] + SKIP,), (f,))
+                for u in range(2):
+                    i = jnp.where(f + u < end, read(a.indices, f + u), m)
+                    new = is_negative(-is_new(mark, i, j).astype(jnp.int32))
+                    mark = write(mark, jnp.where(new > 0, i, m), j)
+                    rows = write(rows, jnp.minimum(top, capacity), i)
+                    top = top + new
+                return f + 2, top, mark, rows
+
             first = (read(a.indptr, k), top, mark, rows)
-            _, top, mark, rows = lax.while_loop(lambda c: c[0] < end, product, first)
+            _, top, mark, rows = lax.while_loop(lambda c: c[0] < end, stretch, first)
             return e + 1, top, mark, rows
 
         e, top, mark, rows = lax.while_loop(lambda c: c[0] < last, entry, (e, top, mark, rows))
-        top = jnp.where(top < 0, LARGEST, top)  # a column adds less than 2^31
         return j + 1, e, top, mark, rows, write(ends, j + 1, jnp.minimum(top, capacity))
 
+    # 2^31 - 1 slots at most, and a column adds less than 2^31 rows: the sum never wraps unseen.
     marks, rows = jnp.full(m + 1, LARGEST), jnp.zeros(capacity + 1, jnp.int32)
     state = (jnp.int32(0), b.indptr[0], jnp.int32(0), marks, rows, jnp.zeros(n + 1, jnp.int32))
-    _, _, total, _, rows, ends = lax.while_loop(lambda c: c[0] < n, column, state)
-    return Pattern(ends, rows, total)
-
-
-def _visit(mark: Array, i: Array, j: Array) -> tuple[Array, Array]:
-    """Marks row i in column j: j the first time, ~j from then on; and 1 if it is the first."""
-    old = read(mark, i)
-    mark = write(mark, i, jnp.where(jnp.maximum(old, ~old) == j, ~j, j))
-    return mark, (read(mark, i) >= 0).astype(jnp.int32)  # read again: see `_scalar_loops`
-
-
-def _visit_allowed(mark: Array, i: Array, j: Array) -> tuple[Array, Array]:
-    """Turns a mark j into ~j; 1 if there was one."""
-    new = is_negative(jnp.where(read(mark, i) == j, -1, 0).astype(jnp.int32))
-    return write(mark, i, jnp.where(new > 0, ~j, read(mark, i))), new
+    j, _, total, _, rows, ends = lax.while_loop(
+        lambda c: (c[0] < n) & (c[2] >= 0) & (c[2] <= capacity), column, state
+    )
+    cut = (total < 0) | (total > capacity)
+    ends = jnp.where(jnp.arange(n + 1) < j, ends, jnp.where(cut, capacity, total))
+    return Pattern(ends, rows, cut, jnp.where(cut, capacity, total))
 
 
 def _mark_allowed(allowed: Allowed, mark: Array, j: Array, m: int) -> Array:
@@ -186,11 +201,11 @@ def _mark_allowed(allowed: Allowed, mark: Array, j: Array, m: int) -> Array:
         def cell(c):
             i, mark = c
             here = lax.dynamic_slice(dense, (i, j), (1, 1), allow_negative_indices=False)
-            return i + 1, write(mark, jnp.where(lax.squeeze(here, (0, 1)), i, m), j)
+            return i + 1, write(mark, jnp.where(lax.squeeze(here, (0, 1)), i, m), ~j)
 
         return lax.while_loop(lambda c: c[0] < m, cell, (jnp.int32(0), mark))[1]
     entries = allowed.sparse
-    sign = ~j if allowed.complement else j
+    sign = j if allowed.complement else ~j
 
     def entry(c):
         e, mark = c

@@ -51,10 +51,11 @@ def allowed_by_columns(mask: Mask | None) -> loops.Allowed | None:
 
 
 def pattern_by_loops(
-    A: SparseMatrix, B: SparseMatrix, mask: Mask | None, capacity: int
+    A: SparseMatrix, B: SparseMatrix | None, mask: Mask | None, capacity: int
 ) -> tuple[loops.Compressed, loops.Compressed, loops.Pattern]:
-    """A and B by columns and the `Pattern` of their product."""
-    a, b = loops.by_columns(A), loops.by_columns(B)
+    """A and B by columns and the `Pattern` of their product; None for B stands for A."""
+    a = loops.by_columns(A)
+    b = a if B is None else loops.by_columns(B)
     return a, b, loops.pattern(a, b, allowed_by_columns(mask), A.shape[0], capacity)
 
 
@@ -81,15 +82,16 @@ def fill_by_loops(
         return mul.overflow(y, x) if flip else mul.overflow(x, y)
 
     check = None if mul.overflow is None else wraps
-    slots = max(nse, 1)
+    slots, total = max(nse, 1), jnp.where(found.cut, nse + 1, found.total)
     values, wrapped = loops.fill(semiring.add, term, check, a, b, found, m, slots)
-    columns = loops.Compressed(found.indptr, found.rows[:slots], values)
+    spare = max(slots - found.rows.shape[0], 0)
+    columns = loops.Compressed(found.indptr, jnp.pad(found.rows, (0, spare))[:slots], values)
     rows = loops.transpose(columns, m)
     indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
-    return Result(rows.indptr, indices[:nse], rows.data[:nse], found.total, wrapped)
+    return Result(rows.indptr, indices[:nse], rows.data[:nse], total, wrapped)
 
 
-def _by_loops(semiring, A, B, mask, *, nse, flip):
+def by_loops(semiring, A, B, mask, *, nse, flip):
     # One product after the other: lanes in step would lose the native loops.
     @sequential_vmap
     def run(semiring, A, B, mask):
@@ -119,7 +121,7 @@ def _auto(semiring, A, B, mask, *, nse, size, steps, flip):
     """Native loops on a CPU, sorting elsewhere."""
     result = lax.platform_dependent(
         semiring, A, B, mask,
-        cpu=lambda *o: _by_loops(*o, nse=nse, flip=flip),
+        cpu=lambda *o: by_loops(*o, nse=nse, flip=flip),
         default=lambda *o: by_sorting(*o, nse=nse, size=size, steps=steps, flip=flip),
     )  # fmt: skip
     return csr_of(result, A, B)
@@ -128,7 +130,7 @@ def _auto(semiring, A, B, mask, *, nse, size, steps, flip):
 @op.register("gustavson")
 def _gustavson(semiring, A, B, mask, *, nse, size, steps, flip):
     """Column by column into a dense accumulator; native loops on a CPU."""
-    return csr_of(_by_loops(semiring, A, B, mask, nse=nse, flip=flip), A, B)
+    return csr_of(by_loops(semiring, A, B, mask, nse=nse, flip=flip), A, B)
 
 
 @op.register("sort")

@@ -19,7 +19,10 @@ from . import _mxm_methods as methods
 from ._mxm_call import Call, rounded_up
 from ._mxm_methods import op
 
-MOST = 1 << 27  # slots allocated unasked
+MOST = (1 << 31) - 2  # slots there can be
+UNASKED = 1 << 27  # slots of a result allocated under jit without being asked for
+GUESS = 1 << 22  # slots of the first buffer for a pattern
+SMALL = 1 << 15  # slots of a result that is computed before its size is known
 
 
 def run_eagerly(call: Call, nse: int | None, backend: Backend | None) -> CSR:
@@ -55,41 +58,73 @@ def _run(call, nse, size, steps, backend):
     )  # fmt: skip
 
 
-def _cut(C: CSR, need: int, nse: int | None) -> CSR:
+def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
     """C in the capacity asked for, which is at least `need`."""
     _enough(need, nse)
     capacity = need if nse is None else nse
+    if capacity == C.nse:
+        return C
     keep, extra = min(capacity, C.nse), max(capacity - C.nse, 0)
-    data = jnp.pad(C.data[:keep], (0, extra))
-    indices = jnp.pad(C.indices[:keep], (0, extra), constant_values=C.shape[1])
-    return dataclasses.replace(C, data=data, indices=indices)
+    data, indices = C.data, C.indices
+    if on_cpu and not extra:  # NumPy takes microseconds, and no program for each size
+        data, indices = (jnp.asarray(np.asarray(x)[:keep]) for x in (data, indices))
+    else:
+        data = jnp.pad(data[:keep], (0, extra))
+        indices = jnp.pad(indices[:keep], (0, extra), constant_values=C.shape[1])
+    return CSR(data, indices, C.indptr, C.overflow, C.shape, True, True)
 
 
-_pattern = jax.jit(methods.pattern_by_loops, static_argnums=3)
-_fill = jax.jit(methods.fill_by_loops, static_argnames=("m", "nse", "flip"))
+@functools.partial(jax.jit, static_argnames=("capacity", "square"))
+def _pattern(A, B, mask, *, capacity, square):
+    return methods.pattern_by_loops(A, None if square else B, mask, capacity)
+
+
+@functools.partial(jax.jit, static_argnames=("nse", "flip"))
+def _fill(semiring, a, b, found, A, B, *, nse, flip):
+    r = methods.fill_by_loops(semiring, a, b, found, m=A.shape[0], nse=nse, flip=flip)
+    return methods.csr_of(r, A, B)
+
+
+@functools.partial(jax.jit, static_argnames=("nse", "flip"))
+def _whole(semiring, A, B, mask, *, nse, flip):
+    r = methods.by_loops(semiring, A, B, mask, nse=nse, flip=flip)
+    return methods.csr_of(r, A, B), r.total
 
 
 def _eager_loops(call: Call, nse: int | None) -> CSR:
-    """On a CPU: the pattern, and with its size known the values."""
-    bound = min(call.products(), call.shape[0] * call.shape[1], _mask_bound(call))
-    capacity = rounded_up(bound)
-    if bound > MOST:
-        *_, found = _pattern(call.A, call.B, call.mask, 0)
-        _enough(int(found.total), None)
-        capacity = rounded_up(int(found.total))
-    a, b, found = _pattern(call.A, call.B, call.mask, capacity)
+    """On a CPU: the pattern, and with its size known the values; a small product in one program."""
+    guess = _first_guess(call)
+    if guess <= SMALL:
+        C, total = _whole(call.semiring, call.A, call.B, call.mask, nse=guess, flip=call.flip)
+        need = int(total)
+        if need <= guess:
+            return _cut(C, need, nse, on_cpu=True)
+    a, b, found = _exact_pattern(call)
     need = int(found.total)
     _enough(need, nse)
     capacity = need if nse is None else nse
-    m = call.shape[0]
-    result = _fill(call.semiring, a, b, _room(found, capacity), m=m, nse=capacity, flip=call.flip)
-    return methods.csr_of(result, call.A, call.B)
+    return _fill(call.semiring, a, b, found, call.A, call.B, nse=capacity, flip=call.flip)
 
 
-def _room(found: Any, capacity: int) -> Any:
-    """The pattern with at least `capacity` slots."""
-    extra = max(capacity - found.rows.shape[0], 0)
-    return found._replace(rows=jnp.pad(found.rows, (0, extra))) if extra else found
+def _first_guess(call: Call) -> int:
+    guess = min(rounded_up(8 * (call.A.nse + call.B.nse)), GUESS)
+    return min(guess, call.shape[0] * call.shape[1], _mask_bound(call), _static_bound(call))
+
+
+def _exact_pattern(call: Call) -> Any:
+    """A, B and the whole pattern. Where a buffer is too small, the pass stops as soon as it is
+    full, and the next has eight times the room: an eighth more work at most."""
+    capacity, bound = _first_guess(call), call.shape[0] * call.shape[1]
+    while True:
+        a, b, found = _pattern(
+            call.A, call.B, call.mask, capacity=min(capacity, bound, MOST),
+            square=call.B is call.A,
+        )  # fmt: skip
+        if not bool(found.cut):
+            return a, b, found
+        if capacity >= MOST:
+            _enough(int(np.iinfo(np.int32).max), None)
+        capacity *= 8
 
 
 def _mask_bound(call: Call) -> int:
@@ -116,7 +151,7 @@ def run_traced(call: Call, nse: int | None, backend: Backend | None) -> CSR:
         return _run(call, nse, size, steps, backend)
     if nse is None:
         nse = min(call.shape[0] * call.shape[1], _mask_bound(call), _static_bound(call))
-        if nse > MOST:
+        if nse > UNASKED:
             raise ValueError(
                 f"`nse` must be given where patterns are traced: {nse} is the only safe bound."
             )
@@ -134,6 +169,7 @@ def _need(call: Call, size: int) -> int:
         if on_gpu(call.pattern):
             need = int(_symbolic(any_pair, *call.bare, size))
         else:
-            need = int(_pattern(*call.bare, 0)[2].total)
+            bare = dict(zip(("A", "B", "mask"), call.bare, strict=True))
+            need = int(_exact_pattern(dataclasses.replace(call, **bare))[2].total)
     _enough(need, None)
     return need

@@ -13,10 +13,15 @@ from strategies import PROBLEMS
 from test_mxv import NUMPY_ADD, NUMPY_MUL, SEMIRINGS, VALUES, dense_of
 
 import jaxspv as jsp
-from jaxspv.formats import FORMATS
-from jaxspv.ops._mxm_call import METHODS, rounded_up
+from jaxspv.formats import FORMATS, SparseMatrix
+from jaxspv.ops._mxm_call import METHODS as ALL_METHODS
+from jaxspv.ops._mxm_call import rounded_up
 
+METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
 M, L, N, CAPACITY = 5, 6, 7, 24  # one shape: one compilation for all examples
+
+
+EVERYWHERE = jsp.structure(jsp.from_dense(np.ones((M, N), np.float32)))
 
 
 def entries(m, n):
@@ -68,6 +73,7 @@ def test_every_method_is_the_definition(semiring):
         return [
             *(jsp.mxm(A, B, semiring, nse=M * N, method=method) for method in METHODS),
             jsp.mxm(A, B, semiring, nse=M * N, method="sort", chunk=3),
+            jsp.mxm(A, B, semiring, nse=M * N, method="dot", chunk=3, mask=EVERYWHERE),
         ]
 
     @given(entries(M, L), entries(L, N))
@@ -117,7 +123,9 @@ def test_masks_keep_what_they_allow(name):
     for mask, allowed in masks_of(name):
         keep = stored & allowed
         assert keep.any() and (stored & ~allowed).any()
-        for method in METHODS if name == "csr" else ("auto",):
+        lists = isinstance(getattr(mask, "source", mask), SparseMatrix)
+        lists &= not getattr(mask, "complement", False)
+        for method in ALL_METHODS if lists else METHODS if name == "csr" else ("auto",):
             C = jsp.mxm(A, B, mask=mask, method=method)
             same(C, values, keep)
             assert C.nse == keep.sum()
@@ -176,7 +184,9 @@ def test_products_beyond_2_to_the_32_are_counted():
     A = jsp.from_edges(ones, none, shape=(n, 1))
     assert f"{n * n} products" in str(jsp.explain("mxm", A, A.T))
     lonely = jsp.structure(jsp.from_edges([5], [7], shape=(n, n)))
-    assert "mxm: xla/" in str(jsp.explain("mxm", A, A.T, mask=lonely))
+    assert "mxm: xla/dot" in str(jsp.explain("mxm", A, A.T, mask=lonely))
+    C = jsp.mxm(A, A.T, mask=lonely)  # where all others would run for hours
+    assert C.nse == 1 and C.data.tolist() == [1.0]
 
 
 def test_sizes_are_rounded_to_few():
@@ -235,3 +245,20 @@ def test_bad_calls_say_what_would_be_right():
     wide = jsp.from_edges([0], [0], shape=(100_000, 1), nse=70_000)
     with pytest.raises(ValueError, match="`nse` must be given where patterns are traced"):
         jax.jit(lambda A: jsp.mxm(A, A.T))(wide)
+
+
+def test_places_beyond_2_to_the_32():
+    """Two keys are sorted where one of 32 bits cannot hold a place; hypersparse throughout."""
+    rng = np.random.default_rng(1)
+    n = 100_003
+    some = rng.choice(n, 12, replace=False)
+    row, col = rng.choice(some, (2, 60))
+    A = jsp.from_edges(row, col, rng.random(60, np.float32), shape=(n, n))
+    want = (A.to_scipy() @ A.to_scipy()).tocoo()
+    want.sum_duplicates()
+    for kwargs in ({}, {"method": "sort"}, {"method": "sort", "chunk": 16}):
+        coo = jsp.mxm(A, A, **kwargs).to_coo()
+        order = np.lexsort((want.col, want.row))
+        assert coo.row.tolist() == want.row[order].tolist()
+        assert coo.col.tolist() == want.col[order].tolist()
+        np.testing.assert_allclose(coo.data, want.data[order], rtol=1e-5)

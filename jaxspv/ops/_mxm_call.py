@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._pytree import is_concrete
 from ..formats import COO, CSC, CSR, SparseMatrix
 from ..graph import Graph
 from ..masks import Mask, check_mask
 from ..semirings import Semiring
-from ._mxm_methods import op
+from ._mxm_methods import no_dots, op
 
 CHUNK = 1 << 26  # products expanded at once: about 4 GB
 METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
@@ -62,8 +63,30 @@ class Call:
     def products(self) -> int:
         """The exact number of products; patterns are concrete."""
         with jax.ensure_compile_time_eval():
-            wraps, rest = _count_products(*self.bare[:2])
+            pair = (self.A, self.B) if is_concrete(self.A, self.B) else self.bare[:2]
+            wraps, rest = jax.device_get(_count_products(*pair))
             return (int(wraps) << 32) + int(rest)
+
+    def searches(self) -> int | None:
+        """About how many searches "dot" takes; None where it refuses. Patterns are concrete."""
+        if no_dots(self.semiring, self.A, self.B, self.mask) is not None:
+            return None
+        with jax.ensure_compile_time_eval():
+            return int(_count_searches(*self.bare))
+
+    def chosen(self, gpu: bool) -> str | None:
+        """The method, where patterns are concrete and none is asked for.
+
+        A search costs about as much as two products on a GPU, which sorts them; on a CPU about
+        thirty, which it marks and adds.
+        """
+        if self.method is not None:
+            return self.method
+        searches = self.searches()
+        ratio = 0.5 if gpu else 30
+        if searches is not None and searches * ratio < self.products():
+            return "dot"
+        return "sort" if gpu else "gustavson"
 
     @property
     def bare(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
@@ -168,6 +191,16 @@ def _count_products(A: SparseMatrix, B: SparseMatrix) -> tuple[jax.Array, jax.Ar
     sums = jnp.cumsum(each, dtype=jnp.uint32)
     before = jnp.append(jnp.uint32(0), sums)[:-1]
     return jnp.sum(sums < before, dtype=jnp.int32), sums[-1]
+
+
+@jax.jit
+def _count_searches(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> jax.Array:
+    """The entries of the shorter list of each place of the mask, in float32."""
+    row, col = mask.source.rowcol()
+    a = jnp.zeros(A.shape[0], jnp.float32).at[A.rowcol()[0]].add(1, mode="drop")
+    b = jnp.zeros(B.shape[1], jnp.float32).at[B.rowcol()[1]].add(1, mode="drop")
+    shorter = jnp.minimum(a.at[row].get(mode="fill", fill_value=0), b.at[col].get(mode="clip"))
+    return jnp.sum(shorter)
 
 
 def rounded_up(number: int) -> int:

@@ -28,12 +28,14 @@ class Operands(NamedTuple):
     """Entries of A in row order and the rows of B that they select.
 
     Attributes:
+        indptr: (m + 1,) entries of A by row.
         row, col, data: of the entries of A; row m in padding.
         start, length: (A.nse,) the rows of B: first slot and number of entries; 0 in padding.
         indices, values: (B.nse,) columns and values of B.
         shape: (m, n) of C.
     """
 
+    indptr: Array
     row: Array
     col: Array
     data: Array
@@ -68,7 +70,7 @@ def operands(A: CSR, B: CSR) -> Operands:
     start = jnp.take(B.indptr, k, mode="clip")
     length = jnp.where(row < A.shape[0], jnp.take(B.indptr, k + 1, mode="clip") - start, 0)
     shape = (A.shape[0], B.shape[1])
-    return Operands(row, col, A.data, start, length, B.indices, B.data, shape)
+    return Operands(A.indptr, row, col, A.data, start, length, B.indices, B.data, shape)
 
 
 def next_products(o: Operands, at: Position, size: int, window: int) -> tuple[Products, Position]:
@@ -156,7 +158,7 @@ def find(indptr: Array, indices: Array, row: Array, col: Array) -> Array:
 
 
 class Groups(NamedTuple):
-    """Products of one place, in order of the places: where each starts, its place, how many.
+    """Products of one place, in order of the places.
 
     Attributes:
         order: (size,) slots of the products, sorted by place, then as they came.
@@ -175,23 +177,40 @@ class Groups(NamedTuple):
 
 
 def sort_by_place(row: Array, col: Array, shape: tuple[int, int]) -> Groups:
-    """Sorts products by (row, column), stably; those of row m come last and form no group.
+    """Sorts products by (row, column), stably; those of row m or column n form no group.
 
-    By one key where a place has a number below 2^32, else by column and then by row: a sort of one
-    key and one value is a radix sort on a GPU.
+    Keys of 32 bits with a value of 32 are a radix sort on a GPU: one where a place has a number
+    below 2^32; else one by the column and the low bits of the row, another by its high bits.
     """
     (m, n), size = shape, row.shape[0]
     slots = jnp.arange(size, dtype=jnp.int32)
-    if (m + 1) * max(n, 1) < 2**32:
-        key = row.astype(jnp.uint32) * np.uint32(n) + jnp.where(row < m, col, 0).astype(jnp.uint32)
+    if (m + 1) * (n + 1) < 2**32:
+        key = row.astype(jnp.uint32) * np.uint32(n + 1) + col.astype(jnp.uint32)
         key, order = lax.sort((key, slots), num_keys=1, is_stable=True)
-        row, col = row[order], col[order]
+        row = (key // np.uint32(n + 1)).astype(jnp.int32)
+        col = (key % np.uint32(n + 1)).astype(jnp.int32)
     else:
-        _, order = lax.sort((col, slots), num_keys=1, is_stable=True)
-        row, order = lax.sort((row[order], order), num_keys=1, is_stable=True)
-        col = col[order]
+        bits = n.bit_length()
+        high = (row >> (32 - bits)).astype(jnp.uint16 if m >> (32 - bits) < 2**16 else jnp.uint32)
+        low = (row.astype(jnp.uint32) << bits) | col.astype(jnp.uint32)
+        _, order = lax.sort((low, slots), num_keys=1, is_stable=True)
+        _, order = lax.sort((high[order], order), num_keys=1, is_stable=True)
+        row, col = row[order], col[order]
+    there = (row < m) & (col < n)
     same = (row[1:] == row[:-1]) & (col[1:] == col[:-1])
-    starts = jnp.append(True, ~same)[:size] & (row < m)
+    starts = jnp.append(True, ~same)[:size] & there
     number = jnp.cumsum(starts, dtype=jnp.int32)
-    group = jnp.where(row < m, number - 1, size)
+    group = jnp.where(there, number - 1, size)
     return Groups(order, group, starts, row, col, number[-1])
+
+
+def join(semiring: Semiring, g: Groups, terms: Array, count: int) -> Array:
+    """(count,) the products of each place, joined.
+
+    Scatters take them as they came: neighbours in that order go to different places, and do not
+    wait for each other.
+    """
+    if semiring.add.kind is None:
+        return semiring.add.segment_reduce(terms[g.order], g.group, count, sorted=True)
+    place = jnp.zeros_like(g.group).at[g.order].set(g.group, unique_indices=True)
+    return semiring.add.segment_reduce(terms, place, count)

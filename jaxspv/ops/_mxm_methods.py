@@ -11,6 +11,7 @@ from ..formats import CSR, SparseMatrix
 from ..masks import Mask
 from ..semirings import Semiring
 from . import _mxm_loops as loops
+from ._mxm_dot import multiply_by_dots
 from ._mxm_expand import operands
 from ._mxm_sort import Result, multiply_in_steps, multiply_once, term_dtype
 from ._mxm_tangent import tangent
@@ -116,14 +117,35 @@ def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int, flip: 
     return CSR(data, indices, indptr, A.overflow | B.overflow, (m, n), True, True)
 
 
+def by_dots(semiring, A, B, mask, *, nse, size, flip):
+    """A dot product for each place of a sparse mask."""
+    columns = sorted_csr(B.T).T
+    wanted = sorted_mask(mask)
+    return multiply_by_dots(
+        semiring, sorted_csr(A), columns, wanted, nse=nse, size=size, flip=flip
+    )
+
+
+def no_dots(semiring, A, B, mask, **_) -> str | None:
+    if mask is None or mask.complement or not isinstance(mask.source, SparseMatrix):
+        return "dot products need a sparse mask that is not a complement"
+    if not (A.unique and B.unique):
+        return "a search finds one of several entries of one place"
+    return None
+
+
 @op.register("auto")
 def _auto(semiring, A, B, mask, *, nse, size, steps, flip):
-    """Native loops on a CPU, sorting elsewhere."""
+    """Native loops on a CPU; elsewhere dot products where the mask lists places, else sorting."""
+
+    def elsewhere(*o):
+        if no_dots(*o) is None:
+            return by_dots(*o, nse=nse, size=size, flip=flip)
+        return by_sorting(*o, nse=nse, size=size, steps=steps, flip=flip)
+
     result = lax.platform_dependent(
-        semiring, A, B, mask,
-        cpu=lambda *o: by_loops(*o, nse=nse, flip=flip),
-        default=lambda *o: by_sorting(*o, nse=nse, size=size, steps=steps, flip=flip),
-    )  # fmt: skip
+        semiring, A, B, mask, cpu=lambda *o: by_loops(*o, nse=nse, flip=flip), default=elsewhere
+    )
     return csr_of(result, A, B)
 
 
@@ -131,6 +153,12 @@ def _auto(semiring, A, B, mask, *, nse, size, steps, flip):
 def _gustavson(semiring, A, B, mask, *, nse, size, steps, flip):
     """Column by column into a dense accumulator; native loops on a CPU."""
     return csr_of(by_loops(semiring, A, B, mask, nse=nse, flip=flip), A, B)
+
+
+@op.register("dot", refuse=no_dots)
+def _dot(semiring, A, B, mask, *, nse, size, steps, flip):
+    """For each place of the mask, a row of A meets a column of B."""
+    return csr_of(by_dots(semiring, A, B, mask, nse=nse, size=size, flip=flip), A, B)
 
 
 @op.register("sort")

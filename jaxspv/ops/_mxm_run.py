@@ -27,17 +27,28 @@ SMALL = 1 << 15  # slots of a result that is computed before its size is known
 
 def run_eagerly(call: Call, nse: int | None, backend: Backend | None) -> CSR:
     """Values and patterns are known: the result has the size it needs, or `nse`."""
-    if call.method in (None, "gustavson") and backend in (None, "xla") and not _gpu(call):
+    if backend == "pallas":
+        _run(call, 0, 1, 1, backend)  # raises
+    call = dataclasses.replace(call, method=call.chosen(_gpu(call)))
+    if call.method == "gustavson" and not _gpu(call):
         return _eager_loops(call, nse)
+    if call.method == "dot":
+        size = call.size(nse, call.searches() or 0)
+        return _eager_cut(call, _mask_bound(call), size, 2, nse, backend)
     products = call.products()
     size = call.size(nse, products)
-    if products <= size:  # all at once, then cut
+    if products <= size:  # all at once
         bound = min(rounded_up(products), call.shape[0] * call.shape[1])
-        C = _run(call, bound, size, 1, backend)
-        return _cut(C, int(C.count), nse)
+        return _eager_cut(call, bound, size, 1, nse, backend)
     need = int(_symbolic(any_pair, *call.bare, size))
     _enough(need, nse)
     return _run(call, need if nse is None else nse, size, 2, backend)
+
+
+def _eager_cut(call, bound, size, steps, nse, backend):
+    """The product in a capacity that is large enough, then cut."""
+    C = _run(call, bound, size, steps, backend)
+    return _cut(C, int(C.indptr[-1]), nse, on_cpu=not _gpu(call))
 
 
 def _gpu(call: Call) -> bool:
@@ -66,11 +77,13 @@ def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
         return C
     keep, extra = min(capacity, C.nse), max(capacity - C.nse, 0)
     data, indices = C.data, C.indices
-    if on_cpu and not extra:  # NumPy takes microseconds, and no program for each size
-        data, indices = (jnp.asarray(np.asarray(x)[:keep]) for x in (data, indices))
-    else:
-        data = jnp.pad(data[:keep], (0, extra))
-        indices = jnp.pad(indices[:keep], (0, extra), constant_values=C.shape[1])
+    if on_cpu:  # NumPy takes microseconds, and no program for each size
+        data, indices = np.asarray(data), np.asarray(indices)
+    data, indices = data[:keep], indices[:keep]
+    if extra:
+        data = jnp.pad(data, (0, extra))
+        indices = jnp.pad(indices, (0, extra), constant_values=C.shape[1])
+    data, indices = jnp.asarray(data), jnp.asarray(indices)
     return CSR(data, indices, C.indptr, C.overflow, C.shape, True, True)
 
 
@@ -143,6 +156,7 @@ def _symbolic(semiring, A, B, mask, size):
 def run_traced(call: Call, nse: int | None, backend: Backend | None) -> CSR:
     """Some values are traced. The patterns may be known still, as under an eager `grad`."""
     if is_concrete(call.pattern):
+        call = dataclasses.replace(call, method=call.chosen(on_gpu(call.pattern)))
         products = call.products()
         size = call.size(nse, products)
         if nse is None:

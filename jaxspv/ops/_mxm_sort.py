@@ -16,7 +16,9 @@ from ._mxm_expand import (
     Operands,
     Position,
     allowed_at,
+    join,
     next_products,
+    saturating_cumsum,
     sort_by_place,
     terms_of,
     wraps,
@@ -42,19 +44,20 @@ def multiply_once(
     semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int, flip: bool
 ) -> Result:
     """All products in one step: `size` must not be less than their number."""
-    (m, n), window = o.shape, o.row.shape[0]
+    n, window = o.shape[1], o.row.shape[0]
     start = Position(jnp.int32(0), jnp.int32(0))
     p, _ = next_products(o, start, size, window)
     terms, x, y = terms_of(semiring, o, p, flip=flip)
     p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
-    g = sort_by_place(jnp.where(p.valid, p.row, m), p.col, o.shape)
-    values = semiring.add.segment_reduce(terms[g.order], g.group, nse, sorted=True)
+    g = sort_by_place(p.row, jnp.where(p.valid, p.col, n), o.shape)
+    values = join(semiring, g, terms, nse)
     place = jnp.where(g.starts, g.group, nse)
     indices = jnp.full(nse, n, jnp.int32).at[place].set(g.col, mode="drop")
-    rows = jnp.arange(m + 1, dtype=jnp.int32)
-    ends = jnp.searchsorted(g.row, rows, side="left", method="scan_unrolled")
+    # Sorting leaves the products of a row where they were: between those of its entries of A.
+    ends = saturating_cumsum(o.length, size, n)
+    entries = jnp.append(jnp.int32(0), ends)[o.indptr]
     before = jnp.append(jnp.int32(0), jnp.cumsum(g.starts, dtype=jnp.int32))
-    indptr = jnp.minimum(before[ends], nse)
+    indptr = jnp.minimum(before[entries], nse)
     return Result(indptr, indices, values, g.count, wraps(semiring, p, x, y))
 
 
@@ -90,7 +93,7 @@ def multiply_in_steps(
         col = jnp.concatenate([s.carried_col, p.col])
         g = sort_by_place(row, col, (m, n))
         both = jnp.concatenate([s.carried_data, terms])
-        values = semiring.add.segment_reduce(both[g.order], g.group, row.shape[0], sorted=True)
+        values = join(semiring, g, both, row.shape[0])
         at_start = jnp.where(g.starts, g.group, row.shape[0])
         cols = jnp.full(row.shape[0], n, jnp.int32).at[at_start].set(g.col, mode="drop")
         # The last row may go on in the next step, unless there is none.

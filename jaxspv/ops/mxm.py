@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._pytree import is_concrete
-from ..compilation import is_eager
+from ..compilation import is_eager, on_gpu
 from ..dispatch import Backend, Plan
 from ..formats import SparseMatrix
 from ..formats._base import PRODUCT
@@ -45,9 +45,10 @@ def mxm(
         nse: capacity of C. By default exactly what C needs where the patterns of A and B are
             concrete (a symbolic pass finds it), else a safe bound.
         method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
-            CPU), "sort" (all products expanded, sorted by place, joined); see `explain`.
-        chunk: products that "sort" holds at a time, about 64 bytes each. By default as many as
-            there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
+            CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
+            a sparse mask a row of A meets a column of B); `explain` says which and why.
+        chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
+            many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
         backend: "xla" or None.
 
@@ -99,17 +100,20 @@ def explain_mxm(
 ) -> Plan:
     """The plan of `mxm` on these operands."""
     call = prepare_call(A, B, semiring, mask, method, chunk)
-    notes = ["native loops (gustavson) on a CPU, expansion and sorting elsewhere"]
-    if method != "auto":
-        notes = [f"method={method!r} was asked for"]
+    chosen = call.method
+    notes = [] if chosen is None else [f"method={method!r} was asked for"]
     if is_concrete(call.pattern) and not call.nothing:
-        products, size = call.products(), call.size(nse, call.products())
-        notes.append(
-            f"{products} products; sorted, they take {-(-products // size)} steps of {size}"
-        )
+        products, searches = call.products(), call.searches()
+        work = f"{products} products" + ("" if searches is None else f", {searches} searches")
+        chosen = call.chosen(on_gpu(call.pattern))
+        notes.append(f"{chosen!r} on this device for {work}")
+        size = call.size(nse, products)
+        notes.append(f"sorting them takes {-(-products // size)} steps of {size}")
+    else:
+        notes.append("traced: gustavson on a CPU; elsewhere dot if the mask lists places, or sort")
     static = {"nse": nse or 0, "size": 1, "steps": 1, "flip": call.flip}
     return op.plan(
-        semiring, call.A, call.B, call.mask, backend=backend, method=call.method,
+        semiring, call.A, call.B, call.mask, backend=backend, method=chosen,
         notes=tuple(notes), **static,
     )  # fmt: skip
 

@@ -100,7 +100,7 @@ def sssp(
 def _search(
     indptr, indices, weights, source, delta, prepared=None, symmetric=False, targets=None,
     limit=None, parents=True, config=None, interpret=False,
-):  # fmt: skip
+) -> Any:  # fmt: skip
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
     n, nnz = indptr.shape[0] - 1, indices.shape[0]
     real = weights.dtype == jnp.float32

@@ -4,7 +4,8 @@
 
 Every row of A transposed gathers z = x / out-strength from one array of n words; its thread then
 writes the new x and z and adds to two sums, the L1 change and the mass on vertices without
-out-edges. z has two copies, read and written in turn. Rows are balanced beforehand
+out-edges. z has two copies, read and written in turn: the one that is read is not written before
+the next barrier, so its lines may stay in the L1 cache. Rows are balanced beforehand
 (`pagerank_prepare.py`): short ones a thread each, long ones a warp each, the longest in segments of
 equal size, whose last one to finish adds the partial sums in their order. The two sums of a program
 go to its own words, and after the barrier every program adds those of all programs in the same

@@ -25,6 +25,9 @@ from ._pagerank_xla import pagerank_xla, pull_row_bins
 from ._status import finished
 
 
+MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
+
+
 class PageRank(NamedTuple):
     """What `pagerank` found.
 
@@ -184,7 +187,7 @@ def _layout(graph: Graph) -> Links:
     count = int(graph.out.count)
     unweighted = bool(jnp.all(graph.data[:count] == 1))
     kernel = None
-    if on_gpu(graph.out.indices) and graph.dtype == np.float32:
+    if on_gpu(graph.out.indices) and graph.dtype == np.float32 and count < MOST_ENTRIES:
         kernel = _kernel_layout(graph, None if unweighted else graph.inn.data[:count])
     if unweighted:
         return Links(None, rows.bins, strength_of(graph), kernel)

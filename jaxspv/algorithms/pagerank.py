@@ -24,7 +24,6 @@ from ..monoids import plus
 from ._pagerank_xla import pagerank_xla, pull_row_bins
 from ._status import finished
 
-
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 

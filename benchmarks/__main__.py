@@ -31,6 +31,7 @@ BENCHMARKS = {
     "loops": "bench_loops",
     "generate": "bench_generate",
     "components": "bench_components",
+    "gradients": "bench_gradients",
     "launches": "bench_launches",
     "tiles": "bench_tiles",
     "yang2015": "yang2015",

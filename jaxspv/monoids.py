@@ -170,8 +170,10 @@ class Monoid:
         inside = (segments >= 0) & (segments < num_segments)
         scanned = self.scan_runs(jnp.where(inside, terms, identity), segments)
         ends = jnp.append(segments[1:] != segments[:-1], True)[: terms.shape[0]]
-        target = jnp.where(ends & inside, segments, num_segments)
-        return jnp.full(num_segments, identity).at[target].set(scanned, mode="drop")
+        slot = jnp.arange(terms.shape[0], dtype=segments.dtype)
+        target = jnp.where(ends & inside, segments, num_segments + slot)  # unique: it transposes
+        start = jnp.full(num_segments, identity)
+        return start.at[target].set(scanned, mode="drop", unique_indices=True)
 
     def scan_runs(self, terms: Array, segments: Array) -> Array:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""

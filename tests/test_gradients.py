@@ -116,6 +116,8 @@ OPERATIONS = {
     "reduce": lambda A, B, x, z, s: jsp.reduce(A, s.add),
     "reduce rows": lambda A, B, x, z, s: jsp.reduce(A, s.add, axis=1),
     "extract": lambda A, B, x, z, s: jsp.extract(A, jnp.arange(2), jnp.arange(2)),
+    "assign": lambda A, B, x, z, s: jsp.assign(A, x[0] * z[0], 0),
+    "assign accum": lambda A, B, x, z, s: jsp.assign(A, B.T, accum=s.add),
     "kron": lambda A, B, x, z, s: jsp.kron(A, B, s.mul),
 }
 OPERATIONS = {k: f for k, f in OPERATIONS.items() if k.split()[0] in (

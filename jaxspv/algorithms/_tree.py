@@ -7,22 +7,27 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..batching import batch_any
 from ..dispatch import is_zero
 from ..formats import CSR
 from ._sssp_xla import sssp_parents_xla
 
 
-def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
+def path_tangent(
+    A: CSR, A_dot: Any, source: Array, distances: Array, parents: Array | None = None
+) -> Array:
     """The tangent of the distances: `d'[v] = sum of A'[u, w] over the tree path source -> v`.
 
     The tree is that of `sssp` (of the tight predecessors the one of fewest hops, then of smallest
     id), so at ties one path carries the whole derivative. Unreached vertices have tangent 0.
-    Linear in `A_dot.data` and built from gathers, hence it transposes. O(n log n) beside the tree.
+    Linear in `A_dot.data` and built from gathers, hence it transposes. `parents`: that tree, where
+    it is known. O(n log depth) beside the tree.
     """
     if is_zero(A_dot.data):
         return jnp.zeros_like(distances)
     n = distances.shape[0]
-    parents = sssp_parents_xla(A.indptr, A.indices, A.data, distances, source)
+    if parents is None:
+        parents = sssp_parents_xla(A.indptr, A.indices, A.data, distances, source)
     vertex = jnp.arange(n, dtype=jnp.int32)
     inner = (parents >= 0) & (parents != vertex)
     parent = jnp.where(inner, parents, vertex)
@@ -32,18 +37,34 @@ def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
 
 
 def sum_to_root(values: Array, parent: Array) -> Array:
-    """`s[v] = sum of values on the path from v to its root`; a root is its own parent, value 0.
+    """`s[v] = sum of values on the path from v up to its root`; a root is its own parent.
 
-    ceil(log2 n) rounds of pointer doubling.
+    The solution of `s = values + P s`, P the step to the parent, by pointer doubling:
+    `(I - P)^-1 = (I + P)(I + P^2)(I + P^4)...`, ceil(log2(depth + 1)) rounds. The factors commute,
+    so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
-    rounds = max(values.shape[0] - 1, 0).bit_length()
+    n = values.shape[0]
+    above = jnp.where(parent == jnp.arange(n, dtype=parent.dtype), n, parent)  # n: past the root
 
-    def double(state, _):
-        total, jump = state
-        return (total + total[jump], jump[jump]), None
+    def up(s, jump):
+        return s.at[jump].get(mode="fill", fill_value=0)
 
-    (total, _), _ = lax.scan(double, (values, parent), None, length=rounds)
-    return total
+    def down(s, jump):
+        return jnp.zeros_like(s).at[jump].add(s, mode="drop")
+
+    def by_doubling(move):
+        def solve(_, b):
+            def double(state):
+                s, jump = state
+                return s + move(s, jump), jump.at[jump].get(mode="fill", fill_value=n)
+
+            return lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (b, above))[0]
+
+        return solve
+
+    return lax.custom_linear_solve(
+        lambda s: s - up(s, above), values, by_doubling(up), by_doubling(down)
+    )
 
 
 def edge_slot(A: CSR, row: Array, col: Array) -> Array:

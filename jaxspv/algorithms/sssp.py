@@ -239,9 +239,9 @@ def _layout(graph: Graph) -> Any:
 
 
 def _tangent(primals, tangents, result, **static):
-    del static
     graph, source, _, _ = primals
-    distances = path_tangent(graph.out, tangents[0].out, source, result.distances)
+    tree = result.parents if static["deterministic"] else None  # the very tree of `path_tangent`
+    distances = path_tangent(graph.out, tangents[0].out, source, result.distances, tree)
     return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
 
 

@@ -1,0 +1,169 @@
+"""Gradients of SpMV and SSSP against their forward passes, and against BCOO's; memory of both."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxspv as jsp
+
+from . import baselines
+from ._traversal import prepared
+from .harness import Candidate, chained, jitted, measure
+from .options import Options
+from .suite import Workload
+
+BASELINE = "BCOO, gradient by both"
+
+
+def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
+    """Records of one matrix: `over_forward` is the time of a gradient over that of its forward."""
+    A = workload.matrix()
+    found, forward = _products(A, options)
+    paths, forward_of_paths = _paths(workload, options)
+    records = measure(found + paths, **options.timing())
+    forward |= forward_of_paths
+    times = {r["program"]: r["median_ms"] for r in records}
+    for record in records:
+        record.update(n=A.shape[0], entries=A.nnz)
+        if record["program"] in forward:
+            base = forward[record["program"]]
+            record["over_forward"] = record["median_ms"] / times[base]
+    return records
+
+
+def _products(A, options):
+    """SpMV forward, and with its gradients; {program: its forward}."""
+    x = jnp.asarray(np.random.default_rng(0).random(A.shape[1], np.float32))
+    weight = jnp.asarray(np.random.default_rng(1).random(A.shape[0], np.float32))
+    want_x = A.T.astype(np.float64) @ np.asarray(weight, np.float64)
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    want_data = np.asarray(weight)[rows] * np.asarray(x)[A.indices]
+    graph = prepared(A, ("mxv", "vxm"))[0]
+    csr = jsp.from_scipy(A)
+    found, forward = [], {}
+    matrices = [("prepared", graph), ("bare CSR", csr)]
+    if options.baselines:
+        matrices.append(("BCOO", baselines.bcoo_spmv(A)[1]))
+    for name, matrix in matrices:
+        data = matrix.data
+        product = _product(matrix)
+        slots = None if name != "BCOO" else matrix.indices
+
+        def loss(data, x, matrix, product=product):
+            return jnp.vdot(weight, product(matrix, data, x))
+
+        plain = f"{name}, forward"
+        check = functools.partial(_check_total, want_x, np.asarray(x))
+        found.append(_candidate(plain, loss, data, x, matrix, check, options))
+        for label, argnums in (("vector", 1), ("values", 0), ("both", (0, 1))):
+            program = f"{name}, gradient by {label}"
+            verify = functools.partial(_check_slopes, want_x, want_data, label, slots, A)
+            call = jax.value_and_grad(loss, argnums)
+            found.append(_candidate(program, call, data, x, matrix, verify, options))
+            forward[program] = plain
+    return found, forward
+
+
+def _product(matrix):
+    if isinstance(matrix, (jsp.Graph, jsp.CSR)):
+        return lambda matrix, data, x: jsp.mxv(matrix.with_data(data), x)
+    kind = type(matrix)
+    return lambda matrix, data, x: kind(
+        (data, matrix.indices), shape=matrix.shape, indices_sorted=matrix.indices_sorted,
+        unique_indices=matrix.unique_indices,
+    ) @ x  # fmt: skip
+
+
+def _candidate(name, call, data, x, matrix, verify, options):
+    """One call, or `repeats` in one program where x waits for the result before."""
+    program = jitted(call)
+    memory = _temporary_bytes(program, data, x, matrix)
+    notes = {"temporary_bytes": memory, "inside": bool(options.repeats)}
+    if not options.repeats:
+        run_it = functools.partial(_blocked, program, data, x, matrix)
+        return Candidate(name, run_it, verify, 1, None, notes)
+
+    def step(carry, operands):
+        x, _ = carry
+        data, matrix = operands
+        result = call(data, x, matrix)
+        first = jax.tree.leaves(result)[0]
+        return x + jnp.where(jnp.isnan(first), 1, 0).astype(x.dtype), result
+
+    start = jax.tree.map(
+        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(call, data, x, matrix)
+    )
+    many = chained(step, options.repeats, unroll=True)
+
+    def run_many():
+        return jax.block_until_ready(many((x, start), (data, matrix)))[1]
+
+    return Candidate(name, run_many, verify, options.repeats, None, notes)
+
+
+def _blocked(program, *args):
+    return jax.block_until_ready(program(*args))
+
+
+def _temporary_bytes(program, *args) -> int | None:
+    """What the compiled program allocates beside its arguments."""
+    analysis = program.lower(*args).compile().memory_analysis()
+    if analysis is None:
+        return None
+    return int(analysis.temp_size_in_bytes + analysis.output_size_in_bytes)
+
+
+def _check_total(want_x, x, total):
+    np.testing.assert_allclose(total, want_x @ x, rtol=1e-4)
+
+
+def _check_slopes(want_x, want_data, label, slots, A, result):
+    total, slopes = result
+    slopes = dict(zip(("values", "vector"), slopes, strict=True)) if label == "both" else {
+        label: slopes}  # fmt: skip
+    if "vector" in slopes:
+        np.testing.assert_allclose(slopes["vector"], want_x, rtol=1e-4, atol=1e-4)
+    if "values" in slopes:
+        got = np.asarray(slopes["values"])[: len(want_data)]
+        if slots is None:
+            np.testing.assert_allclose(got, want_data, rtol=1e-4, atol=1e-6)
+        else:  # BCOO keeps its own order of entries
+            np.testing.assert_allclose(got.sum(), want_data.sum(), rtol=1e-3)
+
+
+def _paths(workload, options):
+    """SSSP forward, and with the gradient of the sum of all finite distances by the weights."""
+    A = workload.weighted()
+    graph = prepared(A, "sssp")[0]
+    source = jnp.int32(workload.start())
+
+    def loss(data, source, graph):
+        d = jsp.sssp(graph.with_data(data), source).distances
+        return jnp.sum(jnp.where(jnp.isfinite(d), d, 0))
+
+    forward, slope = "sssp, forward", "sssp, gradient by weights"
+    found = [
+        Candidate(forward, functools.partial(_blocked, jitted(loss), graph.data, source, graph),
+                  _positive),
+        Candidate(slope, functools.partial(
+            _blocked, jitted(jax.value_and_grad(loss)), graph.data, source, graph),
+            functools.partial(_check_paths, graph)),
+    ]  # fmt: skip
+    return found, {slope: forward}
+
+
+def _positive(total):
+    assert float(total) > 0, f"the sum of the distances is {total}."
+
+
+def _check_paths(graph, result):
+    """The distances are linear in the weights along the tree: sum of slope * weight."""
+    total, slope = result
+    again = np.vdot(np.asarray(slope, np.float64), np.asarray(graph.data, np.float64))
+    np.testing.assert_allclose(again, float(total), rtol=1e-4)
+    assert (np.asarray(slope) >= 0).all()

@@ -27,7 +27,8 @@ def path_tangent(
         return jnp.zeros_like(distances)
     n = distances.shape[0]
     if parents is None:
-        parents = sssp_parents_xla(A.indptr, A.indices, A.data, distances, source)
+        weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
+        parents = sssp_parents_xla(A.indptr, A.indices, weights, d, source)
     vertex = jnp.arange(n, dtype=jnp.int32)
     inner = (parents >= 0) & (parents != vertex)
     parent = jnp.where(inner, parents, vertex)

@@ -10,7 +10,7 @@ from jax import Array
 
 from ._pytree import is_concrete
 from .formats import CSR, SparseMatrix
-from .formats._tiles import grid, group
+from .formats._tiles import grid, group_concrete
 from .formats.bit_tiled import LARGE
 
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
@@ -91,5 +91,4 @@ def _entries(row: Array, extent: int) -> Array:
 
 
 def _count(row: Array, col: Array, shape: tuple[int, int], nt: int) -> tuple[Array, Array]:
-    tiles = jax.jit(lambda row, col: group(row, col, shape, nt).count)(row, col)
-    return tiles, _entries(row, shape[0])
+    return group_concrete(row, col, shape, nt).count, _entries(row, shape[0])

@@ -108,7 +108,7 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
 def _in_turn(axis_size, in_batched, A, source, until, **static):
     """vmap: one search after the other."""
     result = one_by_one(
-        lambda *operands: op(*operands, **static), axis_size, in_batched, A, source, until
+        lambda A, source, until: op(A, source, until, **static), axis_size, in_batched, A, source, until
     )
     return result, jax.tree.map(lambda _: True, result)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -11,20 +13,25 @@ SIZES = (16, 32, 64)  # edges of a tile that the formats know
 
 
 class Groups(NamedTuple):
-    """The entries of a matrix in order of their tiles.
+    """Which tile each entry of a matrix belongs to, and its place in order of tiles.
+
+    A run is a stretch of entries of one row inside one tile; runs, not entries, are sorted. Arrays
+    of r hold runs in order of the source, arrays of t tiles in their order.
 
     Attributes:
-        order: (nse,) which slot of the source comes here; padding last.
-        row, col: (nse,) in the new order.
-        tile: (nse,) number of the tile of each entry, nse in padding.
-        first: (nse + 1,) first entry of each tile; the number of entries from the last tile on.
+        run: (nse,) run of each entry; arbitrary in padding.
+        shift: (r,) place in order of tiles minus slot, the same for all entries of a run.
+        tile: (r,) number of the tile; t in padding.
+        down, across: (t,) where each tile lies; arbitrary from `count` on.
+        first: (t + 1,) places at which tiles begin; the number of entries from `count` on.
         count: tiles in use.
     """
 
-    order: Array
-    row: Array
-    col: Array
+    run: Array
+    shift: Array
     tile: Array
+    down: Array
+    across: Array
     first: Array
     count: Array
 
@@ -45,41 +52,101 @@ def grid(shape: tuple[int, int], nt: int) -> tuple[int, int]:
     return -(-shape[0] // nt), -(-shape[1] // nt)
 
 
-def group(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
-    """Sorts entries by tile row, then tile column, stably; `row` is m in padding. Traceable.
+def heads(row: Array, col: Array, shape: tuple[int, int], nt: int) -> tuple[Array, Array]:
+    """(run of each entry, number of runs) of entries sorted by row, then column. Traceable."""
+    valid, across = row < shape[0], col // nt
+    fresh = jnp.append(True, (row[1:] != row[:-1]) | (across[1:] != across[:-1]))
+    run = jnp.cumsum(valid & fresh[: row.shape[0]], dtype=jnp.int32) - 1
+    return run, run[-1] + 1 if run.shape[0] else jnp.int32(0)
+
+
+def group(row: Array, col: Array, shape: tuple[int, int], nt: int, run: Array, room: int) -> Groups:
+    """The tiles of entries sorted by row, then column; `row` is m in padding. Traceable.
+
+    Args:
+        run: from `heads`.
+        room: static bound of the number of runs, and so of tiles.
+    """
+    nse = row.shape[0]
+    valid, slot = row < shape[0], jnp.arange(nse, dtype=jnp.int32)
+    entries = jnp.sum(valid, dtype=jnp.int32)
+    fresh = valid & jnp.append(True, run[1:] != run[:-1])[:nse]
+    begin = jnp.full(room + 1, entries, jnp.int32)
+    begin = begin.at[jnp.where(fresh, run, room + 1)].set(slot, mode="drop")
+    used = begin[:-1] < entries
+    at = jnp.where(used, begin[:-1], 0)
+    down, across = (v[at] // nt if nse else at for v in (row, col))
+    order = _tile_order(down, across, used, grid(shape, nt))
+    down, across, used = down[order], across[order], used[order]
+    other = jnp.append(True, (down[1:] != down[:-1]) | (across[1:] != across[:-1]))
+    starts = used & other[:room]
+    tile = jnp.where(used, jnp.cumsum(starts, dtype=jnp.int32) - 1, room)
+    length = jnp.diff(begin)[order]
+    place = jnp.cumsum(length, dtype=jnp.int32) - length
+    into = jnp.where(starts, tile, room + 1)
+
+    def of_tiles(values, fill):
+        return jnp.full(room + 1, fill, jnp.int32).at[into].set(values, mode="drop")
+
+    def of_runs(values):
+        return jnp.zeros(room, jnp.int32).at[order].set(values, unique_indices=True)
+
+    return Groups(
+        run, of_runs(place) - begin[:-1], of_runs(tile), of_tiles(down, 0)[:-1],
+        of_tiles(across, 0)[:-1], of_tiles(place, entries), jnp.sum(starts, dtype=jnp.int32),
+    )  # fmt: skip
+
+
+def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int]) -> Array:
+    """Stable order by row of tiles, then column of tiles; what is not used comes last.
 
     One sort of 32-bit keys where the tiles can be numbered so, else two.
     """
-    m, nse = shape[0], row.shape[0]
-    order = _tile_order(row, col, shape, nt)
-    row, col = row[order], col[order]
-    valid, down, across = row < m, row // nt, col // nt
-    fresh = jnp.append(True, (down[1:] != down[:-1]) | (across[1:] != across[:-1]))
-    starts = valid & fresh[:nse]
-    tile = jnp.where(valid, jnp.cumsum(starts, dtype=jnp.int32) - 1, nse)
-    entries = jnp.sum(valid, dtype=jnp.int32)
-    first = jnp.full(nse + 1, entries, jnp.int32)
-    first = first.at[jnp.where(starts, tile, nse + 1)].set(
-        jnp.arange(nse, dtype=jnp.int32), mode="drop"
-    )
-    return Groups(order, row, col, tile, first, jnp.sum(starts, dtype=jnp.int32))
-
-
-def _tile_order(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Array:
-    down, across = grid(shape, nt)
-    slots, valid = jnp.arange(row.shape[0], dtype=jnp.int32), row < shape[0]
-    if down * across < 2**32 - 1:
-        key = (row // nt).astype(jnp.uint32) * jnp.uint32(across) + (col // nt).astype(jnp.uint32)
-        key = jnp.where(valid, key, jnp.uint32(2**32 - 1))
-        return lax.sort((key, slots), num_keys=1, is_stable=True)[1]
-    order = lax.sort((col // nt, slots), num_keys=1, is_stable=True)[1]
-    key = jnp.where(valid, row // nt, down)[order]
+    number = jnp.arange(down.shape[0], dtype=jnp.int32)
+    if tiles[0] * tiles[1] < 2**32 - 1:
+        key = down.astype(jnp.uint32) * jnp.uint32(tiles[1]) + across.astype(jnp.uint32)
+        key = jnp.where(used, key, jnp.uint32(2**32 - 1))
+        return lax.sort((key, number), num_keys=1, is_stable=True)[1]
+    order = lax.sort((across, number), num_keys=1, is_stable=True)[1]
+    key = jnp.where(used, down, tiles[0])[order]
     return lax.sort((key, order), num_keys=1, is_stable=True)[1]
 
 
+def group_concrete(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
+    """`group` with room for the runs there are, up to a power of two; eager."""
+    run, count = _heads(row, col, shape, nt)
+    room = min(max(1 << max(int(count) - 1, 0).bit_length(), 64), max(row.shape[0], 1))
+    return _group(row, col, shape, nt, run, room)
+
+
+_heads = jax.jit(heads, static_argnums=(2, 3))
+_group = jax.jit(group, static_argnums=(2, 3, 5))
+
+
+def group_traced(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
+    """`group` with a run an entry. Traceable."""
+    run, _ = heads(row, col, shape, nt)
+    return group(row, col, shape, nt, run, max(row.shape[0], 1))
+
+
 def sizes(groups: Groups) -> Array:
-    """(nse,) entries of each tile; 0 past the last one."""
+    """(t,) entries of each tile; 0 past the last one."""
     return jnp.diff(groups.first)
+
+
+def of_entries(values: Array, groups: Groups, valid: Array, fill) -> Array:
+    """A value for each entry from those of the runs; `fill` in padding."""
+    return jnp.where(valid, values[jnp.clip(groups.run, 0, values.shape[0] - 1)], fill)
+
+
+@functools.partial(jax.jit, static_argnames="limit")
+def needs(groups: Groups, limit: int) -> tuple[Array, Array]:
+    """(tiles of more than `limit` entries, entries of the others)."""
+    size = sizes(groups)
+    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
+    sparse = used & (size <= limit)
+    moved = jnp.sum(jnp.where(sparse, size, 0), dtype=jnp.int32)
+    return jnp.sum(used & ~sparse, dtype=jnp.int32), moved
 
 
 def offsets(major: Array, used: Array, extent: int) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import ClassVar
 
 import jax
@@ -11,7 +10,16 @@ from jax import Array, lax
 
 from .._pytree import is_concrete, pytree_dataclass, static
 from ._base import STRUCTURES, SparseMatrix, search_rows
-from ._tiles import check_size, grid, group, offsets, sizes
+from ._tiles import (
+    check_size,
+    grid,
+    group_concrete,
+    group_traced,
+    needs,
+    of_entries,
+    offsets,
+    sizes,
+)
 from .coo import COO, sort_coo
 
 LARGE = 10_000  # the paper's rule: tiles of 64 for matrices of a larger order, else of 32
@@ -206,9 +214,9 @@ def _select(word: Array, rank: Array) -> Array:
 
 def _lines(row: Array, col: Array, shape: tuple[int, int], nt: int, limit: int) -> Words:
     """`Words` of exactly the room that concrete indices need."""
-    groups = _group_jit(row, col, shape, nt)
-    tiles, rest = (int(v) for v in _needs(groups, limit))
-    return _assemble_jit(groups, shape, nt, limit, tiles, rest)
+    groups = group_concrete(row, col, shape, nt)
+    tiles, rest = (int(v) for v in needs(groups, limit=limit))
+    return _assemble_jit(groups, row, col, shape, nt, limit, tiles, rest)
 
 
 def _traced_lines(row, col, shape, nt, limit):
@@ -216,51 +224,33 @@ def _traced_lines(row, col, shape, nt, limit):
     down, across = grid(shape, nt)
     tiles = min(row.shape[0], down * across)
     rest = row.shape[0] if limit else 0
-    return _assemble(group(row, col, shape, nt), shape, nt, limit, tiles, rest)
+    groups = group_traced(row, col, shape, nt)
+    return _assemble(groups, row, col, shape, nt, limit, tiles, rest)
 
 
-_group_jit = jax.jit(group, static_argnums=(2, 3))
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _needs(groups, limit):
-    size = sizes(groups)
-    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
-    sparse = used & (size <= limit)
-    return jnp.sum(used & ~sparse), jnp.sum(jnp.where(sparse, size, 0))
-
-
-def _assemble(groups, shape, nt, limit, tiles, rest):
-    (m, n), nse = shape, groups.row.shape[0]
+def _assemble(groups, row, col, shape, nt, limit, tiles, rest):
+    m, n = shape
     down, across = grid(shape, nt)
-    tiles = max(tiles, 1)
+    tiles, each = max(tiles, 1), max(nt // 32, 1)
     size = sizes(groups)
-    kept = (jnp.arange(nse, dtype=jnp.int32) < groups.count) & (size > limit)
-    name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, nse + tiles)
-    start = jnp.clip(groups.first[:-1], 0, max(nse - 1, 0))
-    head = lambda v: v[start] if nse else v  # noqa: E731
-    tile_minor = jnp.full(tiles, across, jnp.int32)
-    tile_minor = tile_minor.at[name].set(head(groups.col) // nt, mode="drop")
-    tile_ptr = offsets(head(groups.row) // nt, kept, down)
-    tile = name.at[groups.tile].get(mode="fill", fill_value=nse + tiles) if nse else groups.tile
-    valid = groups.row < m
-    entry = valid & (tile < tiles)
-    again = jnp.append(False, (groups.row[1:] == groups.row[:-1])
-                       & (groups.col[1:] == groups.col[:-1]))[:nse]  # fmt: skip
+    kept = (jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count) & (size > limit)
+    name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, tiles)
+    tile_minor = jnp.full(tiles, across, jnp.int32).at[name].set(groups.across, mode="drop")
+    tile_ptr = offsets(groups.down, kept, down)
+    valid = row < m
+    again = jnp.append(False, (row[1:] == row[:-1]) & (col[1:] == col[:-1]))[: row.shape[0]]
+    own = name[jnp.minimum(groups.tile, size.shape[0] - 1)]
+    tile = of_entries(own, groups, valid & ~again, tiles)
     # distinct bits, so that adding them is OR-ing them
-    each = max(nt // 32, 1)
-    word = (tile * nt + groups.row % nt) * each + groups.col % nt // 32
-    bit = jnp.uint32(1) << (groups.col % min(nt, 32)).astype(jnp.uint32)
+    word = (tile * nt + row % nt) * each + col % nt // 32
+    bit = jnp.uint32(1) << (col % min(nt, 32)).astype(jnp.uint32)
     words = jnp.zeros(tiles * nt * each, jnp.uint32)
-    words = words.at[jnp.where(entry & ~again, word, tiles * nt * each)].add(bit, mode="drop")
-    # the remainder, by line: stable in the order of the entries within a line
-    moved = valid & ~entry & ~again
-    rest_ptr = offsets(groups.row, moved, m)
+    words = words.at[jnp.where(tile < tiles, word, tiles * nt * each)].add(bit, mode="drop")
+    moved = valid & ~again & (tile == tiles)
+    rest_ptr = offsets(row, moved, m)
     place = jnp.where(moved, jnp.cumsum(moved, dtype=jnp.int32) - 1, rest)
-    rows = jnp.full(rest, m, jnp.int32).at[place].set(groups.row, mode="drop")
-    cols = jnp.full(rest, n, jnp.int32).at[place].set(groups.col, mode="drop")
-    _, rest_minor = lax.sort((rows, cols), num_keys=1, is_stable=True)
+    rest_minor = jnp.full(rest, n, jnp.int32).at[place].set(col, mode="drop")
     return Words(tile_ptr, tile_minor, words.reshape(tiles, nt, each), rest_ptr, rest_minor)
 
 
-_assemble_jit = jax.jit(_assemble, static_argnums=(1, 2, 3, 4, 5))
+_assemble_jit = jax.jit(_assemble, static_argnums=(3, 4, 5, 6, 7))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -11,7 +10,17 @@ from jax import Array
 
 from .._pytree import describe, is_concrete, pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
-from ._tiles import Groups, check_size, grid, group, offsets, sizes
+from ._tiles import (
+    Groups,
+    check_size,
+    grid,
+    group_concrete,
+    group_traced,
+    needs,
+    of_entries,
+    offsets,
+    sizes,
+)
 from .coo import COO, sort_coo
 
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
@@ -147,14 +156,14 @@ class Tiled(SparseMatrix):
         limit = (SPARSE_TILE if coo.nse >= SMALL else 0) if sparse_tile is None else sparse_tile
         if not is_concrete(coo.row, coo.col):
             nt = 16 if nt is None else check_size(nt)
-            groups = group(coo.row, coo.col, coo.shape, nt)
+            groups = group_traced(coo.row, coo.col, coo.shape, nt)
             if capacity is None:
                 down, across = grid(coo.shape, nt)
                 capacity, limit = Capacity(min(coo.nse, down * across), 0), 0
             return _assemble(groups, coo, nt, limit, capacity)
         groups, nt = _choose(coo, nt)
         if capacity is None:
-            capacity = Capacity(*(int(v) for v in _needs(groups, limit=limit)))
+            capacity = Capacity(*(int(v) for v in needs(groups, limit=limit)))
         return _assemble_jit(groups, coo, nt=nt, limit=limit, capacity=capacity)
 
     def __repr__(self) -> str:
@@ -168,34 +177,18 @@ class Capacity(NamedTuple):
     remainder: int
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "nt"))
-def _group(row, col, shape, nt):
-    return group(row, col, shape, nt)
-
-
-@functools.partial(jax.jit, static_argnames="limit")
-def _needs(groups: Groups, limit: int) -> tuple[Array, Array]:
-    """(tiles kept, entries moved to the remainder)."""
-    size = sizes(groups)
-    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
-    sparse = used & (size <= limit)
-    moved = jnp.sum(jnp.where(sparse, size, 0), dtype=jnp.int32)
-    kept = jnp.sum(used & ~sparse, dtype=jnp.int32)
-    return kept, moved
-
-
 def _choose(coo: COO, nt: int | None) -> tuple[Groups, int]:
     """Groups by the size of fewest bytes: 8 a tile, and 1 (nt = 16) or 2 an entry."""
     if nt is not None:
-        return _group(coo.row, coo.col, shape=coo.shape, nt=check_size(nt)), nt
-    groups = _group(coo.row, coo.col, shape=coo.shape, nt=16)
+        return group_concrete(coo.row, coo.col, coo.shape, check_size(nt)), nt
+    groups = group_concrete(coo.row, coo.col, coo.shape, 16)
     tiles = int(groups.count)
     # 16 tiles of edge 16 make one of edge 64 at best: 8 * 15 / 16 bytes a tile are what is to gain.
     if 8 * tiles * 15 / 16 <= coo.nse:
         return groups, 16
     best, fewest = (groups, 16), 8 * tiles + coo.nse
     for size in (32, 64):
-        groups = _group(coo.row, coo.col, shape=coo.shape, nt=size)
+        groups = group_concrete(coo.row, coo.col, coo.shape, size)
         total = 8 * int(groups.count) + 2 * coo.nse
         if total < fewest:
             best, fewest = (groups, size), total
@@ -205,52 +198,47 @@ def _choose(coo: COO, nt: int | None) -> tuple[Groups, int]:
 def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity) -> Tiled:
     """The arrays of a `Tiled` from its groups. Traceable."""
     (m, n), nse = coo.shape, coo.nse
-    down, across = grid(coo.shape, nt)
     tiles, rest = max(capacity.tiles, 1), min(capacity.remainder, nse)
     room = nse - rest  # slots of the tiles
     size = sizes(groups)
-    number = jnp.arange(nse, dtype=jnp.int32)
-    kept = (number < groups.count) & (size > limit)
+    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
+    kept = used & (size > limit)
     name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, nse + tiles)  # after moving
-    entry = _at(kept, groups.tile, False)
-    valid = groups.row < m
-    place = jnp.where(entry, jnp.cumsum(entry, dtype=jnp.int32) - 1, nse)
-    if rest or limit:
-        moved = valid & ~entry
-        behind = room + jnp.cumsum(moved, dtype=jnp.int32) - 1
-        place = jnp.where(moved, behind, jnp.where(place < room, place, nse))
-    source = jnp.full(nse, nse, jnp.int32).at[place].set(number, mode="drop")
-    row, col = _at(groups.row, source, m), _at(groups.col, source, n)
-    order = _at(groups.order, source, nse)
-    start = jnp.minimum(groups.first[:-1], nse - 1) if nse else groups.first[:-1]
-    entries = jnp.cumsum(jnp.where(kept, size, 0), dtype=jnp.int32)
-    slot_ptr = jnp.full(tiles + 1, entries[-1] if nse else 0, jnp.int32)
-    slot_ptr = slot_ptr.at[name].set(entries - size, mode="drop")
-    slot_ptr = jnp.minimum(slot_ptr, room)
-    tile_col = jnp.full(tiles, across, jnp.int32)
-    tile_col = tile_col.at[name].set(_at(groups.col, start, 0) // nt, mode="drop")
-    used = kept & (name < tiles)
-    tile_ptr = offsets(_at(groups.row, start, 0) // nt, used, down)
-    packed = _pack(row[:room] % nt * nt + col[:room] % nt, 8 if nt == 16 else 16)
-    lost = (jnp.sum(kept) > tiles) | (jnp.sum(valid & (place >= nse)) > 0)
+    ends = jnp.cumsum(jnp.where(kept, size, 0), dtype=jnp.int32)
+    behind = jnp.cumsum(jnp.where(kept, 0, size), dtype=jnp.int32)
+    begin = jnp.where(kept, ends, room + behind) - size
+    # where an entry goes: the same shift for all entries of a run, and the end of its part
+    tile = jnp.minimum(groups.tile, size.shape[0] - 1)
+    shift = groups.shift + (begin - groups.first[:-1])[tile]
+    stop = jnp.where(kept & (name < tiles), room, jnp.where(kept, 0, nse))[tile]
+    valid = coo.row < m
+    target = jnp.arange(nse, dtype=jnp.int32) + of_entries(shift, groups, valid, nse)
+    target = jnp.where(target < of_entries(stop, groups, valid, 0), target, nse)
+    data = jnp.zeros(nse, coo.dtype).at[target].set(coo.data, mode="drop", unique_indices=True)
+    behind = jnp.where(target >= room, target - room, rest)
+    rest_row = jnp.full(rest, m, jnp.int32).at[behind].set(coo.row, mode="drop")
+    rest_col = jnp.full(rest, n, jnp.int32).at[behind].set(coo.col, mode="drop")
+    last = ends[-1] if size.shape[0] else 0
+    slot_ptr = jnp.full(tiles + 1, last, jnp.int32).at[name].set(ends - size, mode="drop")
+    tile_col = jnp.full(tiles, grid(coo.shape, nt)[1], jnp.int32)
+    tile_col = tile_col.at[name].set(groups.across, mode="drop")
+    tile_ptr = offsets(groups.down, kept & (name < tiles), grid(coo.shape, nt)[0])
+    lost = (jnp.sum(kept) > tiles) | (jnp.sum(target < nse) < jnp.sum(valid))
     return Tiled(
-        _at(coo.data, order, 0), packed, tile_ptr, tile_col, slot_ptr, row[room:], col[room:],
-        coo.overflow | lost, coo.shape, nt, False, coo.unique,
+        data, _pack(coo.row, coo.col, target, room, nt), tile_ptr, tile_col,
+        jnp.minimum(slot_ptr, room), rest_row, rest_col, coo.overflow | lost, coo.shape, nt, False,
+        coo.unique,
     )  # fmt: skip
 
 
 _assemble_jit = jax.jit(_assemble, static_argnames=("nt", "limit", "capacity"))
 
 
-def _pack(local: Array, bits: int) -> Array:
-    """Small integers, 32 / bits of them in a word."""
+def _pack(row: Array, col: Array, slot: Array, room: int, nt: int) -> Array:
+    """Words of the local indices of entries at `slot`; those at `room` or later are left out."""
+    bits = 8 if nt == 16 else 16
     each = 32 // bits
-    parts = jnp.pad(local, (0, -local.shape[0] % each)).reshape(-1, each).astype(jnp.uint32)
-    return jnp.sum(parts << (jnp.arange(each, dtype=jnp.uint32) * bits), axis=1, dtype=jnp.uint32)
-
-
-def _at(values: Array, index: Array, fill) -> Array:
-    """`values[index]`, `fill` past the end."""
-    if values.shape[0] == 0:
-        return jnp.full(index.shape, fill, values.dtype)
-    return values.at[index].get(mode="fill", fill_value=fill)
+    local = (row % nt * nt + col % nt).astype(jnp.uint32) << (slot % each * bits).astype(jnp.uint32)
+    words = -(-room // each)
+    place = jnp.where(slot < room, slot // each, words)
+    return jnp.zeros(words, jnp.uint32).at[place].add(local, mode="drop")  # distinct bits

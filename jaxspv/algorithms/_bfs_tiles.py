@@ -108,7 +108,7 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
 def _in_turn(axis_size, in_batched, A, source, until, **static):
     """vmap: one search after the other."""
     result = one_by_one(
-        lambda A, source, until: op(A, source, until, **static), axis_size, in_batched, A, source, until
+        lambda *operands: op(*operands, **static), axis_size, in_batched, A, source, until
     )
     return result, jax.tree.map(lambda _: True, result)
 
@@ -125,10 +125,10 @@ def _kernel(A, source, until, *, parents, bounds, rule):
             return condition.holds(iteration=level, reached=reached, unchanged=unchanged)
 
         stop = holds
-    sides = [Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
-             for s in (A.by_row, A.by_column)]  # fmt: skip
+    out, inn = (Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
+                for s in (A.by_row, A.by_column))  # fmt: skip
     levels, num_levels, status, _ = tile_bfs(
-        *sides, source, n=A.shape[0], nt=A.nt, kernels=rule.kernels, sparsity=rule.sparsity,
+        out, inn, source, n=A.shape[0], nt=A.nt, kernels=rule.kernels, sparsity=rule.sparsity,
         few=rule.few, targets=targets, stop=stop,
     )  # fmt: skip
     return levels, _tree(A, source, levels) if parents else None, num_levels, status

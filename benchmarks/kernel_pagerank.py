@@ -1,9 +1,10 @@
 """Development benchmark of the PageRank kernel on a GPU: python -m benchmarks.kernel_pagerank ...
 
 Names of graphs as in `benchmarks.suite`. Time inside one jitted program: K computations / K
-(K = 8), the damping of each read from the result of the one before; damping 0.85, tol 1e-6. Every
-variant is checked against SciPy's product in float64, and two runs bit for bit. Options: --variant
-name=value,... (order, thread_row, threads, programs; repeatable), --weighted.
+(--each K, 8), the damping of each read from the result of the one before; damping 0.85, tol 1e-6.
+Every variant is checked against SciPy's product in float64, and two runs bit for bit. Options:
+--variant name=value,... (order, thread_row, threads, programs, batch, unroll; repeatable),
+--weighted.
 """
 
 import argparse
@@ -19,7 +20,6 @@ from benchmarks.kernel_bfs import median_ms
 from pallas_kernels.pagerank import pagerank
 from pallas_kernels.pagerank_prepare import prepare_pagerank
 
-EACH = 8
 KNOBS = 0.85, 1e-6, 200
 
 
@@ -38,7 +38,7 @@ def expected(A, T, steps):
     return x
 
 
-def run(name, variants, weighted):
+def run(name, variants, weighted, each):
     A = suite.get(name).weighted() if weighted else suite.get(name).matrix()
     A = sp.csr_array((A.data if weighted else np.ones_like(A.data), A.indices, A.indptr), A.shape)
     n = A.shape[0]
@@ -64,7 +64,7 @@ def run(name, variants, weighted):
 
         @jax.jit
         def many(damping, s, extra, one=one):
-            for _ in range(EACH):
+            for _ in range(each):
                 scores, *_ = one(damping, s, extra)
                 damping = damping + jnp.minimum(scores[0], 0)
             return damping
@@ -76,7 +76,7 @@ def run(name, variants, weighted):
         if steps not in known:
             known[steps] = expected(A, T, steps)
         error = np.abs(np.asarray(scores, np.float64) - known[steps]).sum()
-        median, least = (t / EACH for t in median_ms(many, *operands))
+        median, least = (t / each for t in median_ms(many, *operands))
         same = bool((np.asarray(scores) == np.asarray(again)).all())
         print(f"   {variant}: {median:.3f} ms (min {least:.3f}), {steps} steps of "
               f"{1e3 * median / steps:.2f} us, change {float(change):.2e}, L1 error {error:.1e}, "
@@ -88,6 +88,7 @@ if __name__ == "__main__":
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--variant", action="append", default=[])
     parser.add_argument("--weighted", action="store_true")
+    parser.add_argument("--each", type=int, default=8)
     args = parser.parse_args()
     for graph_name in args.graphs:
-        run(graph_name, [parse(v) for v in args.variant] or [{}], args.weighted)
+        run(graph_name, [parse(v) for v in args.variant] or [{}], args.weighted, args.each)

@@ -3,7 +3,7 @@
 python -m benchmarks.one_of_each GRAPH ... [--programs P --threads T] [--times K]; graphs as in
 `benchmarks.suite`. Out-of-bounds accesses show where every array is an allocation of its own:
 
-    XLA_PYTHON_CLIENT_ALLOCATOR=platform compute-sanitizer --tool memcheck \\
+    XLA_PYTHON_CLIENT_ALLOCATOR=platform compute-sanitizer --tool memcheck --padding 4096 \\
         python3 -m benchmarks.one_of_each grid60 rmat10 --programs 8 --threads 256
     ncu --kernel-name 'regex:bfs|sssp|components|pagerank' --clock-control none --metrics ... \\
         python3 -m benchmarks.one_of_each rmat18

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 
 from pallas_kernels._launch import launch, programs_for
 
-BATCH, UNROLL = 2, 4  # rows of a thread, and entries of each, that are under way together
+BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are under way together
 WARPS_MOST = 32
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from pallas_kernels.bfs_prepare import breadth_first_order
 
 LANES = 32
-THREAD_ROWS = (16, 256)  # least and most entries up to which a row is summed by one thread
+THREAD_ROWS = (16, 128)  # least and most entries up to which a row is summed by one thread
 WINDOW = 4096  # rows among which those of equal length are put side by side
 SEGMENTS = (512, 8192)  # least and most entries of a long row that one warp sums
 WARPS = 132 * 32  # among which the segments are spread
@@ -31,8 +31,8 @@ def prepare_pagerank(
     in_indptr, in_indices = np.asarray(in_indptr, np.int64), np.asarray(in_indices)
     n, nnz = len(in_indptr) - 1, int(in_indptr[-1])
     in_indices, length = in_indices[:nnz], np.diff(in_indptr)
-    if thread_row is None:  # so that no slice is more than a warp's part of all entries
-        thread_row = int(np.clip(nnz / (WARPS * LANES), *THREAD_ROWS))
+    if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
+        thread_row = int(np.clip(nnz / (2 * WARPS * LANES), *THREAD_ROWS))
     if out_degree is None:
         out_degree = np.bincount(in_indices, minlength=n)
     by_number = _numbering(order, in_indptr, in_indices, np.asarray(out_degree))

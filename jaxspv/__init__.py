@@ -14,6 +14,8 @@ from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.soft_sssp import soft_sssp as soft_sssp
 from .algorithms.sssp import SSSP as SSSP
 from .algorithms.sssp import sssp as sssp
+from .algorithms.triangles import Triangles as Triangles
+from .algorithms.triangles import triangle_count as triangle_count
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad
 from .checking import check as check

@@ -10,6 +10,7 @@ from .algorithms.bfs import explain_bfs
 from .algorithms.components import explain_components
 from .algorithms.pagerank import explain_pagerank
 from .algorithms.sssp import explain_sssp
+from .algorithms.triangles import explain_triangles
 from .dispatch import Plan
 from .ops.mxm import explain_mxm
 from .ops.mxv import explain_mxv
@@ -29,6 +30,7 @@ EXPLAINERS: dict[str, Callable[..., Plan]] = {
     "sssp": explain_sssp,
     "pagerank": explain_pagerank,
     "connected_components": explain_components,
+    "triangle_count": explain_triangles,
 }
 
 

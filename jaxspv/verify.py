@@ -143,3 +143,14 @@ def components(A: Any, result: Any) -> None:
     np.minimum.at(smallest, member, np.arange(len(got)))
     _fail("label", got != smallest[member], got, smallest[member])
     assert int(result.count) == count, f"{int(result.count)} components are counted, not {count}."
+
+
+def triangles(A: Any, result: Any) -> None:
+    """The count is that of SciPy: closed walks of length 3, six to a triangle."""
+    pattern = _pattern(_matrix(A)).tolil()
+    pattern.setdiag(0)
+    pattern = scipy.sparse.csr_array(pattern)
+    pattern.eliminate_zeros()
+    walks = (pattern @ pattern).multiply(pattern).sum()
+    got = int(result.count)
+    assert 6 * got == int(walks), f"{got} triangles are counted, not {int(walks) // 6}."

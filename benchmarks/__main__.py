@@ -25,6 +25,7 @@ from .table import render  # noqa: E402
 BENCHMARKS = {
     "spmv": "bench_spmv",
     "spmspv": "bench_spmspv",
+    "mxm": "bench_mxm",
     "bfs": "bench_bfs",
     "sssp": "bench_sssp",
     "pagerank": "bench_pagerank",

@@ -88,6 +88,31 @@ def cupy_spmv_device(
     return call
 
 
+def cupy_spgemm(A: sp.csr_array) -> Callable[[], Any]:
+    """cuSPARSE's A A, with the allocation of its result, and the wait for it."""
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(sp.csr_matrix(A))
+
+    def call():
+        C = matrix @ matrix
+        cupy.cuda.get_current_stream().synchronize()
+        return _HostMatrix(C)
+
+    return call
+
+
+class _HostMatrix:
+    """A CuPy matrix that is copied to the host when asked."""
+
+    def __init__(self, matrix: Any):
+        self.matrix = matrix
+
+    def to_scipy(self) -> sp.csr_array:
+        return sp.csr_array(self.matrix.get())
+
+
 class _Host:
     """A CuPy array that NumPy may copy: CuPy's own refuses an implicit one."""
 

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._pytree import is_concrete
+from ..compilation import on_gpu
 from ..formats import COO, CSC, CSR, SparseMatrix
 from ..graph import Graph
 from ..masks import Mask, check_mask
 from ..semirings import Semiring
 from ._mxm_methods import no_dots, op
 
+FEW = 1 << 22  # products that a CPU makes without looking for less work
 CHUNK = 1 << 26  # products expanded at once: about 4 GB
 METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
 
@@ -62,6 +64,8 @@ class Call:
 
     def products(self) -> int:
         """The exact number of products; patterns are concrete."""
+        if not on_gpu(self.pattern):
+            return int(_lengths(self.A, 1) @ _lengths(self.B, 0))
         with jax.ensure_compile_time_eval():
             pair = (self.A, self.B) if is_concrete(self.A, self.B) else self.bare[:2]
             wraps, rest = jax.device_get(_count_products(*pair))
@@ -82,11 +86,14 @@ class Call:
         """
         if self.method is not None:
             return self.method
+        usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
+        if no_dots(self.semiring, self.A, self.B, self.mask) is not None:
+            return usual
+        products = self.products()
+        if not gpu and products < FEW:
+            return usual
         searches = self.searches()
-        ratio = 0.5 if gpu else 30
-        if searches is not None and searches * ratio < self.products():
-            return "dot"
-        return "sort" if gpu else "gustavson"
+        return "dot" if searches is not None and searches * ratio < products else usual
 
     @property
     def bare(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
@@ -178,6 +185,18 @@ def checked_nse(nse: Any) -> int | None:
     if not isinstance(nse, (int, np.integer)) or nse < 0:
         raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
     return int(nse)
+
+
+def _lengths(A: SparseMatrix, axis: int) -> np.ndarray:
+    """The number of entries of each row (axis 0) or column (axis 1), on the host."""
+    if isinstance(A, (CSR, CSC)) and isinstance(A, CSR) == (axis == 0):
+        return np.diff(np.asarray(A.indptr).astype(np.int64))
+    if isinstance(A, (CSR, CSC)):
+        indices = np.asarray(A.indices)[: int(np.asarray(A.indptr)[-1])]
+    else:
+        indices = np.asarray(A.rowcol()[axis])
+        indices = indices[indices < A.shape[axis]]
+    return np.bincount(indices, minlength=A.shape[axis])
 
 
 @jax.jit

@@ -149,6 +149,9 @@ def pattern(
         last = read(b.indptr, j + 1)
         if allowed is not None:
             mark = _mark_allowed(allowed, mark, j, m)
+            if only and allowed.sparse is not None:
+                nothing = read(allowed.sparse.indptr, j) == read(allowed.sparse.indptr, j + 1)
+                e = jnp.where(nothing, last, e)
         mark = write(mark, jnp.int32(m), j)
 
         def entry(c):
@@ -270,7 +273,8 @@ def fill(
             _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
             return e + 1, acc, flag
 
-        _, acc, flag = lax.while_loop(lambda c: c[0] < last, entry, (begin, acc, flag))
+        first = jnp.where(low < high, begin, last)
+        _, acc, flag = lax.while_loop(lambda c: c[0] < last, entry, (first, acc, flag))
         _, values = lax.while_loop(
             lambda c: c[0] < high,
             lambda c: (c[0] + 1, write(c[1], c[0], read(acc, read(found.rows, c[0])))),

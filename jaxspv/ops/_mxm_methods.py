@@ -54,10 +54,18 @@ def allowed_by_columns(mask: Mask | None) -> loops.Allowed | None:
 def pattern_by_loops(
     A: SparseMatrix, B: SparseMatrix | None, mask: Mask | None, capacity: int
 ) -> tuple[loops.Compressed, loops.Compressed, loops.Pattern]:
-    """A and B by columns and the `Pattern` of their product; None for B stands for A."""
+    """A and B by columns and the `Pattern` of their product.
+
+    None for B, or for the source of the mask, stands for A.
+    """
     a = loops.by_columns(A)
     b = a if B is None else loops.by_columns(B)
-    return a, b, loops.pattern(a, b, allowed_by_columns(mask), A.shape[0], capacity)
+    if mask is not None and mask.source is None:
+        true = jnp.ones(a.data.shape, bool) if mask.structural else a.data.astype(bool)
+        allowed = loops.Allowed(a._replace(data=true), None, mask.complement)
+    else:
+        allowed = allowed_by_columns(mask)
+    return a, b, loops.pattern(a, b, allowed, A.shape[0], capacity)
 
 
 def fill_by_loops(

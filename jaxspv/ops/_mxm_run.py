@@ -87,9 +87,9 @@ def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
     return CSR(data, indices, C.indptr, C.overflow, C.shape, True, True)
 
 
-@functools.partial(jax.jit, static_argnames=("capacity", "square"))
-def _pattern(A, B, mask, *, capacity, square):
-    return methods.pattern_by_loops(A, None if square else B, mask, capacity)
+@functools.partial(jax.jit, static_argnames="capacity")
+def _pattern(A, B, mask, *, capacity):
+    return methods.pattern_by_loops(A, B, mask, capacity)
 
 
 @functools.partial(jax.jit, static_argnames=("nse", "flip"))
@@ -128,11 +128,11 @@ def _exact_pattern(call: Call) -> Any:
     """A, B and the whole pattern. Where a buffer is too small, the pass stops as soon as it is
     full, and the next has eight times the room: an eighth more work at most."""
     capacity, bound = _first_guess(call), call.shape[0] * call.shape[1]
+    B, mask = None if call.B is call.A else call.B, call.mask
+    if mask is not None and mask.source is call.A:
+        mask = dataclasses.replace(mask, source=None)
     while True:
-        a, b, found = _pattern(
-            call.A, call.B, call.mask, capacity=min(capacity, bound, MOST),
-            square=call.B is call.A,
-        )  # fmt: skip
+        a, b, found = _pattern(call.A, B, mask, capacity=min(capacity, bound, MOST))
         if not bool(found.cut):
             return a, b, found
         if capacity >= MOST:

@@ -27,6 +27,7 @@ from .construct import from_edges as from_edges
 from .construct import from_networkx as from_networkx
 from .construct import from_scipy as from_scipy
 from .explaining import explain as explain
+from .exporting import export as export
 from .format_choice import FormatChoice as FormatChoice
 from .format_choice import choose_format as choose_format
 from .formats import COO as COO

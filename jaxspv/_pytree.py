@@ -1,11 +1,13 @@
 """Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields are not."""
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
+from jax import export
 from jax.core import Tracer
 
 _T = TypeVar("_T")
@@ -46,7 +48,39 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
         return obj
 
     jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten, flatten_plain)
+    if "<locals>" not in cls.__qualname__:
+        export.register_pytree_node_serialization(
+            cls,
+            serialized_name=f"{cls.__module__}.{cls.__qualname__}",
+            serialize_auxdata=_written(cls.__name__),
+            deserialize_auxdata=lambda text: _tuples(json.loads(bytes(text))),
+        )
     return cls
+
+
+def _written(name: str) -> Callable[[Any], bytes]:
+    """Writes static fields (numbers, strings, tuples of them) for `jax.export`."""
+
+    def write(aux):
+        try:
+            return json.dumps(aux).encode()
+        except TypeError:
+            raise TypeError(
+                f"an exported function cannot take or return a {name}: its static fields {aux} "
+                "hold a function. Close over it instead."
+            ) from None
+
+    return write
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def result_tuple(cls: type[_T]) -> type[_T]:
+    """Class decorator of named tuples that algorithms return: `jax.export` can serialise them."""
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return export.register_namedtuple_serialization(cls, serialized_name=name)
 
 
 def is_concrete(*trees: Any) -> bool:

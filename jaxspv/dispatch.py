@@ -6,8 +6,10 @@ from types, shapes, dtypes and static arguments, and for the platform that is lo
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import jax
@@ -21,7 +23,18 @@ from .compilation import is_eager, jitted, on_gpu
 
 Backend = Literal["xla", "pallas"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
+_ASKED: contextvars.ContextVar[Backend | None] = contextvars.ContextVar("backend", default=None)
 PALLAS_PLATFORM = "cuda"
+
+
+@contextlib.contextmanager
+def using(backend: Backend | None) -> Iterator[None]:
+    """Inside, operations that name no backend are traced for this one."""
+    token = _ASKED.set(backend)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +134,7 @@ class Op:
             ValueError: `backend` or `method` names nothing that exists.
             NotImplementedError: every implementation refuses; says why for each.
         """
+        backend = _ASKED.get() if backend is None else backend
         if backend is not None and backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
         names = [impl.name for impl in self.impls]

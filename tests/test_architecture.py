@@ -28,7 +28,7 @@ LAYERS = (
     ("layouts",),
     ("ops",),
     ("algorithms",),
-    ("explaining", "checking", "autodiff", "verify"),
+    ("explaining", "exporting", "checking", "autodiff", "verify"),
     ("_command_line", "cli", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -13,6 +13,7 @@ from pallas_kernels.bfs import bfs as bfs_kernel
 from pallas_kernels.bfs_prepare import prepare_bfs
 from pallas_kernels.bfs_sources import bfs_sources as bfs_sources_kernel
 
+from .._pytree import result_tuple
 from .._guard import KERNELS_FROM, jax_version
 from ..batching import one_by_one
 from ..compilation import on_gpu
@@ -34,6 +35,7 @@ from ._status import finished
 UNTIL = ("reached", "unchanged", "max_iterations")
 
 
+@result_tuple
 class BFS(NamedTuple):
     """What `bfs` found; a leading axis for several sources.
 

@@ -9,6 +9,7 @@ from jax import Array, lax
 
 from pallas_kernels.components import components as components_kernel
 
+from .._pytree import result_tuple
 from .._guard import KERNELS_FROM, jax_version
 from ..batching import batch_any
 from ..dispatch import Backend, Op, Plan
@@ -16,6 +17,7 @@ from ..graph import as_graph
 from ._status import finished
 
 
+@result_tuple
 class Components(NamedTuple):
     """What `connected_components` found.
 

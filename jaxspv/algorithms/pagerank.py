@@ -15,7 +15,7 @@ from pallas_kernels.pagerank_prepare import prepare_pagerank
 from pallas_kernels.sssp_prepare import is_narrow
 
 from .._guard import KERNELS_FROM, jax_version
-from .._pytree import is_concrete, pytree_dataclass
+from .._pytree import is_concrete, pytree_dataclass, result_tuple
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan, dense_tangent, is_zero
 from ..graph import Graph, as_graph, register_layout
@@ -27,6 +27,7 @@ from ._status import finished
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 
+@result_tuple
 class PageRank(NamedTuple):
     """What `pagerank` found.
 

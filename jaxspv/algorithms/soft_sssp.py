@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._pytree import is_concrete
+from .._pytree import is_concrete, result_tuple
 from ..batching import batch_any
 from ..dispatch import Op, dense_tangent, is_zero
 from ..formats import CSR
@@ -16,6 +16,7 @@ from ..graph import as_graph
 from ._sources import check_source, over_sources
 
 
+@result_tuple
 class SoftSSSP(NamedTuple):
     """What `soft_sssp` found; a leading axis for several sources.
 

@@ -14,7 +14,7 @@ from pallas_kernels.sssp import sssp as sssp_kernel
 from pallas_kernels.sssp_prepare import prepare_sssp, revalue
 
 from .._guard import KERNELS_FROM, jax_version
-from .._pytree import is_concrete
+from .._pytree import is_concrete, result_tuple
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
@@ -28,6 +28,7 @@ from ._tree import path_tangent
 UNTIL = ("reached", "unchanged", "max_iterations")
 
 
+@result_tuple
 class SSSP(NamedTuple):
     """What `sssp` found; a leading axis for several sources.
 
@@ -119,6 +120,7 @@ def sssp(
     return finished(over_sources(one, source), "sssp")
 
 
+@result_tuple
 class Widths(NamedTuple):
     """The bucket width of each form: the kernel's buckets fill a GPU, the others' a core."""
 

@@ -1,0 +1,207 @@
+"""Inside jit, scan, while_loop, checkpoint, custom_vjp; with optax and Equinox; donated; exported."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxspv as jsp
+from jaxspv.formats import FORMATS
+
+DENSE = np.array([[0.5, 2.0, 0.0], [0.0, 0.0, 1.0], [3.0, 0.0, 0.25]], np.float32)
+X = jnp.asarray([1.0, -2.0, 0.5])
+
+
+def graph():
+    return jsp.from_edges([0, 1, 2, 0, 3], [1, 2, 3, 2, 0], [1.0, 2.0, 1.0, 4.0, 1.0], shape=(5, 5))
+
+
+def leaves_but_data(A):
+    return [leaf for leaf in jax.tree.leaves(A) if not jnp.issubdtype(leaf.dtype, jnp.floating)]
+
+
+def same_pattern(A, B):
+    assert jax.tree.structure(A) == jax.tree.structure(B)
+    for a, b in zip(leaves_but_data(A), leaves_but_data(B), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_scan_while_checkpoint_and_jit_give_one_value_and_one_slope(name):
+    A = jsp.from_dense(DENSE, format=name)
+
+    def power(step):
+        def f(data, x):
+            return jnp.sum(jnp.tanh(step(A.with_data(data), x)))
+
+        return f
+
+    def plain(A, x):
+        for _ in range(3):
+            x = jnp.sin(A @ x)
+        return x
+
+    def scanned(A, x):
+        return lax.scan(lambda x, _: (jnp.sin(A @ x), None), x, None, length=3)[0]
+
+    def checkpointed(A, x):
+        return jax.checkpoint(plain)(A, x)
+
+    def carried(A, x):  # the matrix itself in the carry
+        return lax.scan(lambda c, _: ((c[0], jnp.sin(c[0] @ c[1])), None), (A, x), None, 3)[0][1]
+
+    want = jax.value_and_grad(power(plain), (0, 1))(A.data, X)
+    for step in (scanned, checkpointed, carried):
+        got = jax.jit(jax.value_and_grad(power(step), (0, 1)))(A.data, X)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, want)
+
+    def looped(A, x):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(A @ c[1])), (0, x))[1]
+
+    np.testing.assert_allclose(power(looped)(A.data, X), want[0], rtol=1e-5)
+    slope = jax.jvp(power(looped), (A.data, X), (A.data, X))[1]
+    np.testing.assert_allclose(
+        slope, jnp.vdot(want[1][0], A.data) + jnp.vdot(want[1][1], X), rtol=1e-4
+    )
+
+
+def test_algorithms_inside_scan_checkpoint_and_a_user_custom_vjp():
+    A = graph()
+
+    def total(data):
+        d = jsp.sssp(A.with_data(data), 0).distances
+        return jnp.where(jnp.isfinite(d), d, 0).sum() + jsp.pagerank(A.with_data(data)).scores[1]
+
+    want = jax.grad(total)(A.data)
+    np.testing.assert_allclose(jax.grad(jax.checkpoint(total))(A.data), want, rtol=1e-5)
+
+    def descend(data):
+        return lax.scan(lambda d, _: (d - 0.01 * jax.grad(total)(d), None), data, None, length=3)[0]
+
+    by_hand = A.data
+    for _ in range(3):
+        by_hand = by_hand - 0.01 * jax.grad(total)(by_hand)
+    np.testing.assert_allclose(jax.jit(descend)(A.data), by_hand, rtol=1e-5)
+
+    @jax.custom_vjp
+    def clipped(data):
+        return total(data)
+
+    clipped.defvjp(
+        lambda data: jax.vjp(total, data),
+        lambda pull, bar: (jnp.clip(pull(bar)[0], -0.5, 0.5),),
+    )
+    np.testing.assert_allclose(jax.grad(clipped)(A.data), jnp.clip(want, -0.5, 0.5), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_tree_utilities_donation_and_serialisation_of_leaves(name):
+    A = jsp.from_dense(DENSE, format=name)
+    leaves, tree = jax.tree.flatten(A)
+    same_pattern(jax.tree.unflatten(tree, leaves), A)
+    stored = {jax.tree_util.keystr(k): np.asarray(v) for k, v in
+              jax.tree_util.tree_leaves_with_path(A)}  # fmt: skip
+    restored = jax.tree_util.tree_map_with_path(lambda k, _: stored[jax.tree_util.keystr(k)], A)
+    np.testing.assert_array_equal(restored.todense(), DENSE)
+    want = A @ X
+    double = jax.jit(lambda A: A.with_data(2 * A.data), donate_argnums=0)
+    spare = jax.tree.map(jnp.copy, A)
+    np.testing.assert_allclose(double(spare) @ X, 2 * want)
+
+
+def test_optax_trains_data_and_leaves_the_pattern_alone():
+    optax = pytest.importorskip("optax")
+    A = jsp.from_dense(DENSE)
+    start, goal = A, jsp.from_dense(DENSE * 2) @ X
+    rule = optax.adam(0.1)
+
+    @jax.jit
+    def step(data, state):
+        loss, slope = jax.value_and_grad(lambda d: jnp.sum((A.with_data(d) @ X - goal) ** 2))(data)
+        move, state = rule.update(slope, state)
+        return optax.apply_updates(data, move), state, loss
+
+    data, state = A.data, rule.init(A.data)
+    losses = []
+    for _ in range(100):
+        data, state, loss = step(data, state)
+        losses.append(float(loss))
+    assert losses[-1] < losses[0] / 100
+    same_pattern(A.with_data(data), start)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_gradients_as_objects_have_the_pattern_of_their_matrix(name):
+    A = jsp.from_dense(DENSE, format=name)
+
+    def loss(A):
+        return jnp.sum((A @ X) ** 2)
+
+    want = jax.grad(lambda d: loss(A.with_data(d)))(A.data)
+    ours = jsp.grad(loss)(A)
+    assert type(ours) is type(A) and ours.shape == A.shape
+    np.testing.assert_allclose(ours.data, want)
+    assert all(leaf is ours.data for leaf in jax.tree.leaves(ours))
+    assert type(A).__name__ in repr(ours)
+    equinox = pytest.importorskip("equinox")
+    theirs = equinox.filter_grad(loss)(A)
+    np.testing.assert_allclose(theirs.data, want)
+    assert type(A).__name__ in repr(theirs)
+    same_pattern(equinox.apply_updates(A, jax.tree.map(lambda g: -0.1 * g, theirs)), A)
+
+
+def test_equinox_module_with_a_matrix_inside():
+    equinox = pytest.importorskip("equinox")
+
+    class Layer(equinox.Module):
+        A: jsp.CSR
+        weight: jax.Array
+
+        def __call__(self, x):
+            return jnp.tanh(self.A @ (self.weight * x))
+
+    layer = Layer(jsp.from_dense(DENSE), jnp.ones(3))
+    slope = equinox.filter_jit(equinox.filter_grad(lambda layer: jnp.sum(layer(X) ** 2)))(layer)
+    assert slope.A.indices is None and slope.A.data.shape == layer.A.data.shape
+    moved = equinox.apply_updates(layer, jax.tree.map(lambda g: -0.1 * g, slope))
+    same_pattern(moved.A, layer.A)
+    assert jnp.sum(moved(X) ** 2) < jnp.sum(layer(X) ** 2)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_export_round_trip_of_a_jitted_search(prepared):
+    pytest.importorskip("flatbuffers")
+    A = graph()
+    G = jsp.prepare(A, for_=("bfs", "sssp")) if prepared else A
+
+    @jax.jit
+    def search(G, source):
+        return jsp.bfs(G, source), jsp.sssp(G, source)
+
+    want = search(G, jnp.int32(0))
+    for exported in (
+        jsp.export(search)(G, jnp.int32(0)),
+        jsp.export(search, platforms=("cpu", "cuda"))(G, jnp.int32(0)),
+        jax.export.export(search)(G, jnp.int32(0)),
+    ):
+        again = jax.export.deserialize(exported.serialize())
+        got = again.call(G, jnp.int32(0))
+        assert isinstance(got[0], jsp.BFS) and isinstance(got[1], jsp.SSSP)
+        jax.tree.map(np.testing.assert_array_equal, got, want)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_export_takes_every_format_and_names_what_it_cannot_take(name):
+    pytest.importorskip("flatbuffers")
+    A = jsp.from_dense(DENSE, format=name)
+    exported = jsp.export(lambda A, x: (A.T, A @ x))(A, X)
+    flipped, y = jax.export.deserialize(exported.serialize()).call(A, X)
+    assert type(flipped) is type(A.T) and flipped.shape == A.T.shape
+    np.testing.assert_allclose(y, DENSE @ np.asarray(X), rtol=1e-6)
+    if name != "csr":
+        return
+    with pytest.raises(TypeError, match="cannot take or return a"):
+        jsp.export(lambda s, A: jsp.mxv(A, X, s))(jsp.semirings.min_plus, A).serialize()
+    with pytest.raises(ValueError, match="is for \\('cuda',\\) alone"):
+        jsp.export(lambda A: A.T, backend="pallas", platforms=("cpu",))

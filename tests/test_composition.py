@@ -1,4 +1,4 @@
-"""Inside jit, scan, while_loop, checkpoint, custom_vjp; with optax and Equinox; donated; exported."""
+"""Inside jit, loops, checkpoint, custom_vjp; with optax and Equinox; donated; exported."""
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +57,10 @@ def test_scan_while_checkpoint_and_jit_give_one_value_and_one_slope(name):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, want)
 
     def looped(A, x):
-        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(A @ c[1])), (0, x))[1]
+        def step(c):
+            return c[0] + 1, jnp.sin(A @ c[1])
+
+        return lax.while_loop(lambda c: c[0] < 3, step, (0, x))[1]
 
     np.testing.assert_allclose(power(looped)(A.data, X), want[0], rtol=1e-5)
     slope = jax.jvp(power(looped), (A.data, X), (A.data, X))[1]

@@ -13,8 +13,8 @@ from pallas_kernels.bfs import bfs as bfs_kernel
 from pallas_kernels.bfs_prepare import prepare_bfs
 from pallas_kernels.bfs_sources import bfs_sources as bfs_sources_kernel
 
-from .._pytree import result_tuple
 from .._guard import KERNELS_FROM, jax_version
+from .._pytree import result_tuple
 from ..batching import one_by_one
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan

@@ -9,8 +9,8 @@ from jax import Array, lax
 
 from pallas_kernels.components import components as components_kernel
 
-from .._pytree import result_tuple
 from .._guard import KERNELS_FROM, jax_version
+from .._pytree import result_tuple
 from ..batching import batch_any
 from ..dispatch import Backend, Op, Plan
 from ..graph import as_graph

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import plot_tiles
 from .yang2015 import METHODS, SORTS
 
 
@@ -20,14 +21,18 @@ def save(document: dict[str, Any], path: str | pathlib.Path) -> None:
     from matplotlib import pyplot
 
     names = list(dict.fromkeys(r["benchmark"] for r in document["records"]))
-    plain = [n for n in names if n != "yang2015"]
-    panels = len(plain) + 2 * ("yang2015" in names)
+    tiles = any(n.startswith("tiles") for n in names)
+    plain = [n for n in names if n != "yang2015" and not n.startswith("tiles")]
+    panels = len(plain) + 2 * ("yang2015" in names) + plot_tiles.PANELS * tiles
     if not panels:
         return
     figure, axes = pyplot.subplots(panels, 1, figsize=(10, 5 * panels), squeeze=False)
     axes = list(axes.flat)
     for name in plain:
         _bars(axes.pop(0), name, [r for r in document["records"] if r["benchmark"] == name])
+    if tiles:
+        plot_tiles.draw(axes[: plot_tiles.PANELS], document["records"])
+        axes = axes[plot_tiles.PANELS :]
     if axes:
         records = [r for r in document["records"] if r["benchmark"] == "yang2015"]
         _workload_distribution(axes[0], records)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import peers, yang2015
+from . import peers, table_tiles, yang2015
 from .harness import geometric_mean
 
 Record = dict[str, Any]
@@ -55,6 +55,11 @@ def render(document: dict[str, Any]) -> str:
         records = [r for r in document["records"] if r["benchmark"] == name]
         form = FORMS.get(name)
         body = form(records) if form else _general(name, records, environment)
+        if name == "tiles: conversion":
+            body = [markdown(*table_tiles.conversion(records))]
+        elif name == "tiles: SpMSpV":
+            heading = "Speed over cuSPARSE CSR, geometric means (1 is equal)"
+            body += [heading, markdown(*table_tiles.summary(records))]
         parts += [f"## {name}", *body]
     failures = [f"- {f['benchmark']} {f['graph']}: {f['error']}" for f in document["failures"]]
     if failures:

@@ -1,0 +1,41 @@
+"""Tables of `python -m benchmarks tiles` beyond times: summaries by density, conversion, memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .harness import geometric_mean
+
+Record = dict[str, Any]
+LARGE = 20_000_000  # entries from which a matrix counts in the summary
+COLUMNS = ("nt", "tiles", "remainder", "tiled_bytes_over_csr", "tiled_ms", "bit_nt", "bit_tiles",
+           "bit_remainder", "bittiled_bytes_over_csr", "bittiled_ms", "share", "per_tile",
+           "format")  # fmt: skip
+
+
+def summary(records: list[Record]) -> tuple[list[str], list[list[Any]]]:
+    """Speed over cuSPARSE CSR by density, and of `auto` over the best single method."""
+    programs = list(dict.fromkeys(r["program"] for r in records))
+    by: dict[tuple[float, str], dict[str, float]] = {}
+    large = {}
+    for r in records:
+        by.setdefault((r["density"], r["graph"]), {})[r["program"]] = r["median_ms"]
+        large[r["graph"]] = r["entries"] >= LARGE
+    rows = []
+    for density in sorted({d for d, _ in by}, reverse=True):
+        for label, kept in (("20M entries and more", [True]), ("all", [True, False])):
+            cases = [v for (d, g), v in by.items() if d == density and large[g] in kept]
+            means = [geometric_mean(v["cuSPARSE"] / v[p] for v in cases if {p, "cuSPARSE"} <= {*v})
+                     for p in programs]  # fmt: skip
+            single = [min(t for p, t in v.items() if p not in ("auto", "cuSPARSE", "BCOO"))
+                      / v["auto"] for v in cases if "auto" in v]  # fmt: skip
+            rows.append([f"{density:g}, {label}", *means, min(single, default=math.nan)])
+    return ["density", *programs, "auto: least share of the best"], rows
+
+
+def conversion(records: list[Record]) -> tuple[list[str], list[list[Any]]]:
+    """Tiles, bytes over those of the CSR (for bits: of its structure), milliseconds, the choice."""
+    return ["graph", "entries", *COLUMNS], [
+        [r["graph"], r["entries"], *(r.get(c) for c in COLUMNS)] for r in records
+    ]

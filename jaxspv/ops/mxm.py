@@ -18,6 +18,7 @@ from ..vectors import SparseVector
 from ._mxm_call import checked_nse, prepare_call
 from ._mxm_methods import empty, op
 from ._mxm_run import run_eagerly, run_traced
+from ._write import as_accum, write_matrix
 from .mxv import mxv, vxm
 
 
@@ -27,6 +28,9 @@ def mxm(
     semiring: Semiring = plus_times,
     *,
     mask: Any = None,
+    accum: Any = None,
+    out: SparseMatrix | None = None,
+    replace: bool = False,
     nse: int | None = None,
     method: str = "auto",
     chunk: int | None = None,
@@ -41,7 +45,11 @@ def mxm(
         B: (l, n), likewise.
         semiring: `add` joins, `mul` extends; positional operators, `any` and your own included.
         mask: boolean (m, n) array, sparse matrix (by value), `structure(M)` or `~` of these: places
-            that are not allowed are not computed and stay missing.
+            that are not allowed are not computed; they stay what they are in `out`.
+        accum: operator, monoid or function that joins an entry of `out` (first) and of the product.
+        out: sparse (m, n) matrix, the C of `C<mask, replace> = C accum (A B)`; None: nothing is
+            stored in it. The result is a new matrix of its dtype and format.
+        replace: entries of `out` that the mask does not allow are deleted.
         nse: capacity of C. By default exactly what C needs where the patterns of A and B are
             concrete (a symbolic pass finds it), else a safe bound.
         method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
@@ -54,7 +62,8 @@ def mxm(
 
     Returns:
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
-        of `mul` on the dtypes of A and B. `overflow` is set where entries did not fit `nse`.
+        of `mul` on the dtypes of A and B. `overflow` is set where entries did not fit `nse`. With
+        `out`: see there; capacity `nse`, or what both have together.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
@@ -75,8 +84,12 @@ def mxm(
     >>> jsp.mxm(A, A, jsp.semirings.min_plus).todense().tolist()
     [[5.0, 0.0], [0.0, 5.0]]
     """
-    call = prepare_call(A, B, semiring, mask, method, chunk)
+    as_accum(accum)
     capacity = checked_nse(nse)
+    if out is not None:
+        T = mxm(A, B, semiring, mask=mask, nse=nse, method=method, chunk=chunk, backend=backend)
+        return _written(T, out, mask, accum, replace, capacity)
+    call = prepare_call(A, B, semiring, mask, method, chunk)
     if call.nothing:
         C = empty(semiring, call.A, call.B, capacity or 0, call.flip)
     elif is_eager(semiring, call.A, call.B, call.mask):
@@ -116,6 +129,17 @@ def explain_mxm(
         semiring, call.A, call.B, call.mask, backend=backend, method=chosen,
         notes=tuple(notes), **static,
     )  # fmt: skip
+
+
+def _written(T, out, mask, accum, replace, nse) -> SparseMatrix:
+    C = write_matrix(T, out=out, mask=mask, accum=accum, replace=replace, nse=nse)
+    lost = is_concrete(C.overflow, T.overflow, out.overflow) and bool(C.overflow)
+    if nse is not None and lost and not bool(T.overflow | out.overflow):
+        whole = write_matrix(T, out=out, mask=mask, accum=accum, replace=replace)
+        raise ValueError(
+            f"`nse` must be at least {int(whole.count)} to hold the result; got {nse}."
+        )
+    return C
 
 
 # ---- The operator @ ----

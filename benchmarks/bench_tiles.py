@@ -14,12 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 import jaxspv as jsp
 from jaxspv.formats import BitTiled, Tiled
 from pallas_kernels.tile_bfs import Side, tile_bfs
 
 from . import baselines, tile_suite
+from .bsr import cusparse_bsr
 from .bucket import bucket_spmspv
 from .harness import Candidate, jitted, measure, nbytes, timed
 from .options import Options
@@ -31,6 +33,7 @@ WAYS = {
     "Push-CSC, Push-CSR": jsp.TileRule(("push_csc", "push_csr")),
     "three kernels": jsp.TileRule(),
 }
+LOOPED = ("XLA columns", "bucket")
 TRACED = ("fem-263-6", "fem-257-9-9-3", "rmat-20", "mesh-1924")  # times per level, Figure 10
 TRACE_LEVELS = 2048
 
@@ -103,7 +106,7 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
         found = [Candidate(name, functools.partial(call, operands[name]), check, _repeats(options))
                  for name, call in programs.items()]  # fmt: skip
         if options.baselines:
-            found += _library_products(A, x, check, options)
+            found += _library_products(A, T, x, check, options)
         edges = int(np.diff(host.indptr)[places].sum())
         for record in measure(found, **options.timing()):
             record |= {"benchmark": "tiles: SpMSpV", "density": density, "edges": edges,
@@ -123,8 +126,10 @@ def _programs(columns, T, room, options) -> dict[str, Callable[..., Any]]:
         "XLA columns": (functools.partial(jsp.spmspv, method="scatter", backend="xla"), columns),
         "bucket": (functools.partial(bucket_spmspv, edges=edges, nse=nse), columns),
     }
-    made = {name: functools.partial(_chain(run, _repeats(options)), M)
-            for name, (run, M) in ways.items()}  # fmt: skip
+    made = {
+        name: functools.partial(_chain(run, _repeats(options), name in LOOPED), M)
+        for name, (run, M) in ways.items()
+    }
     return made | {"tiled SpMV": made["TileSpMSpV"]}
 
 
@@ -135,22 +140,29 @@ def _full(x):
     return jsp.SparseVector(x.todense(), places, jnp.int32(n), jnp.asarray(False), (n,))
 
 
-def _chain(run, repeats):
-    """(A, x) -> the last of `repeats` products in one program, each after the one before."""
+def _chain(run, repeats, looped):
+    """(A, x) -> the last of `repeats` products in one program, each after the one before.
+
+    In a straight line, or in a loop on the device what is made of many operations.
+    """
     inner = jax.jit(run)
+
+    def again(A, x, y):
+        # at most the old count, which XLA does not know: x stays what it is
+        return inner(A, dataclasses.replace(x, count=jnp.minimum(x.count, y.count + x.nse)))
 
     def program(A, x):
         y = inner(A, x)
+        if looped:
+            return lax.fori_loop(1, repeats, lambda _, y: again(A, x, y), y)
         for _ in range(repeats - 1):
-            # at most the old count, which XLA does not know: x stays what it is
-            x = dataclasses.replace(x, count=jnp.minimum(x.count, y.count + x.nse))
-            y = inner(A, x)
+            y = again(A, x, y)
         return y
 
     return jitted(program)
 
 
-def _library_products(A, x, check, options):
+def _library_products(A, T, x, check, options):
     found, dense, repeats = [], x.todense(), _repeats(options)
     sparse, M = baselines.bcoo_spmv(A.to_scipy()) if int(A.count) < 2_000_000 else (None, None)
     if sparse is not None:
@@ -158,6 +170,9 @@ def _library_products(A, x, check, options):
     if baselines.has_cupy():
         call = baselines.cupy_spmv_device(A.indptr, A.indices, A.data, dense, repeats)
         found.append(Candidate("cuSPARSE", call, check, repeats))
+        call = cusparse_bsr(T, dense, repeats)
+        if call is not None:
+            found.append(Candidate("cuSPARSE BSR", call, check, repeats))
     return found
 
 

@@ -155,7 +155,7 @@ def _personalization(personalization: Any, graph: Graph) -> Array:
 
 
 def _check_weights(graph: Graph) -> None:
-    weights = np.asarray(graph.data)[: int(graph.out.count)]
+    weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
     bad = ~(weights >= 0)
     if bad.any():
         slot = int(np.flatnonzero(bad)[0])

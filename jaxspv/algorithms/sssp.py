@@ -154,7 +154,7 @@ def _least_weight(graph: Graph) -> Any:
     Raises:
         ValueError: a weight is NaN.
     """
-    weights = np.asarray(graph.data)[: int(graph.out.count)]
+    weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
     if jnp.issubdtype(weights.dtype, jnp.floating) and np.isnan(weights).any():
         slot = int(np.flatnonzero(np.isnan(weights))[0])
         raise ValueError(f"weights must not be NaN; the one in slot {slot} is.")

@@ -8,6 +8,8 @@ from .algorithms.bfs import BFS as BFS
 from .algorithms.bfs import bfs as bfs
 from .algorithms.components import Components as Components
 from .algorithms.components import connected_components as connected_components
+from .algorithms.fixpoint import Fixpoint as Fixpoint
+from .algorithms.fixpoint import fixpoint as fixpoint
 from .algorithms.pagerank import PageRank as PageRank
 from .algorithms.pagerank import pagerank as pagerank
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP

@@ -8,6 +8,7 @@ from typing import Any
 
 from .algorithms.bfs import explain_bfs
 from .algorithms.components import explain_components
+from .algorithms.fixpoint import explain_fixpoint
 from .algorithms.pagerank import explain_pagerank
 from .algorithms.sssp import explain_sssp
 from .algorithms.triangles import explain_triangles
@@ -29,6 +30,7 @@ EXPLAINERS: dict[str, Callable[..., Plan]] = {
     "bfs": explain_bfs,
     "sssp": explain_sssp,
     "pagerank": explain_pagerank,
+    "fixpoint": explain_fixpoint,
     "connected_components": explain_components,
     "triangle_count": explain_triangles,
 }

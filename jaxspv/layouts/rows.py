@@ -34,16 +34,17 @@ def arrange(A: CSR) -> Rows:
     return Rows(bins, bins.arrange(A.data[:count]))
 
 
-def _revalued(rows: Rows, A: CSR) -> Rows:
+def revalued(rows: Rows, A: CSR) -> Rows:
+    """The same rows with the values of A."""
     return dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
 
 
-@register_layout("mxv", revalue=lambda rows, graph: _revalued(rows, graph.out), needs_inn=False)
+@register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)
 def _mxv(graph: Graph) -> Rows:
     return arrange(graph.out)
 
 
-@register_layout("vxm", revalue=lambda rows, graph: _revalued(rows, graph.inn or graph.out))
+@register_layout("vxm", revalue=lambda rows, graph: revalued(rows, graph.inn or graph.out))
 def _vxm(graph: Graph) -> Rows:
     assert graph.inn is not None
     return arrange(graph.inn)

@@ -1,0 +1,141 @@
+"""A user's element-wise function as a traced program: compared by what it does, run at any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+
+# Primitives that act on each element alone; `broadcast_in_dim` only from scalars.
+_ALONE = frozenset(
+    "abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp "
+    "convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 "
+    "floor ge gt integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg "
+    "nextafter not or population_count pow real rem round rsqrt select_n shift_left "
+    "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan "
+    "tanh xor".split()
+)
+_NESTED = frozenset(
+    ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
+)
+
+
+class Elementwise:
+    """A function of vectors and scalars, without the arrays it captures.
+
+    Two are equal where they do the same operations, so that a lambda written anew in every call
+    does not cause a new compilation.
+    """
+
+    def __init__(self, jaxpr: Any):
+        self.jaxpr = jaxpr
+        self._key = _key(jaxpr)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Elementwise) and self._key == other._key
+
+    def __call__(self, captured: Sequence[Any], *args: Any) -> Any:
+        """The result at the shape it was traced for."""
+        (out,) = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, tuple(captured)))(*jax.tree.leaves(args))
+        return out
+
+    @property
+    def result(self) -> Any:
+        """Shape and dtype of the result."""
+        return self.jaxpr.outvars[0].aval
+
+    def refuses(self) -> str | None:
+        """The primitive that is not element-wise, or None."""
+        return _refuses(self.jaxpr)
+
+    def at(self, captured: Sequence[Any], *args: Any) -> Any:
+        """The result for some of the elements: arguments of one shape, or scalars."""
+        return _evaluate(self.jaxpr, captured, jax.tree.leaves(args))
+
+    def uses(self, position: int) -> bool:
+        """Whether the argument at this position (of the flattened ones) matters."""
+        var = self.jaxpr.invars[position]
+        used = [v for eqn in self.jaxpr.eqns for v in eqn.invars] + list(self.jaxpr.outvars)
+        return any(v is var for v in used)
+
+
+def trace(fn: Callable[..., Any], *args: Any) -> tuple[Elementwise, tuple[Any, ...]]:
+    """`fn` traced on arguments like these, and the arrays that it captures."""
+    closed = jax.make_jaxpr(fn)(*args)
+    return Elementwise(closed.jaxpr), tuple(jnp.asarray(c) for c in closed.consts)
+
+
+def _inner(eqn: Any) -> tuple[Any, tuple[Any, ...]]:
+    names = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+    inner = next(eqn.params[name] for name in names if name in eqn.params)
+    return (inner.jaxpr, tuple(inner.consts)) if hasattr(inner, "jaxpr") else (inner, ())
+
+
+def _refuses(jaxpr: Any) -> str | None:
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in _NESTED:
+            reason = _refuses(_inner(eqn)[0])
+        elif name == "broadcast_in_dim":
+            reason = None if eqn.invars[0].aval.shape == () else name
+        else:
+            reason = None if name in _ALONE else name
+        if any(isinstance(v, Literal) and np.ndim(v.val) for v in eqn.invars):
+            reason = reason or "an array constant"
+        if reason is not None:
+            return reason
+    return None
+
+
+def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
+    known = dict(zip(jaxpr.constvars, captured, strict=True))
+    known |= dict(zip(jaxpr.invars, args, strict=True))
+
+    def read(v):
+        return jnp.asarray(v.val, v.aval.dtype) if isinstance(v, Literal) else known[v]
+
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        if eqn.primitive.name in _NESTED:
+            inner, consts = _inner(eqn)
+            out = _evaluate(inner, consts, values)
+        elif eqn.primitive.name == "broadcast_in_dim":
+            out = values[0]
+        else:
+            out = eqn.primitive.bind(*jnp.broadcast_arrays(*values), **eqn.params)
+        known[eqn.outvars[0]] = out
+    return read(jaxpr.outvars[0])
+
+
+def _key(jaxpr: Any) -> Any:
+    """What a jaxpr does, as a hashable value: variables by number, parameters by their text."""
+    number: dict[Any, int] = {}
+
+    def name(v):
+        if isinstance(v, Literal):
+            value = np.asarray(v.val)
+            return "literal", str(v.aval), value.tobytes()
+        return number.setdefault(v, len(number)), str(v.aval)
+
+    def params(eqn):
+        for key, value in sorted(eqn.params.items()):
+            if key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+                inner, consts = _inner(eqn)
+                yield key, _key(inner), tuple(id(c) for c in consts)
+            elif not callable(value):  # derivative rules: the tangent does not go through these
+                yield key, str(value)
+
+    head = tuple(name(v) for v in (*jaxpr.constvars, *jaxpr.invars))
+    body = tuple(
+        (eqn.primitive.name, tuple(map(name, eqn.invars)), tuple(map(name, eqn.outvars)),
+         tuple(params(eqn)))
+        for eqn in jaxpr.eqns
+    )  # fmt: skip
+    return head, body, tuple(name(v) for v in jaxpr.outvars)

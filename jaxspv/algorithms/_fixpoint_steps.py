@@ -114,6 +114,6 @@ def push_of(semiring, graph, x0, operands, captured, until, *, update, sums, mon
     dtype = mul(*one).dtype
     return Push(
         graph.out.indptr, graph.out.indices, graph.data, mul, _JOIN[semiring.add.kind],
-        jnp.int8 if dtype == bool else dtype, dtype, semiring.add.identity_of(dtype)[()],
+        jnp.int8 if dtype == jnp.bool_ else dtype, dtype, semiring.add.identity_of(dtype)[()],
         semiring.add.identity_of(x0.dtype)[()],
     )  # fmt: skip

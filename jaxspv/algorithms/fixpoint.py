@@ -16,7 +16,7 @@ from ..layouts.rows import Rows, arrange, revalued
 from ..ops.spmv import op as spmv_op
 from ..semirings import Semiring, plus_times
 from ..until import Until, check_until, unchanged
-from ._elementwise import Elementwise, trace
+from ._elementwise import trace
 from ._fixpoint_steps import IDEMPOTENT, loop_of, push_of
 from ._fixpoint_tangent import tangent
 from ._fixpoint_xla import run_dense, run_frontier
@@ -183,15 +183,13 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
         name: jax.ShapeDtypeStruct((), jnp.sum(jnp.zeros(0, fn.result.dtype)).dtype)
         for name, (fn, _) in traced.items()
     }
-    if update is None:
-        add = semiring.add
 
-        def update(old, y, *_):
-            return add.op(old, y) if monotone else y
-
-    def full(*args):
-        assert update is not None
-        return jnp.broadcast_to(update(*args), x0.shape)
+    def full(old, y, *args):
+        if update is not None:
+            new = update(old, y, *args)
+        else:
+            new = semiring.add.op(old, y) if monotone else y
+        return jnp.broadcast_to(new, x0.shape)
 
     step, captured = trace(full, x0, y, jnp.int32(0), *arrays, sums)
     if step.result.dtype != x0.dtype:
@@ -256,6 +254,3 @@ def _frontier(*operands, **static):
 def _dense(*operands, **static):
     """A product and an update of all elements in every step."""
     return _finish(run_dense(loop_of(*operands, **static)))
-
-
-__all__ = ["Elementwise", "Fixpoint", "explain_fixpoint", "fixpoint", "op"]

@@ -64,8 +64,8 @@ def test_shortest_paths_are_those_of_scipy(method, prepared):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", ["path", "star", "grid"])
 def test_levels_on_graphs_of_few_and_of_many_edges_a_step(shape, method):
-    graph = {"path": nx.path_graph(300), "star": nx.star_graph(2000),
-             "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 40))}[shape]  # fmt: skip
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 40))
+    graph = {"path": nx.path_graph(300), "star": nx.star_graph(2000), "grid": grid}[shape]
     A = jsp.from_networkx(graph)
     n = A.shape[0]
     x0 = start(1, n, np.int32)

@@ -1,4 +1,4 @@
-"""BFS, shortest paths and PageRank in a few lines each: write the algebra, `fixpoint` runs the loop.
+"""BFS, shortest paths and PageRank in a few lines each, by `fixpoint`.
 
 Run: python examples/fixpoint.py
 """

@@ -6,35 +6,18 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
-import jax.test_util
 import networkx as nx
 import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
+from fixpoint_cases import N, rank, start, weighted
 
 import jaxspv as jsp
 
-N = 40
 METHODS = ("dense", "frontier")
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/fixpoint.py"
-
-
-def weighted(n=N, m=140, seed=0, low=1, high=9):
-    """A SciPy matrix with integer weights, and the same as float32 in a CSR."""
-    rng = np.random.default_rng(seed)
-    A = sp.csr_array((n, n), dtype=np.float32)
-    S = sp.coo_array((rng.integers(low, high, m), rng.integers(0, n, (2, m))), shape=(n, n))
-    S = sp.csr_array(S.tocsr().astype(np.float32) + A)
-    return S, jsp.from_scipy(S)
-
-
-def start(source, n=N, dtype=np.float32, at=0):
-    top = np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
-    x0 = np.full(n, top, dtype)
-    x0[source] = at
-    return jnp.asarray(x0)
 
 
 def loop(S, x0, add, mul, update, steps):
@@ -156,21 +139,6 @@ def test_a_monoid_of_the_user():
     np.testing.assert_allclose(found.x, x, rtol=1e-4)
 
 
-def rank(A, damping=0.85, tol=1e-7, scale=1.0, until=None):
-    """PageRank through fixpoint; `damping` is captured, the strengths are operands."""
-    row, _ = A.rowcol()
-    n = A.shape[0]
-    strength = jnp.zeros(n).at[row].add(A.data, mode="drop")
-    share = jnp.where(strength > 0, 1 / jnp.where(strength > 0, strength, 1), 0)
-    P = A.with_data(A.data * share.at[row].get(mode="fill", fill_value=0))
-    return jsp.fixpoint(
-        P, jnp.full(n, 1 / n),
-        update=lambda x, y, i, s, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
-        operands=(strength,), sums={"lost": lambda x, s: jnp.where(s > 0, 0, x)},
-        until=until or jsp.residual(tol) | jsp.max_iterations(200),
-    )  # fmt: skip
-
-
 @pytest.mark.fast
 def test_pagerank_is_that_of_networkx():
     S, A = weighted(m=70)
@@ -252,84 +220,6 @@ def test_padding_changes_nothing(value):
     slopes = jsp.grad(total)(B).data
     np.testing.assert_array_equal(slopes[: A.nse], jsp.grad(total)(A).data)
     assert not slopes[A.nse :].any()
-
-
-def test_gradients_of_a_contraction_are_those_of_pagerank():
-    _, A = weighted(m=70)
-    weights = jnp.asarray(np.random.default_rng(1).normal(size=N), jnp.float32)
-
-    def ours(data, damping):
-        return rank(A.with_data(data), damping).x @ weights
-
-    def theirs(data, damping):
-        kept = A.with_data(data)
-        return jsp.pagerank(kept, damping, tol=1e-7, max_iterations=200).scores @ weights
-
-    for mode in (jax.jacrev, jax.jacfwd):
-        found = mode(ours, (0, 1))(A.data, 0.85)
-        for f, g in zip(found, jax.grad(theirs, (0, 1))(A.data, 0.85), strict=True):
-            np.testing.assert_allclose(f, g, rtol=1e-3, atol=2e-6)
-
-
-def test_gradients_of_a_contraction_that_is_not_linear():
-    """x = tanh(x A / 20 + b): against a solve of the linearised system in float64."""
-    S, A = weighted(m=90)
-    b = jnp.asarray(np.random.default_rng(2).normal(size=N), jnp.float32)
-    M = S.todense().astype(np.float64) / 20
-
-    def total(data, b):
-        B = A.with_data(data / 20)
-        step = lambda x, y, i, b, sums: jnp.tanh(y + b)  # noqa: E731
-        until = jsp.residual(1e-6) | jsp.max_iterations(500)
-        return jsp.fixpoint(B, jnp.zeros(N), update=step, operands=(b,), until=until).x.sum()
-
-    x = np.zeros(N)
-    for _ in range(3000):
-        x = np.tanh(x @ M + np.asarray(b))
-    slope = 1 - x**2
-    adjoint = np.linalg.solve(np.eye(N) - M * slope[None, :], np.ones(N)) * slope
-    by_data, by_b = jax.grad(total, (0, 1))(A.data, b)
-    np.testing.assert_allclose(by_b, adjoint, rtol=1e-3, atol=1e-4)
-    row, col = sp.coo_array(S).coords
-    np.testing.assert_allclose(by_data, x[row] * adjoint[col] / 20, rtol=1e-3, atol=1e-4)
-    jax.test_util.check_grads(lambda b: total(A.data, b), (b,), 1, eps=1e-2, rtol=2e-2)
-
-
-def test_gradients_of_a_monotone_loop_are_those_of_sssp():
-    _, A = weighted(seed=6)
-    weights = jnp.asarray(np.random.default_rng(1).normal(size=N), jnp.float32)
-    data = A.data + jnp.asarray(np.random.default_rng(3).random(A.nse), jnp.float32)
-
-    def weigh(d):
-        return jnp.where(jnp.isfinite(d), d * weights, 0).sum()
-
-    def ours(data, at):
-        x0 = jnp.full(N, jnp.inf).at[2].set(at)
-        return weigh(jsp.fixpoint(A.with_data(data), x0, jsp.semirings.min_plus, monotone=True).x)
-
-    def theirs(data):
-        return weigh(jsp.sssp(A.with_data(data), 2).distances)
-
-    for mode in (jax.grad, jax.jacfwd):
-        found, at = mode(ours, (0, 1))(data, 0.0)
-        np.testing.assert_allclose(found, jax.grad(theirs)(data), atol=1e-6)
-        reached = np.isfinite(jsp.sssp(A.with_data(data), 2).distances)
-        np.testing.assert_allclose(at, weights[reached].sum(), rtol=1e-5)
-
-
-def test_gradients_of_the_widest_product():
-    """max_times with a gain at each vertex: the factors along the tree, zero weights included."""
-    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 1], [0.5, 0.8, 0.3, 1.0], shape=(4, 4))
-    x0 = jnp.full(4, -jnp.inf).at[0].set(2.0)
-
-    def total(data, x0):
-        x = jsp.fixpoint(A.with_data(data), x0, jsp.semirings.max_times, monotone=True).x
-        return jnp.where(jnp.isfinite(x), x, 0).sum()
-
-    by_data, by_x0 = jax.grad(total, (0, 1))(A.data, x0)
-    # slots: 0->1, 0->2, 1->2, 2->1; x = (2, 1, 0.8), 2 is reached through 1
-    np.testing.assert_allclose(by_data, [2 * 1.8, 0, 1.0, 0], rtol=1e-6)
-    np.testing.assert_allclose(by_x0[0], 1 + 0.5 + 0.4, rtol=1e-6)
 
 
 def test_the_same_lambda_is_compiled_once():

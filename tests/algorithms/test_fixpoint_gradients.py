@@ -1,0 +1,88 @@
+"""Gradients of fixpoint: against PageRank, SSSP, a dense solve in float64, and by hand."""
+
+import jax
+import jax.numpy as jnp
+import jax.test_util
+import numpy as np
+import scipy.sparse as sp
+from fixpoint_cases import N, rank, weighted
+
+import jaxspv as jsp
+
+
+def test_gradients_of_a_contraction_are_those_of_pagerank():
+    _, A = weighted(m=70)
+    weights = jnp.asarray(np.random.default_rng(1).normal(size=N), jnp.float32)
+
+    def ours(data, damping):
+        return rank(A.with_data(data), damping).x @ weights
+
+    def theirs(data, damping):
+        kept = A.with_data(data)
+        return jsp.pagerank(kept, damping, tol=1e-7, max_iterations=200).scores @ weights
+
+    for mode in (jax.jacrev, jax.jacfwd):
+        found = mode(ours, (0, 1))(A.data, 0.85)
+        for f, g in zip(found, jax.grad(theirs, (0, 1))(A.data, 0.85), strict=True):
+            np.testing.assert_allclose(f, g, rtol=1e-3, atol=2e-6)
+
+
+def test_gradients_of_a_contraction_that_is_not_linear():
+    """x = tanh(x A / 20 + b): against a solve of the linearised system in float64."""
+    S, A = weighted(m=90)
+    b = jnp.asarray(np.random.default_rng(2).normal(size=N), jnp.float32)
+    M = S.todense().astype(np.float64) / 20
+
+    def total(data, b):
+        B = A.with_data(data / 20)
+        step = lambda x, y, i, b, sums: jnp.tanh(y + b)  # noqa: E731
+        until = jsp.residual(1e-6) | jsp.max_iterations(500)
+        return jsp.fixpoint(B, jnp.zeros(N), update=step, operands=(b,), until=until).x.sum()
+
+    x = np.zeros(N)
+    for _ in range(3000):
+        x = np.tanh(x @ M + np.asarray(b))
+    slope = 1 - x**2
+    adjoint = np.linalg.solve(np.eye(N) - M * slope[None, :], np.ones(N)) * slope
+    by_data, by_b = jax.grad(total, (0, 1))(A.data, b)
+    np.testing.assert_allclose(by_b, adjoint, rtol=1e-3, atol=1e-4)
+    row, col = sp.coo_array(S).coords
+    np.testing.assert_allclose(by_data, x[row] * adjoint[col] / 20, rtol=1e-3, atol=1e-4)
+    jax.test_util.check_grads(lambda b: total(A.data, b), (b,), 1, eps=1e-2, rtol=2e-2)
+
+
+def test_gradients_of_a_monotone_loop_are_those_of_sssp():
+    _, A = weighted(seed=6)
+    weights = jnp.asarray(np.random.default_rng(1).normal(size=N), jnp.float32)
+    data = A.data + jnp.asarray(np.random.default_rng(3).random(A.nse), jnp.float32)
+
+    def weigh(d):
+        return jnp.where(jnp.isfinite(d), d * weights, 0).sum()
+
+    def ours(data, at):
+        x0 = jnp.full(N, jnp.inf).at[2].set(at)
+        return weigh(jsp.fixpoint(A.with_data(data), x0, jsp.semirings.min_plus, monotone=True).x)
+
+    def theirs(data):
+        return weigh(jsp.sssp(A.with_data(data), 2).distances)
+
+    for mode in (jax.grad, jax.jacfwd):
+        found, at = mode(ours, (0, 1))(data, 0.0)
+        np.testing.assert_allclose(found, jax.grad(theirs)(data), atol=1e-6)
+        reached = np.isfinite(jsp.sssp(A.with_data(data), 2).distances)
+        np.testing.assert_allclose(at, weights[reached].sum(), rtol=1e-5)
+
+
+def test_gradients_of_the_widest_product():
+    """max_times with a gain at each vertex: the factors along the tree, zero weights included."""
+    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 1], [0.5, 0.8, 0.3, 1.0], shape=(4, 4))
+    x0 = jnp.full(4, -jnp.inf).at[0].set(2.0)
+
+    def total(data, x0):
+        x = jsp.fixpoint(A.with_data(data), x0, jsp.semirings.max_times, monotone=True).x
+        return jnp.where(jnp.isfinite(x), x, 0).sum()
+
+    by_data, by_x0 = jax.grad(total, (0, 1))(A.data, x0)
+    # slots: 0->1, 0->2, 1->2, 2->1; x = (2, 1, 0.8), 2 is reached through 1
+    np.testing.assert_allclose(by_data, [2 * 1.8, 0, 1.0, 0], rtol=1e-6)
+    np.testing.assert_allclose(by_x0[0], 1 + 0.5 + 0.4, rtol=1e-6)

@@ -89,7 +89,7 @@ def next_products(o: Operands, at: Position, size: int, window: int) -> tuple[Pr
     owner = jnp.minimum(jnp.cumsum(marks, dtype=jnp.int32), window - 1)
     number = jnp.arange(size, dtype=jnp.int32)
     valid = number < ends[-1]
-    a = entry[owner]
+    a = jnp.minimum(at.entry + owner, nse - 1)
     b = jnp.clip(shift[owner] + number, 0, o.indices.shape[0] - 1)
     row = jnp.where(valid, o.row[a], o.shape[0])
     col = jnp.where(valid, o.indices[b], o.shape[1])

@@ -98,18 +98,10 @@ class Call:
     @property
     def bare(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
         """The operands without values, where only the pattern counts."""
-        A, B = (
-            dataclasses.replace(M, data=np.zeros(M.nse, bool), overflow=np.zeros((), bool))
-            for M in (self.A, self.B)
-        )
-        if self.mask is None or not self.mask.structural:
-            return A, B, self.mask
-        source = self.mask.source
-        if isinstance(source, SparseMatrix):
-            source = dataclasses.replace(
-                source, data=np.zeros(source.nse, bool), overflow=np.zeros((), bool)
-            )
-        return A, B, dataclasses.replace(self.mask, source=source)
+        A, B, mask = _bare(self.A), _bare(self.B), self.mask
+        if mask is not None and mask.structural and isinstance(mask.source, SparseMatrix):
+            mask = dataclasses.replace(mask, source=_bare(mask.source))
+        return A, B, mask
 
     def size(self, nse: int | None, products: int | None) -> int:
         """How many products "sort" takes at a time."""
@@ -179,6 +171,12 @@ def _indices(A: Any) -> Any:
     return [leaf for leaf in jax.tree.leaves(A) if leaf is not A.data and leaf is not A.overflow]
 
 
+def _bare(A: Any) -> Any:
+    """A pattern as a matrix: values are arrays of NumPy, which no trace has seen."""
+    flag = np.zeros((), bool)
+    return dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=flag)
+
+
 def checked_nse(nse: Any) -> int | None:
     if nse is None:
         return None
@@ -202,11 +200,13 @@ def _lengths(A: SparseMatrix, axis: int) -> np.ndarray:
 @jax.jit
 def _count_products(A: SparseMatrix, B: SparseMatrix) -> tuple[jax.Array, jax.Array]:
     """The number of products as (multiples of 2^32, rest), without 64-bit integers."""
-    m, l = A.shape
-    row, col = A.rowcol()
-    b_row, _ = B.rowcol()
-    lengths = jnp.zeros(l, jnp.uint32).at[b_row].add(1, mode="drop")
-    each = jnp.where(row < m, jnp.take(lengths, col, mode="clip"), 0).astype(jnp.uint32)
+    if isinstance(A, CSR):
+        col, there = A.indices, jnp.arange(A.nse) < A.indptr[-1]
+    else:
+        row, col = A.rowcol()
+        there = row < A.shape[0]
+    lengths = _lengths_of_rows(B).astype(jnp.uint32)
+    each = jnp.where(there, jnp.take(lengths, col, mode="clip"), 0).astype(jnp.uint32)
     sums = jnp.cumsum(each, dtype=jnp.uint32)
     before = jnp.append(jnp.uint32(0), sums)[:-1]
     return jnp.sum(sums < before, dtype=jnp.int32), sums[-1]
@@ -216,10 +216,16 @@ def _count_products(A: SparseMatrix, B: SparseMatrix) -> tuple[jax.Array, jax.Ar
 def _count_searches(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> jax.Array:
     """The entries of the shorter list of each place of the mask, in float32."""
     row, col = mask.source.rowcol()
-    a = jnp.zeros(A.shape[0], jnp.float32).at[A.rowcol()[0]].add(1, mode="drop")
-    b = jnp.zeros(B.shape[1], jnp.float32).at[B.rowcol()[1]].add(1, mode="drop")
+    a, b = _lengths_of_rows(A), _lengths_of_rows(B.T)
     shorter = jnp.minimum(a.at[row].get(mode="fill", fill_value=0), b.at[col].get(mode="clip"))
-    return jnp.sum(shorter)
+    return jnp.sum(shorter, dtype=jnp.float32)
+
+
+def _lengths_of_rows(A: SparseMatrix) -> jax.Array:
+    """The number of entries of each row, on the device."""
+    if isinstance(A, CSR):
+        return jnp.diff(A.indptr)
+    return jnp.zeros(A.shape[0], jnp.int32).at[A.rowcol()[0]].add(1, mode="drop")
 
 
 def rounded_up(number: int) -> int:

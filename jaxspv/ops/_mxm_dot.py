@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..batching import batch_any
-from ..formats import CSC, CSR, SparseMatrix
+from ..formats import CSC, CSR
 from ..masks import Mask
 from ..semirings import Semiring
 from ._mxm_expand import Operands, Position, next_products
@@ -116,7 +116,7 @@ def _pairs(lists: _Lists, a_nse: int, p: Any) -> tuple[Array, Array, Array]:
     return jnp.where(rows, p.b, low), jnp.where(rows, low, p.b) - a_nse, valid
 
 
-def _compacted(M: SparseMatrix, total: Array, present: Array, nse: int, wrapped: Array) -> Result:
+def _compacted(M: CSR, total: Array, present: Array, nse: int, wrapped: Array) -> Result:
     """The places that hold something, as rows."""
     n, (_, col) = M.shape[1], M.rowcol()
     number = jnp.cumsum(present, dtype=jnp.int32)

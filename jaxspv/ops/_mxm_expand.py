@@ -179,8 +179,9 @@ class Groups(NamedTuple):
 def sort_by_place(row: Array, col: Array, shape: tuple[int, int]) -> Groups:
     """Sorts products by (row, column), stably; those of row m or column n form no group.
 
-    Keys of 32 bits with a value of 32 are a radix sort on a GPU: one where a place has a number
-    below 2^32; else one by the column and the low bits of the row, another by its high bits.
+    One key with one value is a radix sort on a GPU, in time with the bits of the key: one of 32
+    where a place has a number below 2^32; else one by the column and the low bits of the row,
+    another by its high bits, which are few.
     """
     (m, n), size = shape, row.shape[0]
     slots = jnp.arange(size, dtype=jnp.int32)
@@ -191,7 +192,9 @@ def sort_by_place(row: Array, col: Array, shape: tuple[int, int]) -> Groups:
         col = (key % np.uint32(n + 1)).astype(jnp.int32)
     else:
         bits = n.bit_length()
-        high = (row >> (32 - bits)).astype(jnp.uint16 if m >> (32 - bits) < 2**16 else jnp.uint32)
+        most = m >> (32 - bits)
+        narrow = jnp.uint8 if most < 2**8 else jnp.uint16 if most < 2**16 else jnp.uint32
+        high = (row >> (32 - bits)).astype(narrow)
         low = (row.astype(jnp.uint32) << bits) | col.astype(jnp.uint32)
         _, order = lax.sort((low, slots), num_keys=1, is_stable=True)
         _, order = lax.sort((high[order], order), num_keys=1, is_stable=True)
@@ -202,15 +205,3 @@ def sort_by_place(row: Array, col: Array, shape: tuple[int, int]) -> Groups:
     number = jnp.cumsum(starts, dtype=jnp.int32)
     group = jnp.where(there, number - 1, size)
     return Groups(order, group, starts, row, col, number[-1])
-
-
-def join(semiring: Semiring, g: Groups, terms: Array, count: int) -> Array:
-    """(count,) the products of each place, joined.
-
-    Scatters take them as they came: neighbours in that order go to different places, and do not
-    wait for each other.
-    """
-    if semiring.add.kind is None:
-        return semiring.add.segment_reduce(terms[g.order], g.group, count, sorted=True)
-    place = jnp.zeros_like(g.group).at[g.order].set(g.group, unique_indices=True)
-    return semiring.add.segment_reduce(terms, place, count)

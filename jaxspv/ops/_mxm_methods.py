@@ -129,6 +129,7 @@ def by_dots(semiring, A, B, mask, *, nse, size, flip):
     """A dot product for each place of a sparse mask."""
     columns = sorted_csr(B.T).T
     wanted = sorted_mask(mask)
+    assert wanted is not None  # else refused
     return multiply_by_dots(
         semiring, sorted_csr(A), columns, wanted, nse=nse, size=size, flip=flip
     )

@@ -16,7 +16,6 @@ from ._mxm_expand import (
     Operands,
     Position,
     allowed_at,
-    join,
     next_products,
     saturating_cumsum,
     sort_by_place,
@@ -50,7 +49,7 @@ def multiply_once(
     terms, x, y = terms_of(semiring, o, p, flip=flip)
     p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
     g = sort_by_place(p.row, jnp.where(p.valid, p.col, n), o.shape)
-    values = join(semiring, g, terms, nse)
+    values = semiring.add.segment_reduce(terms[g.order], g.group, nse, sorted=True)
     place = jnp.where(g.starts, g.group, nse)
     indices = jnp.full(nse, n, jnp.int32).at[place].set(g.col, mode="drop")
     # Sorting leaves the products of a row where they were: between those of its entries of A.
@@ -93,7 +92,7 @@ def multiply_in_steps(
         col = jnp.concatenate([s.carried_col, p.col])
         g = sort_by_place(row, col, (m, n))
         both = jnp.concatenate([s.carried_data, terms])
-        values = join(semiring, g, both, row.shape[0])
+        values = semiring.add.segment_reduce(both[g.order], g.group, row.shape[0], sorted=True)
         at_start = jnp.where(g.starts, g.group, row.shape[0])
         cols = jnp.full(row.shape[0], n, jnp.int32).at[at_start].set(g.col, mode="drop")
         # The last row may go on in the next step, unless there is none.

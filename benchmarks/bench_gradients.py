@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 import jaxspv as jsp
 
@@ -91,9 +92,10 @@ def _candidate(name, call, data, x, matrix, verify, options):
     def step(carry, operands):
         x, _ = carry
         data, matrix = operands
-        result = call(data, x, matrix)
-        first = jax.tree.leaves(result)[0]
-        return x + jnp.where(jnp.isnan(first), 1, 0).astype(x.dtype), result
+        # Behind the barrier all of every result must be there before the next x is.
+        result = lax.optimization_barrier(call(data, x, matrix))
+        some = sum(leaf.ravel()[0] for leaf in jax.tree.leaves(result))
+        return x + jnp.where(jnp.isnan(some), 1, 0).astype(x.dtype), result
 
     start = jax.tree.map(
         lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(call, data, x, matrix)

@@ -6,35 +6,94 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
+from .._scalar_loops import is_negative, read, write
 from ..batching import batch_any
 from ..dispatch import is_zero
 from ..formats import CSR
 from ._sssp_xla import sssp_parents_xla
 
 
-def path_tangent(
-    A: CSR, A_dot: Any, source: Array, distances: Array, parents: Array | None = None
-) -> Array:
+def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
     """The tangent of the distances: `d'[v] = sum of A'[u, w] over the tree path source -> v`.
 
-    The tree is that of `sssp` (of the tight predecessors the one of fewest hops, then of smallest
-    id), so at ties one path carries the whole derivative. Unreached vertices have tangent 0.
-    Linear in `A_dot.data` and built from gathers, hence it transposes. `parents`: that tree, where
-    it is known. O(n log depth) beside the tree.
+    Of the tight predecessors of a vertex that are strictly nearer the one of smallest id carries
+    the whole derivative, on every backend. Where a vertex has none, for its edges have zero or
+    absorbed weight, or negative ones, all take the tree of `sssp(..., deterministic=True)`.
+    Unreached vertices have tangent 0. Linear in `A_dot.data` and built from gathers, hence it
+    transposes. O(nse + n log depth).
     """
     if is_zero(A_dot.data):
         return jnp.zeros_like(distances)
     n = distances.shape[0]
-    if parents is None:
-        weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
-        parents = sssp_parents_xla(A.indptr, A.indices, weights, d, source)
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    inner = (parents >= 0) & (parents != vertex)
-    parent = jnp.where(inner, parents, vertex)
-    slot = edge_slot(A, parent, vertex)
-    step = jnp.where(inner, A_dot.data[jnp.where(inner, slot, 0)], 0)
-    return sum_to_root(step, parent)
+    weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
+    slot = tree_slots(A.with_data(weights), d, source)
+    inner = slot < A.nse
+    parent = jnp.where(inner, jnp.take(A.rowcol()[0], slot, mode="clip"), jnp.arange(n))
+    step = A_dot.data.at[slot].get(mode="fill", fill_value=0)
+    return sum_to_root(step, parent.astype(jnp.int32))
+
+
+def tree_slots(A: CSR, distances: Array, source: Array) -> Array:
+    """(n,) the slot of the edge by which the derivative comes to each vertex; `A.nse`: none."""
+    n, nse = distances.shape[0], A.nse
+    if nse == 0:
+        return jnp.zeros(n, jnp.int32)
+
+    @sequential_vmap
+    def first_native(indptr, indices, weights, d):
+        return _first_nearer_sequential(indptr, indices, weights, d)
+
+    slot = lax.platform_dependent(
+        A.indptr, A.indices, A.data, distances,
+        cpu=first_native, default=lambda *graph: _first_nearer(A.rowcol(), *graph[2:]),
+    )  # fmt: skip
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    open_ends = jnp.isfinite(distances) & ~at_source & (slot == nse)
+    slot = jnp.where(at_source | ~jnp.isfinite(distances), nse, slot)
+
+    def general():
+        parents = sssp_parents_xla(A.indptr, A.indices, A.data, distances, source)
+        inner = (parents >= 0) & ~at_source
+        vertex = jnp.arange(n, dtype=jnp.int32)
+        return jnp.where(inner, edge_slot(A, jnp.where(inner, parents, 0), vertex), nse)
+
+    return lax.cond(batch_any(jnp.any(open_ends)), general, lambda: slot)
+
+
+def _first_nearer(rowcol, weights, d) -> Array:
+    """The first slot whose edge is tight and comes from a strictly nearer vertex; nse: none."""
+    n, nse = d.shape[0], weights.shape[0]
+    tail, head = rowcol
+    before, after = (jnp.take(d, v, mode="clip") for v in (tail, head))
+    tight = (tail < n) & (before + weights == after) & (before < after) & jnp.isfinite(after)
+    slots = jnp.full(n, nse, jnp.int32)
+    every = jnp.arange(nse, dtype=jnp.int32)
+    return slots.at[jnp.where(tight, head, n)].min(every, mode="drop")
+
+
+def _first_nearer_sequential(indptr, indices, weights, d) -> Array:
+    """The same in one native loop (`_scalar_loops`): slots ascend, so the first one stays."""
+    n, nse = d.shape[0], weights.shape[0]
+
+    def row(c):
+        u, slots = c
+        before, last = read(d, u), read(indptr, u + 1)
+
+        def edge(c):
+            e, slots = c
+            v = read(indices, e)
+            after = read(d, v)
+            tight = (before + read(weights, e) == after) & (before < after)
+            new = is_negative(read(slots, v)) * (tight & (after < jnp.inf))
+            return e + 1, write(slots, jnp.where(new > 0, v, n), e)
+
+        return u + 1, lax.while_loop(lambda c: c[0] < last, edge, (read(indptr, u), slots))[1]
+
+    first = (jnp.int32(0), jnp.full(n + 1, -1, jnp.int32))
+    slots = lax.while_loop(lambda c: c[0] < n, row, first)[1][:n]
+    return jnp.where(slots < 0, nse, slots)
 
 
 def sum_to_root(values: Array, parent: Array) -> Array:
@@ -45,7 +104,7 @@ def sum_to_root(values: Array, parent: Array) -> Array:
     so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
     n = values.shape[0]
-    above = jnp.where(parent == jnp.arange(n, dtype=parent.dtype), n, parent)  # n: past the root
+    above = jnp.where(parent == jnp.arange(n, dtype=jnp.int32), n, parent)  # n: past the root
 
     def up(s, jump):
         return s.at[jump].get(mode="fill", fill_value=0)

@@ -91,7 +91,8 @@ def sssp(
         ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
             NaN, or negative with delta-stepping; `delta` is not positive.
 
-    Differentiable in `A.data`, both modes: along the tree of shortest paths.
+    Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
+    path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id.
 
     Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
     Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single source
@@ -241,9 +242,9 @@ def _layout(graph: Graph) -> Any:
 
 
 def _tangent(primals, tangents, result, **static):
+    del static
     graph, source, _, _ = primals
-    tree = result.parents if static["deterministic"] else None  # the very tree of `path_tangent`
-    distances = path_tangent(graph.out, tangents[0].out, source, result.distances, tree)
+    distances = path_tangent(graph.out, tangents[0].out, source, result.distances)
     return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
 
 

@@ -30,7 +30,8 @@ def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
     weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
     slot = tree_slots(A.with_data(weights), d, source)
     inner = slot < A.nse
-    parent = jnp.where(inner, jnp.take(A.rowcol()[0], slot, mode="clip"), jnp.arange(n))
+    row = jnp.searchsorted(A.indptr, slot, side="right", method="scan_unrolled") - 1
+    parent = jnp.where(inner, row, jnp.arange(n))
     step = A_dot.data.at[slot].get(mode="fill", fill_value=0)
     return sum_to_root(step, parent.astype(jnp.int32))
 

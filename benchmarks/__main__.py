@@ -35,6 +35,7 @@ BENCHMARKS = {
     "gradients": "bench_gradients",
     "launches": "bench_launches",
     "tiles": "bench_tiles",
+    "tilebfs": "bench_tile_bfs",
     "yang2015": "yang2015",
 }
 
@@ -103,7 +104,7 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return yang2015.workloads(settings)
     if name == "launches":
         return bench_launches.workloads()
-    if name == "tiles":
+    if name in ("tiles", "tilebfs"):
         return suite.select(["tiles"])
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
 

@@ -1,24 +1,27 @@
-"""Tiles: SpMSpV by tiles and columns, TileBFS by one, two and three kernels, conversion, memory.
+"""Tiles: SpMSpV by tiles and by columns, conversion, memory.
 
-The experiments of Ji et al., "TileSpMSpV", ICPP 2022, section 4 (Figures 6 to 11), on matrices of
-`tile_suite.py` and of the data folder (their pattern made symmetric).
+The experiments of Ji et al., "TileSpMSpV", ICPP 2022, section 4 (Figures 6 and 11), on matrices of
+`tile_suite.py` and of the data folder (their pattern made symmetric). `bench_tile_bfs.py` has those
+of TileBFS.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sp
 from jax import lax
 
 import jaxspv as jsp
 from jaxspv.formats import BitTiled, Tiled
-from pallas_kernels.tile_bfs import Side, tile_bfs
 
 from . import baselines, tile_suite
 from .bsr import cusparse_bsr
@@ -28,30 +31,25 @@ from .options import Options
 from .suite import Workload
 
 DENSITIES = (1e-1, 1e-2, 1e-3, 1e-4)
-WAYS = {
-    "Push-CSC": jsp.TileRule(("push_csc",)),
-    "Push-CSC, Push-CSR": jsp.TileRule(("push_csc", "push_csr")),
-    "three kernels": jsp.TileRule(),
-}
 LOOPED = ("XLA columns", "bucket")
-TRACED = ("fem-263-6", "fem-257-9-9-3", "rmat-20", "mesh-1924")  # times per level, Figure 10
-TRACE_LEVELS = 2048
+KERNELS = {"TileSpMSpV": "spmspv_tile", "columns": "spmspv_push", "cuSPARSE": "csrmv",
+           "cuSPARSE BSR": "bsr"}  # what a profile calls the kernel of a program
 
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix."""
-    A = _matrix(workload)
+    A = matrix(workload)
     head = {"n": A.shape[0], "entries": int(A.count)}
-    converted, costs = _conversion(A, options)
-    records = _products(A, converted["tiled"], options)
+    tiled, costs = _conversion(A)
+    records = _products(A, tiled, options)
     for record in records:
         record["case"] = f"{workload.name} {record['density']:g}"
-    records += _searches(workload.name, A, converted["bittiled"], options)
     records.append(costs)
     return [{**head, **r} for r in records]
 
 
-def _matrix(workload: Workload) -> jsp.CSR:
+def matrix(workload: Workload) -> jsp.CSR:
+    """The matrix on the device, its pattern symmetric."""
     if workload.name in tile_suite.NAMES:
         return jax.block_until_ready(tile_suite.NAMES[workload.name].build())
     return jsp.from_scipy(workload.symmetrised().matrix())
@@ -64,8 +62,9 @@ def _repeats(options: Options) -> int:
 # ---- Conversion and memory ----
 
 
-def _conversion(A: jsp.CSR, options: Options):
-    """The tiled forms, and a record of their seconds (second call, compiled) and bytes."""
+def _conversion(A: jsp.CSR):
+    """The matrix as `Tiled`, and a record of what both tiled forms take, compiled, and their bytes.
+    """
     makers: dict[str, Callable[[], Any]] = {
         "tiled": lambda: Tiled.from_coo(A.to_coo()),
         "bittiled": lambda: BitTiled.from_coo(A.to_coo(), symmetric=True),
@@ -83,7 +82,7 @@ def _conversion(A: jsp.CSR, options: Options):
                "bit_remainder": B.by_row.rest_minor.shape[0]}  # fmt: skip
     record |= jsp.choose_format(A, "bfs")._asdict() | {"verified": True}
     record["median_ms"] = record["min_ms"] = record["max_ms"] = record["tiled_ms"]
-    return made, record
+    return T, record
 
 
 # ---- SpMSpV ----
@@ -92,7 +91,7 @@ def _conversion(A: jsp.CSR, options: Options):
 def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]]:
     n, columns = A.shape[0], A.T  # the matrix is symmetric: its columns are its rows
     room = max(1, round(DENSITIES[0] * n))
-    host = A.to_scipy() if int(A.count) < 2**31 else None
+    host = sp.csr_array(tuple(map(np.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
     programs = _programs(columns, T, room, options)
     records = []
     rng = np.random.default_rng(1)
@@ -108,7 +107,11 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
         if options.baselines:
             found += _library_products(A, T, x, check, options)
         edges = int(np.diff(host.indptr)[places].sum())
-        for record in measure(found, **options.timing()):
+        measured = measure(found, **options.timing())
+        busy = _device_ms([c for c in found if c.name in KERNELS])
+        for record in measured:
+            if record["program"] in busy:
+                record["device_ms"] = busy[record["program"]]
             record |= {"benchmark": "tiles: SpMSpV", "density": density, "edges": edges,
                        "gflops": 2e-6 * edges / record["median_ms"]}  # fmt: skip
             records.append(record)
@@ -130,6 +133,9 @@ def _programs(columns, T, room, options) -> dict[str, Callable[..., Any]]:
         name: functools.partial(_chain(run, _repeats(options), name in LOOPED), M)
         for name, (run, M) in ways.items()
     }
+    if jax.default_backend() == "gpu":
+        graph = _chain(jsp.spmspv, _repeats(options), False, jitted)
+        made["auto, command buffers"] = functools.partial(graph, columns)
     return made | {"tiled SpMV": made["TileSpMSpV"]}
 
 
@@ -140,10 +146,11 @@ def _full(x):
     return jsp.SparseVector(x.todense(), places, jnp.int32(n), jnp.asarray(False), (n,))
 
 
-def _chain(run, repeats, looped):
+def _chain(run, repeats, looped, compiled=None):
     """(A, x) -> the last of `repeats` products in one program, each after the one before.
 
-    In a straight line, or in a loop on the device what is made of many operations.
+    In a straight line, compiled as any program; or, what is made of many operations, in a loop that
+    stays on the device.
     """
     inner = jax.jit(run)
 
@@ -159,14 +166,13 @@ def _chain(run, repeats, looped):
             y = again(A, x, y)
         return y
 
-    return jitted(program)
+    return (compiled or (jitted if looped else jax.jit))(program)
 
 
 def _library_products(A, T, x, check, options):
     found, dense, repeats = [], x.todense(), _repeats(options)
-    sparse, M = baselines.bcoo_spmv(A.to_scipy()) if int(A.count) < 2_000_000 else (None, None)
-    if sparse is not None:
-        found.append(Candidate("BCOO", lambda: jax.block_until_ready(sparse(M, dense)), check))
+    product, M = jitted(lambda M, x: M @ x), A.to_bcoo()
+    found.append(Candidate("BCOO", lambda: jax.block_until_ready(product(M, dense)), check))
     if baselines.has_cupy():
         call = baselines.cupy_spmv_device(A.indptr, A.indices, A.data, dense, repeats)
         found.append(Candidate("cuSPARSE", call, check, repeats))
@@ -174,6 +180,24 @@ def _library_products(A, T, x, check, options):
         if call is not None:
             found.append(Candidate("cuSPARSE BSR", call, check, repeats))
     return found
+
+
+def _device_ms(found: list[Candidate]) -> dict[str, float]:
+    """The least time of each program's own kernel in a profile: what no launch adds to."""
+    if jax.default_backend() != "gpu":
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for candidate in found:
+                candidate.call()
+        (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
+        profile = jax.profiler.ProfileData.from_file(str(path))
+        events = [(event.name.lower(), event.duration_ns / 1e6)
+                  for plane in profile.planes if plane.name.startswith("/device:GPU")
+                  for line in plane.lines if line.name.startswith("Stream")
+                  for event in line.events]  # fmt: skip
+    times = {c.name: [ms for name, ms in events if KERNELS[c.name] in name] for c in found}
+    return {name: min(ms) for name, ms in times.items() if ms}
 
 
 def _check_product(host, places, values):
@@ -195,79 +219,3 @@ def _check_product(host, places, values):
         assert not len(wrong), f"y[{wrong[0]}] is not {want[wrong[0]]}."
 
     return check
-
-
-# ---- BFS ----
-
-
-def _searches(name: str, A: jsp.CSR, B: jsp.BitTiled, options: Options) -> list[dict[str, Any]]:
-    graph = jsp.prepare(A, for_=("bfs",), symmetric=True)
-    both = jsp.prepare(graph, for_=("bittiled",))
-    check = _check_levels(A)
-    ways: dict[str, tuple[Callable[..., Any], Any]] = {
-        label: (functools.partial(jsp.bfs, rule=rule), B) for label, rule in WAYS.items()
-    }
-    ways["rows"] = (functools.partial(jsp.bfs, format="csr"), graph)
-    ways["auto"] = (jsp.bfs, both)
-    repeats = _repeats(options)
-    found = [
-        Candidate(label, functools.partial(_search_chain(run, repeats), G, jnp.int32(0)), check,
-                  repeats, notes={"chosen": str(jsp.explain("bfs", G)).split("\n")[0]})
-        for label, (run, G) in ways.items()
-    ]  # fmt: skip
-    levels = np.asarray(found[0].call())
-    records = measure(found, **options.timing())
-    for record in records:
-        record |= {"benchmark": "tiles: BFS", "case": name, "levels": int(levels.max()) + 1,
-                   "reached": int((levels >= 0).sum())}  # fmt: skip
-    if name in TRACED and jax.default_backend() == "gpu":
-        records[2]["trace"] = _trace(B)
-    return records
-
-
-def _search_chain(run, repeats):
-    inner = jax.jit(lambda G, source: run(G, source, parents=False).levels)
-
-    def program(G, source):
-        levels = inner(G, source)
-        for _ in range(repeats - 1):
-            source = source + levels[source]  # of level 0
-            levels = inner(G, source)
-        return levels
-
-    return jitted(program)
-
-
-def _check_levels(A: jsp.CSR):
-    """Levels from vertex 0 by their equation: an edge spans one level at most, and each vertex but
-    the source has a neighbour one level nearer (the matrix is symmetric)."""
-
-    @jax.jit
-    def wrong(A, levels):
-        row, col = A.rowcol()
-        n = A.shape[0]
-        there = row < n
-        a, b = (levels.at[v].get(mode="fill", fill_value=-1) for v in (row, col))
-        apart = there & (((a < 0) != (b < 0)) | (jnp.abs(a - b) > 1))
-        nearer = there & (a >= 0) & (b == a - 1)
-        parent = jnp.zeros(n, bool).at[jnp.where(nearer, row, n)].set(True, mode="drop")
-        return jnp.sum(apart) + jnp.sum((levels > 0) & ~parent) + jnp.sum(
-            (levels == 0) != (jnp.arange(n) == 0))  # fmt: skip
-
-    def check(levels):
-        assert int(wrong(A, levels)) == 0, "these are no levels from vertex 0."
-
-    return check
-
-
-def _trace(B: jsp.BitTiled) -> list[list[int]]:
-    """[level, vertices, way, clock cycles] of each level of the three kernels."""
-    side = Side(*(getattr(B.by_row, field) for field in Side._fields))
-    search = jax.jit(lambda s: tile_bfs(
-        s, s, jnp.int32(0), n=B.shape[0], nt=B.nt, trace=TRACE_LEVELS)[3])  # fmt: skip
-    jax.block_until_ready(search(side))
-    rows = np.asarray(search(side))
-    rows = rows[rows[:, 0] >= 0]
-    clock = rows[:, 3].astype(np.uint32)
-    rows[:, 3] = np.diff(clock, append=clock[-1:]).astype(np.int32)
-    return rows.tolist()

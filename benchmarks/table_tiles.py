@@ -8,19 +8,26 @@ from typing import Any
 from .harness import geometric_mean
 
 Record = dict[str, Any]
+METHODS = ("TileSpMSpV", "columns", "XLA columns", "tiled SpMV")  # that `auto` may take
 LARGE = 20_000_000  # entries from which a matrix counts in the summary
 COLUMNS = ("nt", "tiles", "remainder", "tiled_bytes_over_csr", "tiled_ms", "bit_nt", "bit_tiles",
            "bit_remainder", "bittiled_bytes_over_csr", "bittiled_ms", "share", "per_tile",
            "format")  # fmt: skip
 
 
-def summary(records: list[Record]) -> tuple[list[str], list[list[Any]]]:
-    """Speed over cuSPARSE CSR by density, and of `auto` over the best single method."""
+def summary(
+    records: list[Record], key: str = "median_ms"
+) -> tuple[list[str], list[list[Any]]]:
+    """Speed over cuSPARSE CSR by density, and of `auto` over the best single method.
+
+    `key` may be "device_ms": the time of the kernels alone, where a profile has it.
+    """
+    records = [r for r in records if key in r]
     programs = list(dict.fromkeys(r["program"] for r in records))
     by: dict[tuple[float, str], dict[str, float]] = {}
     large = {}
     for r in records:
-        by.setdefault((r["density"], r["graph"]), {})[r["program"]] = r["median_ms"]
+        by.setdefault((r["density"], r["graph"]), {})[r["program"]] = r[key]
         large[r["graph"]] = r["entries"] >= LARGE
     rows = []
     for density in sorted({d for d, _ in by}, reverse=True):
@@ -28,8 +35,8 @@ def summary(records: list[Record]) -> tuple[list[str], list[list[Any]]]:
             cases = [v for (d, g), v in by.items() if d == density and large[g] in kept]
             means = [geometric_mean(v["cuSPARSE"] / v[p] for v in cases if {p, "cuSPARSE"} <= {*v})
                      for p in programs]  # fmt: skip
-            single = [min(t for p, t in v.items() if p not in ("auto", "cuSPARSE", "BCOO"))
-                      / v["auto"] for v in cases if "auto" in v]  # fmt: skip
+            single = [min(t for p, t in v.items() if p in METHODS) / v["auto"]
+                      for v in cases if "auto" in v and set(v) & set(METHODS)]  # fmt: skip
             rows.append([f"{density:g}, {label}", *means, min(single, default=math.nan)])
     return ["density", *programs, "auto: least share of the best"], rows
 

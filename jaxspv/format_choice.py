@@ -14,7 +14,7 @@ from .formats._tiles import grid, group_concrete
 from .formats.bit_tiled import LARGE
 
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
-BFS_ENTRIES_PER_TILE = 32.0  # of 64-by-64 bits, from which a word holds enough edges
+BFS_ENTRIES_PER_TILE = 128.0  # of 64-by-64 bits, from which a word holds enough edges
 SPMSPV_ENTRIES_PER_TILE = 12.0  # of 16-by-16 values
 
 

@@ -52,7 +52,7 @@ def tile_bfs(
     nt: int,
     kernels: tuple[str, ...] = KERNELS,
     sparsity: float = 0.01,
-    few: float = 0.05,
+    few: float = 0.01,
     targets: jax.Array | None = None,
     stop: Callable | None = None,
     trace: int = 0,

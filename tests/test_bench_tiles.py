@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from benchmarks import bench_tiles, plot_tiles, table_tiles, tile_suite
+from benchmarks import bench_tile_bfs, plot_tiles, table_tiles, tile_suite
 from benchmarks.__main__ import main
 from benchmarks.bucket import bucket_spmspv
 
@@ -43,7 +43,7 @@ def test_buckets_give_the_product():
 def test_wrong_levels_are_seen():
     A = tile_suite.NAMES["fem-6-5-2"].build()
     levels = jsp.bfs(A, 0).levels
-    check = bench_tiles._check_levels(A)
+    check = bench_tile_bfs._check_levels(A)
     check(levels)
     for wrong in (levels.at[7].add(1), levels.at[7].set(-1), jnp.where(levels > 0, levels + 1, 0)):
         with pytest.raises(AssertionError, match="these are no levels"):
@@ -53,12 +53,13 @@ def test_wrong_levels_are_seen():
 def test_records_tables_and_a_picture(tmp_path):
     out, picture, text = (tmp_path / name for name in ("o.json", "o.png", "o.md"))
     arguments = ["--graphs", "fem-6-5-2", "--runs", "1", "--json", str(out), "--plot", str(picture)]
-    assert main(["tiles", *arguments, "--markdown", str(text)]) == 0
-    records = json.loads(out.read_text())["records"]
-    assert {r["benchmark"] for r in records} == {
-        "tiles: SpMSpV", "tiles: BFS", "tiles: conversion"}  # fmt: skip
-    assert all(r["verified"] for r in records) and picture.stat().st_size > 10_000
-    assert "Speed over cuSPARSE CSR" in text.read_text()
+    for name, kinds in (("tiles", {"tiles: SpMSpV", "tiles: conversion"}),
+                        ("tilebfs", {"tiles: BFS"})):  # fmt: skip
+        assert main([name, *arguments, "--markdown", str(text)]) == 0
+        records = json.loads(out.read_text())["records"]
+        assert {r["benchmark"] for r in records} == kinds
+        assert all(r["verified"] for r in records) and picture.stat().st_size > 10_000
+        assert ("Speed over cuSPARSE CSR" in text.read_text()) == (name == "tiles")
 
 
 def test_the_summary_takes_geometric_means():

@@ -40,7 +40,7 @@ class TileRule:
 
     kernels: tuple[str, ...] = KERNELS
     sparsity: float = 0.01
-    few: float = 0.05
+    few: float = 0.01
 
     def __post_init__(self):
         if "push_csc" not in self.kernels or set(self.kernels) - set(KERNELS):

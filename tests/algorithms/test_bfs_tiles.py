@@ -122,3 +122,18 @@ def test_the_choice_is_explained():
         jsp.TileRule(("pull_csc",))
     with pytest.raises(ValueError, match=r"square matrix; got shape \(2, 3\)"):
         jsp.bfs(jsp.from_edges([0], [2], shape=(2, 3)).asformat("bittiled"), 0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", WAYS)
+def test_the_kernel_equals_the_rows_on_a_gpu(way):
+    dense = directed(3000, 12_000, 5)
+    A = jsp.from_edges(*np.nonzero(dense), shape=(3000, 3000))
+    for nt, limit in ((32, 0), (64, 2)):
+        tiles = jsp.BitTiled.from_coo(A.to_coo(), nt=nt, sparse_tile=limit)
+        for source in (0, 17):
+            found = jsp.bfs(tiles, source, rule=WAYS[way])
+            verify.bfs(A, source, found)
+    stopped = jsp.bfs(tiles, 17, rule=WAYS[way], until=jsp.max_iterations(3))
+    whole = jsp.bfs(A, 17).levels
+    np.testing.assert_array_equal(stopped.levels, np.where(whole <= 3, whole, -1))

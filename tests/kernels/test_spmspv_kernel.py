@@ -165,3 +165,41 @@ def test_native(kind, add):
                 for _ in range(3):
                     got = run(kind, A, x, nse=m, add=add, mul=MUL["times"], nt=nt)
                     check(got, want, m, m)
+
+
+SEMIRINGS = ("plus_times", "min_plus", "max_plus", "max_times", "min_max", "max_min", "plus_pair",
+             "min_first", "max_second", "or_and", "any_secondi", "log_plus")  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("name", SEMIRINGS)
+def test_public_products_equal_those_of_xla(name, dtype):
+    semiring = getattr(jsp.semirings, name, None)
+    if semiring is None:
+        pytest.skip("there is no such semiring")
+    A = jsp.from_scipy(matrix(3000, 2000, 30000, 4, hub=7, dtype=dtype)).asformat("csc")
+    rng = np.random.default_rng(0)
+    keep = jnp.asarray(rng.random(3000) < 0.7)
+    for size in (0, 3, 400):
+        places = np.sort(rng.choice(2000, size, replace=False)).astype(np.int32)
+        x = jsp.vector_from_entries(places, rng.integers(-3, 4, size).astype(dtype), 2000)
+        for M in (A, A.asformat("tiled")):
+            for mask in (None, keep):
+                y = jsp.spmspv(M, x, semiring, mask=mask)
+                want = jsp.spmspv(M, x, semiring, mask=mask, backend="xla")
+                count = int(want.count)
+                assert int(y.count) == count and bool(y.overflow) == bool(want.overflow)
+                np.testing.assert_array_equal(y.indices[:count], want.indices[:count])
+                np.testing.assert_allclose(y.data[:count], want.data[:count], rtol=1e-5)
+
+
+@pytest.mark.gpu
+def test_a_capacity_too_small_is_an_error_on_a_gpu():
+    A = jsp.from_dense(np.ones((4, 4), np.float32), format="csc")
+    x = jsp.vector_from_entries([0], [1.0], 4)
+    for M in (A, A.asformat("tiled")):
+        with pytest.raises(ValueError, match="`nse` must be at least 4 to hold the result; got 2"):
+            jsp.spmspv(M, x, nse=2)
+        y = jax.jit(lambda M, x: jsp.spmspv(M, x, nse=2))(M, x)
+        assert bool(y.overflow) and int(y.count) == 2

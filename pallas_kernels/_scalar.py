@@ -11,7 +11,8 @@ _BINARY = {"add": "add", "sub": "sub", "mul": "mul", "max": "max", "min": "min",
            "or": "or", "xor": "xor"}  # fmt: skip
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
-_OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient"}
+_OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient", "abs",
+          "square", "clamp", "broadcast_in_dim"}  # fmt: skip
 
 
 def trace(fn, *dtypes):
@@ -84,6 +85,13 @@ def _apply(k, eqn, operands):
         return -operands[0]
     if name == "not":
         return ~operands[0]
+    if name == "abs":
+        return k.maximum(operands[0], -operands[0])
+    if name == "square":
+        return operands[0] * operands[0]
+    if name == "clamp":
+        low, x, high = operands
+        return k.minimum(k.maximum(x, low), high)
     if name == "select_n":
         return k.where(operands[0], operands[2], operands[1])
     if name == "convert_element_type":

@@ -23,10 +23,10 @@ def prepare_pagerank(
 
     numbers int32[positions]: number of the row there, n for padding; vertices int32[positions]: the
     vertex, n for padding; entries int32[m]: numbers of in-neighbours, n for padding, which stands
-    for a share of 0; values float32[m], where weights are given; items int32[k, 4]: (start, end,
-    position, split) of a row or of a segment of one, split is the place in splits int32[s, 2] of
-    (first item, number of items), or -1; starts int32[slices + 1]: entry j of the row of lane l of
-    slice s is at starts[s] + 32 j + l.
+    for a share of 0; values[m], float32 or int32, where weights are given; items int32[k, 4]:
+    (start, end, position, split) of a row or of a segment of one, split is the place in splits
+    int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]: entry j of the
+    row of lane l of slice s is at starts[s] + 32 j + l.
     """
     in_indptr, in_indices = np.asarray(in_indptr, np.int64), np.asarray(in_indices)
     n, nnz = len(in_indptr) - 1, int(in_indptr[-1])
@@ -65,8 +65,10 @@ def prepare_pagerank(
         "starts": starts.astype(np.int32),
     }
     if weights is not None:
-        prepared["values"] = np.zeros(len(entries), np.float32)
-        prepared["values"][target] = np.asarray(weights)[source]
+        weights = np.asarray(weights)
+        dtype = np.int32 if weights.dtype == np.int32 else np.float32
+        prepared["values"] = np.zeros(len(entries), dtype)
+        prepared["values"][target] = weights[source]
     return prepared
 
 

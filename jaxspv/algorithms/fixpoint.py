@@ -16,6 +16,7 @@ from ..layouts.rows import Rows, arrange, revalued
 from ..ops.spmv import op as spmv_op
 from ..semirings import Semiring, plus_times
 from ..until import Until, check_until, unchanged
+from . import _fixpoint_kernel
 from ._elementwise import trace
 from ._fixpoint_steps import IDEMPOTENT, loop_of, push_of
 from ._fixpoint_tangent import tangent
@@ -47,9 +48,11 @@ class InEdges:
 
     Attributes:
         rows: bins and values of the transpose.
+        kernel: the same for the kernel of all elements, on a GPU; None after new values.
     """
 
     rows: Rows
+    kernel: dict[str, Array] | None = None
 
 
 def fixpoint(
@@ -206,7 +209,7 @@ def _revalue(layout: InEdges, graph: Graph) -> InEdges:
 @register_layout("fixpoint", revalue=_revalue)
 def _layout(graph: Graph) -> InEdges:
     assert graph.inn is not None
-    return InEdges(arrange(graph.inn))
+    return InEdges(arrange(graph.inn), _fixpoint_kernel.kernel_layout(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -254,3 +257,9 @@ def _frontier(*operands, **static):
 def _dense(*operands, **static):
     """A product and an update of all elements in every step."""
     return _finish(run_dense(loop_of(*operands, **static)))
+
+
+@op.register("dense", backend="pallas", refuse=_fixpoint_kernel.refuse, batched=_vectors_at_once)
+def _dense_kernel(*operands, **static):
+    """The same in one launch, a grid barrier a step."""
+    return Fixpoint(*_fixpoint_kernel.run(*operands, **static))

@@ -1,0 +1,254 @@
+"""The dense fixpoint kernel, interpreted, against NumPy loops and the XLA backend."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv.algorithms import _fixpoint_kernel
+from jaxspv.algorithms.fixpoint import Fixpoint, _checked
+from pallas_kernels import pagerank_prepare
+from pallas_kernels._scalar import trace
+from pallas_kernels.fixpoint_dense import fixpoint_dense
+from pallas_kernels.pagerank_prepare import prepare_pagerank
+from tests.kernels.test_bfs_kernel import GRAPHS
+from tests.kernels.test_lowering import lower
+
+F32, I32 = jnp.float32, jnp.int32
+
+
+def weighted(name, seed=0):
+    """(indptr, indices, values) of the in-edges of a graph of tests."""
+    indptr, indices = GRAPHS[name]
+    values = np.random.default_rng(seed).integers(1, 9, len(indices)).astype(np.float32)
+    return indptr, indices, values
+
+
+def arrays(graph, order="degree"):
+    return jax.tree.map(jnp.asarray, prepare_pagerank(*graph, order=order))
+
+
+def at_most(limit):
+    def stop(i, reached, unchanged, change, scalars):
+        return unchanged | (i >= limit), unchanged
+
+    return stop
+
+
+def shortest(graph, x0, programs=2, stop=None, targets=None, **options):
+    """x <- min(x, min_i x[i] + a)."""
+    return fixpoint_dense(
+        x0, (), (), prepared=arrays(graph), mul=trace(jnp.add, F32, F32),
+        join=trace(jnp.minimum, F32, F32), identity=np.inf,
+        update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
+        stop=stop or at_most(500), targets=targets, programs=programs, threads=64,
+        interpret=True, **options,
+    )  # fmt: skip
+
+
+def bellman_ford(graph, x0, steps):
+    indptr, indices, values = graph
+    x = x0.copy()
+    row = np.repeat(np.arange(len(x)), np.diff(indptr))
+    for i in range(steps):
+        y = np.full(len(x), np.inf, np.float32)
+        np.minimum.at(y, row, x[indices] + values)
+        new = np.minimum(x, y)
+        if (new == x).all():
+            return x, i + 1
+        x = new
+    return x, steps
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("name", ["path", "grid", "star with a tail", "dense"])
+def test_shortest_paths(name, programs):
+    graph = weighted(name)
+    n = len(graph[0]) - 1
+    x0 = np.where(np.arange(n) == n // 2, 0, np.inf).astype(np.float32)
+    want, steps = bellman_ford(graph, x0, 500)
+    x, iterations, flag, status = shortest(graph, jnp.asarray(x0), programs)
+    assert status == 0 and iterations == steps and flag == (steps < 500)
+    np.testing.assert_array_equal(x, want)
+
+
+def test_long_rows_in_segments(monkeypatch):
+    monkeypatch.setattr(pagerank_prepare, "SEGMENTS", (8, 8))
+    monkeypatch.setattr(pagerank_prepare, "THREAD_ROWS", (4, 4))
+    graph = weighted("dense")
+    x0 = np.where(np.arange(len(graph[0]) - 1) == 3, 0, np.inf).astype(np.float32)
+    want, steps = bellman_ford(graph, x0, 500)
+    x, iterations, _, status = shortest(graph, jnp.asarray(x0))
+    assert status == 0 and iterations == steps
+    np.testing.assert_array_equal(x, want)
+
+
+def test_a_target_ends_the_loop():
+    graph = weighted("path")
+    n = len(graph[0]) - 1
+    x0 = np.where(np.arange(n) == 0, 0, np.inf).astype(np.float32)
+    numbers = np.asarray(arrays(graph)["numbers"])
+    vertices = np.asarray(arrays(graph)["vertices"])
+    target = 5
+    pair = jnp.array([target, numbers[vertices == target][0]], jnp.int32)
+    x, iterations, flag, _ = shortest(
+        graph, jnp.asarray(x0), targets=pair,
+        stop=lambda i, reached, unchanged, change, scalars: (reached[0] | unchanged, reached[0]),
+    )  # fmt: skip
+    want, _ = bellman_ford(graph, x0, int(iterations))
+    assert flag == 1 and iterations == 5
+    np.testing.assert_array_equal(x, want)
+
+
+@pytest.mark.parametrize("name", ["grid", "random"])
+def test_sums_operands_and_change(name):
+    """PageRank with a dangling mass, and a count of large elements in int32."""
+    indptr, indices, _ = GRAPHS[name][0], GRAPHS[name][1], None
+    n = len(indptr) - 1
+    degree = np.bincount(indices, minlength=n)
+    degree[::7] = 0  # these pass nothing on
+    values = np.where(degree[indices] > 0, 1 / np.maximum(degree[indices], 1), 0).astype(np.float32)
+    p = np.random.default_rng(1).random(n).astype(np.float32)
+    p /= p.sum()
+    lost = (degree == 0).astype(np.float32)
+
+    def update(old, y, i, p, lost, damping, mass, large):
+        return damping * (y + mass * p) + (1 - damping) * p + 0 * large.astype(F32)
+
+    kinds = (F32, F32, F32)
+    x, iterations, flag, status = fixpoint_dense(
+        jnp.asarray(p), (jnp.asarray(p), jnp.asarray(lost)), (jnp.float32(0.85),),
+        prepared=arrays((indptr, indices, values)), mul=trace(jnp.multiply, F32, F32),
+        join=trace(jnp.add, F32, F32), identity=0.0,
+        update=trace(update, F32, F32, I32, *kinds, F32, I32),
+        sums=(
+            trace(lambda x, p, lost, d: x * lost, F32, *kinds),
+            trace(lambda x, p, lost, d: (x > 0.01).astype(I32), F32, *kinds),
+        ),
+        stop=lambda i, reached, unchanged, change, scalars: (
+            (change <= 1e-6) & (i >= 3) | (i >= 60), change <= 1e-6
+        ),
+        programs=2, threads=64, interpret=True,
+    )  # fmt: skip
+    row = np.repeat(np.arange(n), np.diff(indptr))
+    want, steps = p.astype(np.float64), 0
+    while steps < 60:
+        flow = np.bincount(row, values.astype(np.float64) * want[indices], n)
+        new = 0.85 * (flow + (want * lost).sum() * p) + 0.15 * p
+        steps, change, want = steps + 1, np.abs(new - want).sum(), new
+        if change <= 1e-6 and steps >= 3:
+            break
+    assert status == 0 and flag == 1 and abs(int(iterations) - steps) <= 1
+    np.testing.assert_allclose(x, want, rtol=2e-4)
+
+
+def test_one_launch():
+    graph = weighted("grid")
+    x0 = jnp.zeros(len(graph[0]) - 1, jnp.float32)
+    text = lower(
+        lambda x0, prepared: fixpoint_dense(
+            x0, (), (), prepared=prepared, mul=trace(jnp.add, F32, F32),
+            join=trace(jnp.minimum, F32, F32), identity=np.inf,
+            update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32), stop=at_most(9),
+        ),
+        x0, arrays(graph),
+    )  # fmt: skip
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+# ---- Through the algorithm: the same as on the XLA backend ----
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """The kernel's layout on a CPU, and the kernel interpreted."""
+    module = _fixpoint_kernel
+    kernel = functools.partial(fixpoint_dense, interpret=True, programs=2, threads=64)
+    monkeypatch.setattr(module, "on_gpu", lambda arrays: True)
+    monkeypatch.setattr(module, "fixpoint_dense", kernel)
+    monkeypatch.setattr(module, "jax_version", lambda: (0, 11, 2))
+
+
+def both(A, x0, semiring, **options):
+    """(the kernel's, XLA's) fixpoint."""
+    G = jsp.prepare(A, for_=("fixpoint",))
+    call, static = _checked(G, x0, semiring, **{**DEFAULTS, **options})
+    assert _fixpoint_kernel.refuse(*call, **static) is None
+    want = jsp.fixpoint(G, x0, semiring, backend="xla", method="dense", **options)
+    return Fixpoint(*_fixpoint_kernel.run(*call, **static)), want
+
+
+DEFAULTS = {"update": None, "operands": (), "sums": None, "until": None, "monotone": False}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_bfs_by_the_user(interpreted, dtype):
+    A = matrix("grid", np.ones, dtype)
+    infinity = np.inf if dtype == np.float32 else np.iinfo(dtype).max
+    x0 = jnp.full(A.shape[0], infinity, dtype).at[3].set(0)
+    got, want = both(
+        A, x0, jsp.semirings.min_second, monotone=True,
+        update=lambda old, y, i, sums: jnp.minimum(
+            old, jnp.where(y < infinity, i + 1, y).astype(dtype)
+        ),
+        until=jsp.reached(7) | jsp.max_iterations(9),
+    )  # fmt: skip
+    same(got, want)
+
+
+def test_sssp_by_the_user(interpreted):
+    A = matrix("random", lambda n: np.random.default_rng(2).integers(1, 9, n), np.float32)
+    x0 = jnp.full(A.shape[0], jnp.inf).at[3].set(0)
+    same(*both(A, x0, jsp.semirings.min_plus, monotone=True))
+
+
+def test_pagerank_by_the_user(interpreted):
+    A = matrix("random", np.ones, np.float32)
+    n, degree = A.shape[0], np.diff(np.asarray(A.indptr))
+    A = A.with_data(jnp.asarray(np.repeat(1 / np.maximum(degree, 1), degree), jnp.float32))
+    p, lost = jnp.full(n, 1 / n), jnp.asarray(degree == 0, jnp.float32)
+    got, want = both(
+        A, p, jsp.semirings.plus_times, operands=(p, jnp.float32(0.85)),
+        update=lambda old, y, i, p, d, sums: d * (y + sums["lost"] * p) + (1 - d) * p,
+        sums={"lost": lambda x, p, d: x * lost}, until=jsp.residual(1e-6, 2),
+    )  # fmt: skip
+    assert got.iterations == want.iterations and bool(got.converged) and not got.status
+    np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name, update", [("sin", jnp.sin), ("rev", lambda y: y[::-1])])
+def test_what_the_kernel_lacks_is_named(interpreted, name, update):
+    A = matrix("grid", np.ones, np.float32)
+    G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0])
+    options = DEFAULTS | {"update": lambda old, y, i, sums: update(y)}
+    call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
+    assert f"`{name}`" in _fixpoint_kernel.refuse(*call, **static)
+
+
+def matrix(name, values, dtype):
+    """A graph of tests as a CSR."""
+    indptr, indices = map(np.asarray, GRAPHS[name])
+    data = values(len(indices)).astype(dtype)
+    return jsp.from_scipy(sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1,) * 2))
+
+
+def same(got, want):
+    assert not got.status and bool(got.converged) == bool(want.converged)
+    assert got.iterations == want.iterations
+    np.testing.assert_array_equal(got.x, want.x)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["grid", "random", "dense", "path"])
+def test_native(name):
+    A = matrix(name, lambda n: np.random.default_rng(2).integers(1, 9, n), np.float32)
+    x0 = jnp.full(A.shape[0], jnp.inf).at[3].set(0)
+    G = jsp.prepare(A, for_=("fixpoint",))
+    run = jax.jit(lambda G, x0, b: jsp.fixpoint(
+        G, x0, jsp.semirings.min_plus, backend=b, method="dense"), static_argnums=2)  # fmt: skip
+    for _ in range(5):
+        same(run(G, x0, "pallas"), run(G, x0, "xla"))

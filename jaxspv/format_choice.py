@@ -14,15 +14,14 @@ from .formats._tiles import grid, group_concrete
 from .formats.bit_tiled import LARGE
 
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
-BFS_ENTRIES_PER_TILE = 128.0  # of 64-by-64 bits, from which a word holds enough edges
-SPMSPV_ENTRIES_PER_TILE = 12.0  # of 16-by-16 values
+BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows
 
 
 class FormatChoice(NamedTuple):
     """What `choose_format` found; strings and numbers.
 
     Attributes:
-        format: "csr", "csc", "tiled" or "bittiled".
+        format: "csr", "csc" or "bittiled".
         nt: the edge of a tile that was looked at.
         tiles: non-empty tiles.
         share: of all tiles, those that are not empty.
@@ -41,8 +40,10 @@ class FormatChoice(NamedTuple):
 def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     """The format that a purpose runs fastest on, by the tiles that A would have; eager.
 
-    Tiles win where entries lie together: a tile costs 4 bytes of index and, for a traversal, a word
-    a line, whatever it holds, so the mean number of entries in a non-empty tile decides.
+    A traversal is faster over tiles where entries lie together: a tile costs a word a line whatever
+    it holds, so the mean number of entries in a non-empty tile decides. A product with a sparse
+    vector was faster over columns at every density measured (benchmarks/NOTES.md, "Tiles"); what
+    tiles save there is memory.
 
     Args:
         A: a concrete sparse matrix.
@@ -55,7 +56,7 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     >>> import jaxspv as jsp
     >>> choice = choose_format(jsp.from_edges([0, 40], [90, 2], shape=(100, 100)), "spmspv")
     >>> print(choice.format, choice.tiles, choice.reason)
-    csc 2 2 of 49 tiles of 16 by 16 hold entries, 1.0 each: fewer than 12
+    csc 2 2 of 49 tiles of 16 by 16 hold entries, 1.0 each: columns are faster at any number
     """
     if for_ not in ("bfs", "spmspv"):
         raise ValueError(f"`for_` must be 'bfs' or 'spmspv'; got {for_!r}.")
@@ -69,14 +70,14 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
 def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int) -> FormatChoice:
     down, across = grid(shape, nt)
     per_tile = entries / max(tiles, 1)
-    least = SPMSPV_ENTRIES_PER_TILE if for_ == "spmspv" else BFS_ENTRIES_PER_TILE
-    wins = per_tile >= least
-    rows = "csc" if for_ == "spmspv" else "csr"
-    name = ("tiled" if for_ == "spmspv" else "bittiled") if wins else rows
-    reason = (
-        f"{tiles} of {down * across} tiles of {nt} by {nt} hold entries, {per_tile:.1f} each: "
-        f"{'at least' if wins else 'fewer than'} {least:g}"
-    )
+    least = BFS_SHARE_OF_BITS * nt * nt
+    wins = for_ == "bfs" and per_tile >= least
+    name = "bittiled" if wins else "csr" if for_ == "bfs" else "csc"
+    reason = f"{tiles} of {down * across} tiles of {nt} by {nt} hold entries, {per_tile:.1f} each: "
+    if for_ == "bfs":
+        reason += f"{'at least' if wins else 'fewer than'} {least:g}"
+    else:
+        reason += "columns are faster at any number"
     return FormatChoice(name, nt, tiles, tiles / max(down * across, 1), per_tile, reason)
 
 

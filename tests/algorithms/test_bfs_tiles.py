@@ -113,7 +113,8 @@ def test_the_choice_is_explained():
     assert "xla/tile" in str(jsp.explain("bfs", loose, format="bittiled"))
     assert "format='csr' was asked for" in str(jsp.explain("bfs", clustered, format="csr"))
     assert jsp.choose_format(jsp.from_scipy(block)).format == "bittiled"
-    assert jsp.choose_format(jsp.from_scipy(block), "spmspv").format == "tiled"
+    products = jsp.choose_format(jsp.from_scipy(block), "spmspv")
+    assert products.format == "csc" and products.per_tile == 256 and products.tiles == 64
     with pytest.raises(ValueError, match="`format` must be one of .*; got 'ell'"):
         jsp.bfs(loose, 0, format="ell")
     with pytest.raises(ValueError, match="`for_` must be 'bfs' or 'spmspv'; got 'sssp'"):

@@ -8,6 +8,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import optax
 
 import jaxspv as jsp
 
@@ -28,19 +29,21 @@ def loss(theta):
     return jnp.sum(error**2) / jnp.sum(reached)
 
 
-@functools.partial(jax.jit, donate_argnums=(0, 1, 2))
-def adam(theta, mean, square, step):
+rule = optax.adam(0.05)
+
+
+@functools.partial(jax.jit, donate_argnums=(0, 1))
+def step(theta, state):
     value, slope = jax.value_and_grad(loss)(theta)
-    mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
-    move = (mean / (1 - 0.9**step)) / (jnp.sqrt(square / (1 - 0.999**step)) + 1e-8)
-    return theta - 0.05 * move, mean, square, value
+    move, state = rule.update(slope, state)
+    return optax.apply_updates(theta, move), state, value
 
 
 theta = jnp.full(G.nse, 2.0)
-mean, square = jnp.zeros_like(theta), jnp.zeros_like(theta)
+state = rule.init(theta)
 first = float(loss(theta))
-for step in range(1, STEPS + 1):
-    theta, mean, square, value = adam(theta, mean, square, jnp.float32(step))
+for _ in range(STEPS):
+    theta, state, value = step(theta, state)
 last = float(loss(theta))
 print(f"mean squared error of a trip: {first:.3f} before, {last:.4f} after {STEPS} steps")
 assert last < first / 10, "learning failed"

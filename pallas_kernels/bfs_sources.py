@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from pallas_kernels._launch import launch, programs_for
 
 SOURCES = 32
-LONG = 256  # edges of a row that one warp expands together with 31 other rows
-SPAN = 256  # edges of a range of a longer row
+LONG = 128  # edges of a row that one warp expands together with 31 other rows
+SPAN = 128  # edges of a range of a longer row
 UNROLL = 2  # edges of a lane in flight
 BY_VERTEX = True  # parents of one vertex side by side while they are found, transposed afterwards
 ALPHA = 1.5  # a pull looks at this many edges in the time of one pushed

@@ -91,7 +91,7 @@ def test_native(name):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("alpha", [0.0, 1.5, 1e9])
-@pytest.mark.parametrize("edges", [60_000, 10**6])
+@pytest.mark.parametrize("edges", [60_000, 300_000])
 def test_native_large(edges, alpha):
     graph = random_graph(30_000, edges, 1)
     f = jax.jit(functools.partial(bfs_sources, alpha=alpha))

@@ -33,6 +33,7 @@ BENCHMARKS = {
     "generate": "bench_generate",
     "components": "bench_components",
     "gradients": "bench_gradients",
+    "fixpoint": "bench_fixpoint",
     "launches": "bench_launches",
     "tiles": "bench_tiles",
     "tilebfs": "bench_tile_bfs",

@@ -21,7 +21,7 @@ from pallas_kernels._sssp_rounds import (
     INFINITY,
     LEAST,
     MAX,
-    clamped,
+    extended,
     put,
     report_least,
     reserve,
@@ -65,7 +65,7 @@ def _hop(k, c, graph, state, s, place, vertex, least):
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
 
     def relaxed(near, weights, count, least):
-        new = [clamped(k, c, label, w) for w in weights]
+        new = [extended(k, c, label, w) for w in weights]
         close, least = _relax(k, c, state, s, place, near, new, least)
         return _keep(k, state, s, place, near, close, count), least
 
@@ -189,6 +189,13 @@ class Together:
     def entry(self, s, i, there):
         at = s.cur * self.c.n + i
         return self.k.load(self.state.queue, at, mask=there, other=-1, cache="fresh")
+
+    def clear(self):
+        """Nothing is kept in the program."""
+
+    def append(self, s, v, mask):
+        """Queues the lanes' vertices."""
+        self.put_near(s, [v], [mask])
 
     def put_near(self, s, vertices, won):
         base = (s.cur ^ 1) * self.c.n

@@ -64,15 +64,11 @@ def body(k, c, graph, state, kind):
 
     kind: the module that expands near queues.
     """
-    source = k.load(graph.source, 0)
-    valid = (source >= 0) & (source < c.n)
-    if graph.rank is not None:
-        source = k.load(graph.rank, k.where(valid, source, 0))
     search = _Search(k, c, graph, state, kind)
-    _initialise(k, c, state, source, valid, kind)
-    state.source = k.where(valid, source, -1)
-    near = kind.first_queue(k, c, graph, state, source, valid)
-    (ok,) = k.grid_barrier(state.control)
+    if c.extend is None:
+        ok, near = _from_source(k, c, graph, state, kind)
+    else:
+        ok, near = _from_labels(k, c, graph, state, search.place)
     bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
     out = k.while_(
         lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
@@ -84,6 +80,39 @@ def body(k, c, graph, state, kind):
         ok = ok & kind.tree(k, c, graph, state)
     _write_results(k, c, graph, state)
     return last.steps, ok, last.pile, last.work
+
+
+def _from_source(k, c, graph, state, kind):
+    """Only the source has a label; (ok, length of the near queue)."""
+    source = k.load(graph.source, 0)
+    valid = (source >= 0) & (source < c.n)
+    if graph.rank is not None:
+        source = k.load(graph.rank, k.where(valid, source, 0))
+    _initialise(k, c, state, source, valid, kind)
+    state.source = k.where(valid, source, -1)
+    near = kind.first_queue(k, c, graph, state, source, valid)
+    (ok,) = k.grid_barrier(state.control)
+    return ok, near
+
+
+def _from_labels(k, c, graph, state, place):
+    """Labels from graph.start, in the caller's numbering; all that have one are in the queue."""
+    first = State(*[0] * len(dataclasses.fields(State)))
+    first.cur, first.turn = 1, 3  # the queue that turn 0 reads, a word that it does not use
+
+    def chunk(i0):
+        i = i0 + k.lane
+        there = i < c.n
+        vertex = i if graph.order is None else k.load(graph.order, i, mask=there, cache="nc")
+        label = k.load(graph.start, vertex, mask=there, other=MAX, cache="nc")
+        k.store(state.labels, i, label, mask=there)
+        k.store(state.marks, i, 0, mask=there)
+        k.store(state.marks, c.n + i, 0, mask=there)
+        place.append(first, i, label < INFINITY[c.real])
+
+    place.clear()
+    k.for_((k.warp * k.programs + k.program) * 32, c.n, k.programs * k.threads, chunk)
+    return k.grid_barrier(state.control, [(state.control, FOUND + 3)])
 
 
 class _Search:
@@ -183,6 +212,11 @@ def clamped(k, c, label, weight):
         return k.bits(k.bits(label, "f32") + weight, "i32")
     total = label + weight
     return k.where(total < 0, MAX, total)
+
+
+def extended(k, c, label, weight):
+    """The label at the end of an edge: that of the caller's algebra, or a clamped sum."""
+    return clamped(k, c, label, weight) if c.extend is None else c.extend(k, label, weight)
 
 
 def within(label, limit):

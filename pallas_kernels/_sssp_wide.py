@@ -19,7 +19,7 @@ from pallas_kernels._sssp_rounds import (
     FOUND,
     LEAST,
     MAX,
-    clamped,
+    extended,
     put,
     report_least,
     reserve,
@@ -71,7 +71,7 @@ def expand(k, c, graph, state, s, place):
                 labels.append(k.shfl(label, owner))
                 near.append(k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc"))
                 weights.append(k.load(graph.weights, at, mask=e < total, cache="nc"))
-            new = [clamped(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
+            new = [extended(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
 
             def note_all(won):
                 for j, (v, w, owner) in enumerate(zip(near, won, owners, strict=True)):
@@ -97,7 +97,9 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
     """
     there = [k.below(v, c.n) for v in near]
     old = [k.load(state.labels, v, mask=t, other=-1) for v, t in zip(near, there, strict=True)]
-    less = [(x < o) & within(x, state.limit) for x, o in zip(new, old, strict=True)]
+    less = [
+        t & (x < o) & within(x, state.limit) for t, x, o in zip(there, new, old, strict=True)
+    ]
     old = [
         k.atomic("min", state.labels, v, x, mask=m) for v, x, m in zip(near, new, less, strict=True)
     ]
@@ -130,8 +132,12 @@ class Together:
         self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
         self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
 
+    def clear(self):
+        """Empties the buffers of the program."""
+        self.k.store(self.state.counts, self.k.thread, 0, mask=self.k.thread < 4)
+
     def put_near(self, s, vertices, won):
-        self._put(s, vertices, won, 0, self.near, self._append)
+        self._put(s, vertices, won, 0, self.near, self.append)
 
     def put_far(self, s, vertices, won):
         self._put(s, vertices, won, 1, self.far, self._append_far)
@@ -154,7 +160,7 @@ class Together:
         )
         k.store(self.state.far, (s.pile & 1) * self.c.n + at, v, mask=mask)
 
-    def _append(self, s, v, mask):
+    def append(self, s, v, mask):
         """Cuts the rows of the lanes' vertices into ranges of the next near queue."""
         k, c, graph = self.k, self.c, self.graph
         start = k.load(graph.indptr, v, mask=mask, cache="nc")
@@ -207,7 +213,7 @@ class Together:
 
             def ranges(i0):
                 i = i0 + k.lane
-                self._append(s, k.load(self.near, i, mask=i < near), i < near)
+                self.append(s, k.load(self.near, i, mask=i < near), i < near)
 
             k.for_(k.warp * 32, near, k.threads, ranges)
             k.for_(

@@ -115,7 +115,7 @@ def _search(
     config = default_config(n, nnz, narrow=narrow) if config is None else config
     c = types.SimpleNamespace(
         **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1,
-        symmetric=symmetric, parents=parents, limit=limit,
+        symmetric=symmetric, parents=parents, limit=limit, extend=None,
         targets=0 if targets is None else targets.shape[0],
     )  # fmt: skip
     operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
@@ -141,7 +141,7 @@ def _search(
         outputs["noted"] = n if narrow else 2 * n
         if "order" in operands or not narrow:
             outputs["parents"] = n
-    out = _run(kind, c, operands, outputs, shared, interpret)
+    out = run(kind, c, operands, outputs, shared, interpret)
     distances = out.get("distances", out["labels"])
     if real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
@@ -153,7 +153,8 @@ def _filled(x):
     return x if x.shape[0] else jnp.zeros(1, x.dtype)
 
 
-def _run(kind, c, operands, outputs, shared, interpret):
+def run(kind, c, operands, outputs, shared, interpret, name=None):
+    """One launch: outputs and summary (rounds, status, splits, work) by name."""
     names = [*operands, *outputs, "summary", "control"]
 
     def kernel(k, *arrays):
@@ -166,7 +167,7 @@ def _run(kind, c, operands, outputs, shared, interpret):
             k.store(memory.summary, j, word, mask=mine)
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 4)]
-    name = kind.__name__.rpartition("._")[2]
+    name = name or kind.__name__.rpartition("._")[2]
     out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
                  shared_words=shared, name=name, interpret=interpret)  # fmt: skip
     return dict(zip([*outputs, "summary"], out, strict=False))

@@ -99,7 +99,10 @@ def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
     known |= dict(zip(jaxpr.invars, args, strict=True))
 
     def read(v):
-        return jnp.asarray(v.val, v.aval.dtype) if isinstance(v, Literal) else known[v]
+        if not isinstance(v, Literal):
+            return known[v]
+        aval: Any = v.aval
+        return jnp.asarray(v.val, aval.dtype)
 
     for eqn in jaxpr.eqns:
         values = [read(v) for v in eqn.invars]

@@ -18,7 +18,7 @@ from ..semirings import Semiring
 from ._fixpoint_xla import Loop, Push, differs
 
 IDEMPOTENT = ("min", "max", "or", "and", "any")
-_JOIN = {"min": "min", "max": "max", "or": "max", "and": "min"}
+JOIN = {"min": "min", "max": "max", "or": "max", "and": "min"}
 
 
 def loop_of(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> Loop:
@@ -113,7 +113,7 @@ def push_of(semiring, graph, x0, operands, captured, until, *, update, sums, mon
     one = jnp.zeros(1, x0.dtype), jnp.zeros(1, graph.dtype)
     dtype = mul(*one).dtype
     return Push(
-        graph.out.indptr, graph.out.indices, graph.data, mul, _JOIN[semiring.add.kind],
+        graph.out.indptr, graph.out.indices, graph.data, mul, JOIN[semiring.add.kind],
         jnp.int8 if dtype == jnp.bool_ else dtype, dtype, semiring.add.identity_of(dtype)[()],
         semiring.add.identity_of(x0.dtype)[()],
     )  # fmt: skip

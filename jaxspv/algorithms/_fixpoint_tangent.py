@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -93,7 +95,7 @@ def _along_tree(primals, tangents, result, update, sums) -> Array:
         return dense_tangent(tangents[2])
     values, moves, put_back = _moving(primals, tangents, (x0, tangents[2]))
 
-    def settled(parts, before, slot, tail, v, live=True):
+    def settled(parts, before, slot, tail, v, live: Any = True):
         """What the edge makes of element v when x at its tail is `before`.
 
         Where it is not `live` all values are 1: no infinity meets the cotangent 0.

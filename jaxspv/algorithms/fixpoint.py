@@ -18,7 +18,8 @@ from ..semirings import Semiring, plus_times
 from ..until import Until, check_until, unchanged
 from . import _fixpoint_kernel
 from ._elementwise import trace
-from ._fixpoint_steps import IDEMPOTENT, loop_of, push_of
+from ._fixpoint_push import not_persistent, persistent, push_layout, push_revalued
+from ._fixpoint_steps import IDEMPOTENT, JOIN, loop_of, push_of
 from ._fixpoint_tangent import tangent
 from ._fixpoint_xla import run_dense, run_frontier
 from ._status import finished
@@ -49,10 +50,12 @@ class InEdges:
     Attributes:
         rows: bins and values of the transpose.
         kernel: the same for the kernel of all elements, on a GPU; None after new values.
+        push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
     """
 
     rows: Rows
     kernel: dict[str, Array] | None = None
+    push: Any = None
 
 
 def fixpoint(
@@ -203,13 +206,15 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 
 def _revalue(layout: InEdges, graph: Graph) -> InEdges:
-    return InEdges(revalued(layout.rows, graph.inn or graph.out))
+    push = None if layout.push is None else push_revalued(layout.push, graph)
+    return InEdges(revalued(layout.rows, graph.inn or graph.out), None, push)
 
 
 @register_layout("fixpoint", revalue=_revalue)
 def _layout(graph: Graph) -> InEdges:
     assert graph.inn is not None
-    return InEdges(arrange(graph.inn), _fixpoint_kernel.kernel_layout(graph))
+    kernel = _fixpoint_kernel.kernel_layout(graph)
+    return InEdges(arrange(graph.inn), kernel, push_layout(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -230,7 +235,7 @@ def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums,
         return "the loop is not declared monotone"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if semiring.add.kind not in IDEMPOTENT:
+    if semiring.add.kind not in JOIN:
         return f"the monoid `{semiring.add.name}` has no scatter"
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
@@ -245,6 +250,12 @@ def _vectors_at_once(axis_size, in_batched, *operands, **static):
     run = jax.vmap(lambda *o: _dense(*o, **static), in_axes=tuple(axes), axis_size=axis_size)
     result = run(*operands)
     return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register("frontier", backend="pallas", refuse=not_persistent)
+def _persistent(*operands, **static):
+    """The whole loop in one launch: what changed pushes on, without waiting for its round."""
+    return Fixpoint(*persistent(*operands, **static))
 
 
 @op.register("frontier", refuse=_not_pushed, batched=_vectors_at_once)

@@ -1,0 +1,87 @@
+"""`fixpoint` around its kernels, interpreted: the same end as the XLA form, and who is refused."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse.csgraph as csgraph
+from fixpoint_cases import N, start, weighted
+
+import jaxspv as jsp
+from jaxspv.algorithms import _fixpoint_push as push
+from jaxspv.algorithms.fixpoint import _checked
+from pallas_kernels.sssp import Config
+
+SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+
+
+def call(G, x0, semiring, **options):
+    arguments = {"update": None, "operands": (), "sums": None, "until": None, "monotone": True}
+    return _checked(G, x0, semiring, **(arguments | options))
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    monkeypatch.setattr(
+        push, "kernel", functools.partial(push.kernel, interpret=True, config=SMALL)
+    )
+    monkeypatch.setattr(push, "jax_version", lambda: push.KERNELS_FROM)
+
+
+CASES = {
+    "min_plus": (np.float32, np.float32), "max_min": (np.float32, np.int32),
+    "min_max": (np.int32, np.int32), "or_and": (np.bool_, np.bool_),
+    "min_second": (np.float32, np.float32), "min_plus ": (np.int32, np.int32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_the_kernel_ends_where_the_loop_does(name, prepared, interpreted):
+    dtype, data_dtype = CASES[name]
+    semiring = getattr(jsp.semirings, name.strip())
+    _, A = weighted()
+    A = A.with_data(A.data.astype(data_dtype))
+    x0 = np.full(N, semiring.zero(dtype))
+    x0[[2, 9]] = [3, 4]
+    x0 = jnp.asarray(x0)
+    purposes = ("fixpoint",) if data_dtype is np.bool_ else ("sssp", "fixpoint")
+    G = jsp.prepare(A, for_=purposes) if prepared else A
+    operands, static = call(G, x0, semiring)
+    assert push.not_persistent(*operands, **static) is None
+    x, rounds, converged, status = push.persistent(*operands, **static)
+    expected = jsp.fixpoint(A, x0, semiring, monotone=True, backend="xla")
+    np.testing.assert_array_equal(x, expected.x)
+    assert bool(converged) and int(status) == 0 and int(rounds) > 0
+
+
+def test_negative_starts_and_lengths(interpreted):
+    """Buckets need what is not negative: they are then one bucket."""
+    S, A = weighted(seed=3)
+    G = jsp.prepare(A, for_=("sssp", "fixpoint"))
+    operands, static = call(G, start(4, at=-7.5), jsp.semirings.min_plus)
+    x, *_ = push.persistent(*operands, **static)
+    np.testing.assert_array_equal(x, csgraph.bellman_ford(S, indices=4) - 7.5)
+
+
+def test_what_keeps_a_loop_from_the_kernel(interpreted):
+    _, A = weighted()
+    lowest = jsp.semirings.min_plus
+
+    def reason(x0=None, semiring=lowest, **options):
+        x0 = start(0) if x0 is None else x0
+        operands, static = call(A, x0, semiring, **options)
+        return push.not_persistent(*operands, **static)
+
+    assert reason() is None
+    assert reason(update=lambda old, y, i, sums: jnp.minimum(y, old)) is None
+    assert "more than the addition" in reason(update=lambda x, y, i, s: jnp.minimum(x, y) + 0 * i)
+    assert "until" in reason(until=jsp.reached(3))
+    assert "not declared" in reason(monotone=False, until=jsp.max_iterations(1))
+    assert "positional" in reason(start(0, dtype=np.int32), jsp.semirings.min_secondi)
+    bessel = jsp.semiring(jsp.monoids.min_, lambda x, a: x + jax.scipy.special.i0(a))
+    assert "kernels have no `" in reason(semiring=bessel)
+    text = str(jsp.explain("fixpoint", A, start(0), bessel, monotone=True))
+    assert "not pallas/frontier" in text and "kernels have no `" in text

@@ -83,21 +83,23 @@ def call(
     out, mask = _operand(options.out), _mask(options.mask)
     accum = as_accum(options.accum)
     eager = is_eager(operands, out, mask, accum)
-    result = _program(
-        kernel, tuple(sorted((static or {}).items())), operands, out, mask, accum, fill,
-        replace=bool(options.replace), nse=None if eager else options.nse,
-        format=format if format in PLAIN else "csr", dense=dense,
-    )  # fmt: skip
-    return settled(result, options.nse) if eager else result
+    named = tuple(sorted((static or {}).items()))
+    format = format if format in PLAIN else "csr"
+    how = {"replace": bool(options.replace), "format": format, "dense": dense}
+    if eager:  # two programs: a kernel is compiled once, whatever its result is written into
+        T = _computed(kernel, named, operands)
+        result = _written(T, out, mask, accum, fill, nse=None, **how)
+        return settled(result, options.nse)
+    T = kernel(*operands, **dict(named))
+    return _write(T, out, mask, accum, fill, nse=options.nse, **how)
 
 
-@functools.partial(
-    jax.jit, static_argnames=("kernel", "static", "replace", "nse", "format", "dense")
-)
-def _program(
-    kernel, static, operands, out, mask, accum, fill, *, replace, nse, format, dense
-):  # fmt: skip
-    T = kernel(*operands, **dict(static))
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _computed(kernel, static, operands):
+    return kernel(*operands, **dict(static))
+
+
+def _write(T, out, mask, accum, fill, *, replace, nse, format, dense):
     options = {"out": out, "mask": mask, "accum": accum, "replace": replace, "nse": nse}
     if len(T.shape) == 2:
         return write_matrix(T, format=None if out is not None else format, **options)
@@ -107,6 +109,9 @@ def _program(
         e = entries_of(T.values)
         return write_vector(e if T.present is None else keep(e, T.present), **options)
     return write_vector(T.values, present=T.present, fill=fill, **options)
+
+
+_written = jax.jit(_write, static_argnames=("replace", "nse", "format", "dense"))
 
 
 def _operand(x: Any) -> Any:

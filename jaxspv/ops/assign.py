@@ -199,7 +199,7 @@ def _placed(value, indices, shape) -> Entries:
     own, keys = list(e.keys), []
     for index in indices:
         vanished = index.point and len(indices) == 2
-        keys.append(index.there(jnp.zeros_like(own[0]) if vanished else own.pop(0)))
+        keys.append(index.there(jnp.zeros_like(e.keys[0]) if vanished else own.pop(0)))
     return _in_order(dataclasses.replace(e, keys=tuple(keys), shape=shape), indices)
 
 

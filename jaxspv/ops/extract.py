@@ -12,7 +12,7 @@ from jax import Array
 from .._pytree import is_concrete
 from ..formats.csr import compress
 from ._call import Dense, Options, call, format_of, is_dense, operand
-from ._entries import Entries, entries_of, find, keep, sort_entries, take
+from ._entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
 from ._index import Index, as_index
 
 
@@ -162,10 +162,9 @@ def _repeat_rows(e: Entries, index: Index, room: int) -> Entries:
     """Row `index[k]` of e as row k: each copies its run of slots."""
     m, k = e.shape[0], index.size
     shape = (k, e.shape[1])
-    if 0 in (room, k, e.nse):
-        flag = e.overflow if room else e.overflow | (e.count > 0)
-        blank = tuple(jnp.full(room, n, jnp.int32) for n in shape)
-        return Entries(jnp.zeros(room, e.data.dtype), blank, jnp.int32(0), flag, shape)
+    if 0 in (k, e.nse):
+        blank = padded_keys(shape, room)
+        return Entries(jnp.zeros(room, e.data.dtype), blank, jnp.int32(0), e.overflow, shape)
     start = compress(e.keys[0], m)
     row = jnp.minimum(index.values, m - 1) if m else index.values
     lengths = jnp.where(index.values < m, take(start, row + 1) - take(start, row), 0)

@@ -1,0 +1,116 @@
+"""Every operation with every mask, accumulator and `replace` against SuiteSparse:GraphBLAS."""
+
+import contextlib
+import os
+import zlib
+
+import jax
+import numpy as np
+import pytest
+from graphblas_reference import (
+    COMBINATIONS,
+    GB_TYPE,
+    Combination,
+    compare,
+    gb,
+    our_options,
+    ours,
+    random_data,
+    their_options,
+    theirs,
+)
+from graphblas_rows import GROUPS, ROWS
+from strategies import precision
+
+THOROUGH = bool(os.environ.get("JAXSPV_THOROUGH"))
+ROUNDS = 20 if THOROUGH else 1
+COMPILED = ("union", "entries", "into vectors")
+FORMATS = ("csr", "coo", "csc")
+
+
+def operands_of(row, rng, dtype):
+    return [
+        random_data(rng, s[:-1], dtype, True) if s[-1] == "dense" else random_data(rng, s, dtype)
+        for s in row.operands
+    ]
+
+
+def reference(row, operands, out, mask, combination):
+    """The result of python-graphblas."""
+    x = [theirs(data) for data in operands]
+    options = their_options(combination, out, mask)
+    if row.assigns:
+        C = theirs(out)
+        row.theirs(C, options, x)
+        return C
+    expression = row.theirs(x)
+    if not row.shape:
+        return expression.new()
+    if not combination.out:
+        return (
+            expression.new(**options) if hasattr(expression, "new")
+            else expression.dup(**options)
+        )  # fmt: skip
+    C = theirs(out)
+    C(**options) << expression
+    return C
+
+
+def check(row, seed, dtypes, combination):
+    rng = np.random.default_rng([zlib.crc32(row.name.encode()), seed])
+    taken, given = dtypes
+    operands = operands_of(row, rng, taken)
+    out = random_data(rng, row.shape or (1,), given, row.dense)
+    mask = random_data(rng, row.mask or row.shape or (1,), ("float32", "bool", "int32")[seed % 3])
+    format = FORMATS[seed % 3]
+    options = our_options(combination, out, mask, format) if row.shape else {}
+    got = row.ours([ours(data, format) for data in operands], options)
+    want = reference(row, operands, out, mask, combination)
+    compare(got, want, row.fill)
+
+
+def combinations_of(row):
+    if not row.shape:
+        return [Combination(out=False)] * 20
+    if row.assigns or row.dense:
+        return [c for c in COMBINATIONS if c.out]
+    return COMBINATIONS
+
+
+def plan(group):
+    """(row, dtypes, combinations, compiled) of what a test of a group runs.
+
+    With the first dtypes every combination; with the others, and for a row of an operation that
+    a row before it has tried, every sixth. Programs are compiled where rows share them; elsewhere
+    operations run primitive by primitive, which compiles nothing for a combination.
+    """
+    tried = set()
+    for row in GROUPS[group]:
+        operation = (row.name.split()[0], len(row.shape))
+        for k, dtypes in enumerate(row.dtypes):
+            compiled = k == 0 and dtypes == ("float32", "float32") and group in COMPILED
+            every = THOROUGH or compiled or (operation not in tried and k == 0)
+            tried.add(operation)
+            listed = combinations_of(row)
+            offset = zlib.crc32(f"{row.name} {k}".encode()) % 6
+            yield row, dtypes, listed * ROUNDS if every else listed[offset::6], compiled
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_equals_graphblas(group):
+    for row, dtypes, combinations, compiled in plan(group):
+        mode = contextlib.nullcontext() if compiled else jax.disable_jit()
+        with precision(dtypes[0]), precision(dtypes[1]), mode:
+            for k, combination in enumerate(combinations):
+                try:
+                    check(row, k if not compiled else 3 * k, dtypes, combination)
+                except BaseException as failure:
+                    failure.add_note(f"{row.name}, {dtypes}, {combination}")
+                    raise
+
+
+def test_there_are_enough_cases():
+    cases = sum(len(listed) for group in GROUPS for _, _, listed, _ in plan(group))
+    assert cases >= 5000
+    assert {*GB_TYPE} >= {d for row in ROWS for pair in row.dtypes for d in pair}
+    assert gb is not None

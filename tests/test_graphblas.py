@@ -1,6 +1,7 @@
 """Every operation with every mask, accumulator and `replace` against SuiteSparse:GraphBLAS."""
 
 import contextlib
+import itertools
 import os
 import zlib
 
@@ -10,7 +11,9 @@ import pytest
 from graphblas_reference import (
     COMBINATIONS,
     GB_TYPE,
+    MASKS,
     Combination,
+    accum_name,
     compare,
     gb,
     our_options,
@@ -20,7 +23,10 @@ from graphblas_reference import (
     theirs,
 )
 from graphblas_rows import GROUPS, ROWS
+from graphblas_rows import theirs as theirs_operator
 from strategies import precision
+
+import jaxspv as jsp
 
 THOROUGH = bool(os.environ.get("JAXSPV_THOROUGH"))
 ROUNDS = 20 if THOROUGH else 1
@@ -93,7 +99,8 @@ def plan(group):
             tried.add(operation)
             listed = combinations_of(row)
             offset = zlib.crc32(f"{row.name} {k}".encode()) % 6
-            yield row, dtypes, listed * ROUNDS if every else listed[offset::6], compiled
+            listed = listed if every else listed[offset::6]
+            yield row, dtypes, listed * (2 * ROUNDS if compiled else ROUNDS), compiled
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -109,8 +116,45 @@ def test_equals_graphblas(group):
                     raise
 
 
+MXM = [("plus_times", "float32", mask) for mask in MASKS] + [
+    ("min_plus", "float32", ("value", True)), ("any_pair", "float32", ("structure", False)),
+    ("lor_land", "bool", ("array", True)), ("plus_minus", "int32", ("value", False)),
+    ("max_firsti", "float32", ("structure", True)), ("min_secondj", "float32", (None, False)),
+]  # fmt: skip
+WRITES = [*itertools.product((None, "plus", "minus"), (False, True))]
+
+
+@pytest.mark.parametrize("case", MXM, ids=str)
+def test_mxm_equals_graphblas(case):
+    """One program for every accumulator and `replace`, on traced patterns."""
+    name, dtype, (kind, complement) = case
+    ring, given = getattr(jsp.semirings, name), "int32" if name[-1] in "ij" else dtype
+    ways = [Combination(kind, complement, *w) for w in WRITES if kind or not w[1]]
+
+    @jax.jit
+    def program(A, B, C, mask):
+        return [
+            jsp.mxm(A, B, ring, nse=30, method="sort", out=C, mask=mask, replace=way.replace,
+                    accum=way.accum and getattr(jsp.operators, accum_name(way.accum, given)))
+            for way in ways
+        ]  # fmt: skip
+
+    for seed in range(3 * ROUNDS):
+        rng = np.random.default_rng([zlib.crc32(str(case).encode()), seed])
+        A, B = (random_data(rng, shape, dtype) for shape in ((5, 7), (7, 6)))
+        C, M = random_data(rng, (5, 6), given), random_data(rng, (5, 6), "float32")
+        mask = our_options(ways[0], C, M, "csr").get("mask")
+        got = program(ours(A), ours(B), ours(C), mask)
+        for way, result in zip(ways, got, strict=True):
+            want = theirs(C)
+            product = theirs(A).mxm(theirs(B), theirs_operator("semiring", name))
+            want(**their_options(way, C, M)) << product
+            compare(result, want)
+
+
 def test_there_are_enough_cases():
     cases = sum(len(listed) for group in GROUPS for _, _, listed, _ in plan(group))
+    cases += 3 * sum(3 if mask[0] is None else 6 for _, _, mask in MXM)
     assert cases >= 5000
     assert {*GB_TYPE} >= {d for row in ROWS for pair in row.dtypes for d in pair}
     assert gb is not None

@@ -133,6 +133,17 @@ def test_the_order_decides_between_words_of_32_and_64():
         assert A.nt == nt and A.to_coo().col.tolist() == [n - 1, 0]
 
 
+def test_more_words_than_int32_numbers_are_refused():
+    entries = jax.ShapeDtypeStruct((2**25,), jnp.int32)
+
+    def convert(row, col):
+        places = jsp.COO(row, row, col, jnp.asarray(False), (2**24, 2**24))
+        return jsp.BitTiled.from_coo(places, symmetric=True).by_row.words
+
+    with pytest.raises(ValueError, match="33554432 tiles of 64 by 64 bits take 2.31 words"):
+        jax.eval_shape(convert, entries, entries)
+
+
 def test_values_of_a_bit_matrix_make_a_coo():
     A = jsp.from_edges([0, 2], [1, 0], shape=(3, 3)).asformat("bittiled")
     B = A.with_data(jnp.array([5.0, 7.0]))

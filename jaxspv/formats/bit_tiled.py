@@ -177,6 +177,11 @@ class BitTiled(SparseMatrix):
                 jit and for an order up to 10,000.
             symmetric: declares that the pattern equals its transpose (one copy is kept); None:
                 checked where indices are concrete, False under jit.
+
+        Under jit there is room for a tile an entry: convert large matrices outside of it.
+
+        Raises:
+            ValueError: the words are too many for int32, or `nt` is none of 16, 32, 64.
         """
         order = max(coo.shape)
         nt = (64 if order > LARGE else 32) if nt is None else check_size(nt)
@@ -232,6 +237,11 @@ def _assemble(groups, row, col, shape, nt, limit, tiles, rest):
     m, n = shape
     down, across = grid(shape, nt)
     tiles, each = max(tiles, 1), max(nt // 32, 1)
+    if tiles * nt * each >= 2**31:
+        raise ValueError(
+            f"{tiles} tiles of {nt} by {nt} bits take 2^31 words or more, too many for int32; a "
+            "larger `sparse_tile` leaves more to the remainder (convert outside of jit)."
+        )
     size = sizes(groups)
     kept = (jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count) & (size > limit)
     name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, tiles)

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from graph_files import graph_files
 
 import jaxspv as jsp
+from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels import _tile_levels
 from pallas_kernels.tile_bfs import KERNELS, Side, tile_bfs
@@ -47,11 +49,10 @@ def check(graph, source, out):
     assert num_levels == want.max() + 1
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_named_graphs(name, way):
+def test_named_graphs(name):
     graph = GRAPHS[name]
-    search = searcher(graph, 32, 0, **WAYS[way], **HOST)
+    search = searcher(graph, 32, 0, **WAYS["rule"], **HOST)
     for source in (0, len(graph[0]) - 2, -1):
         check(graph, source, search(jnp.int32(source)))
 
@@ -139,3 +140,26 @@ def test_native(way, nt):
             for source in range(0, n, max(1, n // 5)):
                 for _ in range(3):
                     check(graph, source, search(jnp.int32(source)))
+
+
+FILES = graph_files() or [pytest.param(None, marks=pytest.mark.skip("no real graphs here"))]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p and p.name.split(".")[0])
+def test_native_real_graphs(path):
+    """By tiles of bits, and one product by columns and by tiles against SciPy."""
+    A = jsp.read_mtx(path)
+    A = A if A.dtype == np.float32 else A.astype(jnp.float32)
+    m, n = A.shape
+    if m == n:
+        verify.bfs(A, 0, jsp.bfs(A.asformat("bittiled"), 0))
+    places = np.arange(0, n, 37, dtype=np.int32)
+    x = jsp.vector_from_entries(places, np.ones(len(places), np.float32), n)
+    host = A.to_scipy()
+    want, scale = host @ np.asarray(x.todense()), abs(host) @ np.ones(n, np.float32)
+    stored = abs(host).astype(bool).astype(np.int32) @ np.asarray(x.structure(), np.int32)
+    for format in ("csc", "tiled"):
+        y = jsp.spmspv(A.asformat(format), x)
+        assert int(y.count) >= (stored > 0).sum() and not bool(y.overflow)
+        assert (np.abs(np.asarray(y.todense()) - want) <= 1e-5 * scale).all()

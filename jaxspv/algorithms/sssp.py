@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,12 +16,14 @@ from pallas_kernels.sssp_prepare import prepare_sssp, revalue
 
 from .._guard import KERNELS_FROM, jax_version
 from .._pytree import is_concrete, result_tuple
+from ..batching import one_by_one
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..until import Until, check_until
 from ._lengths import infinity, wraps
 from ._sources import check_source, over_sources
+from ._sssp_together import relax
 from ._sssp_xla import default_delta, sssp_parents_xla, sssp_xla, traced_delta
 from ._status import finished
 from ._tree import path_tangent
@@ -79,7 +82,8 @@ def sssp(
         max_steps: bound on the steps; None: to the end.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
         method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),
-            "bellman_ford", "persistent", or None for the fastest that accepts the call.
+            "bellman_ford", "persistent", "relaxation" (all edges in every step, all sources of a
+            vmap in one product), or None for the fastest that accepts the call.
 
     Returns:
         `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
@@ -266,7 +270,29 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
     return None
 
 
-@op.register("persistent", backend="pallas", refuse=_not_persistent)
+def _sources_apart(axis_size, in_batched, *operands, **static):
+    """vmap: one after the other on a CPU, whose native loops are the fastest, and by the kernel;
+    all relaxed together elsewhere."""
+
+    def apart(*operands):
+        return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
+
+    def together(*operands):
+        axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+        run = functools.partial(_relaxation, **static)
+        return jax.vmap(run, in_axes=tuple(axes), axis_size=axis_size)(*operands)
+
+    alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))  # the source, no `until`
+    if alone and operands[2] is None and _not_persistent(*operands, **static) is not None:
+        result = lax.platform_dependent(*operands, cpu=apart, default=together)
+    else:
+        result = apart(*operands)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register(
+    "persistent", backend="pallas", refuse=_not_persistent, batched=_sources_apart
+)
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights."""
     del max_steps
@@ -329,7 +355,7 @@ def _has_delta(graph, source, until, delta, **_):
     return "a bucket width was given" if delta is not None else None
 
 
-@op.register("delta_stepping")
+@op.register("delta_stepping", batched=_sources_apart)
 def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
@@ -339,6 +365,15 @@ def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_
 @op.register("bellman_ford", refuse=_has_delta)
 def _bellman_ford(graph, source, until, delta, *, parents, deterministic, max_steps):
     return _run(graph, source, until, None, parents, deterministic, max_steps)
+
+
+@op.register("relaxation", refuse=lambda graph, source, until, delta, **_: (
+    "it relaxes to the end: no `until`" if until is not None else None))
+def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
+    """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
+    del until, delta, deterministic
+    found = relax(graph, source, max_steps, parents)
+    return SSSP(*found, jnp.int32(0))
 
 
 def _run(graph, source, until, delta, parents, deterministic, max_steps):

@@ -1,0 +1,47 @@
+"""vmap of sssp: every method and every batched operand against one search at a time."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+
+
+def graph(seed=0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(1, 9, 150).astype(dtype)
+    return jsp.from_edges(rng.integers(0, 40, 150), rng.integers(0, 40, 150), weights,
+                          shape=(40, 40), nse=155, dup=jsp.monoids.min_)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("method", [None, "relaxation", "bellman_ford"])
+def test_sources(method, dtype):
+    A = graph(dtype=dtype)
+    for G in (A, jsp.prepare(A, for_="sssp", symmetric=False)):
+        options = {} if method == "bellman_ford" or G is A else {"delta": None}
+        got = jax.vmap(lambda s: jsp.sssp(G, s, method=method, **options))(jnp.arange(6))
+        for k in range(6):
+            want = jsp.sssp(A, k, deterministic=True)
+            np.testing.assert_array_equal(got.distances[k], want.distances)
+            assert got.converged[k] and not got.overflow[k]
+            d, parents = np.asarray(want.distances), np.asarray(got.parents[k])
+            assert ((parents >= 0) == (d != (np.inf if dtype == np.float32 else 2**31 - 1))).all()
+
+
+def test_relaxation_is_one_product_for_all_sources():
+    A = graph()
+    text = str(jax.make_jaxpr(jax.vmap(
+        lambda s: jsp.sssp(A, s, method="relaxation", parents=False).distances
+    ))(jnp.arange(6)))  # fmt: skip
+    assert "length=6" not in text and ",6]" in text  # no loop over the sources, arrays of all
+
+
+def test_values_and_negative_cycles():
+    A = graph()
+    datas = jnp.stack([A.data, 2 * A.data])
+    got = jax.vmap(lambda w: jsp.sssp(A.with_data(w), 0).distances)(datas)
+    np.testing.assert_array_equal(got[1], 2 * got[0])
+    loop = jsp.from_edges([0, 1], [1, 0], [1.0, -2.0], shape=(2, 2))
+    assert not jsp.sssp(loop, 0, method="relaxation").converged

@@ -66,7 +66,14 @@ def same(C, values, stored):
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("semiring", SEMIRINGS, ids=repr)
+MANY = ("plus_times", "min_plus", "or_and", "any_secondi", "min_first", "log_plus", "user_eighth")
+
+
+@pytest.mark.parametrize(
+    "semiring",
+    [s if s.name in MANY else pytest.param(s, marks=pytest.mark.slow) for s in SEMIRINGS],
+    ids=repr,
+)
 def test_every_method_is_the_definition(semiring):
     @jax.jit
     def run(A, B):
@@ -85,9 +92,11 @@ def test_every_method_is_the_definition(semiring):
     check()
 
 
-@pytest.mark.parametrize("second", sorted(FORMATS))
-@pytest.mark.parametrize("first", sorted(FORMATS))
-def test_every_format_with_every_other(first, second):
+@pytest.mark.parametrize("first, second", [
+    *((name, "csr") for name in sorted(FORMATS) if name != "csr"),
+    ("coo", "coo"), ("csc", "csc"), ("csr", "csc"), ("csr", "csr"),
+])  # fmt: skip
+def test_every_format(first, second):
     rng = np.random.default_rng(0)
     a, b = (
         {divmod(int(c), n): float(c) for c in rng.permutation(m * n)[:12]}
@@ -96,8 +105,9 @@ def test_every_format_with_every_other(first, second):
     values, stored = definition(a, b, jsp.semirings.min_first)
     A = matrix(a, (M, L)).asformat(first)
     B = matrix(b, (L, N)).asformat(second)
-    same(jsp.mxm(A, B, jsp.semirings.min_first), values, stored)
-    same(jsp.mxm(A, B, jsp.semirings.min_first, method="sort", chunk=5), values, stored)
+    C = jsp.mxm(A, B, jsp.semirings.min_first)
+    same(C, values, stored)
+    assert C.format == (first if first == second else "csr")
 
 
 A_CELLS = {(0, 0): 2.0, (0, 3): -1.0, (1, 1): 0.5, (3, 0): 4.0, (3, 5): 1.0, (4, 3): 3.0}

@@ -15,7 +15,7 @@ from ..formats import COO, CSC, CSR, SparseMatrix
 from ..graph import Graph
 from ..masks import Mask, check_mask
 from ..semirings import Semiring
-from ._mxm_methods import no_dots, op
+from ._mxm_methods import no_cells, no_dots, op
 
 FEW = 1 << 22  # products that a CPU makes without looking for less work
 CHUNK = 1 << 26  # products expanded at once: about 4 GB
@@ -87,9 +87,12 @@ class Call:
         if self.method is not None:
             return self.method
         usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
-        if no_dots(self.semiring, self.A, self.B, self.mask) is not None:
+        operands = self.semiring, self.A, self.B, self.mask
+        if no_dots(*operands) is not None and not gpu:
             return usual
         products = self.products()
+        if gpu and self.shape[0] * self.shape[1] < products and no_cells(*operands) is None:
+            usual = "dense"
         if not gpu and products < FEW:
             return usual
         searches = self.searches()

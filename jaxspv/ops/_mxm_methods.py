@@ -11,6 +11,7 @@ from ..formats import CSR, SparseMatrix
 from ..masks import Mask
 from ..semirings import Semiring
 from . import _mxm_loops as loops
+from ._mxm_dense import CELLS, multiply_densely
 from ._mxm_dot import multiply_by_dots
 from ._mxm_expand import operands
 from ._mxm_sort import Result, multiply_in_steps, multiply_once, term_dtype
@@ -175,3 +176,20 @@ def _sort(semiring, A, B, mask, *, nse, size, steps, flip):
     """All products expanded, sorted by place, joined; `size` of them at a time."""
     result = by_sorting(semiring, A, B, mask, nse=nse, size=size, steps=steps, flip=flip)
     return csr_of(result, A, B)
+
+
+def no_cells(semiring, A, B, mask, **_) -> str | None:
+    """Why dense accumulators are refused, or None."""
+    if semiring.add.kind in (None, "logaddexp"):
+        return f"the monoid `{semiring.add.name}` has no scatter"
+    if B.shape[1] > CELLS:
+        return f"a row of {B.shape[1]} places exceeds a block of {CELLS} cells"
+    return None
+
+
+@op.register("dense", refuse=no_cells)
+def _dense(semiring, A, B, mask, *, nse, size, steps, flip):
+    """All products scattered into dense accumulators of blocks of rows, which are compacted."""
+    o = operands(sorted_csr(A), sorted_csr(B))
+    r = multiply_densely(semiring, o, sorted_mask(mask), nse=nse, size=size, flip=flip)
+    return csr_of(r, A, B)

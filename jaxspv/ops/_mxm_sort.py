@@ -121,10 +121,7 @@ def multiply_in_steps(
         zero, jnp.asarray(False),
     )  # fmt: skip
     s = lax.while_loop(lambda s: batch_any(s.at.entry < entries), step, s)
-    ends = jnp.cumsum(s.count, dtype=jnp.int32)  # wraps only where the total exceeds nse
-    wrapped = jnp.cumsum((ends < 0).astype(jnp.int32)) > 0
-    indptr = jnp.append(zero, jnp.where(wrapped, nse, jnp.minimum(ends, nse)))
-    return Result(indptr, s.indices, s.data, s.total, s.wrapped)
+    return Result(offsets(s.count, nse), s.indices, s.data, s.total, s.wrapped)
 
 
 def term_dtype(semiring: Semiring, a: Any, b: Any, flip: bool) -> Any:
@@ -137,3 +134,10 @@ def term_dtype(semiring: Semiring, a: Any, b: Any, flip: bool) -> Any:
 
     shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
     return jax.eval_shape(one, *shapes).dtype
+
+
+def offsets(count: Array, nse: int) -> Array:
+    """(m + 1,) offsets of rows of these lengths, cut at nse."""
+    ends = jnp.cumsum(count, dtype=jnp.int32)  # wraps only where the total exceeds nse
+    wrapped = jnp.cumsum((ends < 0).astype(jnp.int32)) > 0
+    return jnp.append(jnp.int32(0), jnp.where(wrapped, nse, jnp.minimum(ends, nse)))

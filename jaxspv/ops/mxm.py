@@ -54,7 +54,8 @@ def mxm(
             concrete (a symbolic pass finds it), else a safe bound.
         method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
             CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
-            a sparse mask a row of A meets a column of B); `explain` says which and why.
+            a sparse mask a row of A meets a column of B), "dense" (products scattered into dense
+            accumulators of blocks of rows); `explain` says which and why.
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.

@@ -22,23 +22,23 @@ def sssp_distances(G, source):
 
 
 def pagerank(P, dangling, damping=0.85, tol=1e-6):
-    """Scores; P has rows of sum 1, or 0 where `dangling`."""
+    """Scores; P has rows of sum 1, or 0 where `dangling` is 1."""
     n = P.shape[0]
     return jsp.fixpoint(
         P,
         jnp.full(n, 1 / n),
         update=lambda x, y, i, d, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
         operands=(dangling,),
-        sums={"lost": lambda x, d: jnp.where(d, x, 0)},
+        sums={"lost": lambda x, d: d * x},
         until=jsp.residual(tol) | jsp.max_iterations(100),
     ).x
 
 
 def transition(A):
-    """A with its rows scaled to sum 1, and which rows are empty."""
+    """A with its rows scaled to sum 1, and 1 where a row is empty."""
     row, _ = A.rowcol()
     degree = jnp.diff(A.indptr)
-    return A.with_data(1 / degree[jnp.minimum(row, A.shape[0] - 1)]), degree == 0
+    return A.with_data(1 / degree[jnp.minimum(row, A.shape[0] - 1)]), jnp.float32(degree == 0)
 
 
 def main():

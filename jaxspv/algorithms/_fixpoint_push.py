@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from pallas_kernels import _scalar
+from pallas_kernels.bfs import bfs as bfs_kernel
 from pallas_kernels.fixpoint_push import ORDERS
 from pallas_kernels.fixpoint_push import fixpoint_push as kernel
 
@@ -89,6 +90,48 @@ def persistent(
         delta=delta, prepared=layout.get("pallas"),
     )  # fmt: skip
     return x, rounds, jnp.bool_(True), status
+
+
+def not_levels(
+    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
+) -> str | None:
+    """Why the loop is no breadth-first search."""
+    layout = graph.layouts.get("fixpoint")
+    if layout is None or not layout.ones or "bfs" not in graph.layouts:
+        return "it needs weights of 1, known from `prepare(A, for_=('bfs', 'fixpoint'))`"
+    if semiring.mul.fn not in _SUMS or semiring.add.kind != "min" or graph.dtype != x0.dtype:
+        return "only (min, +) counts levels"
+    if x0.dtype == np.float32 and graph.n > 2**24:
+        return "float32 does not count so many levels"
+    return not_persistent(
+        semiring, graph, x0, operands, captured, until, update=update, sums=sums, monotone=monotone
+    )
+
+
+def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
+    """Breadth-first search from the one element that is 0; the general kernel from any others."""
+    top = semiring.add.identity_of(x0.dtype)[()]
+    single = (jnp.sum(x0 != top, dtype=jnp.int32) == 1) & (jnp.min(x0) == 0)
+    inn = None if graph.symmetric else graph.inn
+
+    def search(x0):
+        found, _, steps, status = bfs_kernel(
+            graph.out.indptr, graph.out.indices, jnp.argmin(x0).astype(jnp.int32),
+            in_indptr=None if inn is None else inn.indptr,
+            in_indices=None if inn is None else inn.indices,
+            prepared=graph.layouts["bfs"].get("pallas"), symmetric=graph.symmetric, parents=False,
+        )  # fmt: skip
+        return jnp.where(found < 0, top, found.astype(x0.dtype)), steps, jnp.bool_(True), status
+
+    def general(x0):
+        return persistent(semiring, graph, x0, *rest, **static)
+
+    return lax.cond(single, search, general, x0)
+
+
+def has_ones(graph: Graph) -> bool:
+    """Whether every weight is 1."""
+    return graph.nse > 0 and bool(jnp.all(graph.data[: int(graph.out.count)] == 1))
 
 
 def _layout_of(graph: Graph) -> Any:

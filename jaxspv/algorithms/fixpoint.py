@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._pytree import pytree_dataclass
+from .._pytree import pytree_dataclass, static
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..layouts.rows import Rows, arrange, revalued
@@ -18,7 +18,15 @@ from ..semirings import Semiring, plus_times
 from ..until import Until, check_until, unchanged
 from . import _fixpoint_kernel
 from ._elementwise import trace
-from ._fixpoint_push import not_persistent, persistent, push_layout, push_revalued
+from ._fixpoint_push import (
+    has_ones,
+    levels,
+    not_levels,
+    not_persistent,
+    persistent,
+    push_layout,
+    push_revalued,
+)
 from ._fixpoint_steps import IDEMPOTENT, JOIN, loop_of, push_of
 from ._fixpoint_tangent import tangent
 from ._fixpoint_xla import run_dense, run_frontier
@@ -51,11 +59,13 @@ class InEdges:
         rows: bins and values of the transpose.
         kernel: the same for the kernel of all elements, on a GPU; None after new values.
         push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
+        ones: every weight is 1, static.
     """
 
     rows: Rows
     kernel: dict[str, Array] | None = None
     push: Any = None
+    ones: bool = static(default=False)
 
 
 def fixpoint(
@@ -77,7 +87,8 @@ def fixpoint(
     in-edge (with `monotone`: none from an element that is present).
 
     Args:
-        A: a square matrix, or a Graph; `prepare(A, for_="fixpoint")` arranges the in-edges.
+        A: a square matrix, or a Graph; `prepare(A, for_="fixpoint")` arranges the in-edges. Where
+            `monotone`, its weights and x0 must not be NaN.
         x0: (n,), the start.
         semiring: `add` joins, `mul(x[i], A[i, j])` extends.
         update: `update(old, y, i, *operands, sums)` gives the new vector, element by element, in
@@ -92,7 +103,9 @@ def fixpoint(
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
             is then missing and passes nothing on. The loop ends where nothing changes.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
-        method: "dense", "frontier" or None; see `explain`.
+        method: "dense", "frontier", "levels" or None; see `explain`. On a GPU they are one launch
+            each; "levels" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
+            "fixpoint"))` found every weight to be 1.
 
     Returns:
         `Fixpoint(x, iterations, converged, status)`.
@@ -214,7 +227,7 @@ def _revalue(layout: InEdges, graph: Graph) -> InEdges:
 def _layout(graph: Graph) -> InEdges:
     assert graph.inn is not None
     kernel = _fixpoint_kernel.kernel_layout(graph)
-    return InEdges(arrange(graph.inn), kernel, push_layout(graph))
+    return InEdges(arrange(graph.inn), kernel, push_layout(graph), has_ones(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -252,7 +265,13 @@ def _vectors_at_once(axis_size, in_batched, *operands, **static):
     return result, jax.tree.map(lambda _: True, result)
 
 
-@op.register("frontier", backend="pallas", refuse=not_persistent)
+@op.register("levels", backend="pallas", refuse=not_levels, batched=_vectors_at_once)
+def _levels(*operands, **static):
+    """(min, +) over weights of 1 is breadth-first search, where one element starts."""
+    return Fixpoint(*levels(*operands, **static))
+
+
+@op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_at_once)
 def _persistent(*operands, **static):
     """The whole loop in one launch: what changed pushes on, without waiting for its round."""
     return Fixpoint(*persistent(*operands, **static))

@@ -12,6 +12,7 @@ from fixpoint_cases import N, start, weighted
 import jaxspv as jsp
 from jaxspv.algorithms import _fixpoint_push as push
 from jaxspv.algorithms.fixpoint import _checked
+from pallas_kernels.bfs import BFSConfig
 from pallas_kernels.sssp import Config
 
 SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
@@ -27,6 +28,9 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(
         push, "kernel", functools.partial(push.kernel, interpret=True, config=SMALL)
     )
+    config = BFSConfig(programs=1, threads=64)
+    search = functools.partial(push.bfs_kernel, interpret=True, config=config)
+    monkeypatch.setattr(push, "bfs_kernel", search)
     monkeypatch.setattr(push, "jax_version", lambda: push.KERNELS_FROM)
 
 
@@ -55,6 +59,26 @@ def test_the_kernel_ends_where_the_loop_does(name, prepared, interpreted):
     expected = jsp.fixpoint(A, x0, semiring, monotone=True, backend="xla")
     np.testing.assert_array_equal(x, expected.x)
     assert bool(converged) and int(status) == 0 and int(rounds) > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_weights_of_one_are_a_search_by_levels(dtype, interpreted):
+    S, A = weighted(seed=5)
+    A = A.with_data(jnp.ones(A.nse, dtype))
+    G = jsp.prepare(A, for_=("bfs", "sssp", "fixpoint"))
+    hops = csgraph.shortest_path(S, unweighted=True)
+    top = jsp.semirings.min_plus.zero(dtype)
+    two = start(4, dtype=dtype).at[9].set(0)
+    both = np.minimum(hops[4], hops[9])
+    for x0, right in ((start(4, dtype=dtype), hops[4]), (two, both), (two + 1, both + 1)):
+        x0 = jnp.minimum(x0, top) if dtype is np.float32 else jnp.where(x0 < 0, top, x0)
+        operands, static = call(G, x0, jsp.semirings.min_plus)
+        assert push.not_levels(*operands, **static) is None
+        x, _, converged, status = push.levels(*operands, **static)
+        np.testing.assert_array_equal(x, np.where(np.isinf(right), top, right))
+        assert bool(converged) and int(status) == 0
+    operands, static = call(G.with_data(A.data * 2), x0, jsp.semirings.min_plus)
+    assert "weights of 1" in push.not_levels(*operands, **static)
 
 
 def test_negative_starts_and_lengths(interpreted):

@@ -159,10 +159,10 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     if not isinstance(operands, (tuple, list)):
         raise TypeError(f"`operands` must be a tuple of arrays; got {type(operands).__name__}.")
-    x0 = jnp.asarray(x0)
+    x0 = _strong(x0)
     if x0.shape != (graph.n,):
         raise ValueError(f"`x0` must have shape ({graph.n},); got {x0.shape}.")
-    arrays = tuple(jnp.asarray(v) for v in operands)
+    arrays = tuple(map(_strong, operands))
     for place, array in enumerate(arrays):
         if array.shape not in ((), (graph.n,)):
             raise ValueError(
@@ -181,6 +181,12 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
         "monotone": bool(monotone),
     }
     return (semiring, graph, x0, arrays, consts, until), static
+
+
+def _strong(value: Any) -> Array:
+    """An array without JAX's weak type, which would add conversions to what is traced."""
+    array = jnp.asarray(value)
+    return jnp.asarray(array, array.dtype)
 
 
 def _traced_sum(name, fn, x0, arrays):

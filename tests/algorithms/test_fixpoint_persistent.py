@@ -10,10 +10,12 @@ import scipy.sparse.csgraph as csgraph
 from fixpoint_cases import N, start, weighted
 
 import jaxspv as jsp
+from jaxspv._guard import KERNELS_FROM, jax_version
 from jaxspv.algorithms import _fixpoint_push as push
 from jaxspv.algorithms.fixpoint import _checked
 from pallas_kernels.bfs import BFSConfig
 from pallas_kernels.sssp import Config
+from tests.kernels.test_lowering import lower
 
 SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
 
@@ -100,6 +102,7 @@ def test_what_keeps_a_loop_from_the_kernel(interpreted):
         return push.not_persistent(*operands, **static)
 
     assert reason() is None
+    assert reason(jnp.full(N, jnp.inf).at[0].set(0)) is None  # of weak type
     assert reason(update=lambda old, y, i, sums: jnp.minimum(y, old)) is None
     assert "more than the addition" in reason(update=lambda x, y, i, s: jnp.minimum(x, y) + 0 * i)
     assert "until" in reason(until=jsp.reached(3))
@@ -109,3 +112,26 @@ def test_what_keeps_a_loop_from_the_kernel(interpreted):
     assert "kernels have no `" in reason(semiring=bessel)
     text = str(jsp.explain("fixpoint", A, start(0), bessel, monotone=True))
     assert "not pallas/frontier" in text and "kernels have no `" in text
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="the kernels need a newer JAX")
+def test_lowered_for_a_gpu_a_loop_is_one_launch():
+    """Of two kernels, one for each way to start, where the weights are 1."""
+    _, A = weighted()
+    G = jsp.prepare(A.with_data(jnp.ones(A.nse)), for_=("bfs", "fixpoint"))
+
+    def run(G, s):
+        x0 = jnp.full(N, jnp.inf).at[s].set(0)
+        return jsp.fixpoint(G, x0, jsp.semirings.min_plus, monotone=True)
+
+    def scanned(G, sources):
+        return jax.lax.scan(lambda c, s: (c, run(G, s)), 0, sources)[1]
+
+    def launches(fn, *args):
+        return lower(fn, *args).count("custom_call @mosaic_gpu")
+
+    assert "pallas/levels" in str(jsp.explain("fixpoint", G, start(0), jsp.semirings.min_plus,
+                                              monotone=True))  # fmt: skip
+    assert launches(run, G, jnp.int32(0)) == 2
+    assert launches(run, A, jnp.int32(0)) == 1
+    assert launches(scanned, A, jnp.arange(3)) == 1

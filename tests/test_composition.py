@@ -208,3 +208,12 @@ def test_export_takes_every_format_and_names_what_it_cannot_take(name):
         jsp.export(lambda s, A: jsp.mxv(A, X, s))(jsp.semirings.min_plus, A).serialize()
     with pytest.raises(ValueError, match="is for \\('cuda',\\) alone"):
         jsp.export(lambda A: A.T, backend="pallas", platforms=("cpu",))
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_vmap_of_a_product_is_one_product_with_a_matrix(name):
+    A = jsp.from_dense(DENSE, format=name)
+    xs = jnp.stack([X, 2 * X, X**2, -X])
+    mapped = jax.vmap(lambda x: A @ x)
+    np.testing.assert_allclose(mapped(xs), np.asarray(xs) @ DENSE.T, rtol=1e-5)
+    assert "scan[" not in str(jax.make_jaxpr(mapped)(xs))  # no loop over the vectors

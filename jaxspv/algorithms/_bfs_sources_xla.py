@@ -54,7 +54,9 @@ def bfs_sources_xla(
         forms = {"default": form}
     if n == 0 or indices.shape[0] == 0:
         forms = {"default": "one_by_one"}
-    run = {"sequential": _sequential, "dense": _dense, "one_by_one": _one_by_one}
+    run: dict[str, Callable[..., Any]] = {
+        "sequential": _sequential, "dense": _dense, "one_by_one": _one_by_one
+    }
 
     def some(sources):
         graph = (indptr, indices, sources, in_indptr, in_indices)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._pytree import pytree_dataclass, static
+from .._pytree import pytree_dataclass, result_tuple, static
 from ..dispatch import Backend, Op, Plan
 from ..graph import Graph, as_graph, register_layout
 from ..layouts.rows import Rows, arrange, revalued
@@ -35,6 +35,7 @@ from ._status import finished
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
 
+@result_tuple
 class Fixpoint(NamedTuple):
     """What `fixpoint` found.
 

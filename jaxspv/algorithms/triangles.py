@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._pytree import is_concrete
+from .._pytree import is_concrete, result_tuple
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..formats import CSR
@@ -21,6 +21,7 @@ from ..ops.mxm import mxm
 from ..semirings import plus_pair
 
 
+@result_tuple
 class Triangles(NamedTuple):
     """What `triangle_count` found.
 

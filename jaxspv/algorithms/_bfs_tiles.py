@@ -15,7 +15,7 @@ from .._guard import KERNELS_FROM, jax_version
 from .._pytree import pytree_dataclass, static
 from ..batching import one_by_one
 from ..dispatch import Op
-from ..format_choice import FormatChoice, choose_format
+from ..format_choice import choose_format
 from ..formats import BitTiled
 from ..graph import Graph, as_graph, register_layout
 from ._bfs_tiles_xla import tile_bfs_xla
@@ -54,13 +54,15 @@ class TileLayout:
     """What `prepare(A, for_="bittiled")` keeps: the tiles, and whether they are worth it."""
 
     tiles: BitTiled
-    choice: FormatChoice = static()
+    format: str = static()
+    reason: str = static()
 
 
 @register_layout("bittiled")
 def _layout(graph: Graph) -> TileLayout:
     tiles = BitTiled.from_coo(graph.out.to_coo(), symmetric=graph.symmetric)
-    return TileLayout(tiles, choose_format(graph.out, "bfs"))
+    choice = choose_format(graph.out, "bfs")
+    return TileLayout(tiles, choice.format, choice.reason)
 
 
 def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
@@ -85,9 +87,9 @@ def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
         return tiles, "format='bittiled' was asked for"
     if layout is None:
         return None, "there are no bit tiles: `prepare(A, for_=('bfs', 'bittiled'))` makes them"
-    if layout.choice.format == "bittiled":
-        return layout.tiles, f"tiles are faster: {layout.choice.reason}"
-    return None, f"rows are faster: {layout.choice.reason}"
+    if layout.format == "bittiled":
+        return layout.tiles, f"tiles are faster: {layout.reason}"
+    return None, f"rows are faster: {layout.reason}"
 
 
 op = Op("bfs")

@@ -103,6 +103,7 @@ def plan(group):
             yield row, dtypes, listed * (2 * ROUNDS if compiled else ROUNDS), compiled
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("group", GROUPS)
 def test_equals_graphblas(group):
     for row, dtypes, combinations, compiled in plan(group):

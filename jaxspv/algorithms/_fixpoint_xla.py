@@ -173,25 +173,32 @@ def run_frontier(loop: Loop, push: Push) -> Result:
     scratch = [jnp.zeros(n, jnp.int32) for _ in range(3)]
     first = _Work(_start(loop), y, scratch[0], _queue_of(present), *scratch[1:])
 
-    def step(work: _Work) -> _Work:
+    degree = jnp.diff(push.indptr)
+    place = jnp.arange(n, dtype=jnp.int32)
+
+    def sparse(work: _Work) -> Array:
         queue = work.queue
-        degree = jnp.diff(push.indptr)
-        place = jnp.arange(n, dtype=jnp.int32)
 
         def few(_):
             capacity = min(n, VERTICES)
             vertices = queue.window(capacity)
             small = jnp.sum(jnp.where(place[:capacity] < queue.tail, degree[vertices], 0))
-            return (queue.tail <= capacity) & (small * DENSE <= nse)
+            return small * DENSE <= nse
 
         def many(_):
             inside = place < queue.tail
             total = jnp.sum(jnp.where(inside, degree[queue.items], 0).astype(jnp.float32))
             return total * DENSE <= nse
 
-        sparse = lax.cond(queue.tail <= VERTICES, few, many, None)
-        return lax.cond(sparse, lambda w: _pushed(loop, push, w), lambda w: _pulled(loop, push, w),
-                        work)  # fmt: skip
+        return lax.cond(queue.tail <= VERTICES, few, many, None)
+
+    def step(work: _Work) -> _Work:  # loops work in place, a `cond` would copy what it is given
+        work = lax.while_loop(
+            lambda w: _going(loop, w.state) & sparse(w), lambda w: _pushed(loop, push, w), work
+        )
+        return lax.while_loop(
+            lambda w: _going(loop, w.state) & ~sparse(w), lambda w: _pulled(loop, push, w), work
+        )
 
     work = lax.while_loop(lambda w: _going(loop, w.state), step, first)
     return _result(loop, work.state)

@@ -238,28 +238,28 @@ def _tangent(primals, tangents, result):
         tuple(dense_tangent(t) for t in moving),
     )
 
-    def matvec(v):  # (I - dF/dx) v; F is affine in x
-        return (
-            v
-            - _step(graph.data, v, jnp.zeros_like(p), damping, row, col, n)
-            - (damping * jnp.sum(jnp.where(dangling, v, 0)) * p)
-        )
-
     valid = row < n
     data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    dangling = plus.segment_reduce(data, row, n) <= 0
+    strength = plus.segment_reduce(data, row, n)
+    spread = strength > 0
+    share = data / jnp.take(jnp.where(spread, strength, 1), row, mode="clip")
+    target = jnp.where(valid, col, n)
+
+    def matvec(v):  # (I - dF/dx) v; F is affine in x
+        flow = plus.segment_reduce(share * jnp.take(v, row, mode="clip"), target, n)
+        return v - damping * (flow + jnp.sum(jnp.where(spread, 0, v)) * p)
 
     def richardson(matvec, b):  # I - matvec contracts with factor d
         def go(state):
-            _, change, k = state
-            return (change > tol) & (k < 1000)
+            v, change, k = state
+            return (change > tol * jnp.sum(jnp.abs(v))) & (k < 1000)
 
         def step(state):
             v, _, k = state
             residual = b - matvec(v)
             return v + residual, jnp.sum(jnp.abs(residual)), k + 1
 
-        return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
+        return lax.while_loop(go, step, step((b, None, jnp.int32(0))))[0]
 
     scores = lax.custom_linear_solve(matvec, source, richardson, richardson)
     return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]

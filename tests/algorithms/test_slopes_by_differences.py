@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 import jaxspv as jsp
 from tests.graph_files import data_folder
@@ -99,3 +100,16 @@ def test_losses_over_unreached_vertices():
             assert np.isfinite(slope).all() and slope[2] == 0 and (slope[:2] != 0).all()
             curved = jax.hessian(loss)(A.data)
             assert np.isfinite(curved).all() and (curved[2] == 0).all()
+
+
+def test_pagerank_twice_in_both_modes():
+    """Also by the damping and the personalisation; vertex 5 dangles."""
+    with jax.enable_x64():
+        A = jsp.from_edges([0, 1, 2, 3, 0, 4], [1, 2, 0, 0, 5, 3], np.ones(6), shape=(6, 6))
+
+        def loss(w, damping, p):
+            scores = jsp.pagerank(A.with_data(w), damping, 1e-13, 500, p).scores
+            return jnp.sum(jnp.sin(3 * scores))
+
+        args = (jnp.linspace(1, 2, 6), jnp.float64(0.8), jnp.linspace(2, 1, 6))
+        check_grads(loss, args, order=2, eps=1e-5)

@@ -151,6 +151,6 @@ def triangles(A: Any, result: Any) -> None:
     pattern.setdiag(0)
     pattern = scipy.sparse.csr_array(pattern)
     pattern.eliminate_zeros()
-    walks = (pattern @ pattern).multiply(pattern).sum()
+    walks = scipy.sparse.csr_array(pattern @ pattern).multiply(pattern).sum()
     got = int(result.count)
     assert 6 * got == int(walks), f"{got} triangles are counted, not {int(walks) // 6}."

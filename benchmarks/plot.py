@@ -1,4 +1,4 @@
-"""Plots of results: `python -m benchmarks.plot FILE.json OUT.png`."""
+"""Plots of results: `python -m benchmarks.plot FILE.json [FILE.json ...] OUT.png`."""
 
 from __future__ import annotations
 
@@ -95,4 +95,5 @@ def _time_against_edges(axis, records):
 
 
 if __name__ == "__main__":
-    save(json.loads(pathlib.Path(sys.argv[1]).read_text()), sys.argv[2])
+    documents = [json.loads(pathlib.Path(name).read_text()) for name in sys.argv[1:-1]]
+    save(documents[0] | {"records": sum((d["records"] for d in documents), [])}, sys.argv[-1])

@@ -113,7 +113,8 @@ def fem(*dims: int, dof: int) -> jsp.CSR:
 
 def banded(n: int, band: int, stripes: int, width: int) -> jsp.CSR:
     """Stripes of `width` adjacent diagonals, 2 * stripes + 1 of them, out to `band`."""
-    centre = [k * band // max(stripes, 1) for k in range(-stripes, stripes + 1)]
+    far = [k * band // max(stripes, 1) for k in range(stripes + 1)]
+    centre = [-c for c in far] + far
     offsets = sorted({c + w for c in centre for w in range(-(width // 2), width // 2 + 1)})
     return stencil((n,), np.array(offsets)[:, None], 1)
 

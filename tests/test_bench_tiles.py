@@ -28,6 +28,8 @@ def test_a_stencil_is_its_definition():
     band = tile_suite.banded(60, 10, 1, 3).to_scipy().toarray() != 0
     distance = np.abs(np.subtract.outer(np.arange(60), np.arange(60)))
     np.testing.assert_array_equal(band, (distance <= 1) | (abs(distance - 10) <= 1))
+    uneven = tile_suite.banded(60, 10, 3, 3).to_scipy()  # 10 / 3 is no integer
+    assert (uneven != uneven.T).nnz == 0
 
 
 def test_buckets_give_the_product():

@@ -107,9 +107,7 @@ def sssp(
     >>> sssp(A, 0).distances.tolist()
     [0.0, 1.0, 2.0]
     """
-    graph = as_graph(G, "sssp")
-    if graph.dtype == bool:
-        graph = graph.with_data(graph.data.astype(jnp.int32))
+    graph = _with_lengths(as_graph(G, "sssp"))
     source = check_source(source, graph.n)
     check_until(until, UNTIL, "sssp")
     delta = _choose_delta(graph, delta, method)
@@ -187,6 +185,11 @@ def explain_sssp(
     )
 
 
+def _with_lengths(graph: Graph) -> Graph:
+    """Booleans count as int32 ones."""
+    return graph.with_data(graph.data.astype(jnp.int32)) if graph.dtype == bool else graph
+
+
 def _revalue(layout: Any, graph: Graph) -> Any:
     """Keeps the bucket widths in proportion to the mean weight; negative weights: one bucket."""
     count = jnp.maximum(graph.out.count, 1)
@@ -212,6 +215,7 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 @register_layout("sssp", revalue=_revalue, needs_inn=False)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also what the kernel wants."""
+    graph = _with_lengths(graph)
     count = int(graph.out.count)
     arrays = (
         np.asarray(graph.out.indptr),

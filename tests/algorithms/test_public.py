@@ -317,3 +317,12 @@ def test_bfloat16_weights_prepare_and_refuse_nan():
         assert distances.astype(float).tolist() == [0, 1, 3, 4, np.inf]
     with pytest.raises(ValueError, match="NaN"):
         jsp.sssp(A.with_data(A.data.at[0].set(jnp.nan)), 0)
+
+
+def test_boolean_edges_have_length_one():
+    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 3], np.ones(4, bool), shape=(5, 5))
+    for graph in (A, jsp.prepare(A, for_=("sssp", "bfs"))):
+        distances = jsp.sssp(graph, 0).distances
+        assert distances.dtype == jnp.int32
+        assert distances[:4].tolist() == jsp.bfs(graph, 0).levels[:4].tolist() == [0, 1, 1, 2]
+        assert distances[4] == np.iinfo(np.int32).max

@@ -30,7 +30,7 @@ import jaxspv as jsp
 
 THOROUGH = bool(os.environ.get("JAXSPV_THOROUGH"))
 ROUNDS = 20 if THOROUGH else 1
-COMPILED = ("union", "entries", "into vectors")
+COMPILED = ("entries", "into vectors")
 FORMATS = ("csr", "coo", "csc")
 
 

@@ -12,6 +12,12 @@ BEFORE = ("TileSpMSpV", "columns", "auto", "tiled SpMV", "bucket", "cuSPARSE")
 WAYS = ("Push-CSC", "Push-CSR", "Pull-CSC")
 
 
+def _legend(axis):
+    """A legend, where a series was drawn: without a GPU there may be none."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=7)
+
+
 def draw(axes: list[Any], records: list[Record]) -> None:
     """All panels of one document."""
     products = [r for r in records if r["benchmark"] == "tiles: SpMSpV"]
@@ -33,7 +39,7 @@ def _products(axis, density, records):
             axis.scatter(*zip(*points, strict=True), s=18, label=program, alpha=0.8)
     axis.set(xscale="log", yscale="log", xlabel="entries", ylabel="GFlop/s of useful products",
              title=f"Figure 6: SpMSpV, density {density:g}")  # fmt: skip
-    axis.legend(fontsize=7)
+    _legend(axis)
 
 
 def _searches(axis, records):
@@ -47,7 +53,7 @@ def _searches(axis, records):
         axis.bar(x, [r["median_ms"] for r in rows], width, label=program)
     axis.set_xticks(np.arange(len(graphs)) + 0.4, graphs, rotation=40, ha="right", fontsize=7)
     axis.set(yscale="log", ylabel="ms", title="Figures 8, 9: BFS by one, two, three kernels")
-    axis.legend(fontsize=7)
+    _legend(axis)
 
 
 def _levels(axis, records):
@@ -59,7 +65,7 @@ def _levels(axis, records):
         axis.plot(rows[:-1, 0], us[:-1], label=record["graph"], linewidth=0.8)
     axis.set(yscale="log", xlabel="level", ylabel="us", title="Figure 10: time of each level")
     if axis.lines:
-        axis.legend(fontsize=7)
+        _legend(axis)
 
 
 def _conversion(axis, costs, searches, products):
@@ -74,7 +80,7 @@ def _conversion(axis, costs, searches, products):
         axis.bar(x, [values[g] for g in graphs if g in values], 0.2, label=label)
     axis.set_xticks(np.arange(len(graphs)) + 0.3, graphs, rotation=40, ha="right", fontsize=7)
     axis.set(yscale="log", ylabel="ms", title="Figure 11: conversion from CSR")
-    axis.legend(fontsize=7)
+    _legend(axis)
 
 
 def _of(records, program):

@@ -56,7 +56,9 @@ def test_from_edges_joins_duplicates(ends, name, format):
     A = jsp.from_edges(
         *ends, values, shape=SHAPE, dup=getattr(jsp.monoids, name), format=format
     )
-    check(A, *folded(*ends, values, SHAPE, FOLDS[name]))
+    # tiles keep no order of entries: theirs are looked at as rows
+    rows = A.asformat("csr") if format == "tiled" else A
+    check(rows, *folded(*ends, values, SHAPE, FOLDS[name]))
 
 
 @jax.jit

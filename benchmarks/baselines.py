@@ -59,13 +59,7 @@ def cupy_spmv(A: sp.csr_array, x: np.ndarray, repeats: int) -> Callable[[], Any]
 
     matrix, vector = csr_matrix(sp.csr_matrix(A)), cupy.asarray(x)
 
-    def call():
-        for _ in range(repeats):
-            y = matrix @ vector
-        cupy.cuda.get_current_stream().synchronize()
-        return _Host(y)
-
-    return call
+    return _cupy_in_a_row(matrix, vector, repeats)
 
 
 def cupy_spmv_device(
@@ -78,6 +72,12 @@ def cupy_spmv_device(
     n = indptr.shape[0] - 1
     arrays = tuple(cupy.asarray(a) for a in (data, indices, indptr))
     matrix, vector = csr_matrix(arrays, shape=(n, x.shape[0])), cupy.asarray(x)
+
+    return _cupy_in_a_row(matrix, vector, repeats)
+
+
+def _cupy_in_a_row(matrix: Any, vector: Any, repeats: int) -> Callable[[], Any]:
+    import cupy
 
     def call():
         for _ in range(repeats):

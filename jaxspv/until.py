@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -66,6 +66,15 @@ class Until:
             return dataclasses.replace(c, value=next(numbers)) if c.kind == "max_iterations" else c
 
         return replaced(self)
+
+    def in_kernel(self, bounds: Sequence[int | None]) -> tuple[Callable[..., Any], Array | None]:
+        """(stop(level, reached, unchanged), targets or None) as the traversal kernels take them."""
+        condition = self.with_bounds(bounds)
+
+        def stop(level, reached, unchanged):
+            return condition.holds(iteration=level, reached=reached, unchanged=unchanged)
+
+        return stop, jnp.asarray(self.targets(), jnp.int32) if self.targets() else None
 
     def limit(self, values: Array, infinity: Any) -> Array:
         """The value beyond which nothing is settled when it stops because of `reached`.

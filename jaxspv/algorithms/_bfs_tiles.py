@@ -118,15 +118,7 @@ def _in_turn(axis_size, in_batched, A, source, until, **static):
 @op.register("tile", backend="pallas", refuse=_no_kernel, batched=_in_turn)
 def _kernel(A, source, until, *, parents, bounds, rule):
     """TileBFS in one launch; parents come from the levels, by a look at every entry."""
-    stop, targets = None, None
-    if until is not None:
-        targets = jnp.asarray(until.targets(), jnp.int32) if until.targets() else None
-        condition = until.with_bounds(bounds)
-
-        def holds(level, reached, unchanged):
-            return condition.holds(iteration=level, reached=reached, unchanged=unchanged)
-
-        stop = holds
+    stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     out, inn = (Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
                 for s in (A.by_row, A.by_column))  # fmt: skip
     levels, num_levels, status, _ = tile_bfs(

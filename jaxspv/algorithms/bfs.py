@@ -205,15 +205,7 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
 def _persistent(graph, source, until, *, parents, deterministic, bounds):
     """The whole traversal in one launch, with grid barriers between its levels."""
     inn = None if graph.symmetric else graph.inn
-    stop, targets = None, None
-    if until is not None:
-        targets = jnp.asarray(until.targets(), jnp.int32) if until.targets() else None
-        until = until.with_bounds(bounds)
-
-        def holds(level, reached, unchanged):
-            return until.holds(iteration=level, reached=reached, unchanged=unchanged)
-
-        stop = holds
+    stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     levels, tree, num_levels, status = bfs_kernel(
         graph.out.indptr,
         graph.out.indices,

@@ -109,7 +109,7 @@ def _pagerank(A, options):
     def user(H, s):
         return Found(written.pagerank(H, dangling, 0.85 + 0.0 * s, TOLERANCE))
 
-    method = _method("fixpoint", H, jnp.ones(H.n), until=jsp.residual(TOLERANCE))
+    method = _method("fixpoint", H, **written.pagerank_loop(H, dangling))
     return [
         _looped("built in", builtin, G, check, _method("pagerank", G), options),
         _looped("fixpoint", user, H, check, method, options),

@@ -1,10 +1,13 @@
 """Every persistent kernel once on a graph, checked: for profilers and memory checkers.
 
-python -m benchmarks.one_of_each GRAPH ... [--programs P --threads T] [--times K]; graphs as in
-`benchmarks.suite`. Out-of-bounds accesses show where every array is an allocation of its own:
+python -m benchmarks.one_of_each GRAPH ... [--programs P --threads T] [--times K] [--eager]
+[--plant WORDS]; graphs as in `benchmarks.suite`. A memory checker sees an access out of bounds only
+where every array is an allocation of its own: not in a jitted program, whose intermediate arrays
+share one (`--eager`), nor in a pool (the allocator). `--plant` also stores that many words beyond
+the end of an array, which it must report:
 
-    XLA_PYTHON_CLIENT_ALLOCATOR=platform compute-sanitizer --tool memcheck --padding 4096 \\
-        python3 -m benchmarks.one_of_each grid60 rmat10 --programs 8 --threads 256
+    XLA_PYTHON_CLIENT_ALLOCATOR=platform compute-sanitizer --tool memcheck \\
+        python3 -m benchmarks.one_of_each karate grid12 --eager --programs 8 --threads 256
     ncu --kernel-name 'regex:bfs|sssp|components|pagerank' --clock-control none --metrics ... \\
         python3 -m benchmarks.one_of_each rmat18
 """
@@ -18,8 +21,10 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from benchmarks import suite
-from pallas_kernels import bfs, default_bfs_config, prepare_bfs
+from pallas_kernels import bfs, default_bfs_config, launch, prepare_bfs
+from pallas_kernels._scalar import trace
 from pallas_kernels.components import components
+from pallas_kernels.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pagerank import pagerank
 from pallas_kernels.pagerank_prepare import prepare_pagerank
 from pallas_kernels.sssp import default_config, default_delta, sssp
@@ -67,6 +72,34 @@ def kernels(name, form):
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield ("pagerank", lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
            lambda out: _same(round(float(out[0].sum()), 3), 1))  # fmt: skip
+    valued = prepare_pagerank(A.indptr, A.indices, A.data, order=order)
+    valued = jax.tree.map(jnp.asarray, valued)
+    yield ("fixpoint_dense", lambda: _shortest(valued, source, n, form),
+           lambda out: _same(out[0], right))  # fmt: skip
+
+
+def _shortest(arrays, source, n, form):
+    """Bellman and Ford's steps, all elements in each."""
+    f32 = jnp.float32
+    return fixpoint_dense(
+        jnp.full(n, jnp.inf, f32).at[source].set(0), (), (), prepared=arrays,
+        mul=trace(jnp.add, f32, f32), join=trace(jnp.minimum, f32, f32), identity=np.inf,
+        update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
+        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged), facts=("changed",), **form,
+    )  # fmt: skip
+
+
+def planted(words):
+    """Stores that many words beyond the end of its output: for a memory checker to find."""
+    size = 1000
+
+    def kernel(k, x, out, control):
+        first = (k.program == 0) & (k.thread == 0)
+        k.store(out, size - 1 + words, k.load(x, 0), mask=first)
+
+    like = jax.ShapeDtypeStruct((size,), jnp.int32)
+    zeros = jnp.zeros(4, jnp.int32)
+    return launch(kernel, [zeros], [like], programs=1, threads=128, name="planted")
 
 
 def _first(labels):
@@ -81,15 +114,21 @@ def _same(got, want):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("graphs", nargs="+")
+    parser.add_argument("graphs", nargs="*")
     parser.add_argument("--programs", type=int)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--eager", action="store_true")
+    parser.add_argument("--plant", type=int)
     args = parser.parse_args()
+    jit = (lambda run: run) if args.eager else jax.jit
+    if args.plant:
+        jax.block_until_ready(jit(lambda: planted(args.plant))())
+        print(f"stored {args.plant} words beyond the end", flush=True)
     form = {k: v for k in ("programs", "threads") if (v := getattr(args, k))}
     for name in args.graphs:
         for kernel, run, check in kernels(name, form):
-            run = jax.jit(run)
+            run = jit(run)
             for _ in range(args.times):
                 check(jax.block_until_ready(run()))
             print(f"{name} {kernel}: right", flush=True)

@@ -23,15 +23,19 @@ def sssp_distances(G, source):
 
 def pagerank(P, dangling, damping=0.85, tol=1e-6):
     """Scores; P has rows of sum 1, or 0 where `dangling` is 1."""
+    return jsp.fixpoint(P, **pagerank_loop(P, dangling, damping, tol)).x
+
+
+def pagerank_loop(P, dangling, damping=0.85, tol=1e-6):
+    """What `fixpoint` is told for it."""
     n = P.shape[0]
-    return jsp.fixpoint(
-        P,
-        jnp.full(n, 1 / n),
-        update=lambda x, y, i, d, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
-        operands=(dangling,),
-        sums={"lost": lambda x, d: d * x},
-        until=jsp.residual(tol) | jsp.max_iterations(100),
-    ).x
+    return {
+        "x0": jnp.full(n, 1 / n),
+        "update": lambda x, y, i, d, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
+        "operands": (dangling,),
+        "sums": {"lost": lambda x, d: d * x},
+        "until": jsp.residual(tol) | jsp.max_iterations(100),
+    }
 
 
 def transition(A):

@@ -45,7 +45,7 @@ def _letter(kind):
 _INT = {"add": arith.addi, "sub": arith.subi, "mul": arith.muli, "and": arith.andi, "or": arith.ori,
         "xor": arith.xori, "shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui,
         "div": arith.divui, "rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}  # fmt: skip
-_FLOAT = {"add": arith.addf, "sub": arith.subf, "mul": arith.mulf, "div": arith.divf,
+_FLOAT = {"add": arith.addf, "sub": arith.subf, "mul": arith.mulf,
           "min": arith.minimumf, "max": arith.maximumf}  # fmt: skip
 _LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::no_allocate",
           "fresh": "ld.relaxed.gpu.global"}  # fmt: skip
@@ -85,6 +85,8 @@ class Emitter(Simt):
         return Value(self, arith.constant(_type(kind), x), kind)
 
     def binary(self, op, a, b):
+        if op == "div" and a.kind == "f32":  # MLIR leaves it open how exact a division is
+            return self._asm("div.rn.f32 $0, $1, $2;", "f32", [a, b], "=f,f,f", False)
         table = _FLOAT if a.kind == "f32" else _INT
         return Value(self, table[op](a.v, b.v), a.kind)
 

@@ -7,8 +7,8 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 KINDS = {"float32": "f32", "int32": "i32", "bool": "i1"}
 _SCALARS = {"float32[]", "int32[]", "bool[]"}
-_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "max": "max", "min": "min", "and": "and",
-           "or": "or", "xor": "xor"}  # fmt: skip
+_BINARY = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor"}
+_FLOAT = {"div"}  # the kernels' integer division is unsigned
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
 _OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient", "abs",
@@ -40,8 +40,10 @@ def _refuse(closed):
             reason = _refuse(_inner(eqn))
             if reason is not None:
                 return reason
-        elif name not in _BINARY.keys() | _COMPARE | _OTHER:
+        elif name not in _BINARY | _COMPARE | _OTHER:
             return f"kernels have no `{name}`"
+        elif name in _FLOAT and eqn.outvars[0].aval.dtype != np.float32:
+            return f"kernels have `{name}` of float32 alone"
         for v in (*eqn.invars, *eqn.outvars):
             if v.aval.str_short() not in _SCALARS:
                 return f"`{name}` works on {v.aval.str_short()}"
@@ -55,30 +57,38 @@ def _inner(eqn):
     return ClosedJaxpr(inner, ())
 
 
-def evaluate(k, closed, *values):
-    """The result of a traced function on values of a kernel `k`."""
-    known = dict(zip(closed.jaxpr.invars, values, strict=True))
-
-    def read(v):
-        if isinstance(v, Literal):
-            value = np.asarray(v.val)
-            return k.const(value.item(), KINDS[value.dtype.name])
-        return known[v]
-
+def evaluate(k, closed, *values, known=None):
+    """The result of a traced function on values of a kernel `k`; known: by `hoist`."""
+    known = dict(zip(closed.jaxpr.invars, values, strict=True)) | (known or {})
     for eqn in closed.jaxpr.eqns:
-        operands = [read(v) for v in eqn.invars]
-        if eqn.primitive.name in _NESTED:
-            known[eqn.outvars[0]] = evaluate(k, _inner(eqn), *operands)
-        else:
-            known[eqn.outvars[0]] = _apply(k, eqn, operands)
-    out = closed.jaxpr.outvars[0]
-    return read(out)
+        if eqn.outvars[0] not in known:
+            known[eqn.outvars[0]] = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+    return _read(k, known, closed.jaxpr.outvars[0])
+
+
+def hoist(k, closed, *values):
+    """What follows from those values that are not None, for `evaluate` inside of a loop."""
+    pairs = zip(closed.jaxpr.invars, values, strict=True)
+    known = {var: value for var, value in pairs if value is not None}
+    for eqn in closed.jaxpr.eqns:
+        if all(isinstance(v, Literal) or v in known for v in eqn.invars):
+            known[eqn.outvars[0]] = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+    return known
+
+
+def _read(k, known, v):
+    if not isinstance(v, Literal):
+        return known[v]
+    value = np.asarray(v.val)
+    return k.const(value.item(), KINDS[value.dtype.name])
 
 
 def _apply(k, eqn, operands):
     name = eqn.primitive.name
+    if name in _NESTED:
+        return evaluate(k, _inner(eqn), *operands)
     if name in _BINARY:
-        return k.operate(_BINARY[name], *operands)
+        return k.operate(name, *operands)
     if name in _COMPARE:
         return k.relate(name, *operands)
     if name == "neg":

@@ -72,6 +72,19 @@ def prepare_pagerank(
     return prepared
 
 
+def weights_of_vertices(out_indptr, weights) -> np.ndarray | None:
+    """The one weight of all out-edges of each vertex (0 of none), or None where some differ.
+
+    Weights of 4 bytes in the order of the CSR of A; compared bit by bit.
+    """
+    degree = np.diff(np.asarray(out_indptr, np.int64))
+    weights = np.asarray(weights)
+    first = np.zeros(len(degree), weights.dtype)
+    first[degree > 0] = weights[np.asarray(out_indptr)[:-1][degree > 0]]
+    same = np.array_equal(np.repeat(first.view(np.int32), degree), weights.view(np.int32))
+    return first if same else None
+
+
 def _numbering(order, in_indptr, in_indices, out_degree):
     """Vertices in the order of their new numbers."""
     if order == "degree":

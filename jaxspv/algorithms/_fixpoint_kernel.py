@@ -12,7 +12,7 @@ from jax import Array
 from pallas_kernels._scalar import refuse as refuse_scalar
 from pallas_kernels._scalar import trace as trace_scalar
 from pallas_kernels.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.pagerank_prepare import prepare_pagerank, weights_of_vertices
 from pallas_kernels.sssp_prepare import is_narrow
 
 from .._guard import KERNELS_FROM, jax_version
@@ -31,10 +31,14 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
         return None
     count = int(graph.out.count)
     degree = np.diff(np.asarray(graph.out.indptr))
+    scales = weights_of_vertices(graph.out.indptr, np.asarray(graph.data)[:count])
     prepared = prepare_pagerank(
-        np.asarray(inn.indptr), np.asarray(inn.indices), np.asarray(inn.data)[:count],
+        np.asarray(inn.indptr), np.asarray(inn.indices),
+        None if scales is not None else np.asarray(inn.data)[:count],
         out_degree=degree, order="breadth_first" if is_narrow(degree) else "degree",
     )  # fmt: skip
+    if scales is not None:
+        prepared["scales"] = np.append(scales, scales.dtype.type(0))[prepared["vertices"]]
     return {name: jnp.asarray(array) for name, array in prepared.items()}
 
 
@@ -73,29 +77,33 @@ def run(semiring, graph, x0, operands, captured, until, *, update, sums, monoton
     prepared = graph.layouts["fixpoint"].kernel
     term = traced["join"].out_avals[0].dtype
     tree = jax.tree.structure(until)
+    kinds = {c.kind for c in until.conditions()}
+    facts = (("change",) if "residual" in kinds else ()) + (
+        ("changed",) if monotone or "unchanged" in kinds else ())  # fmt: skip
 
     def stop(i, reached, unchanged, change, scalars):
         condition = jax.tree.unflatten(tree, scalars[len(arrays.scalars) - arrays.knobs :])
-        facts = {"reached": reached, "unchanged": unchanged, "residual": change}
-        found = [c.holds(iteration=i, **facts) for c in (condition, unbounded(condition))]
+        now = {"reached": reached, "unchanged": unchanged, "residual": change}
+        found = [c.holds(iteration=i, **now) for c in (condition, unbounded(condition))]
         return tuple(f | unchanged if monotone else f for f in found)
 
     x, iterations, converged, status = fixpoint_dense(
         x0, arrays.vectors, arrays.scalars, prepared=prepared, mul=traced["mul"],
         join=traced["join"], identity=semiring.add.identity_of(term)[()].item(),
         update=traced["update"], sums=tuple(traced[name] for name, _ in sums),
-        targets=_targets(until, prepared, x0.shape[0]), stop=stop,
+        targets=_targets(until, prepared, x0.shape[0]), stop=stop, facts=facts,
     )  # fmt: skip
     return x, iterations, converged != 0, status
 
 
 def _targets(until, prepared, n) -> Array | None:
-    """(vertex, number) of the nodes of `reached`."""
+    """(vertex, position) of the nodes of `reached`."""
     if not until.targets():
         return None
     nodes = jnp.stack([jnp.asarray(node, jnp.int32) for node in until.targets()])
-    number = jnp.zeros(n, jnp.int32).at[prepared["vertices"]].set(prepared["numbers"], mode="drop")
-    known = number.at[jnp.where((nodes >= 0) & (nodes < n), nodes, 0)].get(mode="clip")
+    places = jnp.arange(len(prepared["vertices"]), dtype=jnp.int32)
+    position = jnp.zeros(n, jnp.int32).at[prepared["vertices"]].set(places, mode="drop")
+    known = position.at[jnp.where((nodes >= 0) & (nodes < n), nodes, 0)].get(mode="clip")
     return jnp.stack([nodes, known], axis=1).reshape(-1)
 
 

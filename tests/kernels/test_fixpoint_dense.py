@@ -9,12 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from examples import fixpoint as written
 from jaxspv.algorithms import _fixpoint_kernel
 from jaxspv.algorithms.fixpoint import Fixpoint, _checked
 from pallas_kernels import pagerank_prepare
-from pallas_kernels._scalar import trace
+from pallas_kernels._scalar import evaluate, hoist, trace
 from pallas_kernels.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.pagerank_prepare import prepare_pagerank, weights_of_vertices
 from tests.kernels.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
 
@@ -91,10 +92,8 @@ def test_a_target_ends_the_loop():
     graph = weighted("path")
     n = len(graph[0]) - 1
     x0 = np.where(np.arange(n) == 0, 0, np.inf).astype(np.float32)
-    numbers = np.asarray(arrays(graph)["numbers"])
-    vertices = np.asarray(arrays(graph)["vertices"])
-    target = 5
-    pair = jnp.array([target, numbers[vertices == target][0]], jnp.int32)
+    vertices, target = np.asarray(arrays(graph)["vertices"]), 5
+    pair = jnp.array([target, np.flatnonzero(vertices == target)[0]], jnp.int32)
     x, iterations, flag, _ = shortest(
         graph, jnp.asarray(x0), targets=pair,
         stop=lambda i, reached, unchanged, change, scalars: (reached[0] | unchanged, reached[0]),
@@ -206,18 +205,58 @@ def test_sssp_by_the_user(interpreted):
     same(*both(A, x0, jsp.semirings.min_plus, monotone=True))
 
 
-def test_pagerank_by_the_user(interpreted):
+@pytest.mark.parametrize("scaled", [True, False])
+def test_pagerank_by_the_user(interpreted, scaled):
+    """With divisions; each vertex passes on one share, or its edges have weights of their own."""
     A = matrix("random", np.ones, np.float32)
     n, degree = A.shape[0], np.diff(np.asarray(A.indptr))
-    A = A.with_data(jnp.asarray(np.repeat(1 / np.maximum(degree, 1), degree), jnp.float32))
+    data = np.repeat(1 / np.maximum(degree, 1), degree).astype(np.float32)
+    if not scaled:
+        data[::3] /= 2
+    A = A.with_data(jnp.asarray(data))
     p, lost = jnp.full(n, 1 / n), jnp.asarray(degree == 0, jnp.float32)
+    layout = jsp.prepare(A, for_="fixpoint").layouts["fixpoint"].kernel
+    assert ("scales" in layout) == scaled == ("values" not in layout)
     got, want = both(
-        A, p, jsp.semirings.plus_times, operands=(p, jnp.float32(0.85)),
-        update=lambda old, y, i, p, d, sums: d * (y + sums["lost"] * p) + (1 - d) * p,
-        sums={"lost": lambda x, p, d: x * lost}, until=jsp.residual(1e-6, 2),
+        A, p, jsp.semirings.plus_times, operands=(lost, jnp.float32(0.85)),
+        update=lambda old, y, i, lost, d, sums: d * (y + sums["lost"] / n) + (1 - d) / n,
+        sums={"lost": lambda x, lost, d: x * lost}, until=jsp.residual(1e-6, 2),
     )  # fmt: skip
     assert got.iterations == want.iterations and bool(got.converged) and not got.status
     np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
+
+
+def test_one_weight_a_vertex():
+    indptr = [0, 2, 2, 5, 6]
+    found = weights_of_vertices(indptr, np.array([2, 2, 3, 3, 3, 4], np.int32))
+    assert found.tolist() == [2, 0, 3, 4]
+    assert weights_of_vertices(indptr, np.array([2, 2, 3, 3, 5, 4], np.int32)) is None
+    zeros = np.array([0.0, -0.0, 1, 1, 1, 1], np.float32)
+    assert weights_of_vertices(indptr, zeros) is None  # 1 / 0 is not 1 / -0
+
+
+def test_what_does_not_change_in_a_step_is_computed_once():
+    """`hoist` takes all operations on scalars, and no other."""
+    closed = trace(lambda x, a, b: x * (a / b) + jnp.where(a > b, a, b) * x, F32, F32, F32)
+    done = []
+
+    class Kernel:
+        def __getattr__(self, name):
+            return lambda *args: done.append(args[0] if name in ("operate", "relate") else name)
+
+    known = hoist(Kernel(), closed, None, 1, 2)
+    hoisted, done[:] = list(done), []
+    evaluate(Kernel(), closed, 0, 1, 2, known=known)
+    assert "div" in hoisted and "where" in hoisted and not {"mul", "add"} & set(hoisted)
+    assert sorted(done) == ["add", "mul", "mul"]
+
+
+def test_integers_are_not_divided(interpreted):
+    A = matrix("grid", np.ones, np.int32)
+    G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0], jnp.int32)
+    options = DEFAULTS | {"update": lambda old, y, i, sums: jax.lax.div(y, old)}
+    call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
+    assert "float32 alone" in _fixpoint_kernel.refuse(*call, **static)
 
 
 @pytest.mark.parametrize("name, update", [("sin", jnp.sin), ("rev", lambda y: y[::-1])])
@@ -252,3 +291,21 @@ def test_native(name):
         G, x0, jsp.semirings.min_plus, backend=b, method="dense"), static_argnums=2)  # fmt: skip
     for _ in range(5):
         same(run(G, x0, "pallas"), run(G, x0, "xla"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("name", ["random", "dense"])
+def test_native_pagerank(name, scaled):
+    """As built in; two runs are equal bit for bit."""
+    A = matrix(name, np.ones, np.float32)
+    P, dangling = written.transition(A)
+    if not scaled:  # the same matrix, one weight taken apart
+        P = P.with_data(P.data.at[0].add(1e-7))
+    H = jsp.prepare(P, for_="fixpoint")
+    assert ("scales" in H.layouts["fixpoint"].kernel) == scaled
+    run = jax.jit(lambda H: jsp.fixpoint(H, **written.pagerank_loop(H, dangling), backend="pallas"))
+    found, again = run(H), run(H)
+    np.testing.assert_array_equal(found.x, again.x)
+    np.testing.assert_allclose(found.x, jsp.pagerank(A).scores, rtol=1e-4)
+    assert bool(found.converged) and not found.status

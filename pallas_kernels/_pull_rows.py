@@ -1,0 +1,219 @@
+"""Loops that pull over rows, one grid barrier a step: what PageRank and `fixpoint` share.
+
+Rows lie as `prepare_pagerank` puts them: short ones a thread each, long ones a warp each, the
+longest in segments whose last one to finish joins the partial results in their order. A step
+gathers from one array of two copies, read and written in turn: the one that is read is not written
+before the next barrier, so its lines may stay in the L1 cache. Totals go to words of each program
+and, after the barrier, every program adds those of all programs in the same order: all agree when
+to stop, and results do not change from run to run.
+"""
+
+import functools
+import operator
+import types
+
+import jax
+import jax.numpy as jnp
+
+BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are under way together
+WARPS_MOST = 32
+ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts")
+
+
+def sizes(prepared: dict[str, jax.Array], n: int) -> types.SimpleNamespace:
+    """The static numbers of prepared rows."""
+    c = types.SimpleNamespace(
+        n=n, items=prepared["items"].shape[0], positions=prepared["numbers"].shape[0],
+        slices=prepared["starts"].shape[0] - 1, splits=prepared["splits"].shape[0],
+    )  # fmt: skip
+    c.base = c.positions - 32 * c.slices
+    return c
+
+
+def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Array]:
+    """The prepared arrays as operands of a launch, which must not be empty."""
+    return {name: filled(prepared[name]) for name in (*ARRAYS, *more)}
+
+
+def filled(x: jax.Array) -> jax.Array:
+    """The array, or a few zeros for an empty one."""
+    return x if x.size else jnp.zeros(4, x.dtype)
+
+
+def workspace(c, totals: int, programs: int, term) -> dict[str, tuple]:
+    """name -> (size, dtype) of the outputs that the machine needs for itself."""
+    return {
+        "totals": (2 * totals * programs, jnp.int32), "partial": (max(1, c.items), term),
+        "arrived": (max(1, c.splits), jnp.int32),
+    }  # fmt: skip
+
+
+def shared_words(totals: int) -> int:
+    """Words of shared memory that it needs."""
+    return -(-(WARPS_MOST + 1) * totals // 4) * 4 + 4
+
+
+class PullRows:
+    """The machine; a loop gives `terms`, `joined` and `row` and settles what `sweep` gathers."""
+
+    def __init__(self, k, c, memory, kinds, term="f32", identity=0.0, batch=BATCH, unroll=UNROLL):
+        """kinds: of the totals; term, identity: the kind of what is joined, and its neutral."""
+        self.k, self.c, self.m, self.kinds = k, c, memory, kinds
+        self.batch, self.unroll = batch, unroll
+        self.identity = k.const(identity, term)
+        self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
+        self.worker = k.warp * k.programs + k.program
+        self.workers = k.threads // 32 * k.programs
+
+    def terms(self, read, index, places, masks):
+        """The terms of entries at places (where masks hold), whose numbers are index (else n)."""
+        raise NotImplementedError
+
+    def joined(self, a, b):
+        """Two terms joined."""
+        raise NotImplementedError
+
+    def row(self, position, mask):
+        """What belongs to the row at a position; loaded before its entries to overlap."""
+        raise NotImplementedError
+
+    def zeros(self):
+        """Totals of nothing."""
+        return [self.k.const(0, kind) for kind in self.kinds]
+
+    def clear(self):
+        """Before the first step: no segment has arrived."""
+        self.k.spread(self.c.splits, lambda i: self.k.store(self.m.arrived, i, 0))
+
+    def sweep(self, read, settle):
+        """The thread's totals after settle(row, y, mask, totals) of all rows; their terms are read
+        from word `read` on."""
+        k, c, m = self.k, self.c, self.m
+
+        def slices(s0, *totals):
+            at = [s0 + b * self.workers for b in range(self.batch)]
+            there = [s < c.slices for s in at]
+            rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, there, strict=True)]
+            spans = []
+            for s, t in zip(at, there, strict=True):
+                start, end = (k.load(m.starts, s + j, mask=t, cache="nc") for j in range(2))
+                spans.append((start + k.lane, end))
+            for row, y, t in zip(rows, self._gather(read, spans), there, strict=True):
+                totals = settle(row, y, t, totals)
+            return totals
+
+        def items(i0, *totals):
+            at = [i0 + b * self.workers for b in range(self.batch)]
+            there = [i < c.items for i in at]
+            words = [
+                k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
+                for i, t in zip(at, there, strict=True)
+            ]
+            rows = [self.row(word[2], t) for word, t in zip(words, there, strict=True)]
+            ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
+            for i, t, word, row, y in zip(at, there, words, rows, ys, strict=True):
+                y, split = self._warp(y), word[3]
+                last, y = k.if_(
+                    t & (split >= 0), functools.partial(self._segment, i, split, y), 1, y
+                )
+                totals = settle(row, y, t & (k.lane == 0) & (last == 1), totals)
+            return totals
+
+        turn = self.workers * self.batch
+        totals = k.for_(self.worker, c.items, turn, items, *self.zeros())
+        # the workers that got no item of the last turn take the first slices
+        first = (self.worker + (self.workers - c.items % self.workers)) % self.workers
+        return k.for_(first, c.slices, turn, slices, *totals)
+
+    def _gather(self, read, spans):
+        """The lane's join of the terms of entries first, first + 32, ... below end, for each span
+        (first, end); all of them are under way at the same time."""
+        k, c, m = self.k, self.c, self.m
+        ends = [end for _, end in spans for _ in range(self.unroll)]
+
+        def some(*carry):
+            at, ys = carry[: self.batch], carry[self.batch :]
+            places = [a + 32 * u for a in at for u in range(self.unroll)]
+            masks = [p < end for p, end in zip(places, ends, strict=True)]
+            index = [
+                k.load(m.entries, p, mask=t, other=c.n, cache="stream")
+                for p, t in zip(places, masks, strict=True)
+            ]
+            terms = self.terms(read, index, places, masks)
+            parts = [terms[j : j + self.unroll] for j in range(0, len(terms), self.unroll)]
+            ys = [
+                self.joined(y, functools.reduce(self.joined, part))
+                for part, y in zip(parts, ys, strict=True)
+            ]
+            return *(a + 32 * self.unroll for a in at), *ys
+
+        def left(*carry):
+            more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
+            return functools.reduce(operator.or_, more)
+
+        start = [self.identity] * self.batch
+        return k.while_(left, some, *(first for first, _ in spans), *start)[self.batch :]
+
+    def _warp(self, y):
+        for d in (16, 8, 4, 2, 1):
+            y = self.joined(y, self.k.shfl_xor(y, d))
+        return y
+
+    def _segment(self, i, split, y):
+        """(1, y of the whole row) for the warp that finishes the last of its segments."""
+        k, m = self.k, self.m
+        first, count = k.load_vec(m.splits, 2 * split, 2, cache="nc")
+        mine = k.lane == 0
+        k.store(m.partial, i, y, mask=mine)
+        k.fence()
+        before = k.shfl(k.atomic("add", m.arrived, split, 1, mask=mine), 0)
+        k.fence()
+
+        def whole():
+            def part(j, total):
+                return self.joined(total, k.load(m.partial, first + j, cache="fresh"))
+
+            k.store(m.arrived, split, 0, mask=mine)  # for the next step
+            return 1, self._warp(k.for_(k.lane, count, 32, part, self.identity)[0])
+
+        return k.if_(before == count - 1, whole, 0, y)
+
+    def total(self, copy, parts):
+        """Ends a step: (ok, *totals) of all programs, in all threads; copy: 0 and 1 in turn."""
+        k, m = self.k, self.m
+        many = len(self.kinds)
+        for j, x in enumerate(parts):
+            word = WARPS_MOST * j + k.warp
+            k.store(self.within, word, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
+        k.sync()
+        there = k.lane < k.threads // 32
+
+        def program():
+            for j, kind in enumerate(self.kinds):
+                x = k.bits(k.load(self.within, WARPS_MOST * j + k.lane, mask=there), kind)
+                word = (many * copy + j) * k.programs + k.program
+                k.store(m.totals, word, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
+
+        k.if_(k.warp == 0, program)
+        (ok,) = k.grid_barrier(m.control)
+
+        def all_programs():
+            loaded = []  # all loads are under way together
+            for j, kind in enumerate(self.kinds):
+                for i in range(0, k.programs, 32):
+                    at, word = i + k.lane, (many * copy + j) * k.programs + i + k.lane
+                    x = k.load(m.totals, word, mask=at < k.programs, cache="fresh")
+                    loaded.append(k.bits(x, kind))
+            each = -(-k.programs // 32)
+            for j in range(many):
+                total = k.warp_sum(functools.reduce(operator.add, loaded[each * j :][:each]))
+                word = WARPS_MOST * many + j
+                k.store(self.within, word, k.bits(total, "i32"), mask=k.lane == 0)
+
+        if many:
+            k.if_(k.warp == 0, all_programs)
+            k.sync()
+        return ok, *(
+            k.bits(k.load(self.within, WARPS_MOST * many + j), kind)
+            for j, kind in enumerate(self.kinds)
+        )

@@ -93,9 +93,19 @@ def listed(result):
     count = int(result.count)
     if isinstance(result, jsp.SparseVector):
         return np.asarray(result.indices)[:count, None], np.asarray(result.data)[:count]
-    coo = result.to_coo()
-    places = np.stack([np.asarray(coo.row), np.asarray(coo.col)], -1)[:count]
-    return places, np.asarray(coo.data)[:count]
+    rows, cols = slots(result)
+    rows, cols, values = rows[:count], cols[:count], np.asarray(result.data)[:count]
+    order = np.lexsort((cols, rows))
+    return np.stack([rows, cols], -1)[order], values[order]
+
+
+def slots(result):
+    """(rows, columns) of a matrix of ours, read from its arrays as their definition says."""
+    if isinstance(result, jsp.COO):
+        return np.asarray(result.row), np.asarray(result.col)
+    lengths = np.diff(np.asarray(result.indptr))
+    major, minor = np.repeat(np.arange(len(lengths)), lengths), np.asarray(result.indices)
+    return (major, minor) if isinstance(result, jsp.CSR) else (minor, major)
 
 
 def compare(got, want, fill=0):

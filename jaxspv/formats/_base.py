@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -218,11 +219,12 @@ class SparseMatrix(Arithmetic, abc.ABC):
         return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def search_rows(indptr: Array, nse: int) -> Array:
     """The row of each slot of a compressed matrix; the number of rows for padding slots.
 
     `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot, on a CPU by
-    writing row after row: O(nse + m).
+    writing row after row: O(nse + m). Jitted: eager conversions would compile the choice each time.
     """
     m = indptr.shape[0] - 1
     if nse == 0 or m == 0:

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -165,8 +166,12 @@ def fitted(e: Entries, nse: int | None) -> Entries:
     return Entries(data, keys, jnp.minimum(e.count, nse), e.overflow | (e.count > nse), e.shape)
 
 
+@jax.jit
 def lower_bound(keys: Keys, wanted: Keys) -> Array:
-    """For each wanted key how many of the ascending `keys` are smaller, by binary search."""
+    """For each wanted key how many of the ascending `keys` are smaller, by binary search.
+
+    Jitted: an eager loop would be compiled anew at each call.
+    """
     size = keys[0].shape[0]
     if size == 0:
         return jnp.zeros(wanted[0].shape, jnp.int32)

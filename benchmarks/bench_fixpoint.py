@@ -38,11 +38,17 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     A, source = workload.weighted(), workload.start()
     A = sp.csr_array((A.data.astype(np.float32), A.indices, A.indptr), shape=A.shape)
     ones = sp.csr_array((np.ones_like(A.data), A.indices, A.indptr), shape=A.shape)
+    weights, unit = (jsp.from_scipy(matrix) for matrix in (A, ones))
+    G = jsp.prepare(unit, for_=("bfs", "pagerank", "fixpoint"))
+    P, dangling = written.transition(unit)
+    H = jsp.prepare(P, for_=("fixpoint", "vxm"))
     cases = {
-        "BFS": lambda: _traversal(ones, "bfs", source, options),
-        "SSSP": lambda: _traversal(A, "sssp", source, options),
-        "PageRank": lambda: _pagerank(ones, options),
-        "20 products": lambda: _products(ones, options),
+        "BFS": lambda: _traversal(ones, G, "bfs", source, options),
+        "SSSP": lambda: _traversal(
+            A, jsp.prepare(weights, for_=("sssp", "fixpoint")), "sssp", source, options
+        ),
+        "PageRank": lambda: _pagerank(ones, G, H, dangling, options),
+        "20 products": lambda: _products(A, H, options),
     }
     records = []
     for case, candidates in cases.items():
@@ -56,9 +62,8 @@ def _method(name, *args, **kwargs):
     return method_name(runs_here(jsp.explain(name, *args, **kwargs))[0])
 
 
-def _traversal(A, purpose, source, options):
+def _traversal(A, G, purpose, source, options):
     """Levels or distances, built in and written by the user; without parents."""
-    G = jsp.prepare(jsp.from_scipy(A), for_=(purpose, "fixpoint"))
     user = written.bfs_levels if purpose == "bfs" else written.sssp_distances
     builtin = getattr(jsp, purpose)
     known = verify.levels_of(A, source) if purpose == "bfs" else None
@@ -95,10 +100,8 @@ def _candidate(name, run, G, source, check, method, options):
     return Candidate(name, call, check, repeats, None, notes)
 
 
-def _pagerank(A, options):
-    G = jsp.prepare(jsp.from_scipy(A), for_="pagerank")
-    P, dangling = written.transition(jsp.from_scipy(A))
-    H = jsp.prepare(P, for_="fixpoint")
+def _pagerank(A, G, H, dangling, options):
+    """G: of ones; H: of shares."""
 
     def check(found):
         verify.pagerank(A, _Scores(found.x), damping=0.85, atol=3 * TOLERANCE)
@@ -121,11 +124,9 @@ class _Scores:
         self.scores = scores
 
 
-def _products(A, options):
+def _products(A, H, options):
     """x <- x P, 20 times: steps of a fixpoint, and one product after the other."""
-    P, _ = written.transition(jsp.from_scipy(A))
-    H = jsp.prepare(P, for_=("fixpoint", "vxm"))
-    S = sp.csr_array((np.asarray(P.data, np.float64), A.indices, A.indptr), shape=A.shape)
+    S = sp.csr_array((np.asarray(H.data, np.float64), A.indices, A.indptr), shape=A.shape)
     expected = np.full(H.n, 1 / H.n)
     for _ in range(STEPS):
         expected = S.T @ expected

@@ -84,6 +84,10 @@ class Lockstep(Simt):
     def popc(self, x):
         return Value(self, np.bitwise_count(x.v.view(np.uint32)).astype(np.int32), "i32")
 
+    def sqrt(self, x):
+        with np.errstate(all="ignore"):
+            return Value(self, np.sqrt(x.v), x.kind)
+
     def ctz(self, x):
         low = x.v & -x.v
         return Value(

@@ -6,8 +6,8 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
 
     k.thread, k.lane, k.warp, k.program     int32 values; k.threads, k.programs are Python ints
     values    + - * // % & | ^ ~ << >> (arithmetic) == != < <= > >= on int32, float32 and bool
-              values and Python numbers; // and % of int32 are unsigned, float division is
-              correctly rounded. k.where, k.minimum, k.maximum, k.shr (logical),
+              values and Python numbers; // and % of int32 are unsigned, float division and
+              k.sqrt are correctly rounded. k.where, k.minimum, k.maximum, k.shr (logical),
               k.below(v, n): 0 <= v < n, k.popc, k.ctz (of a non-zero word), k.const(x, kind),
               k.cast(x, kind), k.bits(x, kind); kinds are "i32", "f32", "i1"
     control   k.while_(cond, body, *carry) -> carry;  cond(*carry) -> bool, body(*carry) -> tuple

@@ -120,6 +120,9 @@ class Emitter(Simt):
     def popc(self, x):
         return self._asm("popc.b32 $0, $1;", "i32", [x], "=r,r", False)
 
+    def sqrt(self, x):
+        return self._asm("sqrt.rn.f32 $0, $1;", "f32", [x], "=f,f", False)
+
     def ctz(self, x):
         code = "{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }"
         return self._asm(code, "i32", [x], "=r,r", False)

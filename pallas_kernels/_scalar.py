@@ -12,7 +12,7 @@ _FLOAT = {"div"}  # the kernels' integer division is unsigned
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
 _OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient", "abs",
-          "square", "clamp", "broadcast_in_dim"}  # fmt: skip
+          "square", "clamp", "broadcast_in_dim", "sqrt", "is_finite", "integer_pow"}  # fmt: skip
 
 
 def trace(fn, *dtypes):
@@ -42,6 +42,8 @@ def _refuse(closed):
                 return reason
         elif name not in _BINARY | _COMPARE | _OTHER:
             return f"kernels have no `{name}`"
+        elif name == "integer_pow" and eqn.params["y"] < 1:
+            return f"kernels have no `integer_pow` to {eqn.params['y']}"
         elif name in _FLOAT and eqn.outvars[0].aval.dtype != np.float32:
             return f"kernels have `{name}` of float32 alone"
         for v in (*eqn.invars, *eqn.outvars):
@@ -99,6 +101,12 @@ def _apply(k, eqn, operands):
         return k.maximum(operands[0], -operands[0])
     if name == "square":
         return operands[0] * operands[0]
+    if name == "sqrt":
+        return k.sqrt(operands[0])
+    if name == "is_finite":
+        return k.maximum(operands[0], -operands[0]) < float("inf")
+    if name == "integer_pow":
+        return _power(operands[0], eqn.params["y"])
     if name == "clamp":
         low, x, high = operands
         return k.minimum(k.maximum(x, low), high)
@@ -110,3 +118,15 @@ def _apply(k, eqn, operands):
             return operands[0] != k.const(0, operands[0].kind)
         return k.cast(operands[0], kind)
     return operands[0]
+
+
+def _power(x, exponent):
+    """x to a positive power by squaring, the order of products that JAX takes."""
+    result = None
+    while True:
+        if exponent & 1:
+            result = x if result is None else result * x
+        exponent >>= 1
+        if not exponent:
+            return result
+        x = x * x

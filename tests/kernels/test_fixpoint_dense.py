@@ -152,7 +152,8 @@ def test_one_launch():
         lambda x0, prepared: fixpoint_dense(
             x0, (), (), prepared=prepared, mul=trace(jnp.add, F32, F32),
             join=trace(jnp.minimum, F32, F32), identity=np.inf,
-            update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32), stop=at_most(9),
+            update=trace(lambda old, y, i: jnp.minimum(old, y / jnp.sqrt(old) ** 3), F32, F32, I32),
+            stop=at_most(9),
         ),
         x0, arrays(graph),
     )  # fmt: skip
@@ -249,6 +250,20 @@ def test_what_does_not_change_in_a_step_is_computed_once():
     evaluate(Kernel(), closed, 0, 1, 2, known=known)
     assert "div" in hoisted and "where" in hoisted and not {"mul", "add"} & set(hoisted)
     assert sorted(done) == ["add", "mul", "mul"]
+
+
+def test_an_eigenvector_by_the_user(interpreted):
+    """Square roots and powers of the sums; elements that overflow stay what they were."""
+    A = matrix("grid", np.ones, np.float32)
+    got, want = both(
+        A, jnp.ones(A.shape[0]), jsp.semirings.plus_times,
+        update=lambda old, y, i, sums: jnp.where(
+            jnp.isfinite(y), (old + y) / jnp.sqrt(sums["square"]), old
+        ),
+        sums={"square": lambda x: x**2 + 0 * x**3}, until=jsp.max_iterations(9),
+    )  # fmt: skip
+    assert got.iterations == 9 and not got.status
+    np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
 
 
 def test_integers_are_not_divided(interpreted):

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from ._edges import on_accelerator, unique_host, unique_traced
+from ._indices import LIMIT, index_dtype_for
 from ._pytree import is_concrete
 from .formats import COO, CSR, FORMATS
 from .monoids import Monoid, plus
@@ -25,6 +26,7 @@ def from_edges(
     dup: Monoid = plus,
     return_slots: bool = False,
     format: str = "csr",
+    index_dtype: Any = None,
 ) -> Any:
     """A matrix from an edge list in any order: entry (senders[e], receivers[e]) holds values[e].
 
@@ -38,13 +40,16 @@ def from_edges(
         return_slots: also give, for each edge, the slot that holds it (`nse` where it was dropped),
             for `with_edge_data`.
         format: name of the format.
+        index_dtype: int32 or int64 (under x64); None: int32, unless an extent or the number of
+            edges needs int64. The dtype of `senders` and `receivers` is not looked at.
 
     Returns:
         The matrix, sorted and unique; or (matrix, slots). Under jit an edge out of range is
         dropped, and pairs beyond `nse` are dropped and set `overflow`.
 
     Raises:
-        ValueError: shapes differ, an index is out of range, `nse` is too small.
+        ValueError: shapes differ, an index is out of range, `nse` is too small, int64 indices are
+            asked for or needed without x64.
         TypeError: indices are no integers, `shape` is no pair of Python integers.
 
     >>> A, slots = from_edges([1, 0, 1], [0, 1, 0], [1.0, 2.0, 4.0], shape=(2, 2),
@@ -61,13 +66,14 @@ def from_edges(
             f"got {row.shape} and {col.shape}."
         )
     data = _values(values, row.shape[0])
+    dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
     concrete = is_concrete(row, col)
     if concrete:
         _check_range("senders", row, shape[0])
         _check_range("receivers", col, shape[1])
     on_host = concrete and is_concrete(data) and not on_accelerator(row, col, data)
     sort = unique_host if on_host else unique_traced
-    row, col, slots, count = sort(row, col, shape)
+    row, col, slots, count = sort(row, col, shape, dtype)
     capacity = _capacity(nse, count, concrete, slots.shape[0])
     overflow = jnp.asarray(count > capacity)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
@@ -77,7 +83,7 @@ def from_edges(
         joined = jnp.asarray(joined)
     else:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
-    row, col = _fit(row, capacity, shape[0]), _fit(col, capacity, shape[1])
+    row, col = _fit(row, capacity, shape[0], dtype), _fit(col, capacity, shape[1], dtype)
     matrix = COO(joined, row, col, overflow, shape)
     A = as_format(matrix, format)
     if not return_slots:
@@ -86,7 +92,8 @@ def from_edges(
 
 
 def from_dense(
-    dense: Any, *, nse: int | None = None, fill: Any = 0, format: str = "csr"
+    dense: Any, *, nse: int | None = None, fill: Any = 0, format: str = "csr",
+    index_dtype: Any = None,
 ) -> Any:
     """The entries of a dense matrix that differ from `fill`.
 
@@ -94,7 +101,7 @@ def from_dense(
         dense: (m, n) array.
         nse: capacity; by default the number of entries. It must be given under jit.
         fill: the value of what is left out; NaN leaves out NaN.
-        format: name of the format.
+        format, index_dtype: as in `from_edges`.
 
     Raises:
         ValueError: `dense` is no matrix; `nse` is too small, or missing under jit.
@@ -119,23 +126,26 @@ def from_dense(
         row, col = jnp.full(capacity, m), jnp.full(capacity, n)
         data = jnp.zeros(capacity, dense.dtype)
     overflow = jnp.asarray(count > capacity)
-    coo = COO(data, row.astype(jnp.int32), col.astype(jnp.int32), overflow, (m, n))
+    dtype = index_dtype_for(sizes=(m, n, capacity), asked=index_dtype)
+    coo = COO(data, row.astype(dtype), col.astype(dtype), overflow, (m, n))
     return as_format(coo, format)
 
 
 def from_scipy(
     matrix: Any, *, nse: int | None = None, dtype: Any = None, dup: Monoid = plus,
-    format: str = "csr",
+    format: str = "csr", index_dtype: Any = None,
 ) -> Any:
     """A matrix from any `scipy.sparse` array or matrix (host).
 
     Explicit zeros stay entries; duplicates are joined by `dup`. float64 and int64 values become
     float32 and int32 unless x64 is enabled, as everywhere in JAX; int64 values that do not fit
-    raise.
+    raise. Indices become int32, whatever SciPy holds, unless `index_dtype` or a size asks for
+    int64, as in `from_edges`.
 
     Raises:
         TypeError: `matrix` is not sparse.
-        ValueError: it has 2^31 entries or more (int32 indices), or values do not fit.
+        ValueError: it needs int64 indices (an extent or 2^31 - 1 entries) without x64, or values do
+            not fit.
 
     >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.eye_array(3, format="csr"))
@@ -150,12 +160,16 @@ def from_scipy(
     values = narrow(coo.data if dtype is None else coo.data.astype(dtype))
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
-        return _csr_from_host(matrix, values, nse)
-    return from_edges(row, col, values, shape=coo.shape, nse=nse, dup=dup, format=format)
+        return _csr_from_host(matrix, values, nse, index_dtype)
+    return from_edges(
+        row, col, values, shape=coo.shape, nse=nse, dup=dup, format=format, index_dtype=index_dtype
+    )
 
 
 def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     """A matrix from `jax.experimental.sparse.BCOO` with two sparse dimensions; traceable.
+
+    The capacity and the index dtype stay.
 
     >>> import jax.numpy as jnp
     >>> from jax.experimental import sparse
@@ -170,6 +184,8 @@ def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
 
 def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     """A matrix from `jax.experimental.sparse.BCSR` without batch or dense dimensions; traceable.
+
+    The capacity and the index dtype stay.
 
     >>> import jax.numpy as jnp
     >>> from jax.experimental import sparse
@@ -224,7 +240,7 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
     Raises:
         TypeError: it is something else.
-        ValueError: an extent is negative or does not fit int32.
+        ValueError: an extent is negative, or needs int64 indices without x64.
     """
     if not isinstance(shape, tuple) or len(shape) != 2 or not all(
         isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape
@@ -233,8 +249,7 @@ def check_shape(shape: Any) -> tuple[int, int]:
     m, n = int(shape[0]), int(shape[1])
     if min(m, n) < 0:
         raise ValueError(f"`shape` must not be negative; got {shape}.")
-    if max(m, n) >= 2**31 - 1:
-        raise ValueError(f"`shape` must stay below 2^31 - 1 (indices are int32); got {shape}.")
+    index_dtype_for(sizes=(m, n))
     return m, n
 
 
@@ -245,10 +260,12 @@ def _check_format(name: str) -> None:
 
 def as_format(coo: COO, name: str) -> Any:
     """A sorted, unique COO in the format called `name`."""
-    if name == "csr" and is_concrete(coo.row) and not on_accelerator(coo.row):
+    if name == "csr" and coo.shape[0] < LIMIT and is_concrete(coo.row) and not on_accelerator(
+        coo.row
+    ):
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)
         return CSR(coo.data, coo.col, jnp.asarray(indptr), coo.overflow, (m, n))
     return FORMATS[name].from_coo(coo)
 
@@ -269,8 +286,6 @@ def _check_range(name: str, index: Any, extent: int) -> None:
     if low < 0 or high >= extent:
         wrong = low if low < 0 else high
         raise ValueError(f"`{name}` must lie in [0, {extent}); got {wrong}.")
-    if index.size >= 2**31 - 1:
-        raise ValueError(f"`{name}` has {index.size} entries: 2^31 - 1 or more need int64 (x64).")
 
 
 def _values(values: Any, edges: int) -> Any:
@@ -313,11 +328,12 @@ def _capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
     return int(nse)
 
 
-def _fit(index: Any, capacity: int, extent: int) -> Array:
-    """`index` cut or padded with `extent` to `capacity`, int32."""
+def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
+    """`index` cut or padded with `extent` to `capacity`."""
     numpy = np if isinstance(index, np.ndarray) else jnp
     padding = (0, max(capacity - index.shape[0], 0))
-    return jnp.asarray(numpy.pad(index[:capacity], padding, constant_values=extent), jnp.int32)
+    kept = index[:capacity].astype(dtype)
+    return jnp.asarray(numpy.pad(kept, padding, constant_values=extent))
 
 
 def _csc_slots(coo: COO) -> Array:
@@ -325,32 +341,33 @@ def _csc_slots(coo: COO) -> Array:
     from .formats import sort_coo
 
     order = sort_coo(coo.T)[1]
-    slots = jnp.arange(coo.nse, dtype=jnp.int32)
-    moved = jnp.zeros(coo.nse, jnp.int32).at[order].set(slots, unique_indices=True)
-    return jnp.append(moved, jnp.int32(coo.nse))
+    slots = jnp.arange(coo.nse, dtype=order.dtype)
+    moved = jnp.zeros_like(order).at[order].set(slots, unique_indices=True)
+    return jnp.append(moved, jnp.asarray(coo.nse, order.dtype))
 
 
-def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None) -> CSR:
+def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
-    if matrix.nnz >= 2**31 - 1:
-        raise ValueError(f"`matrix` has {matrix.nnz} entries: 2^31 - 1 or more need int64 (x64).")
     capacity = _capacity(nse, matrix.nnz, True, matrix.nnz)
+    dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = jnp.asarray(np.pad(values, (0, capacity - matrix.nnz)))
-    indptr = jnp.asarray(matrix.indptr, jnp.int32)
-    return CSR(data, _fit(matrix.indices, capacity, n), indptr, jnp.asarray(False), (m, n))
+    indptr, indices = jnp.asarray(matrix.indptr, dtype), _fit(matrix.indices, capacity, n, dtype)
+    return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
 
 
 def _from_padded(row, col, data, shape, nse, dup, format):
-    """From triplets whose padding lies out of range; the capacity stays."""
+    """From triplets whose padding lies out of range; the capacity and the index dtype stay."""
     _check_format(format)
+    kept = row.dtype if row.dtype == np.int64 else None
+    dtype = index_dtype_for(sizes=(*shape, nse), asked=kept)
     if is_concrete(row, col, data) and not on_accelerator(row, col, data):
         row, col = np.asarray(row), np.asarray(col)
         inside = (row >= 0) & (row < shape[0]) & (col >= 0) & (col < shape[1])
-        slots = np.full(row.shape, nse, np.int32)
-        row, col, slots[inside], count = unique_host(row[inside], col[inside], shape)
-        row, col = _fit(row, nse, shape[0]), _fit(col, nse, shape[1])
+        slots = np.full(row.shape, nse, dtype)
+        row, col, slots[inside], count = unique_host(row[inside], col[inside], shape, dtype)
+        row, col = _fit(row, nse, shape[0], dtype), _fit(col, nse, shape[1], dtype)
     else:
-        row, col, slots, count = unique_traced(row, col, shape)
+        row, col, slots, count = unique_traced(row, col, shape, dtype)
         slots = jnp.where(slots < nse, slots, nse)
     values = dup.segment_reduce(data, jnp.asarray(slots), nse)
     overflow = jnp.asarray(count > nse)

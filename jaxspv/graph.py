@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._indices import narrowed
 from ._pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 
@@ -150,7 +151,8 @@ def prepare(
         A `Graph`, a pytree to pass to jitted functions as an argument.
 
     Raises:
-        ValueError: A is not square, a purpose is unknown, or values are traced.
+        ValueError: A is not square, a purpose is unknown, values are traced, or an extent or the
+            capacity needs int64 (vertices are numbered by int32).
     """
     purposes = (for_,) if isinstance(for_, str) else tuple(for_)
     for name in purposes:
@@ -168,9 +170,11 @@ def prepare(
 def as_graph(A: Any, algorithm: str) -> Graph:
     """A Graph as it is; a square matrix as a bare Graph, without any work beyond a conversion.
 
+    Vertices are numbered by int32 whatever the indices of A are.
+
     Raises:
         TypeError: `A` is neither.
-        ValueError: it is not square.
+        ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
         return A
@@ -179,8 +183,7 @@ def as_graph(A: Any, algorithm: str) -> Graph:
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
         )
     _check_square(A)
-    csr = A.asformat("csr")
-    return Graph(csr)
+    return Graph(narrowed(algorithm, A)[0].asformat("csr"))
 
 
 def _check_square(A: SparseMatrix) -> None:
@@ -190,7 +193,7 @@ def _check_square(A: SparseMatrix) -> None:
 
 def _bare(A: SparseMatrix, symmetric: bool | None) -> Graph:
     _check_square(A)
-    graph = Graph(A.asformat("csr"))
+    graph = Graph(narrowed("`prepare`", A)[0].asformat("csr"))
     if symmetric:
         return dataclasses.replace(graph, symmetric=True)
     full = _with_transpose(graph)

@@ -45,7 +45,9 @@ class BinaryOp:
             None where nothing is ever clamped.
         position: for the positional operators of GraphBLAS, the index that is the result:
             for `c[i, j] += a[i, k] * b[k, j]`, `firsti` gives i, `firstj` and `secondi` give k,
-            `secondj` gives j (int32). `fn` is then not called.
+            `secondj` gives j. `fn` is then not called.
+        index_dtype: of positional results, "int32" or "int64"; operations on operands with int64
+            indices set it.
     """
 
     fn: Callable[..., Any] = static()
@@ -53,6 +55,7 @@ class BinaryOp:
     params: tuple[Any, ...] = ()
     overflow: Callable[..., Any] | None = static(default=None)
     position: Position | None = static(default=None)
+    index_dtype: str = static(default="int32")
 
     def __call__(self, x: Any, y: Any) -> Array:
         if self.position is not None:
@@ -64,7 +67,7 @@ class BinaryOp:
         if self.position is None:
             return self(x, y)
         index = {"firsti": i, "firstj": k, "secondi": k, "secondj": j}[self.position]
-        return jnp.broadcast_to(jnp.asarray(index, jnp.int32), jnp.broadcast_shapes(
+        return jnp.broadcast_to(jnp.asarray(index, self.index_dtype), jnp.broadcast_shapes(
             jnp.shape(x), jnp.shape(y)))
 
     def __repr__(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._indices import index_dtype_for, stored_dtype, with_index_dtype
 from ._pytree import describe, is_concrete, pytree_dataclass, static
 from ._sugar import Arithmetic
 from .masks import Mask, as_mask
@@ -25,13 +26,14 @@ class SparseVector(Arithmetic):
 
     Attributes:
         data: (nse,) values.
-        indices: (nse,) int32, ascending where `sorted`.
-        count: int32 scalar, the entries stored.
+        indices: (nse,) int32 or int64, ascending where `sorted`.
+        count: scalar of that dtype, the entries stored.
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (n,), static.
         sorted, unique: static.
     """
 
+    index_fields: ClassVar[tuple[str, ...]] = ("indices", "count")
     data: Array
     indices: Array
     count: Array
@@ -44,6 +46,15 @@ class SparseVector(Arithmetic):
     def dtype(self) -> np.dtype:
         """The dtype of the values."""
         return self.data.dtype
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The dtype of the indices: int32, or int64 under x64."""
+        return stored_dtype(self, self.index_fields)
+
+    def with_index_dtype(self, dtype: Any) -> SparseVector:
+        """The same vector with indices of another dtype, int32 or int64 (under x64)."""
+        return with_index_dtype(self, np.dtype(dtype))
 
     @property
     def ndim(self) -> int:
@@ -62,7 +73,7 @@ class SparseVector(Arithmetic):
 
     def valid(self) -> Array:
         """(nse,) bool: which slots hold an entry."""
-        return jnp.arange(self.nse, dtype=jnp.int32) < self.count
+        return jnp.arange(self.nse, dtype=self.index_dtype) < self.count
 
     def todense(self, fill: Any = 0) -> Array:
         """A dense (n,) array; missing entries become `fill`."""
@@ -115,11 +126,12 @@ def compact(present: Array, nse: int) -> tuple[Array, Array]:
     Stream compaction: a scan of the flags gives each its place.
     """
     n = present.shape[0]
-    count = jnp.sum(present, dtype=jnp.int32)
-    place = jnp.cumsum(present, dtype=jnp.int32) - 1
+    dtype = index_dtype_for(sizes=(n, nse))
+    count = jnp.sum(present, dtype=dtype)
+    place = jnp.cumsum(present, dtype=dtype) - 1
     target = jnp.where(present, place, nse)
-    positions = jnp.full(nse, n, jnp.int32)
-    positions = positions.at[target].set(jnp.arange(n, dtype=jnp.int32), mode="drop")
+    positions = jnp.full(nse, n, dtype)
+    positions = positions.at[target].set(jnp.arange(n, dtype=dtype), mode="drop")
     return positions, count
 
 
@@ -140,7 +152,9 @@ def from_present(values: Array, present: Array, nse: int | None = None) -> Spars
     return SparseVector(data, indices, jnp.minimum(count, capacity), count > capacity, (n,))
 
 
-def vector_from_dense(x: Any, *, nse: int | None = None, fill: Any = 0) -> SparseVector:
+def vector_from_dense(
+    x: Any, *, nse: int | None = None, fill: Any = 0, index_dtype: Any = None
+) -> SparseVector:
     """The entries of a dense vector that differ from `fill`.
 
     Args:
@@ -148,6 +162,7 @@ def vector_from_dense(x: Any, *, nse: int | None = None, fill: Any = 0) -> Spars
         nse: capacity; by default the number of entries where `x` is concrete. It must be given
             under jit, where that number is unknown.
         fill: the value of what is left out; NaN leaves out NaN.
+        index_dtype: int32 or int64 (under x64); None: int32.
 
     Raises:
         ValueError: `x` is not one-dimensional, `nse` is too small, or missing under jit.
@@ -163,11 +178,13 @@ def vector_from_dense(x: Any, *, nse: int | None = None, fill: Any = 0) -> Spars
         if not is_concrete(x):
             raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
         nse = int(jnp.sum(differs))
-    return from_present(x, differs, nse)
+    dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
+    return with_index_dtype(from_present(x, differs, nse), dtype)
 
 
 def vector_from_entries(
-    indices: Any, values: Any, n: int, *, nse: int | None = None, dup: Any = None
+    indices: Any, values: Any, n: int, *, nse: int | None = None, dup: Any = None,
+    index_dtype: Any = None,
 ) -> SparseVector:
     """A vector of length n from a list of indices and values, in any order.
 
@@ -177,9 +194,10 @@ def vector_from_entries(
         n: the length.
         nse: capacity, k by default.
         dup: a monoid; plus by default.
+        index_dtype: int32 or int64 (under x64); None: int32, unless n or k needs int64.
 
     Raises:
-        ValueError: shapes differ, or a concrete index is out of [0, n).
+        ValueError: shapes differ, a concrete index is out of [0, n), int64 without x64.
         TypeError: indices are no integers, or n is none.
 
     >>> vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5).todense().tolist()
@@ -197,22 +215,23 @@ def vector_from_entries(
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= n:
             raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
-    indices, values = jnp.atleast_1d(jnp.asarray(indices, jnp.int32)), jnp.asarray(values)
+    dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)
+    indices, values = jnp.atleast_1d(jnp.asarray(indices, dtype)), jnp.asarray(values)
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     values = jnp.broadcast_to(values, indices.shape)
     k = indices.shape[0]
-    slots = jnp.arange(k, dtype=jnp.int32)
+    slots = jnp.arange(k, dtype=dtype)
     inside = (indices >= 0) & (indices < n)
     keys, order = lax.sort((jnp.where(inside, indices, n), slots), num_keys=1, is_stable=True)
     if k == 0:
-        empty = SparseVector(values, keys, jnp.int32(0), jnp.asarray(False), (n,))
+        empty = SparseVector(values, keys, jnp.zeros((), dtype), jnp.asarray(False), (n,))
         return empty if nse is None else empty.resized(nse)
     starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
-    group = jnp.where(keys < n, jnp.cumsum(starts, dtype=jnp.int32) - 1, k)
+    group = jnp.where(keys < n, jnp.cumsum(starts, dtype=dtype) - 1, k)
     data = (dup or plus).segment_reduce(values[order], group, k, sorted=True)
-    places = jnp.full(k, n, jnp.int32).at[group].set(keys, mode="drop")
-    count = jnp.sum(starts, dtype=jnp.int32)
+    places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
+    count = jnp.sum(starts, dtype=dtype)
     vector = SparseVector(data, places, count, jnp.asarray(False), (n,))
     return vector if nse is None else vector.resized(nse)
 

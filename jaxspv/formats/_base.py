@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
+from .._indices import INT32, LIMIT, index_dtype_for, stored_dtype, with_index_dtype
 from .._pytree import describe, is_concrete
 from .._scalar_loops import read, write
 from .._sugar import Arithmetic
@@ -46,6 +47,7 @@ class SparseMatrix(Arithmetic, abc.ABC):
     """
 
     format: ClassVar[str]
+    index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
     data: Array
     overflow: Array
     shape: tuple[int, int]
@@ -54,7 +56,7 @@ class SparseMatrix(Arithmetic, abc.ABC):
     @property
     @abc.abstractmethod
     def count(self) -> Array:
-        """The number of stored entries, a traced int32 scalar."""
+        """The number of stored entries, a traced integer scalar."""
 
     @abc.abstractmethod
     def to_coo(self) -> COO:
@@ -83,6 +85,22 @@ class SparseMatrix(Arithmetic, abc.ABC):
     def dtype(self) -> np.dtype:
         """The dtype of the values."""
         return self.data.dtype
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The dtype of the indices: int32, or int64 under x64."""
+        return stored_dtype(self, self.index_fields)
+
+    def with_index_dtype(self: _M, dtype: Any) -> _M:
+        """The same matrix with indices of another dtype, int32 or int64; COO, CSR and CSC.
+
+        Raises:
+            ValueError: int64 without `jax_enable_x64`; sizes that need int64.
+            TypeError: another dtype; a format whose indices are int32.
+        """
+        if not self.index_fields and index_dtype_for(asked=dtype) != INT32:
+            raise TypeError(f"the indices of {type(self).__name__} are int32.")
+        return with_index_dtype(self, np.dtype(dtype))
 
     @property
     def ndim(self) -> int:
@@ -224,7 +242,8 @@ def search_rows(indptr: Array, nse: int) -> Array:
     """The row of each slot of a compressed matrix; the number of rows for padding slots.
 
     `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot, on a CPU by
-    writing row after row: O(nse + m). Jitted: eager conversions would compile the choice each time.
+    writing row after row: O(nse + m). int32, or the dtype of `indptr` where nse needs it. Jitted:
+    eager conversions would compile the choice each time.
     """
     m = indptr.shape[0] - 1
     if nse == 0 or m == 0:
@@ -235,10 +254,12 @@ def search_rows(indptr: Array, nse: int) -> Array:
         return _rows_in_turn(indptr, nse)
 
     def counted(indptr):
-        ends = jnp.zeros(nse, jnp.int32).at[indptr[1:]].add(1, mode="drop")
-        return jnp.minimum(jnp.cumsum(ends, dtype=jnp.int32), m)
+        ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
+        return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), m)
 
-    return lax.platform_dependent(indptr, cpu=native, default=counted)
+    if nse >= LIMIT:
+        return counted(indptr)
+    return lax.platform_dependent(indptr.astype(jnp.int32), cpu=native, default=counted)
 
 
 def _rows_in_turn(indptr: Array, nse: int) -> Array:

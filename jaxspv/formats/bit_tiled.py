@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._indices import narrowed
 from .._pytree import is_concrete, pytree_dataclass, static
 from ._base import STRUCTURES, SparseMatrix, search_rows
 from ._tiles import (
@@ -183,6 +184,7 @@ class BitTiled(SparseMatrix):
         Raises:
             ValueError: the words are too many for int32, or `nt` is none of 16, 32, 64.
         """
+        (coo,) = narrowed("a format of tiles", coo)
         order = max(coo.shape)
         nt = (64 if order > LARGE else 32) if nt is None else check_size(nt)
         known = is_concrete(coo.row, coo.col)

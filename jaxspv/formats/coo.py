@@ -7,6 +7,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._indices import index_dtype_for
 from .._pytree import pytree_dataclass, static
 from ._base import SparseMatrix, register
 
@@ -18,7 +19,7 @@ class COO(SparseMatrix):
 
     Attributes:
         data: (nse,) values.
-        row, col: (nse,) int32 indices.
+        row, col: (nse,) indices, int32 or int64; any extents that they hold.
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted: by row, then column, static; padding comes last.
@@ -26,6 +27,7 @@ class COO(SparseMatrix):
     """
 
     format: ClassVar[str] = "coo"
+    index_fields: ClassVar[tuple[str, ...]] = ("row", "col")
     data: Array
     row: Array
     col: Array
@@ -36,7 +38,7 @@ class COO(SparseMatrix):
 
     @property
     def count(self) -> Array:
-        return jnp.sum(self.row < self.shape[0], dtype=jnp.int32)
+        return jnp.sum(self.row < self.shape[0], dtype=self.index_dtype)
 
     @property
     def indices(self) -> Array:
@@ -65,6 +67,6 @@ class COO(SparseMatrix):
 
 def sort_coo(coo: COO) -> tuple[COO, Array]:
     """Sorts by row, then column, stably; also gives `slots` with `new.data = old.data[slots]`."""
-    slots = jnp.arange(coo.nse, dtype=jnp.int32)
+    slots = jnp.arange(coo.nse, dtype=index_dtype_for(sizes=(coo.nse,)))
     row, col, slots = lax.sort((coo.row, coo.col, slots), num_keys=2, is_stable=True)
     return COO(coo.data[slots], row, col, coo.overflow, coo.shape, True, coo.unique), slots

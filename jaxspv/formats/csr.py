@@ -7,6 +7,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array
 
+from .._indices import LIMIT
 from .._pytree import pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
@@ -21,14 +22,15 @@ class CSR(SparseMatrix):
 
     Attributes:
         data: (nse,) values.
-        indices: (nse,) int32 columns, ascending within a row where `sorted`.
-        indptr: (m + 1,) int32.
+        indices: (nse,) int32 or int64 columns, ascending within a row where `sorted`.
+        indptr: (m + 1,) offsets of the same dtype; m below 2^31 - 1.
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
     """
 
     format: ClassVar[str] = "csr"
+    index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
     data: Array
     indices: Array
     indptr: Array
@@ -75,14 +77,15 @@ class CSC(SparseMatrix):
 
     Attributes:
         data: (nse,) values.
-        indices: (nse,) int32 rows, ascending within a column where `sorted`.
-        indptr: (n + 1,) int32.
+        indices: (nse,) int32 or int64 rows, ascending within a column where `sorted`.
+        indptr: (n + 1,) offsets of the same dtype; n below 2^31 - 1.
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
     """
 
     format: ClassVar[str] = "csc"
+    index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
     data: Array
     indices: Array
     indptr: Array
@@ -122,13 +125,22 @@ class CSC(SparseMatrix):
 
 def expand(A: CSR | CSC) -> tuple[Array, Array]:
     """(major, minor) index of every slot in slot order; both at their extent in padding."""
-    major = search_rows(A.indptr, A.nse)
+    major = search_rows(A.indptr, A.nse).astype(A.index_dtype)
     minor_extent = A.shape[1] if isinstance(A, CSR) else A.shape[0]
     minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, minor_extent)
     return major, minor
 
 
 def compress(major: Array, extent: int) -> Array:
-    """(extent + 1,) int32 offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`."""
+    """(extent + 1,) offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`.
+
+    Raises:
+        ValueError: an array of so many offsets is nothing to make unasked.
+    """
+    if extent >= LIMIT:
+        raise ValueError(
+            f"a compressed axis of {extent} would take as many offsets; it must stay below "
+            "2^31 - 1: use format='coo'."
+        )
     bounds = jnp.arange(extent + 1, dtype=major.dtype)
-    return jnp.searchsorted(major, bounds, side="left").astype(jnp.int32)
+    return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._indices import narrowed
 from .._pytree import describe, is_concrete, pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
 from ._tiles import (
@@ -153,6 +154,7 @@ class Tiled(SparseMatrix):
         Returns:
             The same entries. What does not fit into a given capacity sets `overflow`.
         """
+        (coo,) = narrowed("a format of tiles", coo)
         limit = (SPARSE_TILE if coo.nse >= SMALL else 0) if sparse_tile is None else sparse_tile
         if not is_concrete(coo.row, coo.col):
             nt = 16 if nt is None else check_size(nt)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._indices import alike, widened, with_index_dtype
 from .._pytree import is_concrete
 from ..compilation import is_eager
 from ..formats import COO, SparseMatrix
@@ -77,11 +78,16 @@ def call(
         fill: what stands for a missing entry in a dense result.
         dense: a `Dense` result without `out` stays dense, else it becomes a SparseVector.
 
+    Indices of the result have the common dtype of those of operands and `out`, or int64 where its
+    sizes need it.
+
     Raises:
         ValueError: `nse` is too small for concrete values; says the size needed.
     """
     out, mask = _operand(options.out), _mask(options.mask)
     accum = as_accum(options.accum)
+    dtype, (out, *same) = alike(out, *operands)
+    operands, mask = tuple(same), with_index_dtype(mask, dtype)
     eager = is_eager(operands, out, mask, accum)
     named = tuple(sorted((static or {}).items()))
     format = format if format in PLAIN else "csr"
@@ -89,9 +95,9 @@ def call(
     if eager:  # two programs: a kernel is compiled once, whatever its result is written into
         T = _computed(kernel, named, operands)
         result = _written(T, out, mask, accum, fill, nse=None, **how)
-        return settled(result, options.nse)
+        return widened(settled(result, options.nse), dtype)
     T = kernel(*operands, **dict(named))
-    return _write(T, out, mask, accum, fill, nse=options.nse, **how)
+    return widened(_write(T, out, mask, accum, fill, nse=options.nse, **how), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._indices import index_dtype_for, with_index_dtype
 from .._pytree import pytree_dataclass, static
 from ..formats import COO, FORMATS, SparseMatrix
 from ..monoids import plus
@@ -27,8 +28,9 @@ class Entries:
 
     Attributes:
         data: (nse,) values; arbitrary in padding.
-        keys: one (nse,) integer array an axis, each at the extent of its axis in padding.
-        count: int32 scalar.
+        keys: one (nse,) array an axis, each at the extent of its axis in padding; all of one dtype,
+            int32 or int64, that holds the extents and the capacity.
+        count: scalar of that dtype.
         overflow: bool scalar.
         shape: static.
     """
@@ -44,9 +46,29 @@ class Entries:
         """The capacity."""
         return self.keys[0].shape[-1]
 
+    @property
+    def index_dtype(self) -> Any:
+        """The dtype of keys, slots and the count."""
+        return self.keys[0].dtype
+
+    def slots(self) -> Array:
+        """(nse,) the number of each slot."""
+        return jnp.arange(self.nse, dtype=self.index_dtype)
+
     def valid(self) -> Array:
         """(nse,) bool: which slots hold an entry."""
-        return jnp.arange(self.nse, dtype=jnp.int32) < self.count
+        return self.slots() < self.count
+
+    def holding(self, *sizes: int) -> Entries:
+        """The same entries in an index dtype that holds these extents and capacities too."""
+        return self.in_dtype(index_dtype_for(self, sizes=sizes))
+
+    def in_dtype(self, dtype: Any) -> Entries:
+        """The same entries with keys of another dtype."""
+        if dtype == self.index_dtype:
+            return self
+        keys = tuple(k.astype(dtype) for k in self.keys)
+        return dataclasses.replace(self, keys=keys, count=self.count.astype(dtype))
 
     def with_data(self, data: Array) -> Entries:
         """The same places with other values."""
@@ -61,6 +83,8 @@ def entries_of(x: Any) -> Entries:
     """The entries of a sparse matrix, a sparse vector, or a dense vector (all of them stored)."""
     if isinstance(x, Entries):
         return x
+    if isinstance(x, (SparseMatrix, SparseVector)):
+        x = with_index_dtype(x, x.index_dtype)  # in all of its arrays
     if isinstance(x, SparseMatrix):
         coo = x.to_coo()
         found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
@@ -76,17 +100,21 @@ def entries_of(x: Any) -> Entries:
     x = jnp.asarray(x)
     if x.ndim == 2:
         return _all_of(x)
-    (n,) = x.shape
-    return Entries(
-        x, (jnp.arange(n, dtype=jnp.int32),), jnp.int32(n), jnp.asarray(False), x.shape
-    )
+    return Entries(x, *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:
+    """The keys of everything in a shape, and their number."""
+    size = math.prod(shape)
+    dtype = index_dtype_for(sizes=(size,))
+    flat = jnp.arange(size, dtype=dtype)
+    n = max(shape[-1], 1)
+    keys = (flat,) if len(shape) == 1 else (flat // n, flat % n)
+    return keys, jnp.asarray(size, dtype)
 
 
 def _all_of(x: Array) -> Entries:
-    m, n = x.shape
-    flat = jnp.arange(m * n, dtype=jnp.int32)
-    row, col = flat // max(n, 1), flat % max(n, 1)
-    return Entries(x.reshape(-1), (row, col), jnp.int32(m * n), jnp.asarray(False), (m, n))
+    return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
 
 
 def stored(e: Entries, format: str) -> Any:
@@ -106,8 +134,7 @@ def take(values: Array, slot: Array) -> Array:
 
 def sort_entries(e: Entries) -> Entries:
     """`e` with keys in any order, brought into order; padding goes last."""
-    slots = jnp.arange(e.nse, dtype=jnp.int32)
-    *keys, slots = lax.sort((*e.keys, slots), num_keys=len(e.keys), is_stable=True)
+    *keys, slots = lax.sort((*e.keys, e.slots()), num_keys=len(e.keys), is_stable=True)
     return dataclasses.replace(e, data=take(e.data, slots), keys=tuple(keys))
 
 
@@ -123,26 +150,25 @@ def run_starts(e: Entries) -> Array:
 def join_equal(e: Entries, dup: Any) -> Entries:
     """Joins the runs of equal keys of sorted entries by the monoid `dup`."""
     starts = run_starts(e)
-    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=jnp.int32) - 1, e.nse)
+    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
     data = dup.segment_reduce(e.values(), group, e.nse, sorted=True)
     joined = keep(e, starts, e.nse)
     return dataclasses.replace(joined, data=data)
 
 
-def padded_keys(shape: tuple[int, ...], nse: int) -> Keys:
+def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
     """Keys of `nse` slots of padding."""
-    return tuple(jnp.full(nse, extent, jnp.int32) for extent in shape)
+    return tuple(jnp.full(nse, extent, dtype) for extent in shape)
 
 
 def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
     size, room = chosen.shape[0], chosen.shape[0] if nse is None else nse
-    place = jnp.cumsum(chosen, dtype=jnp.int32) - 1
-    count = jnp.sum(chosen, dtype=jnp.int32)
-    slots = jnp.full(room, size, jnp.int32)
-    slots = slots.at[jnp.where(chosen, place, room)].set(
-        jnp.arange(size, dtype=jnp.int32), mode="drop"
-    )
+    e = e.holding(*e.shape, room)
+    place = jnp.cumsum(chosen, dtype=e.index_dtype) - 1
+    count = jnp.sum(chosen, dtype=e.index_dtype)
+    slots = jnp.full(room, size, e.index_dtype)
+    slots = slots.at[jnp.where(chosen, place, room)].set(e.slots(), mode="drop")
     there = slots < size
     keys = tuple(
         jnp.where(there, take(k, slots), extent).astype(k.dtype)
@@ -157,6 +183,7 @@ def fitted(e: Entries, nse: int | None) -> Entries:
     """`e` in the capacity `nse`; entries that do not fit set `overflow`."""
     if nse is None or nse == e.nse:
         return e
+    e = e.holding(nse)
     kept, extra = min(nse, e.nse), max(nse - e.nse, 0)
     keys = tuple(
         jnp.pad(k[:kept], (0, extra), constant_values=extent)
@@ -172,9 +199,9 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
 
     Jitted: an eager loop would be compiled anew at each call.
     """
-    size = keys[0].shape[0]
+    size, dtype = keys[0].shape[0], keys[0].dtype
     if size == 0:
-        return jnp.zeros(wanted[0].shape, jnp.int32)
+        return jnp.zeros(wanted[0].shape, dtype)
 
     def step(_, bounds):
         low, high = bounds
@@ -186,7 +213,7 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
         up = (low < high) & smaller
         return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
 
-    low = jnp.zeros(wanted[0].shape, jnp.int32)
+    low = jnp.zeros(wanted[0].shape, dtype)
     return lax.fori_loop(0, size.bit_length(), step, (low, jnp.full_like(low, size)))[0]
 
 
@@ -223,19 +250,21 @@ def union(a: Entries, b: Entries) -> Union:
     of the whole shape if that is less.
     """
     room = min(a.nse + b.nse, math.prod(a.shape))
+    dtype = index_dtype_for(a, b, sizes=(room,))
+    a, b = a.in_dtype(dtype), b.in_dtype(dtype)
     (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
-    own_a, own_b = (jnp.arange(e.nse, dtype=jnp.int32) for e in (a, b))
-    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=jnp.int32) - hit_a)
-    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=jnp.int32) - hit_b)
+    own_a, own_b = a.slots(), b.slots()
+    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
+    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
     to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
     to_a, to_b = jnp.where(a.valid(), to_a, room), jnp.where(b.valid(), to_b, room)
     keys = tuple(
         blank.at[to_a].set(ka, mode="drop").at[to_b].set(kb, mode="drop")
-        for blank, ka, kb in zip(padded_keys(a.shape, room), a.keys, b.keys, strict=True)
+        for blank, ka, kb in zip(padded_keys(a.shape, room, dtype), a.keys, b.keys, strict=True)
     )
-    left = jnp.full(room, a.nse, jnp.int32).at[to_a].set(own_a, mode="drop")
-    right = jnp.full(room, b.nse, jnp.int32).at[to_b].set(own_b, mode="drop")
-    count = a.count + b.count - jnp.sum(hit_a, dtype=jnp.int32)
+    left = jnp.full(room, a.nse, dtype).at[to_a].set(own_a, mode="drop")
+    right = jnp.full(room, b.nse, dtype).at[to_b].set(own_b, mode="drop")
+    count = a.count + b.count - jnp.sum(hit_a, dtype=dtype)
     places = Entries(
         jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
     )

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
+from .._indices import LIMIT, index_dtype_for
 from .._pytree import is_concrete, pytree_dataclass, static
 from ._entries import take
 
@@ -18,7 +19,7 @@ class Index:
     """The places `start + k * step` (a slice), or `values[k]`, for 0 <= k < size.
 
     Attributes:
-        values: (size,) int32, the extent where an entry selects nothing; None for a slice.
+        values: (size,) integers, the extent where an entry selects nothing; None for a slice.
         start, step: of a slice.
         size: how many.
         extent: of the axis.
@@ -56,17 +57,26 @@ class Index:
             k, rest = jnp.divmod(place - self.start, self.step)
             inside = (rest == 0) & (k >= 0) & (k < self.size) & (place < self.extent)
             return jnp.where(inside, k, self.size).astype(place.dtype)
-        number = jnp.full(self.extent + 1, self.size, jnp.int32)
-        number = number.at[self.values].set(jnp.arange(self.size, dtype=jnp.int32), mode="drop")
+        own = jnp.arange(self.size, dtype=self.values.dtype)
+        if self.extent >= LIMIT:  # no table of an extent like that
+            ordered, own = lax.sort((self.values, own), num_keys=1)
+            slot = jnp.searchsorted(ordered, place)
+            found = (take(ordered, slot) == place) & (place < self.extent) & (self.size > 0)
+            return jnp.where(found, take(own, slot), self.size)
+        number = jnp.full(self.extent + 1, self.size, own.dtype)
+        number = number.at[self.values].set(own, mode="drop")
         return take(number.at[self.extent].set(self.size), place)
 
-    def times(self) -> Array:
-        """(extent,) int32: how often each place is selected."""
+    def times(self, place: Array) -> Array:
+        """How often each place is selected; any number for the extent."""
         if self.values is None:
-            return (self.back(jnp.arange(self.extent, dtype=jnp.int32)) < self.size).astype(
-                jnp.int32
-            )
-        return jnp.zeros(self.extent, jnp.int32).at[self.values].add(1, mode="drop")
+            return (self.back(place) < self.size).astype(place.dtype)
+        if self.extent >= LIMIT:
+            ordered = jnp.sort(self.values)
+            above, below = (jnp.searchsorted(ordered, place, side=s) for s in ("right", "left"))
+            return (above - below).astype(place.dtype)
+        table = jnp.zeros(self.extent, self.values.dtype).at[self.values].add(1, mode="drop")
+        return take(table, place)
 
 
 def as_index(name: str, index: Any, extent: int) -> Index:
@@ -82,16 +92,18 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         IndexError: a concrete index is out of range.
         TypeError: it is something else.
     """
+    dtype = index_dtype_for(sizes=(extent,))
     if index is None:
         index = slice(None)
     if isinstance(index, slice):
-        start, stop, step = index.indices(extent)
-        return Index(None, start, step, len(range(start, stop, step)), extent)
+        places = range(extent)[index]
+        step = places.step if len(places) > 1 else 1  # a step beyond the extent is of no use
+        return Index(None, places.start, step, len(places), extent)
     if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
         if not -extent <= index < extent:
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
         place = int(index) % extent
-        return Index(jnp.full(1, place, jnp.int32), size=1, extent=extent, point=True)
+        return Index(jnp.full(1, place, dtype), size=1, extent=extent, point=True)
     array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
     if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
         array = np.flatnonzero(np.asarray(array))
@@ -107,8 +119,9 @@ def as_index(name: str, index: Any, extent: int) -> Index:
             wrong = low if low < -extent else high
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
     values = jnp.atleast_1d(jnp.asarray(array))
+    values = values if values.dtype == np.int64 else values.astype(dtype)
     values = jnp.where(values < 0, values + extent, values)
-    values = jnp.where((values >= 0) & (values < extent), values, extent).astype(jnp.int32)
+    values = jnp.where((values >= 0) & (values < extent), values, extent).astype(dtype)
     return Index(values, size=values.shape[0], extent=extent, point=array.ndim == 0)
 
 

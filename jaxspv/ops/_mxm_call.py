@@ -88,7 +88,8 @@ class Call:
             return self.method
         usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
         operands = self.semiring, self.A, self.B, self.mask
-        if no_dots(*operands) is not None and not gpu:
+        most = self.A.nse * min(self.B.nse, self.B.shape[1])
+        if not gpu and (most < FEW or no_dots(*operands) is not None):
             return usual
         products = self.products()
         if gpu and self.shape[0] * self.shape[1] < products and no_cells(*operands) is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import sequential_vmap
@@ -14,6 +16,7 @@ from . import _mxm_loops as loops
 from ._mxm_dense import CELLS, multiply_densely
 from ._mxm_dot import multiply_by_dots
 from ._mxm_expand import operands
+from ._mxm_masked_loops import multiply_where
 from ._mxm_sort import Result, multiply_in_steps, multiply_once, term_dtype
 from ._mxm_tangent import tangent
 
@@ -81,6 +84,18 @@ def fill_by_loops(
 ) -> Result:
     """The product by rows, from its `Pattern`."""
     n = b.indptr.shape[0] - 1
+    term, check = _scalar_terms(semiring, flip)
+    slots, total = max(nse, 1), jnp.where(found.cut, nse + 1, found.total)
+    values, wrapped = loops.fill(semiring.add, term, check, a, b, found, m, slots)
+    spare = max(slots - found.rows.shape[0], 0)
+    columns = loops.Compressed(found.indptr, jnp.pad(found.rows, (0, spare))[:slots], values)
+    rows = loops.transpose(columns, m)
+    indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
+    return Result(rows.indptr, indices[:nse], rows.data[:nse], total, wrapped)
+
+
+def _scalar_terms(semiring: Semiring, flip: bool) -> tuple[Any, Any]:
+    """`term(x, y, i, k, j)` of single entries, and `wraps(x, y)` where products may not fit."""
     mul = semiring.mul
 
     def term(x, y, i, k, j):
@@ -91,20 +106,37 @@ def fill_by_loops(
         assert mul.overflow is not None
         return mul.overflow(y, x) if flip else mul.overflow(x, y)
 
-    check = None if mul.overflow is None else wraps
-    slots, total = max(nse, 1), jnp.where(found.cut, nse + 1, found.total)
-    values, wrapped = loops.fill(semiring.add, term, check, a, b, found, m, slots)
-    spare = max(slots - found.rows.shape[0], 0)
-    columns = loops.Compressed(found.indptr, jnp.pad(found.rows, (0, spare))[:slots], values)
-    rows = loops.transpose(columns, m)
-    indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
-    return Result(rows.indptr, indices[:nse], rows.data[:nse], total, wrapped)
+    return term, None if mul.overflow is None else wraps
+
+
+def lists_places(mask: Mask | None) -> bool:
+    """Whether a mask names the places that C may have."""
+    return mask is not None and not mask.complement and (
+        mask.source is None or isinstance(mask.source, SparseMatrix)
+    )  # fmt: skip
+
+
+def masked_by_loops(
+    semiring: Semiring, A: SparseMatrix, B: SparseMatrix | None, mask: Mask, *, nse: int, flip: bool
+) -> Result:
+    """The product at the places that a mask lists; None stands for A, as in `pattern_by_loops`."""
+    a = loops.by_rows(A)
+    b = a if B is None else loops.by_rows(B)
+    allowed = a if mask.source is None else loops.by_rows(sorted_csr(mask.source))
+    true = jnp.ones(allowed.data.shape, bool) if mask.structural else allowed.data.astype(bool)
+    term, check = _scalar_terms(semiring, flip)
+    n = (A if B is None else B).shape[1]
+    return multiply_where(
+        semiring.add, term, check, a, b, allowed._replace(data=true), n, nse
+    )  # fmt: skip
 
 
 def by_loops(semiring, A, B, mask, *, nse, flip):
     # One product after the other: lanes in step would lose the native loops.
     @sequential_vmap
     def run(semiring, A, B, mask):
+        if lists_places(mask):
+            return masked_by_loops(semiring, A, B, mask, nse=nse, flip=flip)
         a, b, found = pattern_by_loops(A, B, mask, nse)
         return fill_by_loops(semiring, a, b, found, m=A.shape[0], nse=nse, flip=flip)
 
@@ -137,7 +169,7 @@ def by_dots(semiring, A, B, mask, *, nse, size, flip):
 
 
 def no_dots(semiring, A, B, mask, **_) -> str | None:
-    if mask is None or mask.complement or not isinstance(mask.source, SparseMatrix):
+    if not lists_places(mask):
         return "dot products need a sparse mask that is not a complement"
     if not (A.unique and B.unique):
         return "a search finds one of several entries of one place"

@@ -100,15 +100,29 @@ def _fill(semiring, a, b, found, A, B, *, nse, flip):
 
 @functools.partial(jax.jit, static_argnames=("nse", "flip"))
 def _whole(semiring, A, B, mask, *, nse, flip):
-    r = methods.by_loops(semiring, A, B, mask, nse=nse, flip=flip)
-    return methods.csr_of(r, A, B), r.total
+    a, b, found = methods.pattern_by_loops(A, B, mask, nse)
+    r = methods.fill_by_loops(semiring, a, b, found, m=A.shape[0], nse=nse, flip=flip)
+    return methods.csr_of(r, A, A if B is None else B), r.total
+
+
+@functools.partial(jax.jit, static_argnames=("nse", "flip"))
+def _masked(semiring, A, B, mask, *, nse, flip):
+    r = methods.masked_by_loops(semiring, A, B, mask, nse=nse, flip=flip)
+    return methods.csr_of(r, A, A if B is None else B), r.total
 
 
 def _eager_loops(call: Call, nse: int | None) -> CSR:
-    """On a CPU: the pattern, and with its size known the values; a small product in one program."""
+    """On a CPU: the pattern, and with its size known the values; a small product in one program.
+
+    A mask that lists places bounds the result, and has its pattern.
+    """
+    if methods.lists_places(call.mask):
+        bound = min(_mask_bound(call), _static_bound(call))
+        C, total = _masked(call.semiring, *_distinct(call), nse=bound, flip=call.flip)
+        return _cut(C, int(total), nse, on_cpu=True)
     guess = _first_guess(call)
     if guess <= SMALL:
-        C, total = _whole(call.semiring, call.A, call.B, call.mask, nse=guess, flip=call.flip)
+        C, total = _whole(call.semiring, *_distinct(call), nse=guess, flip=call.flip)
         need = int(total)
         if need <= guess:
             return _cut(C, need, nse, on_cpu=True)
@@ -117,6 +131,15 @@ def _eager_loops(call: Call, nse: int | None) -> CSR:
     _enough(need, nse)
     capacity = need if nse is None else nse
     return _fill(call.semiring, a, b, found, call.A, call.B, nse=capacity, flip=call.flip)
+
+
+def _distinct(call: Call) -> tuple[Any, Any, Any]:
+    """A, B and the mask as `pattern_by_loops` takes them: A is listed by columns once."""
+    mask, A = call.mask, call.A
+    sorted_rows = not isinstance(A, CSR) or A.sorted  # a mask has to be, where A is by rows
+    if mask is not None and mask.source is A and sorted_rows:
+        mask = dataclasses.replace(mask, source=None)
+    return call.A, None if call.B is call.A else call.B, mask
 
 
 def _first_guess(call: Call) -> int:
@@ -128,11 +151,9 @@ def _exact_pattern(call: Call) -> Any:
     """A, B and the whole pattern. Where a buffer is too small, the pass stops as soon as it is
     full, and the next has eight times the room: an eighth more work at most."""
     capacity, bound = _first_guess(call), call.shape[0] * call.shape[1]
-    B, mask = None if call.B is call.A else call.B, call.mask
-    if mask is not None and mask.source is call.A:
-        mask = dataclasses.replace(mask, source=None)
+    operands = _distinct(call)
     while True:
-        a, b, found = _pattern(call.A, B, mask, capacity=min(capacity, bound, MOST))
+        a, b, found = _pattern(*operands, capacity=min(capacity, bound, MOST))
         if not bool(found.cut):
             return a, b, found
         if capacity >= MOST:

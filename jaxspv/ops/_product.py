@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -23,6 +24,14 @@ def product(
     if flip:
         return semiring.mul.at(x, data, 0, inner, out)
     return semiring.mul.at(data, x, out, inner, 0)
+
+
+def positions_as(semiring: Any, dtype: Any) -> Any:
+    """The semiring whose positional operator gives indices of `dtype`."""
+    mul = getattr(semiring, "mul", None)
+    if mul is None or mul.position is None or mul.index_dtype == dtype:
+        return semiring
+    return dataclasses.replace(semiring, mul=dataclasses.replace(mul, index_dtype=str(dtype)))
 
 
 def take(x: Array, index: Array) -> Array:

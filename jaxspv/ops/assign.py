@@ -104,8 +104,7 @@ def remove_element(C: Any, i: Any, j: Any = None) -> Any:
 def _remove(C, place) -> Entries:
     e = entries_of(C)
     slot, found = find(e, place)
-    own = jnp.arange(e.nse, dtype=jnp.int32)
-    return keep(e, e.valid() & ~((own == slot[0]) & found[0]))
+    return keep(e, e.valid() & ~((e.slots() == slot[0]) & found[0]))
 
 
 def _run(C, value, i, j, options: Options, sub: bool) -> Any:
@@ -195,7 +194,7 @@ def _assign(
 
 def _placed(value, indices, shape) -> Entries:
     """The entries of `value` at `indices`; those that are out of range are dropped."""
-    e = entries_of(value)
+    e = entries_of(value).holding(*shape)
     own, keys = list(e.keys), []
     for index in indices:
         vanished = index.point and len(indices) == 2
@@ -232,10 +231,10 @@ def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool
     total = 1
     for size in sizes:
         total *= size
-    flat = jnp.arange(total, dtype=jnp.int32)
+    c = c.holding(total)
+    flat = jnp.arange(total, dtype=c.index_dtype)
     parts = (flat,) if len(sizes) == 1 else (flat // max(sizes[1], 1), flat % max(sizes[1], 1))
     keys = tuple(index.there(part) for index, part in zip(indices, parts, strict=True))
-    e = Entries(
-        jnp.broadcast_to(value, (total,)), keys, jnp.int32(total), jnp.asarray(False), c.shape
-    )
+    count = jnp.asarray(total, c.index_dtype)
+    e = Entries(jnp.broadcast_to(value, (total,)), keys, count, jnp.asarray(False), c.shape)
     return _in_order(e, indices)

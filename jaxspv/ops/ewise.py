@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from .._indices import index_dtype_for
 from ..monoids import Monoid
 from ..operators import BinaryOp, as_binary, plus, times
 from ._call import Dense, Options, call, format_of, is_dense, operand
@@ -87,8 +88,8 @@ def ewise_mult(
 
     GrB_eWiseMult of the GraphBLAS C API 2.1. Arguments, result and errors as in `ewise_add`, but
     for two dense vectors alone the result is dense, its capacity under jit is the smaller of both,
-    and positional operators give the place: firsti and secondi the row, firstj and secondj the
-    column.
+    and positional operators give the place, in the index dtype: firsti and secondi the row, firstj
+    and secondj the column.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
@@ -144,9 +145,15 @@ def _spread(A: Any) -> tuple[Array, Array]:
     return blank.at[e.keys[0]].set(e.values(), mode="drop"), A.structure()
 
 
+def _places(A: Any, B: Any) -> tuple[Array]:
+    """Every place of two vectors, one of them dense."""
+    (n,) = A.shape
+    return (jnp.arange(n, dtype=index_dtype_for(A, B, sizes=(n,))),)
+
+
 def _add_dense(A, B, op) -> Dense:
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
-    z = join(op, x, y, in_x & in_y, (jnp.arange(x.shape[0], dtype=jnp.int32),))
+    z = join(op, x, y, in_x & in_y, _places(A, B))
     return Dense(jnp.where(in_x & in_y, z, jnp.where(in_x, x, y).astype(z.dtype)))
 
 
@@ -154,12 +161,12 @@ def _union_dense(A, B, op, left_default, right_default) -> Dense:
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
     x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
     everywhere = jnp.ones(x.shape, bool)
-    return Dense(join(op, x, y, everywhere, (jnp.arange(x.shape[0], dtype=jnp.int32),)))
+    return Dense(join(op, x, y, everywhere, _places(A, B)))
 
 
 def _mult_dense(A, B, op) -> Dense:
     everywhere = jnp.ones(A.shape, bool)
-    return Dense(join(op, A, B, everywhere, (jnp.arange(A.shape[0], dtype=jnp.int32),)))
+    return Dense(join(op, A, B, everywhere, _places(A, B)))
 
 
 def _mult(A, B, op) -> Entries:

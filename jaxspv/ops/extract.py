@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._indices import index_dtype_for
 from .._pytree import is_concrete
-from ..formats.csr import compress
 from ._call import Dense, Options, call, format_of, is_dense, operand
 from ._entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
 from ._index import Index, as_index
@@ -41,7 +41,7 @@ def extract(
         ValueError: `nse` too small for concrete values.
         TypeError: an index is something else; options with a scalar result.
 
-    Cost: O(nse + entries selected + m + n), with a sort where indices do not ascend.
+    Cost: O((nse + entries selected + indices) log), with a sort where indices do not ascend.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
@@ -83,15 +83,17 @@ def _element(A, rows, cols) -> Array:
 
 def _subvector(u, index) -> Any:
     if is_dense(u):
-        places = index.there(jnp.arange(index.size, dtype=jnp.int32))
+        own = jnp.arange(index.size, dtype=index_dtype_for(sizes=(index.extent,)))
+        places = index.there(own)
         inside = places < u.shape[0]
         return Dense(jnp.where(inside, take(u, places), jnp.zeros((), u.dtype)), inside)
     e = entries_of(u)
     if index.values is None:
         return select_slice(e, 0, index)
     slot, found = find(e, (index.values,))
-    own = (jnp.arange(index.size, dtype=jnp.int32),)
-    chosen = Entries(take(e.data, slot), own, jnp.int32(0), e.overflow, (index.size,))
+    own = (jnp.arange(index.size, dtype=e.index_dtype),)
+    nothing = jnp.zeros((), e.index_dtype)
+    chosen = Entries(take(e.data, slot), own, nothing, e.overflow, (index.size,))
     return keep(chosen, found)
 
 
@@ -120,7 +122,7 @@ def _room(A, rows: Index, cols: Index, options: Options) -> int:
 @jax.jit
 def _count(A, rows: Index, cols: Index) -> Array:
     row, col = A.rowcol()
-    each = jnp.where(row < A.shape[0], take(rows.times(), row) * take(cols.times(), col), 0)
+    each = jnp.where(row < A.shape[0], rows.times(row) * cols.times(col), 0)
     fits = jnp.sum(each.astype(jnp.float32)) < 2**30
     return jnp.where(fits, jnp.sum(each, dtype=jnp.int32), jnp.int32(2**31 - 1))
 
@@ -131,7 +133,7 @@ def _extract(A, rows: Index, cols: Index, *, room: int) -> Entries:
         if index.values is None and not index.whole:
             e = select_slice(e, axis, index)
     if cols.values is not None:  # entries that no column takes must not use up the room
-        e = keep(e, e.valid() & (take(cols.times(), e.keys[1]) > 0))
+        e = keep(e, e.valid() & (cols.times(e.keys[1]) > 0))
     if rows.values is not None:
         e = _repeat_rows(e, rows, room)
     if cols.values is not None:
@@ -163,16 +165,20 @@ def _repeat_rows(e: Entries, index: Index, room: int) -> Entries:
     m, k = e.shape[0], index.size
     shape = (k, e.shape[1])
     if 0 in (k, e.nse):
-        blank = padded_keys(shape, room)
-        return Entries(jnp.zeros(room, e.data.dtype), blank, jnp.int32(0), e.overflow, shape)
-    start = compress(e.keys[0], m)
-    row = jnp.minimum(index.values, m - 1) if m else index.values
-    lengths = jnp.where(index.values < m, take(start, row + 1) - take(start, row), 0)
-    ends = jnp.cumsum(lengths, dtype=jnp.int32)
+        blank, nothing = padded_keys(shape, room, e.index_dtype), jnp.zeros((), e.index_dtype)
+        return Entries(jnp.zeros(room, e.data.dtype), blank, nothing, e.overflow, shape)
+    e = e.holding(room)
+    dtype = e.index_dtype
+    start, end = (
+        jnp.searchsorted(e.keys[0], index.values, side=side).astype(dtype)
+        for side in ("left", "right")
+    )
+    lengths = jnp.where(index.values < m, end - start, 0)
+    ends = jnp.cumsum(lengths, dtype=dtype)
     wide = jnp.sum(lengths.astype(jnp.float32)) > 2**30
-    slot = jnp.arange(room, dtype=jnp.int32)
-    owner = jnp.searchsorted(ends, slot, side="right").astype(jnp.int32)
-    source = take(start, take(row, owner)) + slot - (take(ends, owner) - take(lengths, owner))
+    slot = jnp.arange(room, dtype=dtype)
+    owner = jnp.searchsorted(ends, slot, side="right").astype(dtype)
+    source = take(start, owner) + slot - (take(ends, owner) - take(lengths, owner))
     total = jnp.minimum(ends[-1], room)
     there = slot < total
     keys = (jnp.where(there, owner, k), jnp.where(there, take(e.keys[1], source), e.shape[1]))

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._indices import index_dtype_for, narrowed, widened
 from .._pytree import is_concrete
 from ..compilation import is_eager, on_gpu
 from ..dispatch import Backend, Plan
@@ -18,6 +19,7 @@ from ..vectors import SparseVector
 from ._mxm_call import checked_nse, prepare_call
 from ._mxm_methods import empty, op
 from ._mxm_run import run_eagerly, run_traced
+from ._product import positions_as
 from ._write import as_accum, write_matrix
 from .mxv import mxv, vxm
 
@@ -63,12 +65,14 @@ def mxm(
 
     Returns:
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
-        of `mul` on the dtypes of A and B. `overflow` is set where entries did not fit `nse`. With
-        `out`: see there; capacity `nse`, or what both have together.
+        of `mul` on the dtypes of A and B (of positional operators the index dtype); indices are
+        int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
+        With `out`: see there; capacity `nse`, or what both have together.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
-            patterns are traced, `nse` is missing and no bound is reasonable.
+            patterns are traced, `nse` is missing and no bound is reasonable; an extent or capacity
+            of 2^31 - 1 or more.
         TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
 
     Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
@@ -87,9 +91,12 @@ def mxm(
     """
     as_accum(accum)
     capacity = checked_nse(nse)
+    dtype = index_dtype_for(A, B, out)
+    A, B, mask, out = narrowed("`mxm`", A, B, mask, out)
+    semiring = positions_as(semiring, dtype)
     if out is not None:
         T = mxm(A, B, semiring, mask=mask, nse=nse, method=method, chunk=chunk, backend=backend)
-        return _written(T, out, mask, accum, replace, capacity)
+        return widened(_written(T, out, mask, accum, replace, capacity), dtype)
     call = prepare_call(A, B, semiring, mask, method, chunk)
     if call.nothing:
         C = empty(semiring, call.A, call.B, capacity or 0, call.flip)
@@ -97,7 +104,7 @@ def mxm(
         C = run_eagerly(call, capacity, backend)
     else:
         C = run_traced(call, capacity, backend)
-    return call.finish(C)
+    return widened(call.finish(C), dtype)
 
 
 def explain_mxm(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
+from .._indices import index_dtype_for, narrowed, widened
 from ..dispatch import Backend, Plan
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -17,6 +19,7 @@ from ..vectors import SparseVector
 from . import _spmspv_kernels as _spmspv_kernels
 from ._call import Dense, Options, call
 from ._entries import entries_of
+from ._product import positions_as
 from .spmspv import explain_spmspv, multiply_sparse
 from .spmv import op as spmv_op
 
@@ -51,11 +54,13 @@ def mxv(
 
     Returns:
         For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
-        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x. With
-        `out` the kind and dtype of `out`.
+        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x (of
+        positional operators the index dtype); indices are int64 where those of A, x or `out` are.
+        With `out` the kind and dtype of `out`.
 
     Raises:
-        ValueError: shapes do not match; `nse` too small for concrete values.
+        ValueError: shapes do not match; `nse` too small for concrete values; an extent or capacity
+            of 2^31 - 1 or more.
         TypeError: A is not a sparse matrix, or the monoid is not defined on the dtype.
         NotImplementedError: no implementation accepts the call; says why for each.
 
@@ -160,6 +165,15 @@ def explain_mxv(
 
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
+    """Products run on int32 indices; the result has those of the operands."""
+    dtype = index_dtype_for(A, x, options.out)
+    A, x, mask, out = narrowed("a product", A, x, options.mask, options.out)
+    options = dataclasses.replace(options, mask=mask, out=out)
+    semiring = positions_as(semiring, dtype)
+    return widened(_narrow(A, x, semiring, options, method, backend, flip), dtype)
+
+
+def _narrow(A, x, semiring, options: Options, method, backend, flip):
     if options.out is None:
         return _product(A, x, semiring, options.mask, options.nse, method, backend, flip)
     M = _operand(A, flip, isinstance(x, SparseVector))[0]

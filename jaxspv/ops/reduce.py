@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._indices import LIMIT
 from ..monoids import Monoid, monoid, plus
 from ._call import Dense, Options, call, operand
-from ._entries import entries_of, take
+from ._entries import Entries, entries_of, keep, run_starts, sort_entries, take
 from ._product import winners
 from ._write import as_accum
 
@@ -68,14 +70,25 @@ def reduce(
     return total.astype(out.dtype)
 
 
-def _reduce_axis(A, add, *, axis) -> Dense:
+def _reduce_axis(A, add, *, axis) -> Dense | Entries:
     """Into a dense accumulator over the axis that stays, and which places got an entry."""
     e = entries_of(A)
     place, extent = e.keys[1 - axis], e.shape[1 - axis]
+    if extent >= LIMIT:
+        return _reduce_runs(dataclasses.replace(e, keys=(place,), shape=(extent,)), add)
     place = jnp.where(e.valid(), place, extent)
     present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
     terms = add.admit(e.values())
     return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
+
+
+def _reduce_runs(e: Entries, add: Monoid) -> Entries:
+    """The same by sorting, where there is no room for a dense accumulator."""
+    e = sort_entries(e)
+    starts = run_starts(e)
+    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
+    terms = add.admit(e.values())
+    return keep(e, starts).with_data(joined(add, terms, group, e.nse, sorted=True))
 
 
 @jax.jit

@@ -17,7 +17,7 @@ from ..monoids import Monoid, any_
 from ..operators import as_binary, times
 from ..vectors import SparseVector, vector_from_entries
 from ._call import Options, call, format_of, is_dense, matrix, operand
-from ._entries import Entries, both, entries_of, find, keep, sort_entries
+from ._entries import Entries, both, entries_of, find, keep, sort_entries, take
 from ._index import as_index
 
 
@@ -65,7 +65,8 @@ def kron(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse B.nse.
 
     Raises:
-        ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more.
+        ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more without x64; with it the
+            indices become int64, and a compressed axis must stay below (COO has no such axis).
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0]])
@@ -82,8 +83,9 @@ def kron(
 def _kron(A, B, op) -> Entries:
     a, b = entries_of(A), entries_of(B)
     total = a.nse * b.nse
-    inside = (a.valid()[:, None] & b.valid()[None, :]).reshape(total)
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
+    a, b = (e.holding(*shape, total) for e in (a, b))
+    inside = (a.valid()[:, None] & b.valid()[None, :]).reshape(total)
     keys = tuple(
         jnp.where(inside, (ka[:, None] * size + kb[None, :]).reshape(total), extent)
         for ka, kb, size, extent in zip(a.keys, b.keys, b.shape, shape, strict=True)
@@ -131,8 +133,9 @@ def diag(
 
 
 def _diag_from(v, *, k) -> Entries:
-    e = entries_of(v)
-    n, (i,) = e.shape[0] + abs(k), e.keys
+    n = v.shape[0] + abs(k)
+    e = entries_of(v).holding(n)
+    (i,) = e.keys
     keys = tuple(jnp.where(e.valid(), i + shift, n) for shift in (max(-k, 0), max(k, 0)))
     return dataclasses.replace(e, keys=keys, shape=(n, n))
 
@@ -189,7 +192,7 @@ def dup(A: Any, dtype: Any = None) -> Any:
 
 def build(
     indices: Any, values: Any, shape: Any, *, dup: Any = None, nse: int | None = None,
-    format: str = "csr",
+    format: str = "csr", index_dtype: Any = None,
 ) -> Any:
     """A matrix or a vector from places and values. GrB_build of the GraphBLAS C API 2.1.
 
@@ -200,7 +203,7 @@ def build(
         dup: joins values of equal places from the first to the last: a BinaryOp, Monoid or
             function; None: a place must not come twice, which is checked for concrete indices;
             under jit the first then stays.
-        nse, format: as in `from_edges`.
+        nse, format, index_dtype: as in `from_edges`.
 
     Raises:
         ValueError: a place comes twice and `dup` is None; as `from_edges`.
@@ -219,9 +222,12 @@ def build(
         joined = Monoid(as_binary(dup), 0, dtypes="biufc")
     if isinstance(indices, tuple) and len(indices) == 2:
         rows, cols = indices
-        return from_edges(rows, cols, values, shape=shape, dup=joined, nse=nse, format=format)
+        return from_edges(
+            rows, cols, values, shape=shape, dup=joined, nse=nse, format=format,
+            index_dtype=index_dtype,
+        )  # fmt: skip
     n = shape[0] if isinstance(shape, tuple) else shape
-    return vector_from_entries(indices, values, n, dup=joined, nse=nse)
+    return vector_from_entries(indices, values, n, dup=joined, nse=nse, index_dtype=index_dtype)
 
 
 def _check_places(indices: Any) -> None:
@@ -269,5 +275,4 @@ def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Arr
 def _find_one(A, place):
     e = entries_of(A)
     slot, found = find(e, place)
-    value = jnp.take(e.data, slot, mode="clip") if e.nse else jnp.zeros(1, e.data.dtype)
-    return value[0], found[0]
+    return take(e.data, slot)[0], found[0]

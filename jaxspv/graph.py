@@ -60,6 +60,12 @@ class Graph:
         inn_slots: (nse,) int32; `inn.data == out.data[inn_slots]`. None where `transposed` is.
         layouts: purpose -> what `prepare` computed for it.
         symmetric: A equals its transpose, checked or declared, static.
+
+    >>> import jaxspv as jsp
+    >>> path = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
+    >>> graph = jsp.prepare(path, for_="bfs")
+    >>> graph.n, graph.symmetric, graph.out_degrees.tolist()
+    (3, True, [1, 2, 1])
     """
 
     out: CSR
@@ -153,6 +159,11 @@ def prepare(
     Raises:
         ValueError: A is not square, a purpose is unknown, values are traced, or an extent or the
             capacity needs int64 (vertices are numbered by int32).
+
+    >>> import jaxspv as jsp
+    >>> path = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
+    >>> jsp.prepare(path, for_=("bfs", "mxv"))
+    Graph(CSR(float32[4], shape=(3, 3)), symmetric, prepared for bfs, mxv)
     """
     purposes = (for_,) if isinstance(for_, str) else tuple(for_)
     for name in purposes:

@@ -94,6 +94,14 @@ def write_mtx(
 
     Raises:
         ValueError: `path` has another suffix, or A is traced.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.mtx"
+    ...     write_mtx(path, from_dense([[0.0, 2.5]]))
+    ...     read_mtx(path).todense().tolist()
+    [[0.0, 2.5]]
     """
     path = pathlib.Path(path)
     if not path.name.endswith((".mtx", ".mtx.gz")):
@@ -118,6 +126,14 @@ def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -
     Raises:
         TypeError: A is neither.
         ValueError: `path` does not end in .npz, or A is traced.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
     """
     path = pathlib.Path(path)
     if path.suffix != ".npz":
@@ -138,6 +154,14 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file is broken, of another kind, or needs x64; names the file.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -192,6 +216,9 @@ def bundled(name: str) -> pathlib.Path:
 
     Raises:
         ValueError: there is none of that name.
+
+    >>> bundled("karate").name
+    'karate.mtx'
     """
     for suffix in (".mtx", ".mtx.gz"):
         path = _data_folder() / f"{name}{suffix}"

@@ -19,6 +19,10 @@ class Mask:
         source: a sparse vector or matrix, or a boolean array.
         structural: a stored entry allows its place whatever its value; otherwise a true value does.
         complement: allow exactly the other places.
+
+    >>> import jax.numpy as jnp
+    >>> (~Mask(jnp.array([True, False]))).allowed().tolist()
+    [False, True]
     """
 
     source: Any

@@ -35,6 +35,10 @@ class Monoid:
         name: shown in messages.
         dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat),
             c(omplex).
+
+    >>> import jaxspv as jsp, jax.numpy as jnp
+    >>> jsp.monoids.max_, float(jsp.monoids.max_.reduce(jnp.array([1.0, 3.0, 2.0])))
+    (Monoid(max), 3.0)
     """
 
     op: BinaryOp

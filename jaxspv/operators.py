@@ -48,6 +48,11 @@ class BinaryOp:
             `secondj` gives j. `fn` is then not called.
         index_dtype: of positional results, "int32" or "int64"; operations on operands with int64
             indices set it.
+
+    >>> import jax.numpy as jnp
+    >>> hypot = BinaryOp(jnp.hypot, "hypot")
+    >>> hypot, float(hypot(3.0, 4.0))
+    (BinaryOp(hypot), 5.0)
     """
 
     fn: Callable[..., Any] = static()

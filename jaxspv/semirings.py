@@ -36,6 +36,10 @@ class Semiring:
             holds, or to None where it does not; None: nowhere.
         distributivity: where `mul` distributes over `add` from both sides, in the same form; exact
             but for sums of floats, which round.
+
+    >>> import jaxspv as jsp
+    >>> jsp.semirings.max_times.add, jsp.semirings.max_times.mul
+    (Monoid(max), BinaryOp(times))
     """
 
     add: Monoid

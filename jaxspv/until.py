@@ -23,6 +23,9 @@ class Until:
         value: the node, tolerance or count it compares with, a leaf.
         minimum: the iterations that must have run before `residual` may hold, a leaf.
         parts: the two sides of `|` or `&`.
+
+    >>> reached(3) | max_iterations(10)
+    (reached(3) | max_iterations(10))
     """
 
     kind: Kind = static()
@@ -136,22 +139,42 @@ class Until:
 
 
 def reached(node: Any) -> Until:
-    """Stop once `node` is reached (BFS: after its level; SSSP: when its distance is settled)."""
+    """Stop once `node` is reached (BFS: after its level; SSSP: when its distance is settled).
+
+    >>> import jaxspv as jsp
+    >>> path = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
+    >>> jsp.bfs(path, 0, until=jsp.reached(1)).levels.tolist()
+    [0, 1, -1, -1]
+    """
     return Until("reached", node)
 
 
 def unchanged() -> Until:
-    """Stop once a step changes nothing."""
+    """Stop once a step changes nothing.
+
+    >>> unchanged() & max_iterations(3)
+    (unchanged() & max_iterations(3))
+    """
     return Until("unchanged")
 
 
 def residual(tol: Any, min_iterations: Any = 0) -> Until:
-    """Stop once the L1 change of a step is at most `tol`, after `min_iterations` at least."""
+    """Stop once the L1 change of a step is at most `tol`, after `min_iterations` at least.
+
+    >>> residual(1e-6, min_iterations=5).minimum
+    5
+    """
     return Until("residual", tol, min_iterations)
 
 
 def max_iterations(k: Any) -> Until:
-    """Stop after `k` iterations (BFS: levels)."""
+    """Stop after `k` iterations (BFS: levels).
+
+    >>> import jaxspv as jsp
+    >>> path = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
+    >>> jsp.bfs(path, 0, until=jsp.max_iterations(2)).levels.tolist()
+    [0, 1, 2, -1]
+    """
     return Until("max_iterations", k)
 
 

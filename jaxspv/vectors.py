@@ -31,6 +31,10 @@ class SparseVector(Arithmetic):
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (n,), static.
         sorted, unique: static.
+
+    >>> x = vector_from_entries([3, 1], [4.0, 2.0], 5)
+    >>> x, x.indices.tolist(), int(x.count), x.todense().tolist()
+    (SparseVector(float32[2], shape=(5,)), [1, 3], 2, [0.0, 2.0, 0.0, 4.0, 0.0])
     """
 
     index_fields: ClassVar[tuple[str, ...]] = ("indices", "count")

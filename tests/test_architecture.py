@@ -4,6 +4,7 @@ import ast
 import functools
 import inspect
 import pathlib
+import re
 
 import pytest
 
@@ -154,6 +155,31 @@ def test_public_names_and_their_methods_are_documented(name):
         bare = {m for m in bare if callable(getattr(value, m)) or isinstance(
             inspect.getattr_static(value, m), property)}
         assert not bare, f"{name}: no docstring on {sorted(bare)}"
+
+
+RESULTS = {k for k, v in PUBLIC.items() if inspect.isclass(v) and issubclass(v, tuple)}
+EXAMPLES = {k for k, v in PUBLIC.items() if inspect.isclass(v) or inspect.isfunction(v)} - RESULTS
+OPERATIONS = {k for k, v in PUBLIC.items()
+              if inspect.isfunction(v) and v.__module__.startswith("jaxspv.ops.")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_public_names_have_an_example_that_runs(name):
+    """`--doctest-modules` runs it. Results are shown by the functions that return them."""
+    assert inspect.getmodule(PUBLIC[name]).__name__.startswith("jaxspv.")
+    assert ">>> " in inspect.getdoc(PUBLIC[name])
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_operations_say_all_there_is_to_know(name):
+    """The formula or what it does, arguments, result, errors; the names of all its parameters."""
+    text = inspect.getdoc(PUBLIC[name])
+    for part in ("Args:", "Returns:", "Raises:"):
+        assert f"\n{part}\n" in text, f"{name} has no {part}"
+    arguments = text.split("Args:")[1].split("Returns:")[0]
+    assert len(OPERATIONS) > 20
+    for parameter in inspect.signature(PUBLIC[name]).parameters:
+        assert re.search(rf"\b{parameter}\b", arguments), f"{name}: `{parameter}`"
 
 
 def test_everything_is_exported_by_name():

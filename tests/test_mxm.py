@@ -15,7 +15,7 @@ from test_mxv import NUMPY_ADD, NUMPY_MUL, SEMIRINGS, VALUES, dense_of
 import jaxspv as jsp
 from jaxspv.formats import FORMATS, SparseMatrix
 from jaxspv.ops._mxm_call import METHODS as ALL_METHODS
-from jaxspv.ops._mxm_call import rounded_up
+from jaxspv.ops._mxm_call import prepare_call, rounded_up
 
 METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
 M, L, N, CAPACITY = 5, 6, 7, 24  # one shape: one compilation for all examples
@@ -199,6 +199,8 @@ def test_products_beyond_2_to_the_32_are_counted():
     assert f"{n * n} products" in str(jsp.explain("mxm", A, A.T))
     lonely = jsp.structure(jsp.from_edges([5], [7], shape=(n, n)))
     assert "mxm: xla/dot" in str(jsp.explain("mxm", A, A.T, mask=lonely))
+    call = prepare_call(A, A.T, jsp.semirings.plus_times, lonely, "auto", None)
+    assert call.on_device == (n * n, call.searches)  # as a GPU counts them
     C = jsp.mxm(A, A.T, mask=lonely)  # where all others would run for hours
     assert C.nse == 1 and C.data.tolist() == [1.0]
 

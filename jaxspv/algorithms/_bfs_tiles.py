@@ -36,6 +36,9 @@ class TileRule:
         few: share of the vertices.
 
     Source: Ji et al., "TileSpMSpV", ICPP 2022, section 3.4.
+
+    >>> TileRule(kernels=("push_csc", "pull_csc")).few
+    0.01
     """
 
     kernels: tuple[str, ...] = KERNELS

@@ -24,6 +24,11 @@ class COO(SparseMatrix):
         shape: (m, n), static.
         sorted: by row, then column, static; padding comes last.
         unique: no index pair twice, static.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3), format="coo")
+    >>> A, A.row.tolist(), A.col.tolist(), A.data.tolist()
+    (COO(float32[2], shape=(2, 3)), [0, 1], [2, 0], [6.0, 5.0])
     """
 
     format: ClassVar[str] = "coo"

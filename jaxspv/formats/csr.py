@@ -27,6 +27,11 @@ class CSR(SparseMatrix):
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3))
+    >>> A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
+    ([0, 1, 2], [2, 0], [6.0, 5.0])
     """
 
     format: ClassVar[str] = "csr"
@@ -82,6 +87,11 @@ class CSC(SparseMatrix):
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3), format="csc")
+    >>> A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
+    ([0, 1, 1, 2], [1, 0], [5.0, 6.0])
     """
 
     format: ClassVar[str] = "csc"

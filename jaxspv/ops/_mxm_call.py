@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from ..masks import Mask, check_mask
 from ..semirings import Semiring
 from ._mxm_methods import no_cells, no_dots, op
 
+BLOCK = 1 << 16  # entries whose products are counted together
 FEW = 1 << 22  # products that a CPU makes without looking for less work
 CHUNK = 1 << 26  # products expanded at once: about 4 GB
 METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
@@ -62,21 +64,33 @@ class Call:
         )
         return 0 in (self.A.nse, self.B.nse, *self.A.shape, *self.B.shape) or only_empty
 
+    @functools.cached_property
     def products(self) -> int:
         """The exact number of products; patterns are concrete."""
-        if not on_gpu(self.pattern):
-            return int(_lengths(self.A, 1) @ _lengths(self.B, 0))
-        with jax.ensure_compile_time_eval():
-            pair = (self.A, self.B) if is_concrete(self.A, self.B) else self.bare[:2]
-            wraps, rest = jax.device_get(_count_products(*pair))
-            return (int(wraps) << 32) + int(rest)
+        if on_gpu(self.pattern):
+            return self.on_device[0]
+        return int(_lengths(self.A, 1) @ _lengths(self.B, 0))
 
+    @functools.cached_property
     def searches(self) -> int | None:
         """About how many searches "dot" takes; None where it refuses. Patterns are concrete."""
+        if on_gpu(self.pattern):
+            return self.on_device[1]
         if no_dots(self.semiring, self.A, self.B, self.mask) is not None:
             return None
         with jax.ensure_compile_time_eval():
             return int(_count_searches(*self.bare))
+
+    @functools.cached_property
+    def on_device(self) -> tuple[int, int | None]:
+        """Products and searches: one program and one wait for the device."""
+        dots = no_dots(self.semiring, self.A, self.B, self.mask) is None
+        with jax.ensure_compile_time_eval():
+            whole = is_concrete(self.A, self.B, self.mask)
+            A, B, mask = (self.A, self.B, self.mask) if whole else self.bare
+            parts, searches = jax.device_get(_count(A, B, mask if dots else None))
+        high, low = (int(part.astype(np.int64).sum()) for part in parts)
+        return (high << 16) + low, None if searches is None else int(searches)
 
     def chosen(self, gpu: bool) -> str | None:
         """The method, where patterns are concrete and none is asked for.
@@ -91,12 +105,12 @@ class Call:
         most = self.A.nse * min(self.B.nse, self.B.shape[1])
         if not gpu and (most < FEW or no_dots(*operands) is not None):
             return usual
-        products = self.products()
+        products = self.products
         if gpu and self.shape[0] * self.shape[1] < products and no_cells(*operands) is None:
             usual = "dense"
         if not gpu and products < FEW:
             return usual
-        searches = self.searches()
+        searches = self.searches
         return "dot" if searches is not None and searches * ratio < products else usual
 
     @property
@@ -202,18 +216,25 @@ def _lengths(A: SparseMatrix, axis: int) -> np.ndarray:
 
 
 @jax.jit
-def _count_products(A: SparseMatrix, B: SparseMatrix) -> tuple[jax.Array, jax.Array]:
-    """The number of products as (multiples of 2^32, rest), without 64-bit integers."""
+def _count(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> Any:
+    """The products, as `_count_products` gives them, and the searches where there is a mask."""
+    return _count_products(A, B), None if mask is None else _count_searches(A, B, mask)
+
+
+def _count_products(A: SparseMatrix, B: SparseMatrix) -> jax.Array:
+    """(2, k) sums of the high and of the low 16 bits of what 2^16 entries of A select at a time.
+
+    Neither wraps, and the host adds them up: no 64-bit integers, no prefix sum.
+    """
     if isinstance(A, CSR):
         col, there = A.indices, jnp.arange(A.nse) < A.indptr[-1]
     else:
         row, col = A.rowcol()
         there = row < A.shape[0]
-    lengths = _lengths_of_rows(B).astype(jnp.uint32)
-    each = jnp.where(there, jnp.take(lengths, col, mode="clip"), 0).astype(jnp.uint32)
-    sums = jnp.cumsum(each, dtype=jnp.uint32)
-    before = jnp.append(jnp.uint32(0), sums)[:-1]
-    return jnp.sum(sums < before, dtype=jnp.int32), sums[-1]
+    each = jnp.where(there, jnp.take(_lengths_of_rows(B), col, mode="clip"), 0).astype(jnp.uint32)
+    each = jnp.pad(each, (0, -A.nse % BLOCK)).reshape(-1, BLOCK)
+    halves = jnp.stack([each >> 16, each & 0xFFFF])
+    return jnp.sum(halves, axis=2, dtype=jnp.uint32)
 
 
 @jax.jit

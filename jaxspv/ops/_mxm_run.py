@@ -28,27 +28,38 @@ SMALL = 1 << 15  # slots of a result that is computed before its size is known
 def run_eagerly(call: Call, nse: int | None, backend: Backend | None) -> CSR:
     """Values and patterns are known: the result has the size it needs, or `nse`."""
     if backend == "pallas":
-        _run(call, 0, 1, 1, backend)  # raises
-    call = dataclasses.replace(call, method=call.chosen(_gpu(call)))
-    if call.method == "gustavson" and not _gpu(call):
+        _run(call, call.method, 0, 1, 1, backend)  # raises
+    gpu = _gpu(call)
+    method = call.chosen(gpu)
+    if method == "gustavson" and not gpu:
         return _eager_loops(call, nse)
-    if call.method == "dot":
-        size = call.size(nse, call.searches() or 0)
-        return _eager_cut(call, _mask_bound(call), size, 2, nse, backend)
-    products = call.products()
+    if method == "dot":
+        size = call.size(nse, call.searches or 0)
+        return _eager_cut(call, method, _mask_bound(call), size, 2, nse, backend)
+    products = call.products
     size = call.size(nse, products)
     if products <= size:  # all at once
         bound = min(rounded_up(products), call.shape[0] * call.shape[1])
-        return _eager_cut(call, bound, size, 1, nse, backend)
+        return _eager_cut(call, method, bound, size, 1, nse, backend)
     need = int(_symbolic(any_pair, *call.bare, size))
     _enough(need, nse)
-    return _run(call, need if nse is None else nse, size, 2, backend)
+    return _run(call, method, need if nse is None else nse, size, 2, backend)
 
 
-def _eager_cut(call, bound, size, steps, nse, backend):
+def _eager_cut(call, method, bound, size, steps, nse, backend):
     """The product in a capacity that is large enough, then cut."""
-    C = _run(call, bound, size, steps, backend)
-    return _cut(C, int(C.indptr[-1]), nse, on_cpu=not _gpu(call))
+    C = _run(call, method, bound, size, steps, backend)
+    return _cut(C, int(_total(C.indptr)), nse, on_cpu=not _gpu(call))
+
+
+@jax.jit
+def _total(indptr):  # a program of its own: indexing outside of jit takes many times as long
+    return indptr[-1]
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _first(data, indices, count):
+    return data[:count], indices[:count]
 
 
 def _gpu(call: Call) -> bool:
@@ -62,9 +73,9 @@ def _enough(need: int, nse: int | None) -> None:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
 
 
-def _run(call, nse, size, steps, backend):
+def _run(call, method, nse, size, steps, backend):
     return op(
-        call.semiring, call.A, call.B, call.mask, backend=backend, method=call.method, nse=nse,
+        call.semiring, call.A, call.B, call.mask, backend=backend, method=method, nse=nse,
         size=size, steps=steps, flip=call.flip,
     )  # fmt: skip
 
@@ -78,8 +89,9 @@ def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
     keep, extra = min(capacity, C.nse), max(capacity - C.nse, 0)
     data, indices = C.data, C.indices
     if on_cpu:  # NumPy takes microseconds, and no program for each size
-        data, indices = np.asarray(data), np.asarray(indices)
-    data, indices = data[:keep], indices[:keep]
+        data, indices = np.asarray(data)[:keep], np.asarray(indices)[:keep]
+    else:
+        data, indices = _first(data, indices, keep)
     if extra:
         data = jnp.pad(data, (0, extra))
         indices = jnp.pad(indices, (0, extra), constant_values=C.shape[1])
@@ -177,20 +189,20 @@ def _symbolic(semiring, A, B, mask, size):
 def run_traced(call: Call, nse: int | None, backend: Backend | None) -> CSR:
     """Some values are traced. The patterns may be known still, as under an eager `grad`."""
     if is_concrete(call.pattern):
-        call = dataclasses.replace(call, method=call.chosen(on_gpu(call.pattern)))
-        products = call.products()
+        method = call.chosen(on_gpu(call.pattern))
+        products = call.products
         size = call.size(nse, products)
         if nse is None:
             nse = _need(call, size)
         steps = 1 if products <= size else -(-products // size) + 1
-        return _run(call, nse, size, steps, backend)
+        return _run(call, method, nse, size, steps, backend)
     if nse is None:
         nse = min(call.shape[0] * call.shape[1], _mask_bound(call), _static_bound(call))
         if nse > UNASKED:
             raise ValueError(
                 f"`nse` must be given where patterns are traced: {nse} is the only safe bound."
             )
-    return _run(call, nse, call.size(nse, None), None, backend)
+    return _run(call, call.method, nse, call.size(nse, None), None, backend)
 
 
 def _static_bound(call: Call) -> int:

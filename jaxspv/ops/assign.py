@@ -41,7 +41,11 @@ def assign(
         IndexError: a concrete index is out of range. Under jit that part is dropped.
         ValueError: shapes differ, an index comes twice, `nse` too small for concrete values.
 
-    A deleted entry of a dense C becomes 0. Differentiable in both modes in C and in `value`.
+    Returns:
+        A new object of the kind, shape, format and dtype of C. A deleted entry of a dense C becomes
+        0; padding of C and of `value` reaches nothing.
+
+    Differentiable in both modes in C and in `value`.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
@@ -60,8 +64,18 @@ def subassign(
 ) -> Any:
     """A copy of C with `C(i, j)<mask, replace> = accum(C(i, j), value)`; the rest of C stays.
 
-    GxB_subassign of SuiteSparse:GraphBLAS: the mask has the shape of the part (i, j), and `replace`
-    deletes only there. Otherwise as `assign`.
+    GxB_subassign of SuiteSparse:GraphBLAS.
+
+    Args:
+        C, value, i, j, accum, nse: as in `assign`.
+        mask: in the shape of the part (i, j).
+        replace: deletes what the mask does not allow in the part alone.
+
+    Returns:
+        As `assign`.
+
+    Raises:
+        IndexError, ValueError, TypeError: as `assign`.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
@@ -74,8 +88,18 @@ def subassign(
 def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = None) -> Any:
     """A copy of C with the entry (i, j), of a vector i, set. GrB_setElement.
 
-    i and j may be traced; one out of range under jit changes nothing. The capacity under jit is
-    C.nse + 1.
+    Args:
+        C: matrix, SparseVector, or dense vector.
+        value: scalar, cast to the dtype of C.
+        i, j: integers, traced ones too; one out of range under jit changes nothing.
+        nse: capacity; as needed eagerly, C.nse + 1 under jit.
+
+    Returns:
+        As `assign`.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+        ValueError: `nse` too small for concrete values.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1], [2.0], 3)
@@ -87,6 +111,16 @@ def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = 
 
 def remove_element(C: Any, i: Any, j: Any = None) -> Any:
     """A copy of C without the entry (i, j), of a vector i, if there is one. GrB_removeElement.
+
+    Args:
+        C: matrix, SparseVector, or dense vector.
+        i, j: as in `set_element`.
+
+    Returns:
+        The same kind of object, of a dense vector a SparseVector; the capacity under jit is C.nse.
+
+    Raises:
+        IndexError: a concrete index is out of range.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)

@@ -60,8 +60,18 @@ def ewise_union(
     """`C = A op B` on the union, with defaults for what one of them lacks.
 
     op(a, b), op(a, right_default) or op(left_default, b). GxB_eWiseUnion of SuiteSparse:GraphBLAS.
-    Arguments, result and errors as in `ewise_add`; the defaults are scalars, cast to the dtypes of
-    A and B, and differentiable too.
+
+    Args:
+        A, B, op: as in `ewise_add`.
+        left_default, right_default: scalars that stand for a missing entry of A and of B, cast to
+            their dtypes; differentiable too.
+        mask, accum, out, replace, nse: as in `ewise_add`.
+
+    Returns:
+        As in `ewise_add`, in the dtype of `op(a, b)`.
+
+    Raises:
+        ValueError, TypeError: as in `ewise_add`.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
@@ -86,10 +96,20 @@ def ewise_mult(
 ) -> Any:
     """`C = A op B` on the intersection: op(a, b) where both have an entry.
 
-    GrB_eWiseMult of the GraphBLAS C API 2.1. Arguments, result and errors as in `ewise_add`, but
-    for two dense vectors alone the result is dense, its capacity under jit is the smaller of both,
-    and positional operators give the place, in the index dtype: firsti and secondi the row, firstj
-    and secondj the column.
+    GrB_eWiseMult of the GraphBLAS C API 2.1.
+
+    Args:
+        A, B, op: as in `ewise_add`. Positional operators give the place, in the index dtype: firsti
+            and secondi the row, firstj and secondj the column.
+        mask, accum, out, replace: as in `ewise_add`.
+        nse: capacity; as needed eagerly, under jit the smaller of A.nse and B.nse (+ out.nse).
+
+    Returns:
+        A matrix in the format of `out`, else of A; a SparseVector, but dense where `out` or both
+        operands are. The dtype is that of `out`, else of `op(a, b)`.
+
+    Raises:
+        ValueError, TypeError: as in `ewise_add`.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)

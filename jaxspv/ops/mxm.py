@@ -124,7 +124,7 @@ def explain_mxm(
     chosen = call.method
     notes = [] if chosen is None else [f"method={method!r} was asked for"]
     if is_concrete(call.pattern) and not call.nothing:
-        products, searches = call.products(), call.searches()
+        products, searches = call.products, call.searches
         work = f"{products} products" + ("" if searches is None else f", {searches} searches")
         chosen = call.chosen(on_gpu(call.pattern))
         notes.append(f"{chosen!r} on this device for {work}")

@@ -93,8 +93,18 @@ def vxm(
 ) -> Any:
     """Multiplies a vector by a matrix: `y[j] = add_i mul(x[i], A[i, j])` over stored entries.
 
-    With A[i, j] the edge i -> j this is one step of a traversal. Arguments, result and errors as in
-    `mxv`, with x of length m and y of length n.
+    With A[i, j] the edge i -> j this is one step of a traversal.
+
+    Args:
+        x: dense (m,) array or `SparseVector` of length m; the first operand of `mul`.
+        A: (m, n), or a `Graph` (from `prepare(A, for_="vxm")`: columns in bins).
+        semiring, mask, accum, out, replace, nse, method, backend: as in `mxv`, for y of length n.
+
+    Returns:
+        A vector of length n, as `mxv` gives one of length m.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: as `mxv`.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
@@ -106,7 +116,19 @@ def vxm(
 
 
 def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
-    """`mxv` on a dense vector; keyword arguments as there.
+    """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: dense (n,) array.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A dense (m,) array, missing places holding the identity of `add`.
+
+    Raises:
+        TypeError: x is a SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
@@ -121,6 +143,18 @@ def spmspv(
     A: SparseMatrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
 ) -> SparseVector:
     """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: `SparseVector` of length n.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A `SparseVector` of length m with the rows in which a stored entry met one of x.
+
+    Raises:
+        TypeError: x is no SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
 
     Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
     compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way

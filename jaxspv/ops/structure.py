@@ -31,7 +31,14 @@ def transpose(
 
     Args:
         A: (m, n) matrix.
-        mask, accum, out, replace, nse: as in `ewise_add`.
+        mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse.
+
+    Returns:
+        An (n, m) matrix in the format of `out`, else of A, with the dtype of `out`, else of A.
+
+    Raises:
+        TypeError: A is no sparse matrix.
+        ValueError: `nse` too small for concrete values.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
@@ -63,6 +70,10 @@ def kron(
         B: (p, q) matrix.
         op: BinaryOp, Monoid or function of two arrays.
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse B.nse.
+
+    Returns:
+        An (m p, n q) matrix in the format of `out`, else of A. The dtype is that of `out`, else of
+        `op(a, b)`; entries are those of A times those of B.
 
     Raises:
         ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more without x64; with it the
@@ -111,6 +122,9 @@ def diag(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse.
         format: of a matrix result without `out`.
 
+    Returns:
+        The matrix or the SparseVector, with the dtype of `out`, else of A; what A lacks is missing.
+
     Raises:
         TypeError: `k` is no Python integer.
         ValueError: a matrix has no k-th diagonal.
@@ -155,6 +169,13 @@ def resize(A: Any, *shape: int) -> Any:
         A: matrix, SparseVector, or dense vector (padded with 0).
         shape: one Python integer for a vector, two (or a pair) for a matrix.
 
+    Returns:
+        An object of the kind, format and dtype of A; of its capacity under jit.
+
+    Raises:
+        ValueError: another number of extents; a negative one; one that needs int64 without x64.
+        TypeError: an extent is no Python integer.
+
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
     >>> jsp.resize(A, 1, 3).todense().tolist()
@@ -182,6 +203,16 @@ def _resize(A, *, shape) -> Entries:
 def dup(A: Any, dtype: Any = None) -> Any:
     """A duplicate, of another dtype if that is given. GrB_dup; values never change in place.
 
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        dtype: of the values; None: that of A.
+
+    Returns:
+        An object of the same kind and pattern.
+
+    Raises:
+        TypeError: A is none of these.
+
     >>> import jaxspv as jsp, jax.numpy as jnp
     >>> jsp.dup(jsp.from_dense([[1.0]]), jnp.int32)
     CSR(int32[1], shape=(1, 1))
@@ -204,6 +235,9 @@ def build(
             function; None: a place must not come twice, which is checked for concrete indices;
             under jit the first then stays.
         nse, format, index_dtype: as in `from_edges`.
+
+    Returns:
+        The matrix in `format`, or a SparseVector, in the dtype of the values.
 
     Raises:
         ValueError: a place comes twice and `dup` is None; as `from_edges`.
@@ -242,7 +276,16 @@ def _check_places(indices: Any) -> None:
 def get_element(A: Any, i: Any, j: Any = None, *, fill: Any = 0) -> Array:
     """The value at (i, j), of a vector at i; `fill` where none is stored. GrB_extractElement.
 
-    i and j may be traced; out of range under jit nothing is stored. Differentiable in A.
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        i, j: integers, traced ones too; out of range under jit nothing is stored.
+        fill: scalar, cast to the dtype of A.
+
+    Returns:
+        A scalar array of the dtype of A; differentiable in A.
+
+    Raises:
+        IndexError: a concrete index is out of range.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
@@ -254,7 +297,16 @@ def get_element(A: Any, i: Any, j: Any = None, *, fill: Any = 0) -> Array:
 
 
 def has_element(A: Any, i: Any, j: Any = None) -> Array:
-    """Whether an entry is stored at (i, j), of a vector at i: a boolean scalar array.
+    """Whether an entry is stored at (i, j), of a vector at i.
+
+    Args:
+        A, i, j: as in `get_element`.
+
+    Returns:
+        A boolean scalar array.
+
+    Raises:
+        IndexError: a concrete index is out of range.
 
     >>> import jaxspv as jsp
     >>> bool(jsp.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))

@@ -32,6 +32,10 @@ def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
     Returns:
         As B, else as A: format, dense or sparse. The dtype is the common one.
 
+    Raises:
+        ValueError: shapes differ; `nse` too small for concrete values.
+        TypeError: A or B is no matrix or vector.
+
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 3)
     >>> y = jsp.vector_from_entries([1, 2], [10.0, 20.0], 3)

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ._pytree import is_concrete
+from .compilation import known_while_tracing
 
 LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding holds the extent
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -104,5 +105,5 @@ def widened(x: Any, dtype: np.dtype) -> Any:
 def _cast(array: Any, dtype: np.dtype) -> Any:
     if not is_concrete(array):
         return array.astype(dtype)
-    with jax.ensure_compile_time_eval():  # a pattern that is known stays known while tracing
+    with known_while_tracing():
         return array.astype(dtype)

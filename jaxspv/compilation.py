@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from ._pytree import is_concrete
@@ -35,6 +39,17 @@ def gpu_compiler_options() -> dict[str, Any]:
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
     return is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
+
+
+def known_while_tracing() -> AbstractContextManager[Any]:
+    """Inside, what is computed of concrete arrays is concrete, in a trace too."""
+    # Outside of traces there is nothing to ensure, and constants would become programs.
+    return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
+
+
+def to_device(array: np.ndarray) -> jax.Array:
+    """`jnp.asarray` of an array that nobody will write to, without a program for each new shape."""
+    return jax.device_put(array) if is_eager() else jnp.asarray(array)
 
 
 def on_gpu(operands: Any) -> bool:

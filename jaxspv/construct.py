@@ -12,6 +12,7 @@ from jax import Array
 from ._edges import on_accelerator, unique_host, unique_traced
 from ._indices import LIMIT, index_dtype_for
 from ._pytree import is_concrete
+from .compilation import to_device
 from .formats import COO, CSR, FORMATS
 from .monoids import Monoid, plus
 
@@ -80,7 +81,7 @@ def from_edges(
     if on_host and count == data.shape[0]:  # nothing to join: no program to compile
         joined = np.zeros(capacity, data.dtype)
         joined[slots] = data
-        joined = jnp.asarray(joined)
+        joined = to_device(joined)
     else:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
     row, col = _fit(row, capacity, shape[0], dtype), _fit(col, capacity, shape[1], dtype)
@@ -266,7 +267,7 @@ def as_format(coo: COO, name: str) -> Any:
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)
-        return CSR(coo.data, coo.col, jnp.asarray(indptr), coo.overflow, (m, n))
+        return CSR(coo.data, coo.col, to_device(indptr), coo.overflow, (m, n))
     return FORMATS[name].from_coo(coo)
 
 
@@ -330,10 +331,11 @@ def _capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
 
 def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
     """`index` cut or padded with `extent` to `capacity`."""
-    numpy = np if isinstance(index, np.ndarray) else jnp
     padding = (0, max(capacity - index.shape[0], 0))
-    kept = index[:capacity].astype(dtype)
-    return jnp.asarray(numpy.pad(kept, padding, constant_values=extent))
+    if isinstance(index, np.ndarray):
+        kept = np.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
+        return to_device(kept)
+    return jnp.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
 
 
 def _csc_slots(coo: COO) -> Array:
@@ -350,8 +352,9 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
     capacity = _capacity(nse, matrix.nnz, True, matrix.nnz)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
-    data = jnp.asarray(np.pad(values, (0, capacity - matrix.nnz)))
-    indptr, indices = jnp.asarray(matrix.indptr, dtype), _fit(matrix.indices, capacity, n, dtype)
+    data = to_device(np.pad(values, (0, capacity - matrix.nnz)))  # a copy
+    indptr = to_device(matrix.indptr.astype(dtype))
+    indices = _fit(matrix.indices, capacity, n, dtype)
     return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
 
 

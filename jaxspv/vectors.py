@@ -13,6 +13,7 @@ from jax import Array, lax
 from ._indices import index_dtype_for, stored_dtype, with_index_dtype
 from ._pytree import describe, is_concrete, pytree_dataclass, static
 from ._sugar import Arithmetic
+from .compilation import to_device
 from .masks import Mask, as_mask
 from .monoids import plus
 
@@ -220,6 +221,10 @@ def vector_from_entries(
         if low < 0 or high >= n:
             raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
     dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)
+    if isinstance(indices, np.ndarray) and is_concrete(values) and dup in (None, plus):
+        distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)
+        if distinct is not None:
+            return distinct if nse is None else distinct.resized(nse)
     indices, values = jnp.atleast_1d(jnp.asarray(indices, dtype)), jnp.asarray(values)
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
@@ -238,6 +243,27 @@ def vector_from_entries(
     count = jnp.sum(starts, dtype=dtype)
     vector = SparseVector(data, places, count, jnp.asarray(False), (n,))
     return vector if nse is None else vector.resized(nse)
+
+
+def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector | None:
+    """The vector of entries on the host, sorted by NumPy without any program.
+
+    None: a place comes twice, or the values are not there or do not fit what JAX makes of them.
+    """
+    order = np.argsort(indices, kind="stable")
+    keys = indices[order]
+    devices = values.devices() if isinstance(values, jax.Array) else ()
+    if (keys[1:] == keys[:-1]).any() or any(d.platform != "cpu" for d in devices):
+        return None
+    values = np.asarray(values)
+    dtype = jax.dtypes.canonicalize_dtype(values.dtype)
+    if values.dtype.kind in "iu" and (values.astype(dtype) != values).any():
+        return None
+    if values.ndim and values.shape != indices.shape:
+        raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
+    data = np.broadcast_to(values, indices.shape)[order]
+    count = to_device(np.asarray(keys.size, keys.dtype))
+    return SparseVector(to_device(data), to_device(keys), count, jnp.asarray(False), (n,))
 
 
 def _check_capacity(count: Array, nse: int) -> None:

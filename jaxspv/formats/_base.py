@@ -18,6 +18,7 @@ from .._indices import INT32, LIMIT, index_dtype_for, stored_dtype, with_index_d
 from .._pytree import describe, is_concrete
 from .._scalar_loops import read, write
 from .._sugar import Arithmetic
+from ..compilation import is_eager
 from ..masks import Mask, as_mask
 from ..monoids import plus
 
@@ -169,6 +170,8 @@ class SparseMatrix(Arithmetic, abc.ABC):
             raise ValueError(f"`name` must be one of {sorted(known)}; got {name!r}.")
         if name == self.format:
             return self
+        if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
+            return _converted(self, name)
         return known[name].from_coo(self.to_coo())
 
     def transpose(self) -> SparseMatrix:
@@ -235,6 +238,12 @@ class SparseMatrix(Arithmetic, abc.ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
+    """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
+    return FORMATS[name].from_coo(A.to_coo())
 
 
 @functools.partial(jax.jit, static_argnums=1)

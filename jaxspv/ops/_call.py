@@ -19,8 +19,8 @@ from jax import Array
 
 from .._indices import alike, widened, with_index_dtype
 from .._pytree import is_concrete
-from ..compilation import is_eager
-from ..formats import COO, SparseMatrix
+from ..compilation import is_eager, to_device
+from ..formats import COO, CSC, CSR, SparseMatrix
 from ..graph import Graph
 from ..masks import Mask, as_mask
 from ..vectors import SparseVector
@@ -136,10 +136,23 @@ def settled(result: Any, nse: int | None) -> Any:
     """An eager result in the capacity it needs, or in `nse`."""
     if not isinstance(result, (SparseMatrix, SparseVector)) or not is_concrete(result):
         return result
-    count = int(result.count)
+    count = _counted(result)
     if nse is not None and count > nse:
         raise ValueError(f"`nse` must be at least {count} to hold the result; got {nse}.")
     return resized(result, count if nse is None else nse)
+
+
+def _on_host(array: Any) -> bool:
+    return not isinstance(array, jax.Array) or all(d.platform == "cpu" for d in array.devices())
+
+
+def _counted(x: Any) -> int:
+    """`int(x.count)`; of a matrix on the host by NumPy, without a program for every size."""
+    if isinstance(x, (CSR, CSC)) and _on_host(x.indptr):
+        return int(np.asarray(x.indptr)[-1])
+    if isinstance(x, COO) and _on_host(x.row):
+        return int(np.count_nonzero(np.asarray(x.row) < x.shape[0]))
+    return int(x.count)
 
 
 def resized(x: Any, nse: int) -> Any:
@@ -148,10 +161,10 @@ def resized(x: Any, nse: int) -> Any:
         return x
 
     def cut(array, fill):
-        host = all(d.platform == "cpu" for d in array.devices())
-        numpy = np if host else jnp  # NumPy has no program to compile for every size
-        kept = numpy.asarray(array)[:nse]
-        return jnp.asarray(numpy.pad(kept, (0, nse - kept.shape[0]), constant_values=fill))
+        padding = (0, max(nse - array.shape[0], 0))
+        if _on_host(array):  # NumPy has no program to compile for every size
+            return to_device(np.pad(np.asarray(array)[:nse], padding, constant_values=fill))
+        return jnp.pad(array[:nse], padding, constant_values=fill)
 
     new: dict[str, Any] = {"data": cut(x.data, 0)}
     if isinstance(x, COO):

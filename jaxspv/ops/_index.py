@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from .._indices import LIMIT, index_dtype_for
 from .._pytree import is_concrete, pytree_dataclass, static
+from ..compilation import to_device
 from ._entries import take
 
 
@@ -103,7 +104,7 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         if not -extent <= index < extent:
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
         place = int(index) % extent
-        return Index(jnp.full(1, place, dtype), size=1, extent=extent, point=True)
+        return Index(to_device(np.full(1, place, dtype)), size=1, extent=extent, point=True)
     array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
     if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
         array = np.flatnonzero(np.asarray(array))
@@ -113,16 +114,19 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         raise TypeError(
             f"`{name}` must be an integer, a slice, or a 1-D array of integers; got {index!r}."
         )
-    if is_concrete(array) and array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < -extent or high >= extent:
-            wrong = low if low < -extent else high
+    point = array.ndim == 0
+    if is_concrete(array):  # by NumPy: no programs
+        array = np.atleast_1d(np.asarray(array)).astype(np.int64)
+        if array.size and not -extent <= array.min() <= array.max() < extent:
+            wrong = array.min() if array.min() < -extent else array.max()
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
-    values = jnp.atleast_1d(jnp.asarray(array))
-    values = values if values.dtype == np.int64 else values.astype(dtype)
-    values = jnp.where(values < 0, values + extent, values)
-    values = jnp.where((values >= 0) & (values < extent), values, extent).astype(dtype)
-    return Index(values, size=values.shape[0], extent=extent, point=array.ndim == 0)
+        values = to_device(np.where(array < 0, array + extent, array).astype(dtype))
+    else:
+        values = jnp.atleast_1d(array)
+        values = values if values.dtype == np.int64 else values.astype(dtype)
+        values = jnp.where(values < 0, values + extent, values)
+        values = jnp.where((values >= 0) & (values < extent), values, extent).astype(dtype)
+    return Index(values, size=values.shape[0], extent=extent, point=point)
 
 
 def check_distinct(name: str, index: Index) -> None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._pytree import is_concrete
-from ..compilation import on_gpu
+from ..compilation import known_while_tracing, on_gpu
 from ..formats import COO, CSC, CSR, SparseMatrix
 from ..graph import Graph
 from ..masks import Mask, check_mask
@@ -78,14 +78,14 @@ class Call:
             return self.on_device[1]
         if no_dots(self.semiring, self.A, self.B, self.mask) is not None:
             return None
-        with jax.ensure_compile_time_eval():
+        with known_while_tracing():
             return int(_count_searches(*self.bare))
 
     @functools.cached_property
     def on_device(self) -> tuple[int, int | None]:
         """Products and searches: one program and one wait for the device."""
         dots = no_dots(self.semiring, self.A, self.B, self.mask) is None
-        with jax.ensure_compile_time_eval():
+        with known_while_tracing():
             whole = is_concrete(self.A, self.B, self.mask)
             A, B, mask = (self.A, self.B, self.mask) if whole else self.bare
             parts, searches = jax.device_get(_count(A, B, mask if dots else None))

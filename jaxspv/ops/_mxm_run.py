@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._pytree import is_concrete
-from ..compilation import on_gpu
+from ..compilation import on_gpu, to_device
 from ..dispatch import Backend
 from ..formats import CSR, SparseMatrix
 from ..semirings import any_pair
@@ -89,13 +89,12 @@ def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
     keep, extra = min(capacity, C.nse), max(capacity - C.nse, 0)
     data, indices = C.data, C.indices
     if on_cpu:  # NumPy takes microseconds, and no program for each size
-        data, indices = np.asarray(data)[:keep], np.asarray(indices)[:keep]
+        data, indices = (to_device(np.asarray(v)[:keep].copy()) for v in (data, indices))
     else:
         data, indices = _first(data, indices, keep)
     if extra:
         data = jnp.pad(data, (0, extra))
         indices = jnp.pad(indices, (0, extra), constant_values=C.shape[1])
-    data, indices = jnp.asarray(data), jnp.asarray(indices)
     return CSR(data, indices, C.indptr, C.overflow, C.shape, True, True)
 
 

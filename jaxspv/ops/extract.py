@@ -7,10 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .._indices import index_dtype_for
 from .._pytree import is_concrete
+from ..compilation import known_while_tracing
 from ._call import Dense, Options, call, format_of, is_dense, operand
 from ._entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
 from ._index import Index, as_index
@@ -103,8 +105,8 @@ def _room(A, rows: Index, cols: Index, options: Options) -> int:
     if rows.values is None and cols.values is None:
         return min(A.nse, bound)
     if is_concrete([x for x in jax.tree.leaves(A) if x is not A.data], rows, cols):
-        with jax.ensure_compile_time_eval():
-            bare = dataclasses.replace(A, data=jnp.zeros(A.nse, bool))
+        with known_while_tracing():
+            bare = dataclasses.replace(A, data=np.zeros(A.nse, bool))
             need = int(_count(bare, rows, cols))
         if need == 2**31 - 1:
             raise ValueError("the result has 2^30 entries or more: extract it in parts.")

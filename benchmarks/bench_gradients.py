@@ -28,12 +28,14 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     paths, forward_of_paths = _paths(workload, options)
     records = measure(found + paths, **options.timing())
     forward |= forward_of_paths
-    times = {r["program"]: r["median_ms"] for r in records}
+    by_name = {r["program"]: r for r in records}
     for record in records:
         record.update(n=A.shape[0], entries=A.nnz)
         if record["program"] in forward:
-            base = forward[record["program"]]
-            record["over_forward"] = record["median_ms"] / times[base]
+            base = by_name[forward[record["program"]]]
+            record["over_forward"] = record["median_ms"] / base["median_ms"]
+            if "bytes" in record:
+                record["bytes_over_forward"] = record["bytes"] / base["bytes"]
     return records
 
 
@@ -55,17 +57,19 @@ def _products(A, options):
         product = _product(matrix)
         slots = None if name != "BCOO" else matrix.indices
 
-        def loss(data, x, matrix, product=product):
+        def loss(data, x, weight, matrix, product=product):
             return jnp.vdot(weight, product(matrix, data, x))
+
+        moving = data, x, weight
 
         plain = f"{name}, forward"
         check = functools.partial(_check_total, want_x, np.asarray(x))
-        found.append(_candidate(plain, loss, data, x, matrix, check, options))
+        found.append(_candidate(plain, loss, moving, matrix, check, options))
         for label, argnums in (("vector", 1), ("values", 0), ("both", (0, 1))):
             program = f"{name}, gradient by {label}"
             verify = functools.partial(_check_slopes, want_x, want_data, label, slots, A)
             call = jax.value_and_grad(loss, argnums)
-            found.append(_candidate(program, call, data, x, matrix, verify, options))
+            found.append(_candidate(program, call, moving, matrix, verify, options))
             forward[program] = plain
     return found, forward
 
@@ -80,30 +84,27 @@ def _product(matrix):
     ) @ x  # fmt: skip
 
 
-def _candidate(name, call, data, x, matrix, verify, options):
-    """One call, or `repeats` in one program where x waits for the result before."""
+def _candidate(name, call, moving, matrix, verify, options):
+    """One call, or `repeats` in one program, each waiting with all operands for the one before."""
     program = jitted(call)
-    memory = _temporary_bytes(program, data, x, matrix)
-    notes = {"temporary_bytes": memory, "inside": bool(options.repeats)}
+    notes = {"inside": bool(options.repeats)} | _memory(program, *moving, matrix)
     if not options.repeats:
-        run_it = functools.partial(_blocked, program, data, x, matrix)
+        run_it = functools.partial(_blocked, program, *moving, matrix)
         return Candidate(name, run_it, verify, 1, None, notes)
 
-    def step(carry, operands):
-        x, _ = carry
-        data, matrix = operands
-        # Behind the barrier all of every result must be there before the next x is.
-        result = lax.optimization_barrier(call(data, x, matrix))
-        some = sum(leaf.ravel()[0] for leaf in jax.tree.leaves(result))
-        return x + jnp.where(jnp.isnan(some), 1, 0).astype(x.dtype), result
+    def step(carry, matrix):
+        moving, _ = carry
+        # Behind the barrier every operand is new to XLA: nothing can be left out, and nothing that
+        # depends on some of them alone (a transposed product, values put into bins) be kept.
+        return lax.optimization_barrier((moving, call(*moving, matrix)))
 
     start = jax.tree.map(
-        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(call, data, x, matrix)
+        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(call, *moving, matrix)
     )
     many = chained(step, options.repeats, unroll=True)
 
     def run_many():
-        return jax.block_until_ready(many((x, start), (data, matrix)))[1]
+        return jax.block_until_ready(many((moving, start), matrix))[1]
 
     return Candidate(name, run_many, verify, options.repeats, None, notes)
 
@@ -112,12 +113,13 @@ def _blocked(program, *args):
     return jax.block_until_ready(program(*args))
 
 
-def _temporary_bytes(program, *args) -> int | None:
-    """What the compiled program allocates beside its arguments."""
+def _memory(program, *args) -> dict[str, int]:
+    """What the compiled program allocates beside its arguments, and these with it."""
     analysis = program.lower(*args).compile().memory_analysis()
     if analysis is None:
-        return None
-    return int(analysis.temp_size_in_bytes + analysis.output_size_in_bytes)
+        return {}
+    own = int(analysis.temp_size_in_bytes + analysis.output_size_in_bytes)
+    return {"temporary_bytes": own, "bytes": own + int(analysis.argument_size_in_bytes)}
 
 
 def _check_total(want_x, x, total):

@@ -13,12 +13,15 @@ from ..dispatch import Op, is_zero
 from ..formats import CSR
 from ..layouts import row_bins
 from ..layouts.csr_rows import csr_spmv
+from ._bilinear import bilinear_tangent, is_bilinear
 from ._product import product, product_tangent, reduce_tangent, safe, take
 
 
 def _tangent(primals, tangents, y, *, flip):
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
+    if is_bilinear(semiring, A, x, y):
+        return _bilinear(primals, A_dot.data, x_dot, flip)
     out, inner = A.rowcol()
     valid = out < A.shape[0]
     x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
@@ -29,6 +32,19 @@ def _tangent(primals, tangents, y, *, flip):
     )
     terms_dot = jnp.where(valid, terms_dot, 0)
     return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
+
+
+def _bilinear(primals, data_dot, x_dot, flip):
+    semiring, A, x, rows = primals
+
+    def product(M, v, moved):
+        prepared = rows if M is A and not moved else None
+        return op(semiring, M, v, prepared, flip=flip)
+
+    data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))
+    if data_dot is None and x_dot is None:
+        return jnp.zeros(A.shape[0], x.dtype)
+    return bilinear_tangent(product, A, x, data_dot, x_dot)
 
 
 op = Op("spmv", _tangent)

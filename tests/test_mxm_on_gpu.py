@@ -34,19 +34,20 @@ def same(C, want):
     np.testing.assert_array_equal(got.data, want.data)
 
 
-@pytest.mark.parametrize("chunk", [None, 500])
-@pytest.mark.parametrize("method", ["auto", "sort", "dense", "gustavson"])
+@pytest.mark.parametrize("method, chunk", [("auto", None), ("sort", 500), ("dense", 500)])
 def test_products(method, chunk):
     A, B = jsp.from_scipy(FIRST), jsp.from_scipy(SECOND)
     want = FIRST @ SECOND
     eager = jsp.mxm(A, B, method=method, chunk=chunk)
     assert eager.data.devices().pop().platform == "gpu" and eager.nse == want.nnz > 100
     same(eager, want)
+    if chunk is not None:
+        return  # one of them under jit is enough: compiling takes most of the time
     program = jax.jit(lambda A, B: jsp.mxm(A, B, nse=want.nnz + 3, method=method, chunk=chunk))
     same(program(A, B), want)
 
 
-@pytest.mark.parametrize("method", ["auto", "dot", "sort", "dense"])
+@pytest.mark.parametrize("method", ["dot", "sort"])
 def test_masked_products(method):
     A, B, mask = (jsp.from_scipy(S) for S in (FIRST, SECOND, MASK))
     whole, inside = FIRST @ SECOND, (FIRST @ SECOND).multiply(MASK != 0)

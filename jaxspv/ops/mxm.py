@@ -9,18 +9,21 @@ import jax.numpy as jnp
 
 from .._indices import index_dtype_for, narrowed, widened
 from .._pytree import is_concrete
-from ..compilation import is_eager, on_gpu
+from ..compilation import is_eager, jitted, on_gpu
 from ..dispatch import Backend, Plan
 from ..formats import SparseMatrix
 from ..formats._base import PRODUCT
 from ..graph import Graph
 from ..semirings import Semiring, plus_times
 from ..vectors import SparseVector
+from ._call import Options
+from ._call import call as run
+from ._entries import entries_of
 from ._mxm_call import checked_nse, prepare_call
 from ._mxm_methods import empty, op
 from ._mxm_run import run_eagerly, run_traced
 from ._product import positions_as
-from ._write import as_accum, write_matrix
+from ._write import as_accum
 from .mxv import mxv, vxm
 
 
@@ -67,7 +70,7 @@ def mxm(
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
         of `mul` on the dtypes of A and B (of positional operators the index dtype); indices are
         int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
-        With `out`: see there; capacity `nse`, or what both have together.
+        With `out`: see there; capacity `nse`, or as `ewise_add` of `out` and the product.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
@@ -96,7 +99,8 @@ def mxm(
     semiring = positions_as(semiring, dtype)
     if out is not None:
         T = mxm(A, B, semiring, mask=mask, nse=nse, method=method, chunk=chunk, backend=backend)
-        return widened(_written(T, out, mask, accum, replace, capacity), dtype)
+        options = Options(mask, accum, out, replace, capacity)
+        return widened(run(entries_of, (T,), options), dtype)
     call = prepare_call(A, B, semiring, mask, method, chunk)
     if call.nothing:
         C = empty(semiring, call.A, call.B, capacity or 0, call.flip)
@@ -139,17 +143,6 @@ def explain_mxm(
     )  # fmt: skip
 
 
-def _written(T, out, mask, accum, replace, nse) -> SparseMatrix:
-    C = write_matrix(T, out=out, mask=mask, accum=accum, replace=replace, nse=nse)
-    lost = is_concrete(C.overflow, T.overflow, out.overflow) and bool(C.overflow)
-    if nse is not None and lost and not bool(T.overflow | out.overflow):
-        whole = write_matrix(T, out=out, mask=mask, accum=accum, replace=replace)
-        raise ValueError(
-            f"`nse` must be at least {int(whole.count)} to hold the result; got {nse}."
-        )
-    return C
-
-
 # ---- The operator @ ----
 
 
@@ -157,14 +150,28 @@ def _matmul(A: SparseMatrix, other: Any) -> Any:
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
     if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
-        return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(jnp.asarray(other))
+        return _as_one(_by_columns, A, jnp.asarray(other))
     return mxv(A, other)
 
 
 def _rmatmul(A: SparseMatrix, other: Any) -> Any:
     if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
-        return jax.vmap(lambda x: vxm(x, A))(jnp.asarray(other))
+        return _as_one(_by_rows, A, jnp.asarray(other))
     return vxm(other, A)
+
+
+def _by_columns(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(X)
+
+
+def _by_rows(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: vxm(x, A))(X)
+
+
+def _as_one(product: Any, A: Any, X: jax.Array) -> jax.Array:
+    """Eagerly in one program: outside of jit vmap would compile what it maps at each call."""
+    eager = is_eager(A, X)
+    return (jitted(product, product.__name__, A, X) if eager else product)(A, X)
 
 
 PRODUCT["matmul"] = _matmul

@@ -154,6 +154,34 @@ def test_extents_that_need_int64(x64):
     assert cells_of(jsp.kron(pair, corner)) == {(2**50 + 2**29, 2**22 + 1): 15.0}
 
 
+FACTOR = {(3, 2**39): 10.0, (2**33, 5): 100.0, (6, 6): 1000.0}
+PRODUCT = {(7, 5): 200.0, (2**35, 5): 800.0, (2**35, 2**39): 40.0}
+
+
+def few(*places):
+    return jsp.vector_from_entries(places, np.arange(1.0, len(places) + 1), HUGE)
+
+
+def test_products_over_extents_that_need_int64(x64):
+    mask = huge({(2**35, 5): 1.0, (2**35, 6): 1.0})
+    assert cells_of(jsp.mxm(huge(), huge(FACTOR), mask=mask)) == {(2**35, 5): 800.0}
+    assert cells_of(jsp.mxv(huge(), few(3, 2**33, 9))) == {(7,): 4.0, (2**35,): 20.0}
+
+
+@pytest.mark.slow
+def test_options_of_products_over_extents_that_need_int64(x64):
+    A, B, x, seven = huge(), huge(FACTOR), few(3, 2**33, 9), few(7, 8)
+    assert cells_of(jsp.mxm(A, B)) == PRODUCT
+    assert cells_of(jsp.mxm(A, B, out=B, accum=jsp.operators.plus)) == {**PRODUCT, **FACTOR}
+    mask = huge({(2**35, 5): 1.0, (2**35, 6): 1.0})
+    rest = jax.jit(lambda A, B, mask: jsp.mxm(A, B, mask=~mask, nse=4))(A, B, mask)
+    assert cells_of(rest) == {k: PRODUCT[k] for k in ((7, 5), (2**35, 2**39))}
+    assert cells_of(jsp.vxm(x, B)) == {(5,): 200.0, (2**39,): 10.0}
+    assert cells_of(jsp.mxv(A, x, mask=~jsp.structure(seven))) == {(2**35,): 20.0}
+    assert cells_of(jsp.mxv(A, x, out=seven, accum=jsp.operators.plus)) == {
+        (7,): 5.0, (8,): 2.0, (2**35,): 20.0}  # fmt: skip
+
+
 def test_a_capacity_that_needs_int64(monkeypatch, x64):
     monkeypatch.setattr(_indices, "LIMIT", 50)  # as if 2^31 - 1 were 50
     edges = np.arange(43)
@@ -181,7 +209,11 @@ def test_errors_without_x64(call, error, text):
 def test_errors_with_x64(x64):
     with pytest.raises(ValueError, match="use format='coo'"):
         jsp.from_edges([0], [0], shape=(HUGE, 2))
-    with pytest.raises(ValueError, match="`mxm` takes extents and capacities below 2"):
-        jsp.mxm(huge(), huge())
+    with pytest.raises(ValueError, match="bfs takes extents and capacities below 2"):
+        jsp.bfs(huge(), 0)
+    with pytest.raises(ValueError, match="`secondi` is positional"):
+        jsp.mxm(huge(), huge(), jsp.semirings.any_secondi)
+    with pytest.raises(ValueError, match="extents do not match"):
+        jsp.mxm(huge(), jsp.resize(huge(), 5, HUGE))
     with pytest.raises(ValueError, match="`index_dtype` must be int64 for a size"):
         huge().with_index_dtype(jnp.int32)

@@ -23,6 +23,7 @@ from ._mxm_call import checked_nse, prepare_call
 from ._mxm_methods import empty, op
 from ._mxm_run import run_eagerly, run_traced
 from ._product import positions_as
+from ._renumber import beyond_int32, multiply_matrices
 from ._write import as_accum
 from .mxv import mxv, vxm
 
@@ -70,12 +71,13 @@ def mxm(
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
         of `mul` on the dtypes of A and B (of positional operators the index dtype); indices are
         int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
-        With `out`: see there; capacity `nse`, or as `ewise_add` of `out` and the product.
+        Where an extent is 2^31 - 1 or more, a COO. With `out`: see there; capacity `nse`, or as
+        `ewise_add` of `out` and the product.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
-            patterns are traced, `nse` is missing and no bound is reasonable; an extent or capacity
-            of 2^31 - 1 or more.
+            patterns are traced, `nse` is missing and no bound is reasonable; a capacity of 2^31 - 1
+            or more.
         TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
 
     Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
@@ -94,13 +96,18 @@ def mxm(
     """
     as_accum(accum)
     capacity = checked_nse(nse)
+    how: dict[str, Any] = {"nse": nse, "method": method, "chunk": chunk, "backend": backend}
     dtype = index_dtype_for(A, B, out)
-    A, B, mask, out = narrowed("`mxm`", A, B, mask, out)
-    semiring = positions_as(semiring, dtype)
     if out is not None:
-        T = mxm(A, B, semiring, mask=mask, nse=nse, method=method, chunk=chunk, backend=backend)
+        T = mxm(A, B, semiring, mask=mask, **how)
         options = Options(mask, accum, out, replace, capacity)
         return widened(run(entries_of, (T,), options), dtype)
+    if beyond_int32(A, B):
+        return multiply_matrices(
+            lambda A, B, mask: mxm(A, B, semiring, mask=mask, **how), A, B, semiring, mask
+        )
+    A, B, mask = narrowed("`mxm`", A, B, mask)
+    semiring = positions_as(semiring, dtype)
     call = prepare_call(A, B, semiring, mask, method, chunk)
     if call.nothing:
         C = empty(semiring, call.A, call.B, capacity or 0, call.flip)

@@ -20,6 +20,7 @@ from . import _spmspv_kernels as _spmspv_kernels
 from ._call import Dense, Options, call
 from ._entries import entries_of
 from ._product import positions_as
+from ._renumber import beyond_int32, multiply_vector
 from .spmspv import explain_spmspv, multiply_sparse
 from .spmv import op as spmv_op
 
@@ -59,8 +60,8 @@ def mxv(
         With `out` the kind and dtype of `out`.
 
     Raises:
-        ValueError: shapes do not match; `nse` too small for concrete values; an extent or capacity
-            of 2^31 - 1 or more.
+        ValueError: shapes do not match; `nse` too small for concrete values; a capacity of 2^31 - 1
+            or more, or such an extent and a dense x or a positional operator.
         TypeError: A is not a sparse matrix, or the monoid is not defined on the dtype.
         NotImplementedError: no implementation accepts the call; says why for each.
 
@@ -201,10 +202,22 @@ def explain_mxv(
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Products run on int32 indices; the result has those of the operands."""
     dtype = index_dtype_for(A, x, options.out)
+    if beyond_int32(A, x):
+        return _renumbered(A, x, semiring, options, method, backend, flip)
     A, x, mask, out = narrowed("a product", A, x, options.mask, options.out)
     options = dataclasses.replace(options, mask=mask, out=out)
     semiring = positions_as(semiring, dtype)
     return widened(_narrow(A, x, semiring, options, method, backend, flip), dtype)
+
+
+def _renumbered(A, x, semiring, options: Options, method, backend, flip):
+    def product(M, x, mask):
+        plain = Options(mask=mask, nse=options.nse if options.out is None else None)
+        return _multiply(M.T if flip else M, x, semiring, plain, method, backend, flip=flip)
+
+    M = _operand(A, flip, True)[0]
+    y = multiply_vector(product, M, x, semiring, options.mask)
+    return y if options.out is None else call(entries_of, (y,), options)
 
 
 def _narrow(A, x, semiring, options: Options, method, backend, flip):

@@ -252,16 +252,18 @@ def test_what_does_not_change_in_a_step_is_computed_once():
     assert sorted(done) == ["add", "mul", "mul"]
 
 
+EIGENVECTOR = {
+    "update": lambda old, y, i, sums: jnp.where(
+        jnp.isfinite(y), (old + y) / jnp.sqrt(sums["square"]), old
+    ),
+    "sums": {"square": lambda x: x**2 + 0 * x**3}, "until": jsp.max_iterations(9),
+}  # fmt: skip
+
+
 def test_an_eigenvector_by_the_user(interpreted):
     """Square roots and powers of the sums; elements that overflow stay what they were."""
     A = matrix("grid", np.ones, np.float32)
-    got, want = both(
-        A, jnp.ones(A.shape[0]), jsp.semirings.plus_times,
-        update=lambda old, y, i, sums: jnp.where(
-            jnp.isfinite(y), (old + y) / jnp.sqrt(sums["square"]), old
-        ),
-        sums={"square": lambda x: x**2 + 0 * x**3}, until=jsp.max_iterations(9),
-    )  # fmt: skip
+    got, want = both(A, jnp.ones(A.shape[0]), jsp.semirings.plus_times, **EIGENVECTOR)
     assert got.iterations == 9 and not got.status
     np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
 
@@ -325,3 +327,12 @@ def test_native_pagerank(name, scaled):
     np.testing.assert_array_equal(found.x, again.x)
     np.testing.assert_allclose(found.x, jsp.pagerank(A).scores, rtol=1e-4)
     assert bool(found.converged) and not found.status
+
+
+@pytest.mark.gpu
+def test_native_eigenvector():
+    G = jsp.prepare(matrix("grid", np.ones, np.float32), for_="fixpoint")
+    run = jax.jit(lambda G, b: jsp.fixpoint(G, jnp.ones(G.n), backend=b, **EIGENVECTOR),
+                  static_argnums=1)  # fmt: skip
+    got, want = run(G, "pallas"), run(G, "xla")
+    np.testing.assert_allclose(got.x, want.x, rtol=1e-5)

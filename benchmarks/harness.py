@@ -184,6 +184,9 @@ def chained(step: Callable[..., Any], repeats: int, *, unroll: bool) -> Callable
         unroll: a straight line of steps (persistent kernels); else a `fori_loop`.
     """
 
+    if unroll:
+        step = jax.jit(step)  # lowered once: a kernel takes longer to write down than to run
+
     def program(carry, *operands):
         if unroll:
             for _ in range(repeats):

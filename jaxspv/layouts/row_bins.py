@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .row_plan import TUNING, Bin, Plan, Tuning, filled, plan_bins, slots_of
+from .row_plan import TUNING, Bin, Plan, Tuning, blocks_of, filled, plan_bins, slots_of
 
 
 @functools.partial(
@@ -237,7 +237,9 @@ _fill_columns_jit = jax.jit(_fill_columns, static_argnames=("bins", "xp"))
 def _read(data, starts, bins, xp):
     if not bins:
         return data[:0]
-    return data[xp.minimum(slots_of(starts, bins, xp), data.shape[0] - 1)]
+    # A gather a bin, so that XLA can fuse each into the reduction of its bin.
+    last = data.shape[0] - 1
+    return blocks_of(starts, bins, lambda start, slot: data[xp.minimum(start + slot, last)], xp)
 
 
 _read_jit = jax.jit(_read, static_argnames=("bins", "xp"))

@@ -114,7 +114,7 @@ def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> tuple[list[int], floa
     return widths[::-1], cost[-1]
 
 
-def _blocks(segments: Any, bins: tuple[Bin, ...], of_block: Callable, xp: Any) -> Any:
+def blocks_of(segments: Any, bins: tuple[Bin, ...], of_block: Callable, xp: Any) -> Any:
     """Concatenate over the bins of_block(segments of the bin, slot numbers), in memory order."""
     parts, begin = [], 0
     for bin_ in bins:
@@ -130,9 +130,9 @@ def _blocks(segments: Any, bins: tuple[Bin, ...], of_block: Callable, xp: Any) -
 
 def slots_of(starts: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
     """(slots,) entry that each slot reads; in padding slots whatever follows the segment."""
-    return _blocks(starts, bins, lambda start, slot: start + slot, xp)
+    return blocks_of(starts, bins, lambda start, slot: start + slot, xp)
 
 
 def filled(lengths: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
     """(slots,) whether a slot holds an entry."""
-    return _blocks(lengths, bins, lambda length, slot: slot < length, xp)
+    return blocks_of(lengths, bins, lambda length, slot: slot < length, xp)

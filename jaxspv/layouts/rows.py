@@ -9,6 +9,7 @@ from jax import Array
 from .._pytree import pytree_dataclass
 from ..compilation import on_gpu
 from ..formats import CSR
+from ..formats._base import search_rows
 from ..graph import Graph, register_layout
 from .row_bins import RowBins, build
 
@@ -20,18 +21,22 @@ class Rows:
     Attributes:
         bins: the pattern.
         values: (slots,) values in the order of the bins; what padding slots hold is arbitrary.
+        owners: (nse,) int32, the row of every entry of the CSR, for derivatives by its values on a
+            GPU, where finding it takes as long as the product; None on a CPU.
     """
 
     bins: RowBins
     values: Array
+    owners: Array | None = None
 
 
-def arrange(A: CSR) -> Rows:
-    """The rows of A in bins; eager."""
+def arrange(A: CSR, owners: bool = False) -> Rows:
+    """The rows of A in bins; eager. owners: whether a GPU gets them."""
     platform = "gpu" if on_gpu(A.indices) else "cpu"
     count = int(A.count)
     bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
-    return Rows(bins, bins.arrange(A.data[:count]))
+    rows = search_rows(A.indptr, A.nse) if owners and platform == "gpu" else None
+    return Rows(bins, bins.arrange(A.data[:count]), rows)
 
 
 def revalued(rows: Rows, A: CSR) -> Rows:
@@ -41,10 +46,10 @@ def revalued(rows: Rows, A: CSR) -> Rows:
 
 @register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)
 def _mxv(graph: Graph) -> Rows:
-    return arrange(graph.out)
+    return arrange(graph.out, owners=True)
 
 
 @register_layout("vxm", revalue=lambda rows, graph: revalued(rows, graph.inn or graph.out))
 def _vxm(graph: Graph) -> Rows:
     assert graph.inn is not None
-    return arrange(graph.inn)
+    return arrange(graph.inn, owners=True)

@@ -27,11 +27,17 @@ def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
 
 
 def bilinear_tangent(
-    product: Any, A: CSR | CSC, x: Array, data_dot: Array | None, x_dot: Array | None
+    product: Any,
+    A: CSR | CSC,
+    x: Array,
+    data_dot: Array | None,
+    x_dot: Array | None,
+    owners: Array | None = None,
 ) -> Array:
     """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
 
     `product(A, x, moved)` computes `A x` by the best means; `moved`: the values of A are new.
+    owners: (nse,) the row of every entry of a CSR, where it is stored.
 
     Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of
     all entries, after the row of every entry has been found. To give it the transpose
@@ -69,7 +75,7 @@ def bilinear_tangent(
 
     def backward(_, c):
         parts, w = c
-        by_values, by_vector = _pull_back(product, A, x, w, *live)
+        by_values, by_vector = _pull_back(product, A, x, w, owners, *live)
         slopes = [s for s in (by_values, by_vector) if s is not None]
         return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
 
@@ -89,12 +95,13 @@ def _zeros(size: int, moving: tuple[Array, ...]) -> Array:
     return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
 
 
-def _pull_back(product, A, x, w, values: bool, vector: bool):
+def _pull_back(product, A, x, w, owners, values: bool, vector: bool):
     m, n = A.shape
     if isinstance(A, CSR):
         return csr_pull_back(
-            A.indptr, A.indices, w, n, x=x if values else None, data=A.data if vector else None
-        )
+            A.indptr, A.indices, w, n, x=x if values else None,
+            data=A.data if vector else None, rows=owners,
+        )  # fmt: skip
     # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
     by_values = csr_pull_back(A.indptr, A.indices, x, m, x=w)[0] if values else None
     return by_values, product(A.T, w, moved=False) if vector else None

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from ._pytree import is_concrete
@@ -47,9 +46,9 @@ def known_while_tracing() -> AbstractContextManager[Any]:
     return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
 
 
-def to_device(array: np.ndarray) -> jax.Array:
-    """`jnp.asarray` of an array that nobody will write to, without a program for each new shape."""
-    return jax.device_put(array) if is_eager() else jnp.asarray(array)
+def to_device(arrays: Any) -> Any:
+    """`jnp.asarray` of NumPy arrays that nobody will write to, without a program for each shape."""
+    return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
 
 
 def on_gpu(operands: Any) -> bool:

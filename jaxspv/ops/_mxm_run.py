@@ -89,7 +89,7 @@ def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:
     keep, extra = min(capacity, C.nse), max(capacity - C.nse, 0)
     data, indices = C.data, C.indices
     if on_cpu:  # NumPy takes microseconds, and no program for each size
-        data, indices = (to_device(np.asarray(v)[:keep].copy()) for v in (data, indices))
+        data, indices = to_device([np.asarray(v)[:keep].copy() for v in (data, indices)])
     else:
         data, indices = _first(data, indices, keep)
     if extra:

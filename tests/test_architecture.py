@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fast
 # From the ground up; a module may import its own layer and those before it. A module that is not
 # named here joins the layer of the highest one it imports.
 LAYERS = (
-    ("_pytree", "_sugar", "compilation", "_guard", "batching", "_scalar_loops"),
+    ("_pytree", "_indices", "_sugar", "compilation", "_guard", "batching", "_scalar_loops"),
     ("operators", "until"),
     ("monoids",),
     ("masks", "semirings"),

@@ -63,7 +63,12 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+FIRST = ("transpose", "select", "extract", "assign", "reduce", "mxv", "build")
+
+
+@pytest.mark.parametrize("name", [
+    name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS
+])  # fmt: skip
 def test_kept_by(name, x64):
     run, want = OPERATIONS[name]
     check(run(wide()), want)
@@ -81,7 +86,10 @@ def test_kept_by_formats(format, x64):
     np.testing.assert_array_equal(A.asformat("tiled").todense(), DENSE)
 
 
-@pytest.mark.parametrize("pair", ["wide, wide", "wide, narrow", "narrow, wide"])
+@pytest.mark.parametrize("pair", [
+    pytest.param("wide, wide", marks=pytest.mark.slow), "wide, narrow",
+    pytest.param("narrow, wide", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_mixed_ones_promote(pair, x64):
     A, B = (wide() if name == "wide" else narrow() for name in pair.split(", "))
     check(jsp.mxm(A, B), DENSE @ DENSE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ SOURCES = 32  # bits of a word
 # Cost of an edge by direction; only the ratio matters. A pull ends where no bit is missing any
 # more, so it seldom looks at all the edges that are counted for it.
 PUSH, PULL = 4.0, 1.0
+PLANES = 6  # bits of a level: deeper searches are long and thin, and better done one by one
+LAST_LEVEL = (1 << PLANES) - 1
 
 
 class Search(NamedTuple):
@@ -29,8 +32,8 @@ class Search(NamedTuple):
             s; zero outside of the frontier.
         seen: (n,) uint32, the sources that have reached a vertex.
         old: (n,) uint32, `seen` as it was when the level began.
-        levels: (32 n,) int32, of source s and vertex v at 32 v + s.
-        parents: the same, or None.
+        planes: (PLANES n,) uint32, the levels in binary: bit s of the word j n + v is bit j of the
+            level of vertex v from source s.
     """
 
     depth: Array
@@ -42,8 +45,7 @@ class Search(NamedTuple):
     words: Array
     seen: Array
     old: Array
-    levels: Array
-    parents: Array | None
+    planes: Array
 
 
 def bfs_sources_sequential(
@@ -52,19 +54,21 @@ def bfs_sources_sequential(
     sources: Array,
     in_indptr: Array | None,
     in_indices: Array | None,
-    parents: bool,
-) -> tuple[Array, Array | None]:
-    """Levels and parents, each (sources, n) and -1 where unreached; at most 32 sources.
+) -> tuple[Array, Array, Array]:
+    """Search from at most 32 sources: (planes, seen, whether it came to its end).
 
     A vertex carries one word, a bit a source, so that an edge is looked at once for all the
     sources whose frontiers hold its tail. A level is pushed (every out-edge of the frontier) or
-    pulled (every vertex that some source misses asks its in-neighbours until no bit is missing),
-    whichever has fewer edges. Cost: the edges of the frontiers' union in every level, and a row of
-    32 results for every vertex and level at which it is found.
+    pulled (every vertex that some source misses joins the words of its in-neighbours until no bit
+    is missing), whichever has fewer edges. Levels are noted in binary, a word for each bit of the
+    level, so that all sources of a vertex share the write. Ends after level `LAST_LEVEL`.
+
+    Cost: the edges of the frontiers' union in every level, and one or two words for every vertex
+    and level at which it is found. `levels_of` and `parents_of` make results of it.
 
     Source: Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
     """
-    n, count = indptr.shape[0] - 1, sources.shape[0]
+    count = sources.shape[0]
     pulls = in_indptr is not None and in_indices is not None
     every = np.uint32((1 << count) - 1)
 
@@ -77,21 +81,94 @@ def bfs_sources_sequential(
             found = _pull(s, found, to_pull, every, in_indptr, in_indices)
         return _advance(s, found, every, indptr, in_indptr)
 
-    first = _start(indptr, in_indptr, sources, parents)
-    end = lax.while_loop(lambda s: s.begin < s.end, step, first)
-
-    def by_source(rows):
-        return rows.reshape(n, SOURCES).T[:count]
-
-    return by_source(end.levels), None if end.parents is None else by_source(end.parents)
+    first = _start(indptr, in_indptr, sources)
+    end = lax.while_loop(lambda s: (s.begin < s.end) & (s.depth < LAST_LEVEL), step, first)
+    return end.planes, end.seen, end.begin >= end.end
 
 
-def _start(indptr, in_indptr, sources, parents) -> Search:
+def levels_of(planes: Array, seen: Array, count: int) -> Array:
+    """(count, n) int32 from the levels in binary; -1 where unreached."""
+    n = seen.shape[0]
+    source = jnp.arange(count, dtype=jnp.uint32)[:, None]
+
+    def bit(words):
+        return ((words >> source) & np.uint32(1)).astype(jnp.int32)
+
+    level = sum(bit(planes[j * n : (j + 1) * n]) << j for j in range(PLANES))
+    return jnp.where(bit(seen) != 0, level, -1)
+
+
+def parents_of(
+    in_indptr: Array, in_indices: Array, planes: Array, seen: Array, sources: Array, near: bool
+) -> Array:
+    """(sources, n) int32: the first in-neighbour one level nearer to each source.
+
+    One pass over the in-edges, for all sources at once: a word for each bit of the level says where
+    two vertices agree in it. Ends at a vertex when every source has its parent. near: the levels at
+    both ends of an edge differ by at most 1 (symmetric graphs), so that two bits tell them apart.
+    """
+    n, count = seen.shape[0], sources.shape[0]
+    compared = 2 if near else PLANES
+    skips = near and in_indices.shape[0] > 16 * n
+
+    def vertex(c):
+        v, parents = c
+        last = read(in_indptr, v + 1)
+        level = [read(planes, j * n + v) for j in range(PLANES)]
+        beyond = functools.reduce(jnp.bitwise_or, level)  # not the source itself
+        above, borrow = [], ~np.uint32(0)
+        for word in level[:compared]:
+            above.append(word ^ borrow)
+            borrow = borrow & ~word
+
+        def nearer(e):
+            u = read(in_indices, e)
+            same = ~np.uint32(0) if near else read(seen, u)
+            for j, word in enumerate(above):
+                same = same & ~(read(planes, j * n + u) ^ word)
+            return same
+
+        def nothing(e, left):
+            ahead = functools.reduce(jnp.bitwise_or, [nearer(e + k) for k in range(4)])
+            return (e + 4 <= last) & (left & ahead == 0)
+
+        def edge(c):
+            e, left, parents = c
+            if skips:
+                e, left = lax.while_loop(
+                    lambda c: nothing(*c), lambda c: (c[0] + 4, c[1]), (e, left)
+                )
+            u = read(in_indices, e)
+            here = jnp.where(e < last, left & nearer(e), np.uint32(0))
+
+            def mark(c):
+                bits, parents = c
+                s = lax.population_count((bits & (~bits + 1)) - 1).astype(jnp.int32)
+                return bits & (bits - 1), write(parents, s * n + v, u)
+
+            rest, parents = lax.while_loop(lambda c: c[0] != 0, mark, (here, parents))
+            return e + 1, left & ~here, parents
+
+        first = (read(in_indptr, v), read(seen, v) & beyond, parents)
+        parents = lax.while_loop(lambda c: (c[0] < last) & (c[1] != 0), edge, first)[2]
+        return v + 1, parents
+
+    first = (jnp.int32(0), _own_parents(sources, n))
+    return lax.while_loop(lambda c: c[0] < n, vertex, first)[1].reshape(count, n)
+
+
+def _own_parents(sources: Array, n: int) -> Array:
+    """(sources * n,) int32: -1, but every source is its own parent."""
+    count = sources.shape[0]
+    inside = (sources >= 0) & (sources < n)
+    at = jnp.where(inside, jnp.arange(count, dtype=jnp.int32) * n + sources, count * n)
+    return jnp.full(count * n, -1, jnp.int32).at[at].set(sources, mode="drop")
+
+
+def _start(indptr, in_indptr, sources) -> Search:
     n, count = indptr.shape[0] - 1, sources.shape[0]
     number = jnp.arange(count, dtype=jnp.int32)
     inside = (sources >= 0) & (sources < n)
-    at = jnp.where(inside, sources * SOURCES + number, n * SOURCES)
-    nothing = jnp.full(n * SOURCES, -1, jnp.int32)
     bits = jnp.uint32(1) << number.astype(jnp.uint32)
     word = jnp.zeros(n, jnp.uint32)
     word = word.at[jnp.where(inside, sources, n)].add(bits, mode="drop")
@@ -107,27 +184,16 @@ def _start(indptr, in_indptr, sources, parents) -> Search:
         words=word,
         seen=word,
         old=word,
-        levels=nothing.at[at].set(0, mode="drop"),
-        parents=nothing.at[at].set(sources, mode="drop") if parents else None,
+        planes=jnp.zeros(PLANES * n, jnp.uint32),
     )
 
 
 class Found(NamedTuple):
-    """What a level writes: the end and the items of the queue, `seen`, `parents` of `Search`."""
+    """What a level writes: the end and the items of the queue, `seen` of `Search`."""
 
     tail: Array
     queue: Array
     seen: Array
-    parents: Array | None
-
-
-def _write_row(rows: Array, v: Array, word: Array, value: Array) -> Array:
-    """`rows[32 v + s] = value` where bit s of `word` is set."""
-    place = v * SOURCES
-    row = lax.dynamic_slice(rows, (place,), (SOURCES,), allow_negative_indices=False)
-    bits = (word >> jnp.arange(SOURCES, dtype=jnp.uint32)) & np.uint32(1)
-    row = jnp.where(bits != 0, value, row)
-    return lax.dynamic_update_slice(rows, row, (place,), allow_negative_indices=False)
 
 
 def _push(s: Search, active, indptr, indices) -> Found:
@@ -154,7 +220,6 @@ def _push(s: Search, active, indptr, indices) -> Found:
                     f.tail + first,
                     write(f.queue, f.tail, v),
                     write(f.seen, v, seen | word),
-                    None if f.parents is None else _write_row(f.parents, v, word & ~seen, u),
                 )
 
             seen = read(f.seen, v)
@@ -166,40 +231,37 @@ def _push(s: Search, active, indptr, indices) -> Found:
         return i + 1, lax.while_loop(lambda c: c[0] < last, edge, first)[1]
 
     begin = jnp.where(active, s.begin, s.end)
-    found = Found(jnp.where(s.begin < n, n, 0), s.queue, s.seen, s.parents)
+    found = Found(jnp.where(s.begin < n, n, 0), s.queue, s.seen)
     return lax.while_loop(lambda c: c[0] < s.end, vertex, (begin, found))[1]
 
 
 def _pull(s: Search, found: Found, active, every, indptr, indices) -> Found:
     """If `active`: every vertex asks its in-neighbours for the bits that it misses."""
     n = s.seen.shape[0]
+    block = 8 if indices.shape[0] > 16 * n else 4
 
     def vertex(c):
         v, found = c
         last = read(indptr, v + 1)
 
-        def edge(c):
-            e, missing, got, parents = c
+        def join(c, masked):
+            e, left, got = c
+            joined = np.uint32(0)
+            for k in range(block):
+                word = read(s.words, read(indices, e + k))
+                joined = joined | (jnp.where(e + k < last, word, np.uint32(0)) if masked else word)
+            return e + block, left & ~joined, got | (left & joined)
 
-            def nothing_new(e):
-                return (e < last) & (missing & read(s.words, read(indices, e)) == 0)
-
-            e = lax.while_loop(nothing_new, lambda e: e + 1, e)
-            u = read(indices, e)
-            new = jnp.where(e < last, missing & read(s.words, u), np.uint32(0))
-            if parents is not None:
-                parents = _write_row(parents, v, new, u)
-            return e + 1, missing & ~new, got | new, parents
-
-        first = (read(indptr, v), every & ~read(found.seen, v), np.uint32(0), found.parents)
-        _, missing, got, parents = lax.while_loop(
-            lambda c: (c[0] < last) & (c[1] != 0), edge, first
+        c = (read(indptr, v), every & ~read(found.seen, v), jnp.uint32(0))
+        c = lax.while_loop(
+            lambda c: (c[0] + block <= last) & (c[1] != 0), lambda c: join(c, False), c
         )
+        c = lax.while_loop(lambda c: (c[0] < last) & (c[1] != 0), lambda c: join(c, True), c)
+        _, left, got = c
         found = Found(
             found.tail + (got != 0).astype(jnp.int32),
             write(found.queue, found.tail, v),
-            write(found.seen, v, every & ~missing),
-            parents,
+            write(found.seen, v, every & ~left),
         )
         return v + 1, found
 
@@ -218,30 +280,72 @@ def _advance(s: Search, found: Found, every, indptr, in_indptr) -> Search:
     _, words = lax.while_loop(lambda c: c[0] < s.end, clear, (s.begin, s.words))
 
     def enter(c):
-        i, edges, missing, words, old, levels = c
+        i, edges, missing, words, old, planes = c
         v = read(found.queue, i)
         seen = read(found.seen, v)
 
         def note(c):  # one turn, so that what it is given is computed once
-            _, new, words, old, levels = c
-            old = write(old, v, seen)
-            levels = _write_row(levels, v, new, depth)
-            return jnp.bool_(False), new, write(words, v, new), old, levels
+            _, new, words, old, planes = c
 
-        first = (jnp.bool_(True), seen ^ read(old, v), words, old, levels)
-        words, old, levels = lax.while_loop(lambda c: c[0], note, first)[2:]
+            def plane(c):
+                bits, planes = c
+                j = lax.population_count((bits & -bits) - 1)
+                at = j * n + v
+                return bits & (bits - 1), write(planes, at, read(planes, at) | new)
+
+            planes = lax.while_loop(lambda c: c[0] != 0, plane, (depth, planes))[1]
+            return jnp.bool_(False), new, write(words, v, new), write(old, v, seen), planes
+
+        first = (jnp.bool_(True), seen ^ read(old, v), words, old, planes)
+        words, old, planes = lax.while_loop(lambda c: c[0], note, first)[2:]
         edges = edges + read(indptr, v + 1) - read(indptr, v)
         if in_indptr is not None:
             degree = read(in_indptr, v + 1) - read(in_indptr, v)
             missing = missing - jnp.where(seen == every, degree, 0)
-        return i + 1, edges, missing, words, old, levels
+        return i + 1, edges, missing, words, old, planes
 
     begin, depth = n - s.begin, s.depth + 1
-    first = (begin, jnp.int32(0), s.missing, words, s.old, s.levels)
-    _, edges, missing, words, old, levels = lax.while_loop(
+    first = (begin, jnp.int32(0), s.missing, words, s.old, s.planes)
+    _, edges, missing, words, old, planes = lax.while_loop(
         lambda c: c[0] < found.tail, enter, first
     )
     return Search(
-        depth, begin, found.tail, edges, missing, found.queue, words, found.seen, old, levels,
-        found.parents,
+        depth, begin, found.tail, edges, missing, found.queue, words, found.seen, old, planes
     )
+
+
+def transposed_in_turn(indptr: Array, indices: Array) -> tuple[Array, Array]:
+    """The CSR arrays of the transpose by a counting sort, rows ascending; the capacity is kept."""
+    n, last = indptr.shape[0] - 1, indptr[-1]
+
+    def count(c):
+        e, ends = c
+        at = read(indices, e) + 2
+        return e + 1, write(ends, at, read(ends, at) + 1)
+
+    zero = jnp.int32(0)
+    ends = lax.while_loop(lambda c: c[0] < last, count, (zero, jnp.zeros(n + 2, jnp.int32)))[1]
+
+    def row(c):
+        u, place, heads = c
+        end = read(indptr, u + 1)
+
+        def entry(c):
+            e, place, heads = c
+
+            def put(c):  # one turn, so that the place is read once
+                _, v, at, place, heads = c
+                return jnp.bool_(False), v, at, write(place, v, at + 1), write(heads, at, u)
+
+            v = read(indices, e) + 1
+            first = (jnp.bool_(True), v, read(place, v), place, heads)
+            return e + 1, *lax.while_loop(lambda c: c[0], put, first)[3:]
+
+        _, place, heads = lax.while_loop(
+            lambda c: c[0] < end, entry, (read(indptr, u), place, heads)
+        )
+        return u + 1, place, heads
+
+    first = (zero, jnp.cumsum(ends, dtype=jnp.int32), jnp.full(indices.shape[0], n, jnp.int32))
+    _, place, heads = lax.while_loop(lambda c: c[0] < n, row, first)
+    return place[: n + 1], heads

@@ -11,7 +11,13 @@ from jax import Array, lax
 
 from ..formats._base import search_rows
 from ..layouts.csr_rows import csr_spmv
-from ._bfs_sources_sequential import SOURCES, bfs_sources_sequential
+from ._bfs_sources_sequential import (
+    SOURCES,
+    bfs_sources_sequential,
+    levels_of,
+    parents_of,
+    transposed_in_turn,
+)
 from ._bfs_xla import bfs_xla
 
 Form = Literal["sequential", "dense", "one_by_one"]
@@ -63,7 +69,9 @@ def bfs_sources_xla(
         return lax.platform_dependent(
             *graph,
             **{
-                platform: lambda *graph, form=form: run[form](*graph, parents, deterministic)
+                platform: lambda *graph, form=form: run[form](
+                    *graph, parents, deterministic, symmetric
+                )
                 for platform, form in forms.items()
             },
         )
@@ -91,7 +99,11 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
     )
 
 
-def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic):
+def _one_by_one(
+    indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric
+):
+    del symmetric
+
     def one(source):
         return bfs_xla(
             indptr, indices, source, in_indptr=in_indptr, in_indices=in_indices,
@@ -101,18 +113,32 @@ def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, determ
     return lax.map(one, sources)
 
 
-def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, deterministic):
-    levels, tree = bfs_sources_sequential(
-        indptr, indices, sources, in_indptr, in_indices, parents and not deterministic
-    )
-    if parents and deterministic:
-        tree = all_smallest_parents(indptr, indices, sources, levels)
-    return levels, tree
+def _sequential(
+    indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric
+):
+    graph = (indptr, indices, sources, in_indptr, in_indices)
+    planes, seen, complete = bfs_sources_sequential(*graph)
+
+    def together(planes, seen):
+        levels = levels_of(planes, seen, sources.shape[0])
+        if not parents:
+            return levels, None
+        if deterministic:
+            return levels, all_smallest_parents(indptr, indices, sources, levels)
+        near, inn = symmetric, (in_indptr, in_indices)
+        if in_indptr is None:
+            inn = transposed_in_turn(indptr, indices)
+        return levels, parents_of(*inn, planes, seen, sources, near)
+
+    def apart(planes, seen):
+        return _one_by_one(*graph, parents, deterministic, symmetric)
+
+    return lax.cond(complete, together, apart, planes, seen)
 
 
-def _dense(indptr, indices, sources, in_indptr, in_indices, parents, deterministic):
+def _dense(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     """Every level joins the words of all in-neighbours by `or`: O(nse) a level, no atomics."""
-    del deterministic  # the parents are the smallest in any case
+    del deterministic, symmetric  # the parents are the smallest in any case
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if in_indptr is None:
         in_indptr, in_indices = _transposed(indptr, indices)

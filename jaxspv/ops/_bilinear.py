@@ -75,8 +75,7 @@ def bilinear_tangent(
 
     def backward(_, c):
         parts, w = c
-        by_values, by_vector = _pull_back(product, A, x, w, owners, *live)
-        slopes = [s for s in (by_values, by_vector) if s is not None]
+        slopes = [s for s in _pull_back(product, A, x, w, owners, *live) if s is not None]
         return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
 
     def equation(u):

@@ -1,5 +1,7 @@
 """BFS from many sources: vmap and arrays of sources, every form, each source against SciPy."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,12 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms._bfs_sources_sequential import (
+    PLANES,
+    bfs_sources_sequential,
+    parents_of,
+    transposed_in_turn,
+)
 from jaxspv.algorithms._bfs_sources_xla import bfs_sources_xla
 
 FORMS = ("sequential", "dense", "one_by_one")
@@ -89,13 +97,38 @@ def test_vmap_over_graphs_and_with_conditions_goes_one_by_one():
 
 def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     """XLA compiles them to one function each; one more array carried and they are 10x slower."""
-    G = jsp.prepare(random_graph(500, 3000, 3), for_="bfs")
-    f = jax.jit(lambda *a: bfs_sources_xla(*a[:3], in_indptr=a[3], in_indices=a[4],
-                                           form="sequential"))
-    inn = G.inn
-    args = (G.out.indptr, G.out.indices, jnp.arange(32, dtype=jnp.int32), inn.indptr, inn.indices)
     if jax.default_backend() != "cpu":
         pytest.skip("native loops are those of a CPU")
-    text = f.lower(*args).compile().as_text()
-    loops = text.count(" while(")
-    assert text.count('xla_cpu_small_call="true"') >= loops - 1  # all but the loop over levels
+    out = random_graph(500, 3000, 3).asformat("csr")
+    inn = transposed_in_turn(out.indptr, out.indices)
+    sources = jnp.arange(32, dtype=jnp.int32)
+    planes, seen = jnp.zeros(PLANES * 500, jnp.uint32), jnp.zeros(500, jnp.uint32)
+    parents = functools.partial(parents_of, near=True)
+    for call, args, others in (
+        (bfs_sources_sequential, (out.indptr, out.indices, sources, *inn), 1),  # over levels
+        (parents, (*inn, planes, seen, sources), 0),
+        (transposed_in_turn, (out.indptr, out.indices), 0),
+    ):
+        text = jax.jit(call).lower(*args).compile().as_text()
+        loops = text.count(" while(")
+        assert loops > 2
+        assert text.count('xla_cpu_small_call="true"') >= loops - others
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_searches_deeper_than_their_bits_go_one_by_one(directed):
+    """A band of width 3: 100 levels from the ends, more than 6 bits hold."""
+    n = 300
+    i = np.arange(n)
+    ends = [(i[k:], i[:-k]) for k in (1, 2, 3)]
+    head, tail = (np.concatenate([e[side] for e in ends]) for side in (0, 1))
+    if not directed:
+        head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
+    A = jsp.from_edges(tail, head, np.ones(len(head), np.float32), shape=(n, n))
+    assert len(head) >= 2.9 * n
+    sources = jnp.array([0, 5, 299, 150], jnp.int32)
+    inn = (A.indptr, A.indices) if not directed else (None, None)
+    levels, tree = bfs_sources_xla(A.indptr, A.indices, sources, in_indptr=inn[0],
+                                   in_indices=inn[1], form="sequential")  # fmt: skip
+    check(A, sources, levels, tree)
+    assert int(levels.max()) == 100

@@ -75,6 +75,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--max-scale", type=int, help="yang2015: default 18 on a CPU, 21 on a GPU")
     p.add_argument("--profile", action="store_true", help="count launches on a GPU")
     p.add_argument("--backend", choices=["pallas", "xla"], help="of jaxspv this one alone")
+    p.add_argument(
+        "--cases",
+        nargs="+",
+        choices=["BFS", "SSSP", "PageRank", "20 products"],
+        help="fixpoint: these alone",
+    )
     p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
     return p  # fmt: skip
 
@@ -92,6 +98,7 @@ def options(args: argparse.Namespace) -> Options:
         profile=args.profile,
         baselines=not args.no_baselines,
         backend=args.backend,
+        cases=args.cases and tuple(args.cases),
     )
 
 

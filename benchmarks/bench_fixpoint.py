@@ -35,21 +35,18 @@ class Found(NamedTuple):
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one graph: a case for each algorithm."""
-    A, source = workload.weighted(), workload.start()
-    A = sp.csr_array((A.data.astype(np.float32), A.indices, A.indptr), shape=A.shape)
-    ones = sp.csr_array((np.ones_like(A.data), A.indices, A.indptr), shape=A.shape)
-    weights, unit = (jsp.from_scipy(matrix) for matrix in (A, ones))
-    G = jsp.prepare(unit, for_=("bfs", "pagerank", "fixpoint"))
-    P, dangling = written.transition(unit)
-    H = jsp.prepare(P, for_=("fixpoint", "vxm"))
+    A, source = workload.matrix(), workload.start()
+    ones = sp.csr_array((np.ones(A.nnz, np.float32), A.indices, A.indptr), shape=A.shape)
     cases = {
-        "BFS": lambda: _traversal(ones, G, "bfs", source, options),
-        "SSSP": lambda: _traversal(
-            A, jsp.prepare(weights, for_=("sssp", "fixpoint")), "sssp", source, options
-        ),
-        "PageRank": lambda: _pagerank(ones, G, H, dangling, options),
+        "BFS": lambda: _traversal(ones, "bfs", source, options),
+        "SSSP": lambda: _traversal(workload.weighted(), "sssp", source, options),
+        "PageRank": lambda: _pagerank(ones, H, dangling, options),
         "20 products": lambda: _products(A, H, options),
     }
+    cases = {case: cases[case] for case in options.cases or cases}
+    if {"PageRank", "20 products"} & set(cases):
+        P, dangling = written.transition(jsp.from_scipy(ones))
+        H = jsp.prepare(P, for_=("fixpoint", "vxm") if "20 products" in cases else "fixpoint")
     records = []
     for case, candidates in cases.items():
         for record in measure(candidates(), **options.timing()):
@@ -62,8 +59,9 @@ def _method(name, *args, **kwargs):
     return method_name(runs_here(jsp.explain(name, *args, **kwargs))[0])
 
 
-def _traversal(A, G, purpose, source, options):
+def _traversal(A, purpose, source, options):
     """Levels or distances, built in and written by the user; without parents."""
+    G = jsp.prepare(jsp.from_scipy(A), for_=(purpose, "fixpoint"))
     user = written.bfs_levels if purpose == "bfs" else written.sssp_distances
     builtin = getattr(jsp, purpose)
     known = verify.levels_of(A, source) if purpose == "bfs" else None
@@ -100,8 +98,9 @@ def _candidate(name, run, G, source, check, method, options):
     return Candidate(name, call, check, repeats, None, notes)
 
 
-def _pagerank(A, G, H, dangling, options):
-    """G: of ones; H: of shares."""
+def _pagerank(A, H, dangling, options):
+    """H: of shares."""
+    G = jsp.prepare(jsp.from_scipy(A), for_="pagerank")
 
     def check(found):
         verify.pagerank(A, _Scores(found.x), damping=0.85, atol=3 * TOLERANCE)

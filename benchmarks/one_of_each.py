@@ -4,8 +4,8 @@ python -m benchmarks.one_of_each GRAPH ... [--programs P --threads T] [--times K
 [--plant WORDS]; graphs as in `benchmarks.suite`. A memory checker sees an access out of bounds only
 where every array is an allocation of its own and of its own size: not in a jitted program, whose
 intermediate arrays share one (`--eager`), and by `cudaMallocAsync` alone (other allocators round up
-to pages of 2 MB). `--plant` also stores that many words (1 to 8) beyond the end of an array of 1000,
-which must be reported:
+to pages of 2 MB). `--plant` also stores that many words (1 to 8) beyond the end of an array of
+1000, which must be reported:
 
     XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async compute-sanitizer --tool memcheck \\
         python3 -m benchmarks.one_of_each karate grid12 --eager --programs 8 --threads 256

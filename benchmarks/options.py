@@ -22,6 +22,7 @@ class Options:
         sources: number of sources of `yang2015`.
         profile: whether launches on a GPU are counted in a profile.
         baselines: whether other programs run too.
+        cases: of `fixpoint`, these alone; None: all.
         backend: of jaxspv, only this one; None: every one there is.
     """
 
@@ -33,6 +34,7 @@ class Options:
     profile: bool = False
     baselines: bool = True
     backend: str | None = None
+    cases: tuple[str, ...] | None = None
 
     def timing(self) -> dict[str, Any]:
         """The keyword arguments of `harness.measure`."""

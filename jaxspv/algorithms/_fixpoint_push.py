@@ -111,12 +111,14 @@ def not_levels(
 def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
     """Breadth-first search from the one element that is 0; the general kernel from any others."""
     top = semiring.add.identity_of(x0.dtype)[()]
-    single = (jnp.sum(x0 != top, dtype=jnp.int32) == 1) & (jnp.min(x0) == 0)
+    present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)
+    count, place = (jnp.sum(term, dtype=jnp.int32) for term in (present, jnp.where(present, at, 0)))
+    single = (count == 1) & (x0.at[place].get(mode="fill", fill_value=1) == 0)
     inn = None if graph.symmetric else graph.inn
 
     def search(x0):
         found, _, steps, status = bfs_kernel(
-            graph.out.indptr, graph.out.indices, jnp.argmin(x0).astype(jnp.int32),
+            graph.out.indptr, graph.out.indices, place,
             in_indptr=None if inn is None else inn.indptr,
             in_indices=None if inn is None else inn.indices,
             prepared=graph.layouts["bfs"].get("pallas"), symmetric=graph.symmetric, parents=False,

@@ -67,7 +67,7 @@ def _conversion(A: jsp.CSR):
     """
     makers: dict[str, Callable[[], Any]] = {
         "tiled": lambda: Tiled.from_coo(A.to_coo()),
-        "bittiled": lambda: BitTiled.from_coo(A.to_coo(), symmetric=True),
+        "bittiled": lambda: BitTiled.from_csr(A, symmetric=True),
     }
     made, record = {}, {"benchmark": "tiles: conversion", "program": "from CSR", "runs": 3}
     for name, make in makers.items():

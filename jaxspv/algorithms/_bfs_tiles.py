@@ -63,7 +63,7 @@ class TileLayout:
 
 @register_layout("bittiled")
 def _layout(graph: Graph) -> TileLayout:
-    tiles = BitTiled.from_coo(graph.out.to_coo(), symmetric=graph.symmetric)
+    tiles = BitTiled.from_csr(graph.out, symmetric=graph.symmetric)
     choice = choose_format(graph.out, "bfs")
     return TileLayout(tiles, choice.format, choice.reason)
 
@@ -85,8 +85,8 @@ def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
     layout = G.layouts.get("bittiled") if isinstance(G, Graph) else None
     if format == "bittiled":
         graph = as_graph(G, "bfs")
-        tiles = layout.tiles if layout is not None else BitTiled.from_coo(
-            graph.out.to_coo(), symmetric=True if graph.symmetric else None)  # fmt: skip
+        tiles = layout.tiles if layout is not None else BitTiled.from_csr(
+            graph.out, symmetric=True if graph.symmetric else None)  # fmt: skip
         return tiles, "format='bittiled' was asked for"
     if layout is None:
         return None, "there are no bit tiles: `prepare(A, for_=('bfs', 'bittiled'))` makes them"

@@ -172,6 +172,8 @@ class SparseMatrix(Arithmetic, abc.ABC):
             return self
         if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
             return _converted(self, name)
+        if (name, self.format) == ("bittiled", "csr"):
+            return known[name].from_csr(self)
         return known[name].from_coo(self.to_coo())
 
     def transpose(self) -> SparseMatrix:

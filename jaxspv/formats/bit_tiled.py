@@ -11,6 +11,7 @@ from jax import Array, lax
 from .._indices import narrowed
 from .._pytree import is_concrete, pytree_dataclass, static
 from ._base import STRUCTURES, SparseMatrix, search_rows
+from ._tile_words import row_words, served
 from ._tiles import (
     check_size,
     grid,
@@ -22,6 +23,7 @@ from ._tiles import (
     sizes,
 )
 from .coo import COO, sort_coo
+from .csr import CSR
 
 LARGE = 10_000  # the paper's rule: tiles of 64 for matrices of a larger order, else of 32
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
@@ -201,11 +203,54 @@ class BitTiled(SparseMatrix):
             other = lines(flipped.row, flipped.col, flipped.shape, nt, limit)
         return cls(by_row, other, coo.overflow, coo.shape, coo.nse, nt, bool(symmetric))
 
+    @classmethod
+    def from_csr(
+        cls,
+        A: CSR,
+        *,
+        nt: int | None = None,
+        sparse_tile: int | None = None,
+        symmetric: bool | None = None,
+    ) -> BitTiled:
+        """`from_coo(A.to_coo(), ...)`; on a GPU by two kernels that read the rows as they are.
+
+        The arguments and errors are those of `from_coo`. The kernels serve concrete matrices whose
+        rows are sorted and hold no place twice, of up to 57,000 columns of tiles.
+
+        >>> import jaxspv as jsp
+        >>> A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
+        >>> jsp.BitTiled.from_csr(A).by_row.words[0, :2, 0].tolist()
+        [2, 1]
+        """
+        order = max(A.shape)
+        size = (64 if order > LARGE else 32) if nt is None else check_size(nt)
+        limit = (SPARSE_TILE if order > LARGE else 0) if sparse_tile is None else sparse_tile
+        if served(A, size):
+            made = _from_rows(cls, A, size, limit, symmetric)
+            if made is not None:
+                return made
+        return cls.from_coo(A.to_coo(), nt=nt, sparse_tile=sparse_tile, symmetric=symmetric)
+
     def __repr__(self) -> str:
         return f"BitTiled(shape={self.shape}, nse={self.nse}, nt={self.nt})"
 
 
 STRUCTURES[BitTiled.format] = BitTiled
+
+
+def _from_rows(cls, A, nt, limit, symmetric, interpret=False):
+    """`BitTiled.from_csr` by kernels; None where they cannot serve."""
+    columns = None if symmetric else A.T.asformat("csr")
+    if columns is not None and symmetric is None and A.shape[0] == A.shape[1]:
+        same = jnp.all(columns.indptr == A.indptr) & jnp.all(columns.indices == A.indices)
+        symmetric = bool(same)
+    sides = (A,) if symmetric else (A, columns)
+    made = [row_words(side, nt, limit, interpret) for side in sides]
+    if None in made:
+        return None
+    words = [Words(*fields) for fields in made]
+    other = None if symmetric else words[1]
+    return cls(words[0], other, A.overflow, A.shape, A.nse, nt, bool(symmetric))
 
 
 def _select(word: Array, rank: Array) -> Array:

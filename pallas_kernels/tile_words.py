@@ -1,0 +1,264 @@
+"""From a CSR to tiles of bits: two launches that read the indices, one to count, one to write.
+
+A program takes a row of tiles: nt rows, whose entries are contiguous. Between the first and the
+last column they hold, it keeps a counter for each column of tiles in shared memory. A warp reads 32
+entries; equal columns of tiles are neighbours in a sorted row, so that a run takes one atomic on
+its counter, and bits of one word are joined over the warp before one atomic on the word. Traffic: 4
+bytes an entry and launch (again from a cache where a row of tiles is read twice), the words once.
+"""
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
+
+THREADS = 256
+RESIDENT = 8  # programs of THREADS threads a multiprocessor
+LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
+
+
+def counters_fit(across: int) -> bool:
+    """Whether shared memory holds a counter for each of so many columns of tiles."""
+    return 4 * (COUNTERS + across + 64) <= SHARED_BYTES
+
+
+def count_tiles(
+    indptr: jax.Array,
+    indices: jax.Array,
+    *,
+    nt: int,
+    columns: int,
+    limit: int,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(tiles int32[ceil(m / nt)] of more than `limit` entries in each row of tiles, moved int32[m]:
+    entries of each row in the other tiles).
+
+    indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice. nt is 16, 32
+    or 64; `counters_fit(ceil(columns / nt))` must hold.
+    """
+    c = _fixed(indptr, nt, columns, limit)
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (c.down, c.m)]
+
+    def kernel(k, indptr, indices, tiles, moved, control):
+        shared = k.shared(c.words)
+
+        def row_of_tiles(b):
+            low, high = _count(k, c, shared, indptr, indices, b)
+
+            def look(i, kept, rest):
+                size = k.load(shared, COUNTERS + i)
+                few = size <= c.limit
+                return kept + k.cast(~few, "i32"), rest + k.where(few, size, 0)
+
+            kept, rest = k.for_(low + k.thread, high + 1, k.threads, look, 0, 0)
+            for word, mine in ((SUM, kept), (REST, rest)):
+                mine = k.warp_sum(mine)
+                k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
+            k.sync()
+            k.store(tiles, b, k.load(shared, SUM), mask=k.thread == 0)
+
+            def count_rest():
+                def entry(e, j, there):
+                    size = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=there)
+                    row = _row(k, c, shared, e)
+                    few = there & (size <= c.limit)
+                    k.atomic("add", shared, ROWS + row, 1, mask=few)
+
+                _entries(k, c, shared, indices, entry)
+
+            k.if_(k.load(shared, REST) > 0, count_rest)
+            k.sync()
+            row = b * c.nt + k.thread
+            mine = (k.thread < c.nt) & (row < c.m)
+            k.store(moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
+
+        k.for_(k.program, c.down, k.programs, row_of_tiles)
+
+    out = launch(kernel, [indptr, indices], shapes, programs=_programs(c), threads=THREADS,
+                 shared_words=c.words, name="tile_count", interpret=interpret)  # fmt: skip
+    return out[0], out[1]
+
+
+def fill_tiles(
+    indptr: jax.Array,
+    indices: jax.Array,
+    tile_ptr: jax.Array,
+    rest_ptr: jax.Array,
+    *,
+    nt: int,
+    columns: int,
+    limit: int,
+    tiles: int,
+    rest: int,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(tile_minor int32[tiles], words uint32[tiles * nt * ceil(nt / 32)], rest_minor int32[rest]).
+
+    The arguments of `count_tiles`, and the running sums of what it counted: tile_ptr, which ends at
+    tiles > 0, and rest_ptr, which ends at rest. tile_minor ascends in a row of tiles, rest_minor
+    in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
+    """
+    c = _fixed(indptr, nt, columns, limit)
+    sizes = ((tiles, jnp.int32), (tiles * nt * c.each, jnp.uint32), (max(rest, 1), jnp.int32))
+    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
+
+    def kernel(k, indptr, indices, tile_ptr, rest_ptr, tile_minor, words, rest_minor, control):
+        shared = k.shared(c.words)
+        g = types.SimpleNamespace(tile_minor=tile_minor, words=words, rest_minor=rest_minor,
+                                  indices=indices, rest_ptr=rest_ptr)  # fmt: skip
+
+        def row_of_tiles(b):
+            low, high = _count(k, c, shared, indptr, indices, b)
+            base, end = k.load(tile_ptr, b, cache="nc"), k.load(tile_ptr, b + 1, cache="nc")
+            per = c.nt * c.each
+
+            def clear(i):
+                k.store(words, i, 0)
+
+            k.for_(base * per + k.thread, end * per, k.threads, clear)
+            _number(k, c, shared, g, base, low, high)
+            _write_bits(k, c, shared, g, base)
+            first, last = b * c.nt, k.minimum((b + 1) * c.nt, c.m)
+            some = k.load(rest_ptr, last, cache="nc") > k.load(rest_ptr, first, cache="nc")
+            k.if_(some, lambda: _write_rest(k, c, shared, g, b))
+
+        k.for_(k.program, c.down, k.programs, row_of_tiles)
+
+    operands = [indptr, indices, tile_ptr, rest_ptr]
+    out = launch(kernel, operands, shapes, programs=_programs(c), threads=THREADS,
+                 shared_words=c.words, name="tile_fill", interpret=interpret)  # fmt: skip
+    return out[0], out[1], out[2][:rest]
+
+
+def _fixed(indptr, nt, columns, limit):
+    across, m = -(-columns // nt), indptr.shape[0] - 1
+    if not counters_fit(across):
+        raise ValueError(f"`columns` is {columns}: shared memory has no room for {across} counters")
+    return types.SimpleNamespace(
+        nt=nt, m=m, limit=limit, down=-(-m // nt), each=max(nt // 32, 1), across=across,
+        shift=nt.bit_length() - 1, words=COUNTERS + across,
+    )  # fmt: skip
+
+
+def _programs(c):
+    resident = min(RESIDENT, max(1, SHARED_BYTES // (4 * (c.words + 256))))
+    return min(programs_for() * resident, c.down)
+
+
+def _count(k, c, shared, indptr, indices, b):
+    """The counters of a row of tiles, in use from `low` to `high`; (low, high)."""
+    k.sync()
+    at = k.minimum(b * c.nt + k.thread, c.m)
+    k.store(shared, PTR + k.thread, k.load(indptr, at, cache="nc"), mask=k.thread <= c.nt)
+    k.store(shared, ROWS + k.thread, 0, mask=k.thread < c.nt)
+    for word, value in ((LOW, c.across), (HIGH, -1), (SUM, 0), (REST, 0)):
+        k.store(shared, word, value, mask=k.thread == 0)
+    k.sync()
+    row = k.thread < c.nt
+    start = k.load(shared, PTR + k.thread, mask=row)
+    end = k.load(shared, PTR + k.thread + 1, mask=row)
+    row = row & (start < end)
+    k.atomic("min", shared, LOW, k.shr(k.load(indices, start, mask=row, cache="nc"), c.shift),
+             mask=row)  # fmt: skip
+    k.atomic("max", shared, HIGH, k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
+             mask=row)  # fmt: skip
+    k.sync()
+    low, high = k.load(shared, LOW), k.load(shared, HIGH)
+    k.for_(low + k.thread, high + 1, k.threads, lambda i: k.store(shared, COUNTERS + i, 0))
+    k.sync()
+
+    def run(e, j, there):
+        tile = k.where(there, k.shr(j, c.shift), -1)
+        head = there & ((k.lane == 0) | (k.shfl_up(tile, 1) != tile))
+        heads = k.ballot(head)
+        after = k.shr(k.shr(heads, k.lane), 1)
+        beyond = k.popc(k.ballot(there))
+        end = k.where(after == 0, beyond, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
+        k.atomic("add", shared, COUNTERS + tile, end - k.lane, mask=head)
+
+    _entries(k, c, shared, indices, run)
+    k.sync()
+    return low, high
+
+
+def _entries(k, c, shared, indices, f):
+    """f(place, column, there) for the entries of a row of tiles, 32 of them a warp at a time."""
+    end = k.load(shared, PTR + c.nt)
+
+    def some(e0):
+        e = e0 + k.lane
+        f(e, k.load(indices, e, mask=e < end, cache="nc"), e < end)
+
+    k.for_(k.load(shared, PTR) + 32 * k.warp, end, k.threads, some)
+
+
+def _row(k, c, shared, e):
+    """The row, 0 .. nt - 1, whose entries hold place e, by bisection."""
+    row, step = k.const(0), c.nt // 2
+    while step:
+        row = k.where(k.load(shared, PTR + row + step) <= e, row + step, row)
+        step //= 2
+    return row
+
+
+def _number(k, c, shared, g, base, low, high):
+    """Counters become numbers of tiles in the row of tiles, -1 for what moves to the remainder."""
+    warps = k.threads // 32
+
+    def some(i0, running):
+        i = i0 + k.thread
+        there = i <= high
+        kept = there & (k.load(shared, COUNTERS + i, mask=there) > c.limit)
+        votes = k.ballot(kept)
+        k.sync()
+        k.store(shared, SUMS + k.warp, k.popc(votes), mask=k.lane == 0)
+        k.sync()
+        upto, total = k.warp_scan(k.load(shared, SUMS + k.lane, mask=k.lane < warps))
+        before = k.shfl(upto, k.warp) - k.popc(votes)
+        number = running + before + k.lanes_below(votes)
+        k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=there)
+        k.store(g.tile_minor, base + number, i, mask=kept)
+        return running + total
+
+    k.for_(low, high + 1, k.threads, some, 0)
+    k.sync()
+
+
+def _write_bits(k, c, shared, g, base):
+    def entry(e, j, there):
+        number = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=there, other=-1)
+        there = there & (number >= 0)
+        word = ((base + number) * c.nt + _row(k, c, shared, e)) * c.each
+        word = k.where(there, word + k.shr(j & (c.nt - 1), 5), -1)
+        bits = k.bit(j & (min(c.nt, 32) - 1))
+        for d in (1, 2, 4, 8, 16):
+            same = (k.lane >= d) & (k.shfl_up(word, d) == word)
+            bits = bits | k.where(same, k.shfl_up(bits, d), 0)
+        last = there & ((k.lane == 31) | (k.shfl(word, (k.lane + 1) & 31) != word))
+        k.reduce("or", g.words, word, bits, mask=last)
+
+    _entries(k, c, shared, g.indices, entry)
+
+
+def _write_rest(k, c, shared, g, b):
+    """The entries of tiles that are not kept, in order, a warp a row."""
+
+    def row(r):
+        start, end = k.load(shared, PTR + r), k.load(shared, PTR + r + 1)
+        place = k.load(g.rest_ptr, k.minimum(b * c.nt + r, c.m), cache="nc")
+
+        def some(e0, place):
+            e = e0 + k.lane
+            j = k.load(g.indices, e, mask=e < end, cache="nc")
+            number = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=e < end)
+            votes = k.ballot((e < end) & (number < 0))
+            mine = (e < end) & (number < 0)
+            k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
+            return place + k.popc(votes)
+
+        k.for_(start, end, 32, some, place)
+
+    k.for_(k.warp, c.nt, k.threads // 32, row)

@@ -16,19 +16,29 @@ class Result:
     add is one of ATOMIC; kind is "f32" or "i32". Floats under min and max are kept as integers of
     the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
     propagates it.
+
+    A program writes a stretch of `each` words of bits. Their entries are counted when all products
+    are joined, or, where `few` (None or a bool of the whole grid) says that there are few products,
+    by the atomics that set a bit first: that saves a pass and a grid barrier.
     """
 
-    def __init__(self, k, m, add, kind, values, bits, allowed=None):
+    def __init__(self, k, m, add, kind, values, bits, totals, allowed=None):
         self.k, self.m, self.add, self.kind = k, m, add, kind
-        self.values, self.bits, self.allowed = values, bits, allowed
-        self.words = -(-m // 32)
+        self.values, self.bits, self.totals, self.allowed = values, bits, totals, allowed
+        self.words, self.few = -(-m // 32), None
+        self.each = -(-self.words // k.programs)
 
-    def clear(self, indices, nse):
-        """Identities, no bits, and padding in all of `indices` (nse of them)."""
+    def clear(self):
+        """Identities, no bits, no entries."""
         k = self.k
         identity = {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
         k.spread(self.m, lambda i: k.store(self.values, i, identity))
         k.spread(self.words, lambda i: k.store(self.bits, i, 0))
+        k.spread(k.programs, lambda i: k.store(self.totals, i, 0))
+
+    def pad(self, indices, nse):
+        """Padding in all of `indices` (nse of them); a grid barrier before `compact`."""
+        k = self.k
         k.spread(nse, lambda i: k.store(indices, i, self.m))
 
     def lets(self, row, mask):
@@ -42,14 +52,26 @@ class Result:
     def join(self, rows, values, masks):
         """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
         k = self.k
+        many = masks if self.few is None else [m & ~self.few for m in masks]
         # a stale word costs one more atomic, nothing else
-        words = [k.load(self.bits, k.shr(r, 5), mask=m, other=-1)
-                 for r, m in zip(rows, masks, strict=True)]  # fmt: skip
+        words = [k.load(self.bits, k.shr(r, 5), mask=m)
+                 for r, m in zip(rows, many, strict=True)]  # fmt: skip
         for row, value, mask in zip(rows, values, masks, strict=True):
             k.reduce(self.add, self.values, row, self._encode(value), mask=mask)
-        for row, word, mask in zip(rows, words, masks, strict=True):
+        for row, word, mask in zip(rows, words, many, strict=True):
             fresh = mask & (word & k.bit(row) == 0)
             k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
+        if self.few is not None:
+            self._tally(rows, [m & self.few for m in masks])
+
+    def _tally(self, rows, masks):
+        """Sets the bits of the rows and counts those that were not set."""
+        k = self.k
+        old = [k.atomic("or", self.bits, k.shr(row, 5), k.bit(row), mask=mask)
+               for row, mask in zip(rows, masks, strict=True)]  # fmt: skip
+        for row, word, mask in zip(rows, old, masks, strict=True):
+            fresh = mask & (word & k.bit(row) == 0)
+            k.reduce("add", self.totals, k.shr(row, 5) // self.each, 1, mask=fresh)
 
     def _encode(self, v):
         k = self.k
@@ -65,28 +87,17 @@ class Result:
             return w
         return k.bits(w ^ ((w >> 31) & 0x7FFFFFFF), "f32")
 
-    def compact(self, control, totals, shared, indices, data, nse):
+    def compact(self, control, ok, shared, indices, data, nse):
         """Writes the entries in ascending order; returns (ok, count), count in the last program.
 
-        totals: int32 (programs,); shared: `shared_words(threads)` words. Each program counts its
-        stretch of the bits, then writes it behind those of the programs before.
+        ok: of the grid barrier before; shared: `shared_words(threads)` words. Each program writes
+        its stretch of the bits behind those of the programs before.
         """
-        k = self.k
-        each = -(-self.words // k.programs)
-        base = k.program * each
-        end = k.minimum(base + each, self.words)
-        k.store(shared, 32, 0, mask=k.thread == 0)
-        k.sync()
-
-        def count(i, n):
-            return n + k.popc(k.load(self.bits, i, cache="fresh"))
-
-        (mine,) = k.for_(base + k.thread, end, k.threads, count, 0)
-        mine = k.warp_sum(mine)
-        k.atomic("add", shared, 32, mine, mask=(k.lane == 0) & (mine != 0))
-        k.sync()
-        k.store(totals, k.program, k.load(shared, 32), mask=k.thread == 0)
-        (ok,) = k.grid_barrier(control)
+        k, totals = self.k, self.totals
+        base = k.program * self.each
+        end = k.minimum(base + self.each, self.words)
+        counted = True if self.few is None else ~self.few
+        (ok,) = k.if_(counted, lambda: self._count(control, shared, base, end), ok)
 
         below = [k.load(totals, k.lane + j, mask=k.lane + j < k.program, cache="fresh")
                  for j in range(0, k.programs, 32)]  # fmt: skip
@@ -99,6 +110,22 @@ class Result:
 
         (running,) = k.for_(0, k.maximum(each, 0), 1, block, offset)
         return ok, running
+
+    def _count(self, control, shared, base, end):
+        """The entries of each stretch, in `totals`; whether all programs came."""
+        k = self.k
+        k.store(shared, 32, 0, mask=k.thread == 0)
+        k.sync()
+
+        def count(i, n):
+            return n + k.popc(k.load(self.bits, i, cache="fresh"))
+
+        (mine,) = k.for_(base + k.thread, end, k.threads, count, 0)
+        mine = k.warp_sum(mine)
+        k.atomic("add", shared, 32, mine, mask=(k.lane == 0) & (mine != 0))
+        k.sync()
+        k.store(self.totals, k.program, k.load(shared, 32), mask=k.thread == 0)
+        return k.grid_barrier(control)
 
     def _write(self, base, end, running, shared, indices, data, nse):
         """Entries of the words base .. base + threads - 1 from place `running` on; how many."""

@@ -1,8 +1,9 @@
 """Sparse matrix times sparse vector in one launch: by columns (push), and by tiles.
 
 Both keep a dense accumulator that atomics join products into, and a bit for each row that has one;
-then every program writes the entries of its stretch of rows in ascending order. Four phases with a
-grid barrier between them: clear, list the long ranges, multiply, write.
+then every program writes the entries of its stretch of rows in ascending order. Phases with a grid
+barrier between them: clear and list the long ranges; multiply and pad the result; count, left out
+where there are few products; write.
 
 Push. A warp takes up to 32 entries of x and walks their columns 128 entries at a time; long columns
 are cut into pieces that any warp takes. Traffic: 4 to 8 bytes and an atomic an entry of those
@@ -27,6 +28,7 @@ from pallas_kernels._scalar import evaluate, trace
 from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
+FEW = 65_536  # products up to which rows are counted as they appear, by the mean of columns
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -60,11 +62,13 @@ def spmspv_push(
     operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
                     x_count=jnp.atleast_1d(x_count))  # fmt: skip
     c.room = piece_room(indices.shape[0])
+    c.few = min(FEW * (indptr.shape[0] - 1) // indices.shape[0], 2**31 - 1)
     return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
 
 
 def _push(k, c, g, control, y):
     count = k.load(g.x_count, 0)
+    y.few = count <= c.few
 
     def column(i, mask):
         j = k.load(g.x_indices, i, mask=mask, cache="nc")
@@ -235,11 +239,13 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
         shared = k.shared(shared_words(threads))
-        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, getattr(g, "allowed", None))
-        y.clear(g.y_indices, c.nse)
+        allowed = getattr(g, "allowed", None)
+        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, g.totals, allowed)
+        y.clear()
         body(k, c, g, control=g.control, y=y)
-        k.grid_barrier(g.control)
-        ok, count = y.compact(g.control, g.totals, shared, g.y_indices, g.y_data, c.nse)
+        y.pad(g.y_indices, c.nse)  # while the last atomics are under way
+        (ok,) = k.grid_barrier(g.control)
+        ok, count = y.compact(g.control, ok, shared, g.y_indices, g.y_data, c.nse)
         last = k.program == k.programs - 1
         kept = k.minimum(count, c.nse)
         lost = k.cast((count > c.nse) | (ok == 0), "i32")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv.formats import Tiled
-from pallas_kernels import _flatten
+from pallas_kernels import _flatten, spmspv
 from pallas_kernels._scalar import refuse
 from pallas_kernels.spmspv import spmspv_push, spmspv_tile
 from tests.kernels.test_lowering import lower
@@ -104,6 +104,7 @@ def test_tile_sizes_and_remainder(nt, limit):
 def test_long_ranges_are_cut(monkeypatch, kind):
     monkeypatch.setattr(_flatten, "LONG", 6)
     monkeypatch.setattr(_flatten, "PIECE", 4)
+    monkeypatch.setattr(spmspv, "FEW", 0)  # rows are counted afterwards
     A = matrix(100, 120, 300, 2, hub=50)
     x = {3: np.float32(2), 50: np.float32(1), 51: np.float32(-1)}
     want = expected(A, x, np.add, MUL["times"])
@@ -191,7 +192,9 @@ def test_public_products_equal_those_of_xla(name, dtype):
                 count = int(want.count)
                 assert int(y.count) == count and bool(y.overflow) == bool(want.overflow)
                 np.testing.assert_array_equal(y.indices[:count], want.indices[:count])
-                np.testing.assert_allclose(y.data[:count], want.data[:count], rtol=1e-5)
+                # a sum of logarithms near 0 has no relative precision
+                np.testing.assert_allclose(
+                    y.data[:count], want.data[:count], rtol=1e-5, atol=1e-5 * (name == "log_plus"))
 
 
 @pytest.mark.gpu

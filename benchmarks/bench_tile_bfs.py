@@ -35,7 +35,7 @@ TRACE_LEVELS = 2048
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix."""
     A = matrix(workload)
-    tiles = BitTiled.from_coo(A.to_coo(), symmetric=True)
+    tiles = BitTiled.from_csr(A, symmetric=True)
     head = {"n": A.shape[0], "entries": int(A.count)}
     return [{**head, **r} for r in _searches(workload.name, A, tiles, options)]
 

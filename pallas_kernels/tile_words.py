@@ -14,14 +14,15 @@ import jax.numpy as jnp
 
 from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
 
-THREADS = 256
-RESIDENT = 8  # programs of THREADS threads a multiprocessor
+THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
+RESIDENT = 2048  # threads of a multiprocessor
+MARGIN = 8192  # bytes of shared memory that are not the kernel's own
 LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
 
 
 def counters_fit(across: int) -> bool:
     """Whether shared memory holds a counter for each of so many columns of tiles."""
-    return 4 * (COUNTERS + across + 64) <= SHARED_BYTES
+    return 4 * (COUNTERS + across) <= SHARED_BYTES - MARGIN
 
 
 def count_tiles(
@@ -40,6 +41,7 @@ def count_tiles(
     or 64; `counters_fit(ceil(columns / nt))` must hold.
     """
     c = _fixed(indptr, nt, columns, limit)
+    programs, threads = _grid(c)
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (c.down, c.m)]
 
     def kernel(k, indptr, indices, tiles, moved, control):
@@ -77,7 +79,7 @@ def count_tiles(
 
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
-    out = launch(kernel, [indptr, indices], shapes, programs=_programs(c), threads=THREADS,
+    out = launch(kernel, [indptr, indices], shapes, programs=programs, threads=threads,
                  shared_words=c.words, name="tile_count", interpret=interpret)  # fmt: skip
     return out[0], out[1]
 
@@ -102,6 +104,7 @@ def fill_tiles(
     in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
     """
     c = _fixed(indptr, nt, columns, limit)
+    programs, threads = _grid(c)
     sizes = ((tiles, jnp.int32), (tiles * nt * c.each, jnp.uint32), (max(rest, 1), jnp.int32))
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
 
@@ -128,7 +131,7 @@ def fill_tiles(
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
     operands = [indptr, indices, tile_ptr, rest_ptr]
-    out = launch(kernel, operands, shapes, programs=_programs(c), threads=THREADS,
+    out = launch(kernel, operands, shapes, programs=programs, threads=threads,
                  shared_words=c.words, name="tile_fill", interpret=interpret)  # fmt: skip
     return out[0], out[1], out[2][:rest]
 
@@ -143,9 +146,11 @@ def _fixed(indptr, nt, columns, limit):
     )  # fmt: skip
 
 
-def _programs(c):
-    resident = min(RESIDENT, max(1, SHARED_BYTES // (4 * (c.words + 256))))
-    return min(programs_for() * resident, c.down)
+def _grid(c):
+    """(programs, threads): as few threads a program as still fill a multiprocessor."""
+    fitting = max(1, (SHARED_BYTES - MARGIN) // (4 * c.words + 1024))
+    threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])
+    return min(programs_for() * max(1, min(fitting, RESIDENT // threads)), c.down), threads
 
 
 def _count(k, c, shared, indptr, indices, b):

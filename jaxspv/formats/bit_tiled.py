@@ -215,7 +215,7 @@ class BitTiled(SparseMatrix):
         """`from_coo(A.to_coo(), ...)`; on a GPU by two kernels that read the rows as they are.
 
         The arguments and errors are those of `from_coo`. The kernels serve concrete matrices whose
-        rows are sorted and hold no place twice, of up to 57,000 columns of tiles.
+        rows are sorted and hold no place twice, of up to 55,000 columns of tiles.
 
         >>> import jaxspv as jsp
         >>> A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))

@@ -179,6 +179,8 @@ def test_public_products_equal_those_of_xla(name, dtype):
     semiring = getattr(jsp.semirings, name, None)
     if semiring is None:
         pytest.skip("there is no such semiring")
+    if name == "log_plus" and dtype == np.int32:
+        pytest.skip("its monoid is not defined on integers")
     A = jsp.from_scipy(matrix(3000, 2000, 30000, 4, hub=7, dtype=dtype)).asformat("csc")
     rng = np.random.default_rng(0)
     keep = jnp.asarray(rng.random(3000) < 0.7)

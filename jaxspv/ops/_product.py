@@ -41,9 +41,12 @@ def take(x: Array, index: Array) -> Array:
     return jnp.take(x, index, axis=0, mode="clip")
 
 
-def safe(data: Array, valid: Array) -> Array:
-    """`data` with 0 in padding: nothing stored there reaches a product or its derivative."""
-    return jnp.where(valid, data, jnp.zeros((), data.dtype))
+def safe(data: Array, valid: Array, fill: int = 0) -> Array:
+    """`data` with `fill` in padding: nothing stored there reaches a product or its derivative.
+
+    1 where derivatives follow: x / 0 has none, and masking one that is infinite leaves a NaN.
+    """
+    return jnp.where(valid, data, jnp.asarray(fill, data.dtype))
 
 
 def product_tangent(semiring, semiring_dot, data, data_dot, out, inner, x, x_dot, *, flip):

@@ -27,7 +27,7 @@ def _tangent(primals, tangents, y, *, flip):
     x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
     data_dot = A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid)
     terms, terms_dot = product_tangent(
-        semiring, semiring_dot, safe(A.data, valid), data_dot, out, inner, take(x, inner),
+        semiring, semiring_dot, safe(A.data, valid, 1), data_dot, out, inner, take(x, inner),
         x_terms_dot, flip=flip,
     )
     terms_dot = jnp.where(valid, terms_dot, 0)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import pathlib
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -29,21 +27,27 @@ from .bucket import bucket_spmspv
 from .harness import Candidate, jitted, measure, nbytes, timed
 from .options import Options
 from .suite import Workload
+from .timeline import timeline
 
 DENSITIES = (1e-1, 1e-2, 1e-3, 1e-4)
 LOOPED = ("XLA columns", "bucket")
 KERNELS = {"TileSpMSpV": "spmspv_tile", "columns": "spmspv_push", "cuSPARSE": "csrmv",
-           "cuSPARSE BSR": "bsr"}  # what a profile calls the kernel of a program
+           "cuSPARSE BSR": "bsr", "auto": "spmspv_push"}  # what a profile calls a program's kernel
 
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
-    """Records of one matrix."""
+    """Records of one matrix; with one backend asked for, without the methods of others that take
+    long (BCOO, buckets, XLA, the tiled SpMV)."""
     A = matrix(workload)
     head = {"n": A.shape[0], "entries": int(A.count)}
     tiled, costs = _conversion(A)
     records = _products(A, tiled, options)
     for record in records:
         record["case"] = f"{workload.name} {record['density']:g}"
+    spmv = [r["step_ms"] for r in records if r["program"] == "cuSPARSE" and "step_ms" in r]
+    for name in ("tiled", "bittiled"):
+        if spmv and f"{name}_device_ms" in costs:
+            costs[f"{name}_over_spmv"] = costs[f"{name}_device_ms"] / min(spmv)
     records.append(costs)
     return [{**head, **r} for r in records]
 
@@ -74,6 +78,9 @@ def _conversion(A: jsp.CSR):
         made[name] = jax.block_until_ready(make())
         seconds = min(timed(make)[1] for _ in range(3))
         record[f"{name}_ms"] = 1e3 * seconds
+        events = timeline(lambda make=make: jax.block_until_ready(make()))
+        if events:  # without what the host takes to learn the sizes
+            record[f"{name}_device_ms"] = 1e-3 * sum(took for _, _, took in events)
         size = A if name == "tiled" else (A.indptr, A.indices)
         record[f"{name}_bytes_over_csr"] = nbytes(made[name]) / nbytes(size)
     T, B = made["tiled"], made["bittiled"]
@@ -108,12 +115,13 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
             found += _library_products(A, T, x, check, options)
         edges = int(np.diff(host.indptr)[places].sum())
         measured = measure(found, **options.timing())
-        busy = _device_ms([c for c in found if c.name in KERNELS])
+        own = [c for c in found if c.name in KERNELS and c.name != "auto"]
+        times = _device_times(own) | _device_times([c for c in found if c.name == "auto"])
         for record in measured:
-            if record["program"] in busy:
-                record["device_ms"] = busy[record["program"]]
+            record |= times.get(record["program"], {})
+            ms = record.get("step_ms", record["median_ms"])
             record |= {"benchmark": "tiles: SpMSpV", "density": density, "edges": edges,
-                       "gflops": 2e-6 * edges / record["median_ms"]}  # fmt: skip
+                       "gflops": 2e-6 * edges / ms}  # fmt: skip
             records.append(record)
     return records
 
@@ -132,11 +140,11 @@ def _programs(columns, T, room, options) -> dict[str, Callable[..., Any]]:
     made = {
         name: functools.partial(_chain(run, _repeats(options), name in LOOPED), M)
         for name, (run, M) in ways.items()
+        if options.backend is None or name in KERNELS
     }
-    if jax.default_backend() == "gpu":
-        graph = _chain(jsp.spmspv, _repeats(options), False, jitted)
-        made["auto, command buffers"] = functools.partial(graph, columns)
-    return made | {"tiled SpMV": made["TileSpMSpV"]}
+    if options.backend is None:
+        made["tiled SpMV"] = made["TileSpMSpV"]
+    return made
 
 
 def _full(x):
@@ -146,7 +154,7 @@ def _full(x):
     return jsp.SparseVector(x.todense(), places, jnp.int32(n), jnp.asarray(False), (n,))
 
 
-def _chain(run, repeats, looped, compiled=None):
+def _chain(run, repeats, looped):
     """(A, x) -> the last of `repeats` products in one program, each after the one before.
 
     In a straight line, compiled as any program; or, what is made of many operations, in a loop that
@@ -166,13 +174,14 @@ def _chain(run, repeats, looped, compiled=None):
             y = again(A, x, y)
         return y
 
-    return (compiled or (jitted if looped else jax.jit))(program)
+    return (jitted if looped else jax.jit)(program)
 
 
 def _library_products(A, T, x, check, options):
     found, dense, repeats = [], x.todense(), _repeats(options)
-    product, M = jitted(lambda M, x: M @ x), A.to_bcoo()
-    found.append(Candidate("BCOO", lambda: jax.block_until_ready(product(M, dense)), check))
+    if options.backend is None:
+        product, M = jitted(lambda M, x: M @ x), A.to_bcoo()
+        found.append(Candidate("BCOO", lambda: jax.block_until_ready(product(M, dense)), check))
     if baselines.has_cupy():
         call = baselines.cupy_spmv_device(A.indptr, A.indices, A.data, dense, repeats)
         found.append(Candidate("cuSPARSE", call, check, repeats))
@@ -182,22 +191,19 @@ def _library_products(A, T, x, check, options):
     return found
 
 
-def _device_ms(found: list[Candidate]) -> dict[str, float]:
-    """The least time of each program's own kernel in a profile: what no launch adds to."""
-    if jax.default_backend() != "gpu":
-        return {}
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            for candidate in found:
-                candidate.call()
-        (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
-        profile = jax.profiler.ProfileData.from_file(str(path))
-        events = [(event.name.lower(), event.duration_ns / 1e6)
-                  for plane in profile.planes if plane.name.startswith("/device:GPU")
-                  for line in plane.lines if line.name.startswith("Stream")
-                  for event in line.events]  # fmt: skip
-    times = {c.name: [ms for name, ms in events if KERNELS[c.name] in name] for c in found}
-    return {name: min(ms) for name, ms in times.items() if ms}
+def _device_times(found: list[Candidate]) -> dict[str, dict[str, float]]:
+    """From a profile: `device_ms`, the least time of a program's own kernel, and `step_ms`, the
+    median from the start of one to that of the next: a product inside a program with all that lies
+    between two, without what a call costs once. No two candidates may share a kernel."""
+    events = timeline(lambda: [c.call() for c in found])
+    times = {}
+    for c in found:
+        mine = [(at, took) for name, at, took in events if KERNELS[c.name] in name.lower()]
+        if mine:
+            times[c.name] = {"device_ms": 1e-3 * min(took for _, took in mine)}
+        if len(mine) > 1:
+            times[c.name]["step_ms"] = 1e-3 * float(np.median(np.diff([at for at, _ in mine])))
+    return times
 
 
 def _check_product(host, places, values):

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import json
 import pathlib
-import tempfile
 from typing import Any
 
 import jax
@@ -25,6 +24,7 @@ import jaxspv as jsp
 from . import baselines, tile_suite
 from .bench_tiles import DENSITIES
 from .harness import _wake, jitted, timed
+from .timeline import timeline
 
 LENGTHS = (8, 40)
 
@@ -46,21 +46,6 @@ def chain(product, length: int, way: str):
         return y
 
     return (jax.jit if way == "line" else jitted)(program)
-
-
-def timeline(call) -> list[tuple[str, float, float]]:
-    """(name, start, duration) in microseconds of what a call puts on the streams of a GPU."""
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            call()
-        (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
-        profile = jax.profiler.ProfileData.from_file(str(path))
-        events = [(e.name, e.start_ns / 1e3, e.duration_ns / 1e3)
-                  for plane in profile.planes if plane.name.startswith("/device:GPU")
-                  for line in plane.lines if line.name.startswith("Stream")
-                  for e in line.events]  # fmt: skip
-    events.sort(key=lambda e: e[1])
-    return [(name, at - events[0][1], took) for name, at, took in events]
 
 
 def chains(lengths) -> dict[tuple[str, int], Any]:

@@ -60,9 +60,9 @@ def render(document: dict[str, Any]) -> str:
         elif name == "tiles: SpMSpV":
             heading = "Speed over cuSPARSE CSR, geometric means (1 is equal)"
             body += [heading, markdown(*table_tiles.summary(records))]
-            if any("device_ms" in r for r in records):
-                heading = "The same of the kernels alone, by a profile"
-                body += [heading, markdown(*table_tiles.summary(records, "device_ms"))]
+            for key, heading in table_tiles.PROFILED.items():
+                if any(key in r for r in records):
+                    body += [heading, markdown(*table_tiles.summary(records, key))]
         parts += [f"## {name}", *body]
     failures = [f"- {f['benchmark']} {f['graph']}: {f['error']}" for f in document["failures"]]
     if failures:

@@ -9,9 +9,14 @@ from .harness import geometric_mean
 
 Record = dict[str, Any]
 METHODS = ("TileSpMSpV", "columns", "XLA columns", "tiled SpMV")  # that `auto` may take
+PROFILED = {
+    "step_ms": "The same of one more product inside a program (start to start, by a profile)",
+    "device_ms": "The same of the kernels alone, by a profile",
+}
 LARGE = 20_000_000  # entries from which a matrix counts in the summary
-COLUMNS = ("nt", "tiles", "remainder", "tiled_bytes_over_csr", "tiled_ms", "bit_nt", "bit_tiles",
-           "bit_remainder", "bittiled_bytes_over_csr", "bittiled_ms", "share", "per_tile",
+COLUMNS = ("nt", "tiles", "remainder", "tiled_bytes_over_csr", "tiled_ms", "tiled_device_ms",
+           "tiled_over_spmv", "bit_nt", "bit_tiles", "bit_remainder", "bittiled_bytes_over_csr",
+           "bittiled_ms", "bittiled_device_ms", "bittiled_over_spmv", "share", "per_tile",
            "format")  # fmt: skip
 
 
@@ -20,7 +25,8 @@ def summary(
 ) -> tuple[list[str], list[list[Any]]]:
     """Speed over cuSPARSE CSR by density, and of `auto` over the best single method.
 
-    `key` may be "device_ms": the time of the kernels alone, where a profile has it.
+    `key` may be "step_ms", a product inside a program without what a call costs once, or
+    "device_ms", its kernel alone, where a profile has them.
     """
     records = [r for r in records if key in r]
     programs = list(dict.fromkeys(r["program"] for r in records))

@@ -165,7 +165,7 @@ class SparseMatrix(Arithmetic, abc.ABC):
         Raises:
             ValueError: there is no such format.
         """
-        known = {**FORMATS, **STRUCTURES}
+        known: dict[str, Any] = {**FORMATS, **STRUCTURES}
         if name not in known:
             raise ValueError(f"`name` must be one of {sorted(known)}; got {name!r}.")
         if name == self.format:

@@ -240,15 +240,19 @@ STRUCTURES[BitTiled.format] = BitTiled
 
 def _from_rows(cls, A, nt, limit, symmetric, interpret=False):
     """`BitTiled.from_csr` by kernels; None where they cannot serve."""
-    columns = None if symmetric else A.T.asformat("csr")
-    if columns is not None and symmetric is None and A.shape[0] == A.shape[1]:
-        same = jnp.all(columns.indptr == A.indptr) & jnp.all(columns.indices == A.indices)
-        symmetric = bool(same)
-    sides = (A,) if symmetric else (A, columns)
-    made = [row_words(side, nt, limit, interpret) for side in sides]
-    if None in made:
-        return None
-    words = [Words(*fields) for fields in made]
+    sides = [A]
+    if not symmetric:
+        columns = A.T.asformat("csr")
+        if symmetric is None and A.shape[0] == A.shape[1]:
+            same = jnp.all(columns.indptr == A.indptr) & jnp.all(columns.indices == A.indices)
+            symmetric = bool(same)
+        sides += [] if symmetric else [columns]
+    words = []
+    for side in sides:
+        fields = row_words(side, nt, limit, interpret)
+        if fields is None:
+            return None
+        words.append(Words(*fields))
     other = None if symmetric else words[1]
     return cls(words[0], other, A.overflow, A.shape, A.nse, nt, bool(symmetric))
 

@@ -87,8 +87,9 @@ def _product(matrix):
 def _candidate(name, call, moving, matrix, verify, options):
     """One call, or `repeats` in one program, each waiting with all operands for the one before."""
     program = jitted(call)
-    notes = {"inside": bool(options.repeats)} | _memory(program, *moving, matrix)
+    notes: dict[str, Any] = {"inside": bool(options.repeats)}
     if not options.repeats:
+        notes |= _memory(program, *moving, matrix)
         run_it = functools.partial(_blocked, program, *moving, matrix)
         return Candidate(name, run_it, verify, 1, None, notes)
 

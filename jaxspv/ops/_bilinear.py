@@ -85,7 +85,9 @@ def bilinear_tangent(
     # JAX transposes the solution only where all of b is linear in what moves: hence these zeros.
     parts = tuple(t + _zeros(t.shape[0], moving) for t in moving)
     b = (parts, _zeros(m, moving))
-    return lax.custom_linear_solve(equation, b, forward, backward)[1]
+    parts, y = lax.custom_linear_solve(equation, b, forward, backward)
+    # Every output has a cotangent then: JAX does not push forward a solve that lacks a few.
+    return y + _zeros(m, parts)
 
 
 def _zeros(size: int, moving: tuple[Array, ...]) -> Array:

@@ -24,7 +24,7 @@ BASELINE = "BCOO, gradient by both"
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix: `over_forward` is the time of a gradient over that of its forward."""
     A = workload.matrix()
-    found, forward = _products(A, options)
+    found, forward = products(A, options)
     paths, forward_of_paths = _paths(workload, options)
     records = measure(found + paths, **options.timing())
     forward |= forward_of_paths
@@ -39,7 +39,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     return records
 
 
-def _products(A, options):
+def products(A, options):
     """SpMV forward, and with its gradients; {program: its forward}."""
     x = jnp.asarray(np.random.default_rng(0).random(A.shape[1], np.float32))
     weight = jnp.asarray(np.random.default_rng(1).random(A.shape[0], np.float32))

@@ -1,12 +1,17 @@
 """What all tests share: hypothesis profiles, the GPU and slow marks, the folder of real graphs."""
 
+import importlib.metadata
 import os
 import random
 import shutil
 
 if shutil.which("nvidia-smi") is None:
-    # Most of the time goes into compiling: without LLVM's optimisations it takes 0.7 of it.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    # Most of the time goes into compiling: without LLVM's optimisations it takes 0.7 of it, and
+    # with the older way to emit loops, in one module each, half of that (jaxlib 0.10 has it still).
+    flags = ["--xla_backend_optimization_level=0"]
+    if importlib.metadata.version("jaxlib").startswith("0.10."):
+        flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+    os.environ.setdefault("XLA_FLAGS", " ".join(flags))
 
 import hypothesis
 import jax

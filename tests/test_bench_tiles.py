@@ -52,6 +52,7 @@ def test_wrong_levels_are_seen():
             check(wrong)
 
 
+@pytest.mark.slow
 def test_records_tables_and_a_picture(tmp_path):
     out, picture, text = (tmp_path / name for name in ("o.json", "o.png", "o.md"))
     arguments = ["--graphs", "fem-6-5-2", "--runs", "1", "--json", str(out), "--plot", str(picture)]

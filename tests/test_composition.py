@@ -175,7 +175,7 @@ def test_equinox_module_with_a_matrix_inside():
     assert jnp.sum(moved(X) ** 2) < jnp.sum(layer(X) ** 2)
 
 
-@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("prepared", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_export_round_trip_of_a_jitted_search(prepared):
     pytest.importorskip("flatbuffers")
     A = graph()

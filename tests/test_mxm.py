@@ -130,7 +130,7 @@ def masks_of(name):
     return pairs + complements
 
 
-@pytest.mark.parametrize("name", ["csc", "csr"])
+@pytest.mark.parametrize("name", [pytest.param("csc", marks=pytest.mark.slow), "csr"])
 def test_masks_keep_what_they_allow(name):
     A, B = matrix(A_CELLS, (M, L), name), matrix(B_CELLS, (L, N), name)
     values, stored = definition(A_CELLS, B_CELLS, jsp.semirings.plus_times)

@@ -12,7 +12,6 @@ import jaxspv as jsp
 from jaxspv.formats import BitTiled, Tiled
 from jaxspv.formats.tiled import Capacity
 
-pytestmark = pytest.mark.fast
 SIZES = (16, 32, 64)
 
 

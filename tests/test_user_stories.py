@@ -57,7 +57,9 @@ def travel(A, features, theta, origins):
     return jsp.sssp(costs, origins).distances
 
 
-@pytest.mark.parametrize("dtype,rtol", [("float32", 1e-3), ("float64", 1e-6)])
+@pytest.mark.parametrize(
+    "dtype,rtol", [pytest.param("float32", 1e-3, marks=pytest.mark.slow), ("float64", 1e-6)]
+)
 def test_slopes_of_travel_times_match_differences(dtype, rtol):
     with jax.enable_x64(dtype == "float64"):
         A, features = town(dtype)

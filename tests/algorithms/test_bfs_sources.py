@@ -54,7 +54,7 @@ def test_forms(form, deterministic):
             np.testing.assert_array_equal(parents[:30], want)
 
 
-@pytest.mark.parametrize("count", [1, 33])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 33])
 def test_arrays_of_sources_of_any_length(count):
     A = random_graph(80, 700, 1)
     sources = np.random.default_rng(count).integers(0, 80, count)

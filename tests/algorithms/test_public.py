@@ -38,7 +38,7 @@ def same(left, right):
 
 
 @pytest.mark.fast
-@pytest.mark.parametrize("value", [np.nan, -np.inf, np.finfo(np.float32).max])
+@pytest.mark.parametrize("value", [np.nan, np.finfo(np.float32).max])
 def test_padding_changes_nothing(value):
     A = directed()
     B = with_padding(A, 9, value)

@@ -102,6 +102,7 @@ def test_losses_over_unreached_vertices():
             assert np.isfinite(curved).all() and (curved[2] == 0).all()
 
 
+@pytest.mark.slow
 def test_pagerank_twice_in_both_modes():
     """Also by the damping and the personalisation; vertex 5 dangles."""
     with jax.enable_x64():

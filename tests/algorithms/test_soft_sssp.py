@@ -51,6 +51,7 @@ def test_the_limit_is_sssp_in_value_and_gradient():
         np.testing.assert_allclose(slope, hard[1], atol=1e-4)  # finite, also in the padding
 
 
+@pytest.mark.slow
 def test_gradients_in_both_modes_and_twice():
     A = graph(8, 16, 1)
     with jax.enable_x64():

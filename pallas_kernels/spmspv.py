@@ -28,7 +28,7 @@ from pallas_kernels._scalar import evaluate, trace
 from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
-FEW = 65_536  # products up to which rows are counted as they appear, by the mean of columns
+FEW = 8_192  # products up to which rows are counted as they appear, by the mean of columns
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 

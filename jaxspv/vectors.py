@@ -10,16 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._indices import index_dtype_for, stored_dtype, with_index_dtype
-from ._pytree import describe, is_concrete, pytree_dataclass, static
-from ._sugar import Arithmetic
+from ._indices import index_dtype_for, with_index_dtype
+from ._pytree import is_concrete, pytree_dataclass, static
+from ._stored import Stored
 from .compilation import to_device
-from .masks import Mask, as_mask
 from .monoids import plus
 
 
 @pytree_dataclass
-class SparseVector(Arithmetic):
+class SparseVector(Stored):
     """Entries `(indices[k], data[k])` for k < count, of a vector of length n.
 
     A stored entry is an entry whatever its value. Slots from `count` on are padding: index n, data
@@ -47,35 +46,6 @@ class SparseVector(Arithmetic):
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the values."""
-        return self.data.dtype
-
-    @property
-    def index_dtype(self) -> np.dtype:
-        """The dtype of the indices: int32, or int64 under x64."""
-        return stored_dtype(self, self.index_fields)
-
-    def with_index_dtype(self, dtype: Any) -> SparseVector:
-        """The same vector with indices of another dtype, int32 or int64 (under x64)."""
-        return with_index_dtype(self, np.dtype(dtype))
-
-    @property
-    def ndim(self) -> int:
-        """1."""
-        return 1
-
-    @property
-    def nse(self) -> int:
-        """The static capacity: slots stored, padding included."""
-        return self.data.shape[-1]
-
-    @property
-    def nnz(self) -> Array:
-        """`count`, under SciPy's name."""
-        return self.count
-
     def valid(self) -> Array:
         """(nse,) bool: which slots hold an entry."""
         return jnp.arange(self.nse, dtype=self.index_dtype) < self.count
@@ -88,17 +58,6 @@ class SparseVector(Arithmetic):
     def structure(self) -> Array:
         """(n,) bool: which entries are stored."""
         return jnp.zeros(self.shape, bool).at[self.indices].set(True, mode="drop")
-
-    def with_data(self, data: Any) -> SparseVector:
-        """The same pattern with new values, exactly `(nse,)` of them."""
-        data = jnp.asarray(data)
-        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
-            raise ValueError(f"`data` must have shape ({self.nse},); got {data.shape}.")
-        return dataclasses.replace(self, data=data)
-
-    def astype(self, dtype: Any) -> SparseVector:
-        """The same pattern with values of another dtype."""
-        return dataclasses.replace(self, data=self.data.astype(dtype))
 
     def resized(self, nse: int) -> SparseVector:
         """The same vector in another capacity; entries that do not fit set `overflow`.
@@ -116,13 +75,6 @@ class SparseVector(Arithmetic):
         return dataclasses.replace(
             self, data=data, indices=indices, count=count, overflow=overflow
         )
-
-    def __invert__(self) -> Mask:
-        """The complement of this vector as a mask by value."""
-        return ~as_mask(self)
-
-    def __repr__(self) -> str:
-        return f"SparseVector({describe(self.data)}, shape={self.shape})"
 
 
 def compact(present: Array, nse: int) -> tuple[Array, Array]:

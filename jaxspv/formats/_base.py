@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -14,12 +13,11 @@ import numpy as np
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
-from .._indices import INT32, LIMIT, index_dtype_for, stored_dtype, with_index_dtype
-from .._pytree import describe, is_concrete
+from .._indices import LIMIT
+from .._pytree import is_concrete
 from .._scalar_loops import read, write
-from .._sugar import Arithmetic
+from .._stored import Stored
 from ..compilation import is_eager
-from ..masks import Mask, as_mask
 from ..monoids import plus
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def register(cls: type[_M]) -> type[_M]:
     return cls
 
 
-class SparseMatrix(Arithmetic, abc.ABC):
+class SparseMatrix(Stored, abc.ABC):
     """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
 
     A stored entry is an entry whatever its value; the slots from `count` on are padding: their
@@ -48,9 +46,6 @@ class SparseMatrix(Arithmetic, abc.ABC):
     """
 
     format: ClassVar[str]
-    index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
-    data: Array
-    overflow: Array
     shape: tuple[int, int]
     unique: bool
 
@@ -83,59 +78,9 @@ class SparseMatrix(Arithmetic, abc.ABC):
         """The transpose, sharing every array."""
 
     @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the values."""
-        return self.data.dtype
-
-    @property
-    def index_dtype(self) -> np.dtype:
-        """The dtype of the indices: int32, or int64 under x64."""
-        return stored_dtype(self, self.index_fields)
-
-    def with_index_dtype(self: _M, dtype: Any) -> _M:
-        """The same matrix with indices of another dtype, int32 or int64; COO, CSR and CSC.
-
-        Raises:
-            ValueError: int64 without `jax_enable_x64`; sizes that need int64.
-            TypeError: another dtype; a format whose indices are int32.
-        """
-        if not self.index_fields and index_dtype_for(asked=dtype) != INT32:
-            raise TypeError(f"the indices of {type(self).__name__} are int32.")
-        return with_index_dtype(self, np.dtype(dtype))
-
-    @property
-    def ndim(self) -> int:
-        """2."""
-        return 2
-
-    @property
-    def nse(self) -> int:
-        """The static capacity: slots stored, padding included."""
-        return self.data.shape[-1]
-
-    @property
-    def nnz(self) -> Array:
-        """`count`, under SciPy's name."""
-        return self.count
-
-    @property
     def size(self) -> int:
         """`nse`."""
         return self.nse
-
-    def with_data(self: _M, data: Any) -> _M:
-        """The same pattern with new values in slot order, exactly `(nse,)` of them.
-
-        Raises:
-            ValueError: `data` has another shape.
-        """
-        data = jnp.asarray(data)
-        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
-            raise ValueError(
-                f"`data` must have shape ({self.nse},), one value a slot; got {data.shape}. "
-                "Values per edge go through `with_edge_data(slots, values)`."
-            )
-        return dataclasses.replace(self, data=data)  # pyright: ignore[reportArgumentType]
 
     def with_edge_data(self: _M, slots: Any, values: Any, dup: Any = None) -> _M:
         """The same pattern, slot `slots[e]` holding the `dup`-sum of its edges' `values[e]`.
@@ -152,10 +97,6 @@ class SparseMatrix(Arithmetic, abc.ABC):
                 f"`slots` and `values` must have one shape; got {slots.shape} and {values.shape}."
             )
         return self.with_data((dup or plus).segment_reduce(values, slots, self.nse))
-
-    def astype(self: _M, dtype: Any) -> _M:
-        """The same pattern with values of another dtype."""
-        return self.with_data(self.data.astype(dtype))
 
     def asformat(self, name: str) -> Any:
         """The same matrix in the format called `name` ("coo", "csr", "csc", "tiled", ...).
@@ -207,8 +148,6 @@ class SparseMatrix(Arithmetic, abc.ABC):
         data = np.asarray(coo.data[:count])
         if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
             data = data.astype(np.float32)
-        if data.dtype.itemsize == 2 and jnp.issubdtype(data.dtype, jnp.floating):
-            data = data.astype(np.float32)  # SciPy knows no half precision
         matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
         return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
 
@@ -228,18 +167,11 @@ class SparseMatrix(Arithmetic, abc.ABC):
         """Waits for every array."""
         return jax.block_until_ready(self)
 
-    def __invert__(self) -> Mask:
-        """The complement of this matrix as a mask by value."""
-        return ~as_mask(self)
-
     def __matmul__(self, other: Any) -> Any:
         return PRODUCT["matmul"](self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return PRODUCT["rmatmul"](self, other)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import ClassVar, TypeVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -12,10 +13,37 @@ from .._pytree import pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
 
+_C = TypeVar("_C", bound="_Compressed")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class _Compressed(SparseMatrix):
+    """What CSR and CSC share: one set of arrays, read along one axis or the other."""
+
+    index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
+    data: Array
+    indices: Array
+    indptr: Array
+    overflow: Array
+    shape: tuple[int, int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    @property
+    def count(self) -> Array:
+        return self.indptr[-1]
+
+    def _mirrored(self, kind: type[_C]) -> _C:
+        """The transpose: the same arrays as a matrix compressed along the other axis."""
+        m, n = self.shape
+        return kind(
+            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
+        )
+
 
 @register
 @pytree_dataclass
-class CSR(SparseMatrix):
+class CSR(_Compressed):
     """Row i holds slots `indptr[i] <= k < indptr[i + 1]`: entries `(i, indices[k], data[k])`.
 
     Slots from `indptr[m]` on are padding, with column n.
@@ -35,18 +63,6 @@ class CSR(SparseMatrix):
     """
 
     format: ClassVar[str] = "csr"
-    index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
-    data: Array
-    indices: Array
-    indptr: Array
-    overflow: Array
-    shape: tuple[int, int] = static()
-    sorted: bool = static(default=True)
-    unique: bool = static(default=True)
-
-    @property
-    def count(self) -> Array:
-        return self.indptr[-1]
 
     @property
     def row_sorted(self) -> bool:
@@ -54,10 +70,7 @@ class CSR(SparseMatrix):
 
     @property
     def T(self) -> CSC:
-        m, n = self.shape
-        return CSC(
-            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
-        )
+        return self._mirrored(CSC)
 
     def rowcol(self) -> tuple[Array, Array]:
         return expand(self)
@@ -75,7 +88,7 @@ class CSR(SparseMatrix):
 
 @register
 @pytree_dataclass
-class CSC(SparseMatrix):
+class CSC(_Compressed):
     """Column j holds slots `indptr[j] <= k < indptr[j + 1]`: entries `(indices[k], j, data[k])`.
 
     The arrays of a CSC are those of the CSR of its transpose. Padding has row m.
@@ -95,18 +108,6 @@ class CSC(SparseMatrix):
     """
 
     format: ClassVar[str] = "csc"
-    index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
-    data: Array
-    indices: Array
-    indptr: Array
-    overflow: Array
-    shape: tuple[int, int] = static()
-    sorted: bool = static(default=True)
-    unique: bool = static(default=True)
-
-    @property
-    def count(self) -> Array:
-        return self.indptr[-1]
 
     @property
     def row_sorted(self) -> bool:
@@ -114,10 +115,7 @@ class CSC(SparseMatrix):
 
     @property
     def T(self) -> CSR:
-        m, n = self.shape
-        return CSR(
-            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
-        )
+        return self._mirrored(CSR)
 
     def rowcol(self) -> tuple[Array, Array]:
         col, row = expand(self)

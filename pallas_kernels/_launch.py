@@ -58,13 +58,16 @@ def programs_for(device_kind: str = "NVIDIA H200") -> int:
     return sms * PROGRAMS_PER_SM
 
 
-def launch(kernel, inputs, outputs, *, programs, threads, shared_words=0, name, interpret=False):
+def launch(
+    kernel, inputs, outputs, *, programs, threads, shared_words=0, more_control=0, name,
+    interpret=False,
+):  # fmt: skip
     """Runs `kernel(k, *inputs, *outputs, control)` once: `programs` x `threads` threads.
 
     inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
     least one element; a kernel sees them flat and outputs start uninitialised. shared_words bounds
-    what k.shared gives out. control has CONTROL_WORDS int32, zero at the start: words 0..63 of
-    grid_barrier. All programs must be resident together (`programs_for`). Returns (*outputs,
+    what k.shared gives out. control has CONTROL_WORDS + more_control int32, zero at the start: words
+    0..63 of grid_barrier. All programs must be resident together (`programs_for`). Returns (*outputs,
     control). Refuses vmap.
     """
     step = 32 if interpret else 128
@@ -75,19 +78,19 @@ def launch(kernel, inputs, outputs, *, programs, threads, shared_words=0, name, 
             f"shared_words is {shared_words}: a program has at most {SHARED_BYTES // 4 - 8}"
         )
     shared_words = -(-shared_words // 4) * 4 + 8
-    outputs = tuple(outputs)
+    outputs, words = tuple(outputs), CONTROL_WORDS + more_control
 
     inputs = _refusing_vmap(name)(*inputs)
     if not interpret:
-        return _mosaic.run(kernel, inputs, outputs, programs, threads, shared_words, name)
-    control = jax.ShapeDtypeStruct((CONTROL_WORDS,), jnp.int32)
+        return _mosaic.run(kernel, inputs, outputs, programs, threads, shared_words, words, name)
+    control = jax.ShapeDtypeStruct((words,), jnp.int32)
 
     def host(*inputs):
         inputs = [np.asarray(x) for x in inputs]
-        outs, words = _interpret.run(
-            kernel, programs, threads, shared_words, inputs, outputs, CONTROL_WORDS
+        outs, control = _interpret.run(
+            kernel, programs, threads, shared_words, inputs, outputs, words
         )
-        return (*outs, words)
+        return (*outs, control)
 
     return jax.pure_callback(host, (*outputs, control), *inputs)
 

@@ -18,7 +18,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import arith, gpu, llvm, nvvm, scf
 
-from pallas_kernels._simt import CONTROL_WORDS, Simt, Value
+from pallas_kernels._simt import Simt, Value
 
 _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
@@ -324,7 +324,7 @@ class Emitter(Simt):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 
 
-def run(kernel, inputs, outputs, programs, threads, shared_words, name):
+def run(kernel, inputs, outputs, programs, threads, shared_words, control_words, name):
     """One Mosaic GPU launch; the control words are the only buffer that comes in zeroed."""
     mesh = plgpu.Mesh(
         grid=(programs,),
@@ -332,7 +332,7 @@ def run(kernel, inputs, outputs, programs, threads, shared_words, name):
         num_threads=threads // 128,
         thread_name="warpgroup",
     )
-    arrays = [*inputs, *outputs, jax.ShapeDtypeStruct((CONTROL_WORDS,), jnp.int32)]
+    arrays = [*inputs, *outputs, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
 
     def body(*refs):
         def scoped(shared):

@@ -219,3 +219,30 @@ class Simt:
         self.if_(self.thread == 0, arrive)
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
+
+    def sums_of_programs(self, control, at, amount, shared, limit=SPIN_LIMIT):
+        """(ok, sum of `amount` over the programs before, over all): one int32 >= 0 a program.
+
+        Words at .. at + programs - 1 of control are zero at the start and serve once; two words of
+        shared. ok is 0 where a program's word did not come in `limit` polls; the abort word is then
+        set. It orders no other access: cheaper than a grid barrier by a fence and an atomic.
+        """
+        self.reduce("add", control, at + self.program, amount + 1, mask=self.thread == 0)
+        self.sync()
+        self.store(shared, self.thread, 0, mask=self.thread < 3)
+        self.sync()
+
+        def program(p):
+            def poll(n, word):
+                return n + 1, self.load(control, at + p, cache="fresh")
+
+            _, word = self.while_(lambda n, word: (word == 0) & (n < limit), poll, 0, 0)
+            self.atomic("add", shared, 0, word - 1, mask=p < self.program)
+            self.atomic("add", shared, 1, word - 1)
+            self.atomic("or", shared, 2, 1, mask=word == 0)
+
+        self.for_(self.thread, self.programs, self.threads, program)
+        self.sync()
+        before, total, late = (self.load(shared, j) for j in range(3))
+        self.store(control, ABORT, 1, mask=(late != 0) & (self.thread == 0))
+        return self.cast(late == 0, "i32"), before, total

@@ -17,29 +17,27 @@ class Result:
     the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
     propagates it.
 
-    A program writes a stretch of `each` words of bits. Their entries are counted when all products
-    are joined, or, where `few` (None or a bool of the whole grid) says that there are few products,
-    by the atomics that set a bit first: that saves a pass and a grid barrier.
+    A program writes a stretch of `each` words of bits, counted when all products are joined.
     """
 
-    def __init__(self, k, m, add, kind, values, bits, totals, allowed=None):
+    def __init__(self, k, m, add, kind, values, bits, allowed=None):
         self.k, self.m, self.add, self.kind = k, m, add, kind
-        self.values, self.bits, self.totals, self.allowed = values, bits, totals, allowed
-        self.words, self.few = -(-m // 32), None
+        self.values, self.bits, self.allowed = values, bits, allowed
+        self.words = -(-m // 32)
         self.each = -(-self.words // k.programs)
 
     def clear(self):
-        """Identities, no bits, no entries."""
-        k = self.k
-        identity = {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
-        k.spread(self.m, lambda i: k.store(self.values, i, identity))
-        k.spread(self.words, lambda i: k.store(self.bits, i, 0))
-        k.spread(k.programs, lambda i: k.store(self.totals, i, 0))
+        """Identities, no bits."""
+        fill(self.k, self.values, 0, self.m, self.identity())
+        fill(self.k, self.bits, 0, self.words, 0)
+
+    def identity(self):
+        """The word under which nothing was joined yet."""
+        return {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
 
     def pad(self, indices, nse):
         """Padding in all of `indices` (nse of them); a grid barrier before `compact`."""
-        k = self.k
-        k.spread(nse, lambda i: k.store(indices, i, self.m))
+        fill(self.k, indices, 0, nse, self.m)
 
     def lets(self, row, mask):
         """mask, where the result may be written."""
@@ -52,67 +50,56 @@ class Result:
     def join(self, rows, values, masks):
         """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
         k = self.k
-        many = masks if self.few is None else [m & ~self.few for m in masks]
         # a stale word costs one more atomic, nothing else
         words = [k.load(self.bits, k.shr(r, 5), mask=m)
-                 for r, m in zip(rows, many, strict=True)]  # fmt: skip
+                 for r, m in zip(rows, masks, strict=True)]  # fmt: skip
         for row, value, mask in zip(rows, values, masks, strict=True):
-            k.reduce(self.add, self.values, row, self._encode(value), mask=mask)
-        for row, word, mask in zip(rows, words, many, strict=True):
+            k.reduce(self.add, self.values, row, self.encode(value), mask=mask)
+        for row, word, mask in zip(rows, words, masks, strict=True):
             fresh = mask & (word & k.bit(row) == 0)
             k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
-        if self.few is not None:
-            self._tally(rows, [m & self.few for m in masks])
 
-    def _tally(self, rows, masks):
-        """Sets the bits of the rows and counts those that were not set."""
-        k = self.k
-        old = [k.atomic("or", self.bits, k.shr(row, 5), k.bit(row), mask=mask)
-               for row, mask in zip(rows, masks, strict=True)]  # fmt: skip
-        for row, word, mask in zip(rows, old, masks, strict=True):
-            fresh = mask & (word & k.bit(row) == 0)
-            k.reduce("add", self.totals, k.shr(row, 5) // self.each, 1, mask=fresh)
+    def word_kind(self):
+        """The kind of the words that atomics work on."""
+        return self.kind if self.add == "add" else "i32"
 
-    def _encode(self, v):
+    def encode(self, v):
+        """The word of a value."""
         k = self.k
-        if self.kind != "f32" or self.add == "add":
+        if self.kind == self.word_kind():
             return v
         word = k.bits(v, "i32")
         word = word ^ ((word >> 31) & 0x7FFFFFFF)
         return k.where(v != v, -(2**31) if self.add == "min" else 2**31 - 1, word)
 
-    def _decode(self, w):
+    def decode(self, w):
+        """The value of a word."""
         k = self.k
-        if self.kind != "f32" or self.add == "add":
+        if self.kind == self.word_kind():
             return w
         return k.bits(w ^ ((w >> 31) & 0x7FFFFFFF), "f32")
 
-    def compact(self, control, ok, shared, indices, data, nse):
-        """Writes the entries in ascending order; returns (ok, count), count in the last program.
+    def compact(self, control, at, shared, indices, data, nse):
+        """Writes the entries in ascending order, after a grid barrier; returns (ok, count).
 
-        ok: of the grid barrier before; shared: `shared_words(threads)` words. Each program writes
-        its stretch of the bits behind those of the programs before.
+        shared: `shared_words(threads)` words; control words from `at` on, one a program, are for
+        this. Each program writes its stretch of the bits behind those of the programs before.
         """
-        k, totals = self.k, self.totals
+        k = self.k
         base = k.program * self.each
         end = k.minimum(base + self.each, self.words)
-        counted = True if self.few is None else ~self.few
-        (ok,) = k.if_(counted, lambda: self._count(control, shared, base, end), ok)
-
-        below = [k.load(totals, k.lane + j, mask=k.lane + j < k.program, cache="fresh")
-                 for j in range(0, k.programs, 32)]  # fmt: skip
-        offset = k.warp_sum(sum(below[1:], below[0]))
+        ok, before, count = k.sums_of_programs(control, at, self._count(shared, base, end), shared)
         each = (end - base + (k.threads - 1)) // k.threads
 
         def block(b, running):
             return running + self._write(base + b * k.threads, end, running, shared, indices,
                                          data, nse)  # fmt: skip
 
-        (running,) = k.for_(0, k.maximum(each, 0), 1, block, offset)
-        return ok, running
+        k.for_(0, k.maximum(each, 0), 1, block, before)
+        return ok, count
 
-    def _count(self, control, shared, base, end):
-        """The entries of each stretch, in `totals`; whether all programs came."""
+    def _count(self, shared, base, end):
+        """The entries of the stretch."""
         k = self.k
         k.store(shared, 32, 0, mask=k.thread == 0)
         k.sync()
@@ -124,8 +111,7 @@ class Result:
         mine = k.warp_sum(mine)
         k.atomic("add", shared, 32, mine, mask=(k.lane == 0) & (mine != 0))
         k.sync()
-        k.store(self.totals, k.program, k.load(shared, 32), mask=k.thread == 0)
-        return k.grid_barrier(control)
+        return k.load(shared, 32)
 
     def _write(self, base, end, running, shared, indices, data, nse):
         """Entries of the words base .. base + threads - 1 from place `running` on; how many."""
@@ -156,7 +142,7 @@ class Result:
                       for r, m in zip(rows, mine, strict=True)]  # fmt: skip
             for row, at, m, value in zip(rows, places, mine, values, strict=True):
                 k.store(indices, at, row, mask=m)
-                k.store(data, at, self._decode(value), mask=m)
+                k.store(data, at, self.decode(value), mask=m)
 
         k.for_(k.warp, k.minimum(end - base, k.threads), 4 * warps, some)
         return all_
@@ -168,3 +154,14 @@ HEAD = 36  # words of `shared` before the words and places of a stretch
 def shared_words(threads):
     """Words of shared memory that `Result.compact` needs."""
     return HEAD + 2 * threads
+
+
+def fill(k, a, start, stop, value):
+    """a[start:stop] = value by the whole grid, four words at a time where they are aligned."""
+    start, stop = k.const(start), k.const(stop)
+    first = k.minimum((start + 3) & ~3, stop)
+    last = k.maximum(stop & ~3, first)
+    me, step = k.program * k.threads + k.thread, k.programs * k.threads
+    k.store(a, start + me, value, mask=start + me < first)
+    k.store(a, last + me, value, mask=last + me < stop)
+    k.for_(first + 4 * me, last, 4 * step, lambda i: k.store_vec(a, i, [value] * 4))

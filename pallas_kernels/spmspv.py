@@ -2,8 +2,8 @@
 
 Both keep a dense accumulator that atomics join products into, and a bit for each row that has one;
 then every program writes the entries of its stretch of rows in ascending order. Phases with a grid
-barrier between them: clear and list the long ranges; multiply and pad the result; count, left out
-where there are few products; write.
+barrier between them: clear and list the long ranges; multiply and pad the result; count, tell the
+others, write. Push has another way for few products (`_own_rows.py`), without any of the barriers.
 
 Push. A warp takes up to 32 entries of x and walks their columns 128 entries at a time; long columns
 are cut into pieces that any warp takes. Traffic: 4 to 8 bytes and an atomic an entry of those
@@ -22,13 +22,14 @@ import types
 import jax
 import jax.numpy as jnp
 
+from pallas_kernels import _own_rows
 from pallas_kernels._flatten import Ranges, flatten, piece_room
-from pallas_kernels._launch import launch, programs_for
+from pallas_kernels._launch import CONTROL_WORDS, launch, programs_for
 from pallas_kernels._scalar import evaluate, trace
 from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
-FEW = 8_192  # products up to which rows are counted as they appear, by the mean of columns
+FEW = 8_192  # products up to which every program walks all of them
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -61,14 +62,12 @@ def spmspv_push(
     c = _fixed(data, x_data, mul, add, rows, nse)
     operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
                     x_count=jnp.atleast_1d(x_count))  # fmt: skip
-    c.room = piece_room(indices.shape[0])
-    c.few = min(FEW * (indptr.shape[0] - 1) // indices.shape[0], 2**31 - 1)
+    c.room, c.few = piece_room(indices.shape[0]), FEW
     return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
 
 
-def _push(k, c, g, control, y):
-    count = k.load(g.x_count, 0)
-    y.few = count <= c.few
+def _column(k, g):
+    """Where the column of entry i of x begins and ends, and the bits of its value."""
 
     def column(i, mask):
         j = k.load(g.x_indices, i, mask=mask, cache="nc")
@@ -76,6 +75,28 @@ def _push(k, c, g, control, y):
         end = k.load(g.indptr, j + 1, mask=mask, cache="nc")
         return start, end, k.bits(k.load(g.x_data, i, mask=mask, cache="nc"), "i32")
 
+    return column
+
+
+def _push_few(k, c, g, own):
+    """The way of few products."""
+
+    def term(places, there):
+        rows = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
+                for p, t in zip(places, there, strict=True)]  # fmt: skip
+
+        def values(x, mask):
+            a = [k.load(g.data, p, mask=m, cache="nc") for p, m in zip(places, mask, strict=True)]
+            x = [k.bits(v, c.x_kind) for v in x]
+            return [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)]
+
+        return rows, values
+
+    return own.run(term, g.y_indices, g.y_data, c.nse)
+
+
+def _push(k, c, g, control, y):
+    count, column = k.load(g.x_count, 0), _column(k, g)
     ranges = Ranges(k, count, column, g.pieces, c.room, control, PIECES)
     ranges.cut()
     _, pieces = k.grid_barrier(control, [(control, PIECES)])
@@ -232,27 +253,42 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         "y_indices": (c.nse, jnp.int32), "y_data": (c.nse, c.dtype), "summary": (1, jnp.int32),
         "failed": (1, jnp.int32),
         "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
-        "pieces": (4 * c.room, jnp.int32), "totals": (programs, jnp.int32), **more,
+        "pieces": (4 * c.room, jnp.int32), **more,
     }  # fmt: skip
     names = [*operands, *outputs, "control"]
+    words, few = shared_words(threads), body is _push and c.few > 0
+    few = few and _own_rows.fits(c.m, programs, words)
+    if few:
+        words += _own_rows.words(c.m, programs)
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
         shared = k.shared(shared_words(threads))
-        allowed = getattr(g, "allowed", None)
-        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, g.totals, allowed)
-        y.clear()
-        body(k, c, g, control=g.control, y=y)
-        y.pad(g.y_indices, c.nse)  # while the last atomics are under way
-        (ok,) = k.grid_barrier(g.control)
-        ok, count = y.compact(g.control, ok, shared, g.y_indices, g.y_data, c.nse)
-        last = k.program == k.programs - 1
-        kept = k.minimum(count, c.nse)
-        lost = k.cast((count > c.nse) | (ok == 0), "i32")
-        k.store(g.summary, 0, kept, mask=last & (k.thread == 0))
-        k.store(g.failed, 0, lost, mask=last & (k.thread == 0))
+        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, getattr(g, "allowed", None))
+
+        def finish(ok, count):
+            me = (k.program == k.programs - 1) & (k.thread == 0)
+            k.store(g.summary, 0, k.minimum(count, c.nse), mask=me)
+            k.store(g.failed, 0, k.cast((count > c.nse) | (ok == 0), "i32"), mask=me)
+
+        def whole():
+            y.clear()
+            body(k, c, g, control=g.control, y=y)
+            y.pad(g.y_indices, c.nse)  # while the last atomics are under way
+            (ok,) = k.grid_barrier(g.control)
+            arrived, count = y.compact(g.control, CONTROL_WORDS, shared, g.y_indices, g.y_data,
+                                       c.nse)  # fmt: skip
+            finish(ok & arrived, count)
+
+        if not few:
+            return whole()
+        own = _own_rows.OwnRows(k, y, g.control, CONTROL_WORDS)
+        total = own.plan(k.load(g.x_count, 0), _column(k, g), c.few)
+        k.if_(total <= c.few, lambda: finish(*_push_few(k, c, g, own)))
+        k.if_(total > c.few, whole)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-                 shared_words=shared_words(threads), name=name, interpret=interpret)  # fmt: skip
+                 shared_words=words, more_control=programs, name=name,
+                 interpret=interpret)  # fmt: skip
     return out[0], out[1], out[2].reshape(()), out[3].reshape(())

@@ -5,6 +5,7 @@ rows alone, a few words from L2 for each thread), joins those of its own rows by
 memory, tells the others how many rows it got, and writes them behind those of the programs before.
 """
 
+from pallas_kernels._flatten import flatten
 from pallas_kernels._launch import SHARED_BYTES
 from pallas_kernels._sparse_result import fill
 
@@ -22,7 +23,7 @@ def fits(rows, programs, other_words):
 def words(rows, programs):
     """Words of shared memory that a stretch and the description of x take."""
     each = _each(rows, programs)
-    return 32 * each + 2 * (-(-each // 4) * 4) + 3 * ENTRIES + SUMS
+    return 32 * each + 2 * (-(-each // 4) * 4) + 3 * ENTRIES + SUMS + programs + 3
 
 
 def _each(rows, programs):
@@ -39,7 +40,7 @@ class OwnRows:
         self.values = k.shared(32 * self.each, y.word_kind())
         self.bits, self.places = k.shared(self.each), k.shared(self.each)
         self.before, self.shift, self.x = (k.shared(ENTRIES) for _ in range(3))
-        self.sums = k.shared(SUMS)
+        self.sums, self.counts = k.shared(SUMS), k.shared(k.programs)
         self.base = k.program * self.each * 32
 
     def plan(self, count, column, few):
@@ -77,20 +78,20 @@ class OwnRows:
         sums, all_ = k.warp_scan(k.load(self.sums, k.lane, mask=k.lane < k.threads // 32))
         return upto + k.shfl(sums, k.warp) - total, all_
 
-    def run(self, term, indices, data, nse):
-        """Writes y. term(places, xs, there) -> rows, and a function of masks -> values."""
+    def run(self, join, indices, data, nse):
+        """Writes y, whose terms `join()` joins; returns (ok, rows of y)."""
         k = self.k
         room = k.minimum(self.total, nse)
         fill(k, indices, room, nse, self.y.m)
         self._clear()
         k.sync()
-        self._join(term)
+        met = join()
         k.sync()
         mine = self._number()
         ok, before, count = k.sums_of_programs(self.control, self.at, mine, self.sums)
         fill(k, indices, k.minimum(count, nse), room, self.y.m)
         self._write(before, indices, data, nse)
-        return ok, count
+        return ok & met, count
 
     def _clear(self):
         k = self.k
@@ -102,35 +103,45 @@ class OwnRows:
         k.for_(k.thread, 8 * self.each, k.threads, some)
         k.for_(k.thread, self.each, k.threads, lambda i: k.store(self.bits, i, 0))
 
-    def _join(self, term):
+    def _owners(self, e):
+        """The entries of x to whose columns terms e belong, by bisection."""
         k = self.k
-        half = k.while_(lambda s: s * 2 < self.count, lambda s: s * 2, 1)[0]
+        (half,) = k.while_(lambda s: s * 2 < self.count, lambda s: s * 2, 1)
+
+        def halve(step, *owner):
+            probe = [o + step for o in owner]
+            inside = [p < self.count for p in probe]
+            at = [k.load(self.before, p, mask=m) for p, m in zip(probe, inside, strict=True)]
+            return (k.shr(step, 1), *(k.where(m & (b <= i), p, o) for m, b, i, p, o
+                                      in zip(inside, at, e, probe, owner, strict=True)))
+
+        return k.while_(lambda step, *_: step > 0, halve, half, *[0] * len(e))[1:]
+
+    def _add(self, rows, words, masks):
+        k = self.k
+        for row, word, mask in zip(rows, words, masks, strict=True):
+            own = row - self.base
+            k.reduce(self.y.add, self.values, own, word, mask=mask)
+            k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
+
+    def join_all(self, term):
+        """Every program walks all terms. term(places, there) -> rows, and what gives the values
+        from those of x and masks."""
+        k = self.k
 
         def some(e0):
             e = [e0 + k.threads * u + k.thread for u in range(UNROLL)]
             there = [i < self.total for i in e]
-
-            def halve(step, *owner):
-                probe = [o + step for o in owner]
-                inside = [p < self.count for p in probe]
-                at = [k.load(self.before, p, mask=m) for p, m in zip(probe, inside, strict=True)]
-                return (k.shr(step, 1), *(k.where(m & (b <= i), p, o) for m, b, i, p, o
-                                          in zip(inside, at, e, probe, owner, strict=True)))
-
-            _, *owner = k.while_(lambda step, *_: step > 0, halve, half, *[0] * UNROLL)
+            owner = self._owners(e)
             places = [k.load(self.shift, o) + i for o, i in zip(owner, e, strict=True)]
             rows, values = term(places, there)
-            mine = [t & k.below(r - self.base, 32 * self.each)
+            mine = [t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
                     for r, t in zip(rows, there, strict=True)]  # fmt: skip
-            mine = [self.y.lets(r, m & k.below(r, self.y.m))
-                    for r, m in zip(rows, mine, strict=True)]  # fmt: skip
+            mine = [self.y.lets(r, m) for r, m in zip(rows, mine, strict=True)]
 
             def join():
                 xs = [k.load(self.x, o, mask=m) for o, m in zip(owner, mine, strict=True)]
-                for r, v, m in zip(rows, values(xs, mine), mine, strict=True):
-                    own = r - self.base
-                    k.reduce(self.y.add, self.values, own, self.y.encode(v), mask=m)
-                    k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=m)
+                self._add(rows, [self.y.encode(v) for v in values(xs, mine)], mine)
 
             hit = mine[0]
             for m in mine[1:]:
@@ -138,6 +149,50 @@ class OwnRows:
             k.if_(hit, join)
 
         k.for_(0, self.total, UNROLL * k.threads, some)
+        return 1
+
+    def join_by_lists(self, term, lists, table):
+        """A thread makes one term; lists in global memory, sorted by owner, take them there."""
+        k = self.k
+        each = (self.total + (k.programs - 1)) // k.programs
+        e = k.program * each + k.thread
+        there = (k.thread < each) & (e < self.total)
+        k.store(self.counts, k.thread, 0, mask=k.thread < k.programs)
+        (owner,) = self._owners([e])
+        (row,), values = term([k.load(self.shift, owner) + e], [there])
+        there = self.y.lets(row, there & k.below(row, self.y.m))
+        (value,) = values([k.load(self.x, owner, mask=there)], [there])
+        word = k.bits(self.y.encode(value), "i32")
+        k.sync()
+        target = row // (32 * self.each)
+        rank = k.atomic("add", self.counts, target, 1, mask=there)
+        k.sync()
+        size = k.load(self.counts, k.thread, mask=k.thread < k.programs)
+        start = self._block_scan(size)[0] - size
+        k.store(self.counts, k.thread, start, mask=k.thread < k.programs)
+        k.store(table, k.thread * k.programs + k.program, start | (size << 16),
+                mask=k.thread < k.programs)  # fmt: skip
+        k.sync()
+        at = k.program * k.threads + k.load(self.counts, target, mask=there) + rank
+        k.store_pair(lists, 2 * at, row, word, mask=there)
+        (ok,) = k.grid_barrier(self.control)
+
+        share = -(-k.programs // (k.threads // 32))
+        for i0 in range(0, share, 32):
+            i = k.lane + i0
+            source = k.warp * share + i
+            there = (i < share) & (source < k.programs)
+            run = k.load(table, k.program * k.programs + source, mask=there, cache="fresh")
+            start = source * k.threads + (run & 0xFFFF)
+            flatten(k, start, k.shr(run, 16), (), lambda *chunk: self._take(lists, *chunk))
+        return ok
+
+    def _take(self, lists, places, _, there):
+        k = self.k
+        pairs = [k.load_vec(lists, 2 * p, 2, mask=t, cache="fresh")
+                 for p, t in zip(places, there, strict=True)]  # fmt: skip
+        kind = self.y.word_kind()
+        self._add([row for row, _ in pairs], [k.bits(word, kind) for _, word in pairs], there)
 
     def _number(self):
         """Places of the first row of each word among those of the stretch; how many there are."""

@@ -30,6 +30,7 @@ from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, sha
 
 PIECES = 40  # control word: pieces of long ranges
 FEW = 8_192  # products up to which every program walks all of them
+MANY = 131_072  # and up to which the programs exchange them by lists
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -78,8 +79,8 @@ def _column(k, g):
     return column
 
 
-def _push_few(k, c, g, own):
-    """The way of few products."""
+def _term(k, c, g):
+    """Rows of the entries at some places, and their products."""
 
     def term(places, there):
         rows = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
@@ -92,7 +93,7 @@ def _push_few(k, c, g, own):
 
         return rows, values
 
-    return own.run(term, g.y_indices, g.y_data, c.nse)
+    return term
 
 
 def _push(k, c, g, control, y):
@@ -255,11 +256,16 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
         "pieces": (4 * c.room, jnp.int32), **more,
     }  # fmt: skip
-    names = [*operands, *outputs, "control"]
     words, few = shared_words(threads), body is _push and c.few > 0
     few = few and _own_rows.fits(c.m, programs, words)
+    few = few and programs <= threads
     if few:
         words += _own_rows.words(c.m, programs)
+        most = max(c.few, min(MANY, programs * threads))
+        outputs |= {"lists": (2 * programs * threads, jnp.int32),
+                    "table": (programs * programs, jnp.int32)}  # fmt: skip
+
+    names = [*operands, *outputs, "control"]
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
@@ -283,9 +289,13 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         if not few:
             return whole()
         own = _own_rows.OwnRows(k, y, g.control, CONTROL_WORDS)
-        total = own.plan(k.load(g.x_count, 0), _column(k, g), c.few)
-        k.if_(total <= c.few, lambda: finish(*_push_few(k, c, g, own)))
-        k.if_(total > c.few, whole)
+        total = own.plan(k.load(g.x_count, 0), _column(k, g), most)
+        term, result = _term(k, c, g), (g.y_indices, g.y_data, c.nse)
+        k.if_(total <= c.few, lambda: finish(*own.run(lambda: own.join_all(term), *result)))
+        by_lists = (total > c.few) & (total <= most)
+        k.if_(by_lists, lambda: finish(*own.run(
+            lambda: own.join_by_lists(term, g.lists, g.table), *result)))
+        k.if_(total > most, whole)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,

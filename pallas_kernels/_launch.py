@@ -24,7 +24,8 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x)
     program   k.sync(), k.sync_count(b) -> number of threads with b
-    grid      k.grid_barrier(control, reads, adds) -> (ok, *words)
+    grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
+              k.sums_of_programs(control, at, amount, shared) -> (ok, before, total)
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.
@@ -66,9 +67,9 @@ def launch(
 
     inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
     least one element; a kernel sees them flat and outputs start uninitialised. shared_words bounds
-    what k.shared gives out. control has CONTROL_WORDS + more_control int32, zero at the start: words
-    0..63 of grid_barrier. All programs must be resident together (`programs_for`). Returns (*outputs,
-    control). Refuses vmap.
+    what k.shared gives out. control has CONTROL_WORDS + more_control int32, zero at the start; its
+    first CONTROL_WORDS are those of grid_barrier. All programs must be resident together
+    (`programs_for`). Returns (*outputs, control). Refuses vmap.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:

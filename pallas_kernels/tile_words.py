@@ -1,10 +1,11 @@
 """From a CSR to tiles of bits: two launches that read the indices, one to count, one to write.
 
-A program takes a row of tiles: nt rows, whose entries are contiguous. Between the first and the
-last column they hold, it keeps a counter for each column of tiles in shared memory. A warp reads 32
-entries; equal columns of tiles are neighbours in a sorted row, so that a run takes one atomic on
-its counter, and bits of one word are joined over the warp before one atomic on the word. Traffic: 4
-bytes an entry and launch (again from a cache where a row of tiles is read twice), the words once.
+A program takes a row of tiles: nt rows, whose entries are contiguous. It keeps a counter for each
+column of tiles of a window in shared memory, and moves the window from the first to the last column
+that the rows hold: one step on most matrices. A warp reads 32 entries; equal columns of tiles are
+neighbours in a sorted row, so that a run takes one atomic on its counter, and bits of one word are
+joined over the warp before one atomic on the word. Traffic: 4 bytes an entry, launch and step (from
+a cache where a row of tiles is read again), the words once.
 """
 
 import types
@@ -15,14 +16,11 @@ import jax.numpy as jnp
 from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
 
 THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
+WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
+FEW = 1024
 RESIDENT = 2048  # threads of a multiprocessor
 MARGIN = 8192  # bytes of shared memory that are not the kernel's own
 LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
-
-
-def counters_fit(across: int) -> bool:
-    """Whether shared memory holds a counter for each of so many columns of tiles."""
-    return 4 * (COUNTERS + across) <= SHARED_BYTES - MARGIN
 
 
 def count_tiles(
@@ -38,9 +36,9 @@ def count_tiles(
     entries of each row in the other tiles).
 
     indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice. nt is 16, 32
-    or 64; `counters_fit(ceil(columns / nt))` must hold.
+    or 64.
     """
-    c = _fixed(indptr, nt, columns, limit)
+    c = _fixed(indptr, indices, nt, columns, limit)
     programs, threads = _grid(c)
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (c.down, c.m)]
 
@@ -48,31 +46,34 @@ def count_tiles(
         shared = k.shared(c.words)
 
         def row_of_tiles(b):
-            low, high = _count(k, c, shared, indptr, indices, b)
+            _, last = _bounds(k, c, shared, indptr, indices, b)
 
-            def look(i, kept, rest):
-                size = k.load(shared, COUNTERS + i)
-                few = size <= c.limit
-                return kept + k.cast(~few, "i32"), rest + k.where(few, size, 0)
+            def window(low, high):
+                _count(k, c, shared, indices, low, high)
 
-            kept, rest = k.for_(low + k.thread, high + 1, k.threads, look, 0, 0)
-            for word, mine in ((SUM, kept), (REST, rest)):
-                mine = k.warp_sum(mine)
-                k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
-            k.sync()
+                def look(i, kept, rest):
+                    size = k.load(shared, COUNTERS + i)
+                    few = size <= c.limit
+                    return kept + k.cast(~few, "i32"), rest + k.where(few, size, 0)
+
+                kept, rest = k.for_(k.thread, high - low + 1, k.threads, look, 0, 0)
+                for word, mine in ((SUM, kept), (REST, rest)):
+                    mine = k.warp_sum(mine)
+                    k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
+                k.sync()
+
+                def count_rest():
+                    def entry(e, j, tile, there):
+                        few = there & (k.load(shared, COUNTERS + tile, mask=there) <= c.limit)
+                        k.atomic("add", shared, ROWS + _row(k, c, shared, e), 1, mask=few)
+
+                    _entries(k, c, shared, indices, low, high, entry)
+
+                k.if_(k.load(shared, REST) > 0, count_rest)
+                k.sync()
+
+            _windows(k, c, shared, last, window)
             k.store(tiles, b, k.load(shared, SUM), mask=k.thread == 0)
-
-            def count_rest():
-                def entry(e, j, there):
-                    size = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=there)
-                    row = _row(k, c, shared, e)
-                    few = there & (size <= c.limit)
-                    k.atomic("add", shared, ROWS + row, 1, mask=few)
-
-                _entries(k, c, shared, indices, entry)
-
-            k.if_(k.load(shared, REST) > 0, count_rest)
-            k.sync()
             row = b * c.nt + k.thread
             mine = (k.thread < c.nt) & (row < c.m)
             k.store(moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
@@ -103,7 +104,7 @@ def fill_tiles(
     tiles > 0, and rest_ptr, which ends at rest. tile_minor ascends in a row of tiles, rest_minor
     in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
     """
-    c = _fixed(indptr, nt, columns, limit)
+    c = _fixed(indptr, indices, nt, columns, limit)
     programs, threads = _grid(c)
     sizes = ((tiles, jnp.int32), (tiles * nt * c.each, jnp.uint32), (max(rest, 1), jnp.int32))
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
@@ -114,7 +115,7 @@ def fill_tiles(
                                   indices=indices, rest_ptr=rest_ptr)  # fmt: skip
 
         def row_of_tiles(b):
-            low, high = _count(k, c, shared, indptr, indices, b)
+            _, last = _bounds(k, c, shared, indptr, indices, b)
             base, end = k.load(tile_ptr, b, cache="nc"), k.load(tile_ptr, b + 1, cache="nc")
             per = c.nt * c.each
 
@@ -122,11 +123,18 @@ def fill_tiles(
                 k.store(words, i, 0)
 
             k.for_(base * per + k.thread, end * per, k.threads, clear)
-            _number(k, c, shared, g, base, low, high)
-            _write_bits(k, c, shared, g, base)
-            first, last = b * c.nt, k.minimum((b + 1) * c.nt, c.m)
-            some = k.load(rest_ptr, last, cache="nc") > k.load(rest_ptr, first, cache="nc")
-            k.if_(some, lambda: _write_rest(k, c, shared, g, b))
+            after = k.minimum((b + 1) * c.nt, c.m)
+            some = k.load(rest_ptr, after, cache="nc") > k.load(rest_ptr, b * c.nt, cache="nc")
+
+            def window(low, high, base):
+                _count(k, c, shared, indices, low, high)
+                kept = _number(k, c, shared, g, base, low, high)
+                _write_bits(k, c, shared, g, base, low, high)
+                k.if_(some, lambda: _write_rest(k, c, shared, g, b, low, high))
+                k.sync()
+                return base + kept
+
+            _windows(k, c, shared, last, window, base)
 
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
@@ -136,13 +144,13 @@ def fill_tiles(
     return out[0], out[1], out[2][:rest]
 
 
-def _fixed(indptr, nt, columns, limit):
+def _fixed(indptr, indices, nt, columns, limit):
     across, m = -(-columns // nt), indptr.shape[0] - 1
-    if not counters_fit(across):
-        raise ValueError(f"`columns` is {columns}: shared memory has no room for {across} counters")
+    down = -(-m // nt)
+    window = min(across, WINDOWS[indices.shape[0] > FEW * down])
     return types.SimpleNamespace(
-        nt=nt, m=m, limit=limit, down=-(-m // nt), each=max(nt // 32, 1), across=across,
-        shift=nt.bit_length() - 1, words=COUNTERS + across,
+        nt=nt, m=m, limit=limit, down=down, each=max(nt // 32, 1), across=across,
+        shift=nt.bit_length() - 1, window=window, words=COUNTERS + window,
     )  # fmt: skip
 
 
@@ -153,8 +161,8 @@ def _grid(c):
     return min(programs_for() * max(1, min(fitting, RESIDENT // threads)), c.down), threads
 
 
-def _count(k, c, shared, indptr, indices, b):
-    """The counters of a row of tiles, in use from `low` to `high`; (low, high)."""
+def _bounds(k, c, shared, indptr, indices, b):
+    """The first and the last column of tiles of a row of tiles; fills PTR, clears the counts."""
     k.sync()
     at = k.minimum(b * c.nt + k.thread, c.m)
     k.store(shared, PTR + k.thread, k.load(indptr, at, cache="nc"), mask=k.thread <= c.nt)
@@ -171,31 +179,45 @@ def _count(k, c, shared, indptr, indices, b):
     k.atomic("max", shared, HIGH, k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
              mask=row)  # fmt: skip
     k.sync()
-    low, high = k.load(shared, LOW), k.load(shared, HIGH)
-    k.for_(low + k.thread, high + 1, k.threads, lambda i: k.store(shared, COUNTERS + i, 0))
+    return k.load(shared, LOW), k.load(shared, HIGH)
+
+
+def _windows(k, c, shared, last, f, *carry):
+    """carry = f(low, high, *carry) for the windows of a row of tiles."""
+
+    def window(low, *carry):
+        return f(low, k.minimum(low + (c.window - 1), last), *carry)
+
+    return k.for_(k.load(shared, LOW), last + 1, c.window, window, *carry)
+
+
+def _count(k, c, shared, indices, low, high):
+    """The counters of a window: entries of the columns of tiles low .. high."""
+    k.for_(k.thread, high - low + 1, k.threads, lambda i: k.store(shared, COUNTERS + i, 0))
     k.sync()
 
-    def run(e, j, there):
-        tile = k.where(there, k.shr(j, c.shift), -1)
-        head = there & ((k.lane == 0) | (k.shfl_up(tile, 1) != tile))
-        heads = k.ballot(head)
+    def run(e, j, tile, there):
+        tile = k.where(there, tile, -1)
+        heads = k.ballot((k.lane == 0) | (k.shfl_up(tile, 1) != tile))
+        head = there & (k.shr(heads, k.lane) & 1 != 0)
         after = k.shr(k.shr(heads, k.lane), 1)
-        beyond = k.popc(k.ballot(there))
-        end = k.where(after == 0, beyond, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
+        end = k.where(after == 0, 32, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
         k.atomic("add", shared, COUNTERS + tile, end - k.lane, mask=head)
 
-    _entries(k, c, shared, indices, run)
+    _entries(k, c, shared, indices, low, high, run)
     k.sync()
-    return low, high
 
 
-def _entries(k, c, shared, indices, f):
-    """f(place, column, there) for the entries of a row of tiles, 32 of them a warp at a time."""
+def _entries(k, c, shared, indices, low, high, f):
+    """f(place, column, column of tiles - low, there) for the entries of a row of tiles, 32 of them
+    a warp at a time; there: those of the window."""
     end = k.load(shared, PTR + c.nt)
 
     def some(e0):
         e = e0 + k.lane
-        f(e, k.load(indices, e, mask=e < end, cache="nc"), e < end)
+        j = k.load(indices, e, mask=e < end, cache="nc")
+        tile = k.shr(j, c.shift) - low
+        f(e, j, tile, (e < end) & k.below(tile, high - low + 1))
 
     k.for_(k.load(shared, PTR) + 32 * k.warp, end, k.threads, some)
 
@@ -210,12 +232,13 @@ def _row(k, c, shared, e):
 
 
 def _number(k, c, shared, g, base, low, high):
-    """Counters become numbers of tiles in the row of tiles, -1 for what moves to the remainder."""
+    """Counters become numbers of the tiles that are kept, from 0 on, -1 for what moves to the
+    remainder; how many are kept."""
     warps = k.threads // 32
 
     def some(i0, running):
         i = i0 + k.thread
-        there = i <= high
+        there = i <= high - low
         kept = there & (k.load(shared, COUNTERS + i, mask=there) > c.limit)
         votes = k.ballot(kept)
         k.sync()
@@ -225,16 +248,17 @@ def _number(k, c, shared, g, base, low, high):
         before = k.shfl(upto, k.warp) - k.popc(votes)
         number = running + before + k.lanes_below(votes)
         k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=there)
-        k.store(g.tile_minor, base + number, i, mask=kept)
+        k.store(g.tile_minor, base + number, low + i, mask=kept)
         return running + total
 
-    k.for_(low, high + 1, k.threads, some, 0)
+    (kept,) = k.for_(0, high - low + 1, k.threads, some, 0)
     k.sync()
+    return kept
 
 
-def _write_bits(k, c, shared, g, base):
-    def entry(e, j, there):
-        number = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=there, other=-1)
+def _write_bits(k, c, shared, g, base, low, high):
+    def entry(e, j, tile, there):
+        number = k.load(shared, COUNTERS + tile, mask=there, other=-1)
         there = there & (number >= 0)
         word = ((base + number) * c.nt + _row(k, c, shared, e)) * c.each
         word = k.where(there, word + k.shr(j & (c.nt - 1), 5), -1)
@@ -245,25 +269,27 @@ def _write_bits(k, c, shared, g, base):
         last = there & ((k.lane == 31) | (k.shfl(word, (k.lane + 1) & 31) != word))
         k.reduce("or", g.words, word, bits, mask=last)
 
-    _entries(k, c, shared, g.indices, entry)
+    _entries(k, c, shared, g.indices, low, high, entry)
 
 
-def _write_rest(k, c, shared, g, b):
-    """The entries of tiles that are not kept, in order, a warp a row."""
+def _write_rest(k, c, shared, g, b, low, high):
+    """The entries of a window in tiles that are not kept, in order, a warp a row."""
 
     def row(r):
         start, end = k.load(shared, PTR + r), k.load(shared, PTR + r + 1)
-        place = k.load(g.rest_ptr, k.minimum(b * c.nt + r, c.m), cache="nc")
+        first = k.load(g.rest_ptr, k.minimum(b * c.nt + r, c.m), cache="nc")
 
         def some(e0, place):
             e = e0 + k.lane
             j = k.load(g.indices, e, mask=e < end, cache="nc")
-            number = k.load(shared, COUNTERS + k.shr(j, c.shift), mask=e < end)
-            votes = k.ballot((e < end) & (number < 0))
-            mine = (e < end) & (number < 0)
+            tile = k.shr(j, c.shift) - low
+            there = (e < end) & k.below(tile, high - low + 1)
+            mine = there & (k.load(shared, COUNTERS + tile, mask=there) < 0)
+            votes = k.ballot(mine)
             k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
             return place + k.popc(votes)
 
-        k.for_(start, end, 32, some, place)
+        (place,) = k.for_(start, end, 32, some, first + k.load(shared, ROWS + r))
+        k.store(shared, ROWS + r, place - first, mask=k.lane == 0)
 
     k.for_(k.warp, c.nt, k.threads // 32, row)

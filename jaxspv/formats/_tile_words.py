@@ -10,22 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.tile_words import count_tiles, counters_fit, fill_tiles
+from pallas_kernels.tile_words import count_tiles, fill_tiles
 
 from .._guard import KERNELS_FROM, jax_version
 from ..compilation import is_eager, on_gpu
-from ._tiles import grid
 from .csr import CSR
 
 _WORDS = 2**31  # words that int32 cannot count
 
 
-def served(A: CSR, nt: int) -> bool:
+def served(A: CSR) -> bool:
     """Whether the kernels can list the tiles of A: concrete on a GPU, sorted, no place twice."""
     return (
         is_eager(A) and on_gpu(A) and jax_version() >= KERNELS_FROM and A.sorted and A.unique
-        and A.nse > 0 and A.shape[0] > 0 and counters_fit(grid(A.shape, nt)[1])
-        and A.indices.dtype == np.int32
+        and A.nse > 0 and A.shape[0] > 0 and A.indices.dtype == np.int32
     )  # fmt: skip
 
 

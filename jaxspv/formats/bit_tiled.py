@@ -215,7 +215,7 @@ class BitTiled(SparseMatrix):
         """`from_coo(A.to_coo(), ...)`; on a GPU by two kernels that read the rows as they are.
 
         The arguments and errors are those of `from_coo`. The kernels serve concrete matrices whose
-        rows are sorted and hold no place twice, of up to 55,000 columns of tiles.
+        rows are sorted and hold no place twice.
 
         >>> import jaxspv as jsp
         >>> A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
@@ -225,7 +225,7 @@ class BitTiled(SparseMatrix):
         order = max(A.shape)
         size = (64 if order > LARGE else 32) if nt is None else check_size(nt)
         limit = (SPARSE_TILE if order > LARGE else 0) if sparse_tile is None else sparse_tile
-        if served(A, size):
+        if served(A):
             made = _from_rows(cls, A, size, limit, symmetric)
             if made is not None:
                 return made

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv.formats import Tiled
-from pallas_kernels import _flatten, spmspv
+from pallas_kernels import _flatten, _own_rows, spmspv
 from pallas_kernels._scalar import refuse
 from pallas_kernels.spmspv import spmspv_push, spmspv_tile
 from tests.kernels.test_lowering import lower
@@ -100,11 +100,38 @@ def test_tile_sizes_and_remainder(nt, limit):
     check(run("tile", A, x, nse=150, add="add", mul=MUL["times"], **options), want, 150, 150)
 
 
+@pytest.mark.parametrize("few", [1, 30, 128, 200])
+def test_all_ways_of_the_column_kernel(monkeypatch, few):
+    """Up to `few` products all programs walk them, up to 128 they exchange lists, then neither."""
+    monkeypatch.setattr(spmspv, "FEW", few)
+    A = matrix(150, 120, 900, 2, hub=50)
+    keep = np.arange(150) % 3 != 0
+    sizes = set()
+    for places in [(1, 2), (1, 2, 3, 4), (50,), (3, 50, 51), (*range(0, 48, 4),), (*range(80),)]:
+        x = {j: np.float32(j % 5 - 2) for j in places}
+        sizes.add(int(np.diff(A.indptr)[[*places]].sum()))
+        for nse, mask in ((150, None), (20, keep)):
+            want = expected(A, x, np.minimum, MUL["times"], mask)
+            got = run("push", A, x, nse=nse, add="min", mul=MUL["times"], allowed=mask, room=90,
+                      **HOST)  # fmt: skip
+            check(got, want, 150, nse)
+    assert min(sizes) <= 30 and any(30 < s <= 128 for s in sizes) and max(sizes) > 200
+
+
+def test_more_entries_of_x_than_shared_memory_describes(monkeypatch):
+    monkeypatch.setattr(_own_rows, "ENTRIES", 8)
+    A = matrix(60, 50, 100, 4)
+    for size in (8, 9):
+        x = {j: np.float32(j) for j in range(size)}
+        want = expected(A, x, np.add, MUL["times"])
+        check(run("push", A, x, nse=60, add="add", mul=MUL["times"], **HOST), want, 60, 60)
+
+
 @pytest.mark.parametrize("kind", ["push", "tile"])
 def test_long_ranges_are_cut(monkeypatch, kind):
     monkeypatch.setattr(_flatten, "LONG", 6)
     monkeypatch.setattr(_flatten, "PIECE", 4)
-    monkeypatch.setattr(spmspv, "FEW", 0)  # rows are counted afterwards
+    monkeypatch.setattr(spmspv, "FEW", 0)  # the way of many products
     A = matrix(100, 120, 300, 2, hub=50)
     x = {3: np.float32(2), 50: np.float32(1), 51: np.float32(-1)}
     want = expected(A, x, np.add, MUL["times"])

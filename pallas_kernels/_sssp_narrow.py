@@ -21,14 +21,15 @@ from pallas_kernels._sssp_rounds import (
     INFINITY,
     LEAST,
     MAX,
+    ORPHANS,
     extended,
     put,
     report_least,
     reserve,
-    spread,
     tight,
     within,
 )
+from pallas_kernels._sssp_tree import adopt, claim, count_orphans
 
 
 def first_queue(k, c, graph, state, source, valid):
@@ -38,21 +39,25 @@ def first_queue(k, c, graph, state, source, valid):
     return k.cast(valid, "i32")
 
 
-def expand(k, c, graph, state, s, place):
-    """Relaxes from the near queue, up to `hops` edges far; the lane's least label put into far."""
+def expand(k, c, graph, state, s, place, hop=None):
+    """Follows the edges of the near queue up to `hops` far; the lane's least label put into far."""
     worker, workers = place.crew
     each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
+    hop = hop or _relaxing
 
     def chunk(i0, least):
         there = (k.lane < each) & (i0 + k.lane < s.near)
         vertex = place.entry(s, i0 + k.lane, there)
 
-        def hop(left, vertex, least):
-            return left - 1, *_hop(k, c, graph, state, s, place, vertex, least)
+        def one(left, vertex, least):
+            count, least = hop(k, c, graph, state, s, place, vertex, least)
+            slot = k.warp * 32 + k.lane
+            vertex = k.load(state.slots, slot, mask=k.lane < count, other=-1)
+            return left - 1, vertex, least
 
         _, vertex, least = k.while_(
-            lambda left, vertex, least: (left > 0) & k.any(vertex >= 0), hop, hops, vertex, least
+            lambda left, vertex, least: (left > 0) & k.any(vertex >= 0), one, hops, vertex, least
         )
         _queue(k, state, s, place, vertex, vertex >= 0)
         return least
@@ -60,8 +65,8 @@ def expand(k, c, graph, state, s, place):
     return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
 
 
-def _hop(k, c, graph, state, s, place, vertex, least):
-    """Relaxes the edges of the lanes' vertices; returns the next ones (-1: none) and least."""
+def _relaxing(k, c, graph, state, s, place, vertex, least):
+    """Relaxes the edges of the lanes' vertices; returns the number of the next ones and least."""
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
 
     def relaxed(near, weights, count, least):
@@ -69,8 +74,7 @@ def _hop(k, c, graph, state, s, place, vertex, least):
         close, least = _relax(k, c, state, s, place, near, new, least)
         return _keep(k, state, s, place, near, close, count), least
 
-    count, least = _walk(k, c, graph, vertex, relaxed, k.const(0), least)
-    return k.load(state.slots, k.warp * 32 + k.lane, mask=k.lane < count, other=-1), least
+    return _walk(k, c, graph, vertex, relaxed, k.const(0), least)
 
 
 def _walk(k, c, graph, vertex, visit, *carry):
@@ -102,37 +106,77 @@ def note(k, state, vertex, parent, slot, mask):
     k.store(state.noted, vertex, parent, mask=mask)
 
 
-def tree(k, c, graph, state):
-    """Notes for every vertex a tight predecessor that is strictly nearer, if there is one.
+def tree(search, s):
+    """Notes for every vertex a tight predecessor that is strictly nearer, if there is one: one more
+    look at every edge, which costs little where rows are short, in any order, as any such
+    predecessor will do. The others adopt one (`_sssp_tree.py`). Returns whether no barrier expired.
 
-    One more look at every edge, which costs little where rows are short. Any such predecessor will
-    do: they may overwrite each other. Returns whether no barrier expired.
+    marks[n + v], zero as far is empty, is set where an edge of v leads to a vertex as near as v:
+    these vertices are where adoption begins.
     """
+    k, c, graph, state = search.k, search.c, search.graph, search.state
 
-    def chunk(i0):
-        vertex = k.where(i0 + k.lane < c.n, i0 + k.lane, -1)
+    def look(vertex):
         label = k.load(state.labels, vertex, mask=vertex >= 0)
 
-        def visit(near, weights):
+        def visit(near, weights, level):
             there = [k.below(v, c.n) for v in near]
             labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
             for v, w, x, t in zip(near, weights, labels, there, strict=True):
-                k.store(state.noted, v, vertex, mask=t & tight(k, c, label, w, x))
-            return ()
+                short = t & tight(k, c, label, w, x)
+                k.store(state.noted, v, vertex, mask=short & (label < x))
+                level = level | (short & (label == x) & (v != vertex))
+            return (level,)
 
-        _walk(k, c, graph, vertex, visit)
+        (level,) = _walk(k, c, graph, vertex, visit, k.const(False, "i1"))
+        k.store(state.marks, c.n + vertex, 1, mask=level)
 
-    step = k.programs * k.threads
-    k.for_((k.warp * k.programs + k.program) * 32, c.n, step, chunk)
-    (ok,) = k.grid_barrier(state.control)
+    def known(vertex):
+        there = vertex >= 0
+        label = k.load(state.labels, vertex, mask=there)
+        k.store(state.noted, vertex, -1, mask=there & (label == INFINITY[c.real]))
+        k.store(state.noted, vertex, vertex, mask=there & (vertex == state.source))
+        parent = k.load(state.noted, vertex, mask=there, cache="fresh")
+        level = k.load(state.marks, c.n + vertex, mask=there, cache="fresh") == 1
+        search.place.put_near(s, [vertex], [level & (parent != c.n)])
+        count_orphans(k, state, there & (parent == c.n))
 
-    def known(i):
-        label = k.load(state.labels, i)
-        k.store(state.noted, i, -1, mask=label == INFINITY[c.real])
-        k.store(state.noted, i, i, mask=i == state.source)
+    def everywhere(f):
+        step = k.programs * k.threads
+        first = (k.warp * k.programs + k.program) * 32
+        k.for_(first, c.n, step, lambda i0: f(k.where(i0 + k.lane < c.n, i0 + k.lane, -1)))
 
-    spread(k, c.n, known)  # the results are written by the same threads
-    return ok
+    search.begin(s)
+    everywhere(look)
+    k.grid_barrier(state.control)  # an expired one makes the next fail as well
+    everywhere(known)
+    (orphans,) = search.join(s, ORPHANS)
+    s.turn = s.turn + 1
+    return adopt(search, s, orphans, state.noted, _adopting)
+
+
+def _adopting(search, s):
+    """Tight successors without a parent adopt the vertices of the near queue."""
+
+    def hop(k, c, graph, state, s, place, vertex, least):
+        label = k.load(state.labels, vertex, mask=vertex >= 0)
+
+        def visit(near, weights, count):
+            there = [k.below(v, c.n) for v in near]
+            labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
+            fits = [
+                t & tight(k, c, label, w, x)
+                for t, w, x in zip(there, weights, labels, strict=True)
+            ]
+            won = [
+                claim(k, c, state.noted, v, vertex, f) for v, f in zip(near, fits, strict=True)
+            ]
+            return (_keep(k, state, s, place, near, won, count),)
+
+        (count,) = _walk(k, c, graph, vertex, visit, k.const(0))
+        return count, least
+
+    expand(search.k, search.c, search.graph, search.state, s, search.place, hop)
 
 
 def _relax(k, c, state, s, place, near, new, least):

@@ -24,7 +24,7 @@ from typing import Any
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
 FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
 LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
-ORPHANS = 52  # control word: number of vertices whose noted parent is none (`_sssp_tree.py`)
+ORPHANS = 52  # control word: number of vertices without a noted parent (`_sssp_tree.py`)
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
@@ -77,7 +77,7 @@ def body(k, c, graph, state, kind):
     last = State(*out)
     ok = last.ok
     if c.parents:
-        ok = ok & kind.tree(k, c, graph, state)
+        ok = ok & kind.tree(search, State(*out))
     _write_results(k, c, graph, state)
     return last.steps, ok, last.pile, last.work
 
@@ -136,15 +136,18 @@ class _Search:
         if self.c.limit is not None:
             labels = [k.load(self.state.labels, t, cache="fresh") for t in self.targets]
             self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
-        # nobody reads word turn + 2 (last read before the previous barrier) or adds to it (after
-        # the next one)
-        mine = (k.program == 0) & (k.thread == 0)
-        k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
+        self.begin(s)
         relaxing = s.near > 0
         s = branch(k, relaxing, self.round, s)
         s = branch(k, ~relaxing, self.split, s)
         s.turn = s.turn + 1
         return s.values()
+
+    def begin(self, s):
+        """Zeroes the length of the queue after next: nobody reads it (that was before the previous
+        barrier) or adds to it (that is after the next one)."""
+        mine = (self.k.program == 0) & (self.k.thread == 0)
+        self.k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
 
     def round(self, s):
         """Relaxes the near queue."""
@@ -163,14 +166,19 @@ class _Search:
 
     def finish(self, s, least):
         """Ends a step: what all programs found together."""
-        control = self.state.control
         self.place.least(s, least)
-        self.place.flush(s)
-        words = (FOUND + (s.turn & 3), FAR + (s.pile & 3), LEAST + (s.pile & 3))
-        reads = [(control, w) for w in words]
+        far, least = self.join(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
         # while near is not 0, a program that is ahead may add to far already: then far is not used
-        s.ok, s.near, s.far, least = self.k.grid_barrier(control, reads)
-        s.least, s.cur = MAX - least, s.cur ^ 1
+        s.far, s.least = far, MAX - least
+
+    def join(self, s, *words):
+        """Waits for all programs: near is what they queued; returns further control words."""
+        control = self.state.control
+        self.place.flush(s)
+        reads = [(control, w) for w in (FOUND + (s.turn & 3), *words)]
+        s.ok, s.near, *words = self.k.grid_barrier(control, reads)
+        s.cur = s.cur ^ 1
+        return words
 
 
 def spread(k, size, f):
@@ -226,9 +234,9 @@ def within(label, limit):
 
 def tight(k, c, label, weight, other):
     """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
-    label `other` that is farther away."""
+    label `other`: farther away, or as far if the weight is zero or absorbed."""
     extended = clamped(k, c, label, weight) == other
-    return extended & (label < other) & (other != INFINITY[c.real])
+    return extended & (label <= other) & (other != INFINITY[c.real])
 
 
 def _next_bound(k, c, s, delta):

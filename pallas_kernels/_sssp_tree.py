@@ -1,100 +1,62 @@
-"""The tree of shortest paths that the wide kernel leaves: from what lowered each label.
+"""The tree of shortest paths where no tight predecessor is strictly nearer, or none was noted.
 
-Whoever lowers a label notes the edge, without any order among those who do so at the same time: the
-note that stays may be of a label that was lowered again. So every note is checked once all labels
-are final: its edge must be tight and its tail strictly nearer. The few vertices whose note is not
-like that look for such an edge among their in-edges. That costs a few gathers a vertex where
-looking at every edge once more costs one an edge.
+An edge u -> v is tight if label[u] (+) w = label[v]. Most vertices have a tight predecessor with a
+smaller label, and any of them will do: labels fall towards the source, so nothing closes a cycle.
+Edges of zero weight, and weights that a float sum absorbs, join vertices of the same label. Those
+that are left, the orphans, adopt in rounds: a vertex that has a parent is offered along its edges,
+and an orphan at the end of a tight one takes it, once, by compare-and-swap. So along the edges of
+the tree (label, time of adoption) grows, and there is no cycle. Every reached vertex has a shortest
+path of tight edges, so every orphan is found; only who has adopted is offered in the next round.
+
+Rounds: at most the longest chain of such edges, one grid barrier (1.5 us) each; no vertex adopts
+twice, so a count beyond n is an error. Work: the edges of the orphans, once, and what the kernels
+say about the first round.
 """
 
-from pallas_kernels._sssp_rounds import INFINITY, ORPHANS, put, reserve, tight
-
-LONG = 2048  # edges from which a row is searched by a program, not by a warp
+from pallas_kernels._sssp_rounds import ORPHANS, State, spread
 
 
-def tree(k, c, graph, state):
-    """Writes state.parents; returns whether no barrier expired.
+def count_orphans(k, state, lost):
+    """Adds the lanes' orphans to the control word."""
+    votes = k.ballot(lost)
+    k.reduce("add", state.control, ORPHANS, k.popc(votes), mask=(k.lane == 0) & (votes != 0))
 
-    The source is its own parent, unreached vertices have -1, those without a strictly nearer tight
-    predecessor n. The list of orphans lies in the near queue, which is empty.
+
+def claim(k, c, parents, v, u, fits):
+    """Whether this lane made u the parent of the orphan v; `fits`: the edge is tight."""
+    orphan = k.load(parents, v, mask=fits, cache="fresh") == c.n
+    old = k.atomic_cas(parents, v, c.n, u, mask=fits & orphan)
+    return fits & orphan & (old == c.n)
+
+
+def adopt(search, s, orphans, parents, expand):
+    """Rounds of adoption from the near queue until it is empty; whether all ended well.
+
+    expand(search, s) claims along the edges of the near queue and queues who has adopted. A vertex
+    that found nobody (its label is above the limit of the targets, or a weight is negative) has
+    parent -1 in the end.
     """
-    step = k.programs * k.threads
+    k, c = search.k, search.c
+    last = s.turn + c.n
 
-    def check(i0):
-        v = i0 + k.lane
-        there = v < c.n
-        parent, slot = k.load_vec(state.noted, 2 * v, 2, mask=there, other=c.n, cache="fresh")
-        label = k.load(state.labels, v, mask=there)
-        known = k.below(parent, c.n)
-        above = k.load(state.labels, parent, mask=known)
-        weight = k.load(graph.weights, slot, mask=known, cache="nc")
-        fine = known & tight(k, c, above, weight, label)
-        reached = label != INFINITY[c.real]
-        parent = k.where(fine, parent, k.where(v == state.source, v, k.where(reached, c.n, -1)))
-        k.store(state.parents, v, parent, mask=there)
+    def round(*carry):
+        s = State(*carry)
+        search.begin(s)
+        s.steps = s.steps + 1
+        expand(search, s)
+        search.join(s)
+        s.turn = s.turn + 1
+        return s.values()
 
-        def store(at, vertex, mask):
-            k.store(state.queue, at, vertex, mask=mask)
+    def more(*carry):
+        s = State(*carry)
+        return (s.near > 0) & (s.ok == 1) & (s.turn <= last)
 
-        lost = there & (parent == c.n)
-        put(k, [v], [lost], lambda total: reserve(k, state.control, ORPHANS, total), store)
+    s = State(*k.while_(more, round, *s.values()))
 
-    k.for_((k.warp * k.programs + k.program) * 32, c.n, step, check)
-    ok, orphans = k.grid_barrier(state.control, [(state.control, ORPHANS)])
-    adopt = _from_own_row if c.symmetric else _from_all_rows
-    k.if_(orphans > 0, lambda: adopt(k, c, graph, state, orphans))
-    return ok
+    def without(v):
+        parent = k.load(parents, v, cache="fresh")
+        k.store(parents, v, -1, mask=parent == c.n)
 
-
-def _row(k, graph, v):
-    return (k.load(graph.indptr, v + j, cache="nc") for j in range(2))
-
-
-def _from_own_row(k, c, graph, state, orphans):
-    """Every edge is there in both directions, so the rows of the orphans tell."""
-
-    def search(v, first, end, step):
-        label = k.load(state.labels, v)
-
-        def edge(e):
-            near = k.load(graph.indices, e, cache="nc")
-            weight = k.load(graph.weights, e, cache="nc")
-            above = k.load(state.labels, near)
-            k.store(state.parents, v, near, mask=tight(k, c, above, weight, label))
-
-        k.for_(first, end, step, edge)
-
-    def by_warp(i):
-        v = k.load(state.queue, i, cache="fresh")
-        start, end = _row(k, graph, v)
-        k.if_(end - start < LONG, lambda: search(v, start + k.lane, end, 32))
-
-    def by_program(i):
-        v = k.load(state.queue, i, cache="fresh")
-        start, end = _row(k, graph, v)
-        k.if_(end - start >= LONG, lambda: search(v, start + k.thread, end, k.threads))
-
-    warps = k.threads // 32 * k.programs
-    k.for_(k.warp * k.programs + k.program, orphans, warps, by_warp)
-    k.for_(k.program, orphans, k.programs, by_program)
-
-
-def _from_all_rows(k, c, graph, state, orphans):
-    """All edges are looked at, a warp a row."""
-    del orphans
-
-    def row(u):
-        label = k.load(state.labels, u)
-        start, end = _row(k, graph, u)
-
-        def edge(e):
-            v = k.load(graph.indices, e, cache="nc")
-            there = k.below(v, c.n)
-            weight = k.load(graph.weights, e, mask=there, cache="nc")
-            below = k.load(state.labels, v, mask=there)
-            lost = k.load(state.parents, v, mask=there, cache="fresh") == c.n
-            k.store(state.parents, v, u, mask=there & lost & tight(k, c, label, weight, below))
-
-        k.for_(start + k.lane, end, 32, edge)
-
-    k.for_(k.warp * k.programs + k.program, c.n, k.threads // 32 * k.programs, row)
+    k.if_(orphans > 0, lambda: spread(k, c.n, without))
+    return s.ok & k.cast(s.near == 0, "i32")

@@ -17,16 +17,20 @@ import operator
 from pallas_kernels._sssp_rounds import (
     FAR,
     FOUND,
+    INFINITY,
     LEAST,
     MAX,
+    ORPHANS,
+    branch,
     extended,
     put,
     report_least,
     reserve,
     spread,
+    tight,
     within,
 )
-from pallas_kernels._sssp_tree import tree as tree
+from pallas_kernels._sssp_tree import adopt, claim, count_orphans
 
 OWN_RANGES = 4  # ranges of a vertex that its lane writes itself, the others are written by the warp
 
@@ -46,10 +50,15 @@ def first_queue(k, c, graph, state, source, valid):
     return ranges
 
 
-def expand(k, c, graph, state, s, place):
-    """Relaxes the edges of the near queue; the lane's least label put into far."""
+def expand(k, c, graph, state, s, place, visit=None, unroll=None):
+    """Looks at the edges of the near queue; the lane's least label put into far.
+
+    least = visit(labels of their tails, heads (n: none), weights, edge, least), lists over `unroll`
+    edges; edge(j) gives tail and slot of the j-th, with all lanes of the warp present.
+    """
     worker, workers = place.crew
     each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
+    visit, unroll = visit or _relaxing(k, c, state, s, place), unroll or c.unroll
 
     def chunk(i0, least):
         mine = (k.lane < each) & (i0 + k.lane < s.near)
@@ -61,7 +70,7 @@ def expand(k, c, graph, state, s, place):
 
         def stride(e0, least):
             labels, near, weights, owners = [], [], [], []
-            for j in range(c.unroll):
+            for j in range(unroll):
                 e = e0 + 32 * j + k.lane
                 owner = k.const(0)
                 for d in (16, 8, 4, 2, 1):
@@ -71,23 +80,110 @@ def expand(k, c, graph, state, s, place):
                 labels.append(k.shfl(label, owner))
                 near.append(k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc"))
                 weights.append(k.load(graph.weights, at, mask=e < total, cache="nc"))
-            new = [extended(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
 
-            def note_all(won):
-                for j, (v, w, owner) in enumerate(zip(near, won, owners, strict=True)):
-                    at = k.shfl(start - before, owner) + (e0 + 32 * j + k.lane)
-                    note(k, state, v, k.shfl(vertex, owner), at, w)
+            def edge(j):
+                slot = k.shfl(start - before, owners[j]) + (e0 + 32 * j + k.lane)
+                return k.shfl(vertex, owners[j]), slot
 
-            return _relax(k, c, state, s, place, near, new, least, note_all)
+            return visit(labels, near, weights, edge, least)
 
-        return k.for_(0, total, 32 * c.unroll, stride, least)
+        return k.for_(0, total, 32 * unroll, stride, least)
 
     return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
+
+
+def _relaxing(k, c, state, s, place):
+    def visit(labels, near, weights, edge, least):
+        new = [extended(k, c, label, w) for label, w in zip(labels, weights, strict=True)]
+
+        def note_all(won):
+            for j, (v, w) in enumerate(zip(near, won, strict=True)):
+                note(k, state, v, *edge(j), w)
+
+        return _relax(k, c, state, s, place, near, new, least, note_all)
+
+    return visit
 
 
 def note(k, state, vertex, parent, slot, mask):
     """Notes what lowered a label: parent and slot of the edge, as one word of 64 bits."""
     k.store_pair(state.noted, 2 * vertex, parent, slot, mask=mask)
+
+
+def tree(search, s):
+    """Turns the notes into parents; returns whether no barrier expired.
+
+    Whoever lowers a label notes the edge, without any order among those who do so at the same time:
+    the note that stays may be of a label that was lowered again. So every note is checked: its edge
+    must be tight and its tail strictly nearer. A few gathers a vertex where one more look at every
+    edge costs one an edge. The others adopt a parent (`_sssp_tree.py`): on a symmetric graph they
+    search their own rows, else every vertex that has one is offered along its edges.
+    """
+    k, c, state = search.k, search.c, search.state
+    search.begin(s)
+    _vertices(k, c, lambda v, there: _check(search, s, v, there))
+    (orphans,) = search.join(s, ORPHANS)
+    s.turn = s.turn + 1
+    if c.symmetric:
+        return adopt(search, s, orphans, state.parents, functools.partial(_adopting, pull=s.turn))
+
+    def offer(s):
+        def queue(v, there):
+            parent = k.load(state.parents, v, mask=there, other=-1, cache="fresh")
+            search.place.put_near(s, [v], [k.below(parent, c.n)])
+
+        search.begin(s)
+        _vertices(k, c, queue)
+        search.join(s)
+        s.turn = s.turn + 1
+
+    return adopt(search, branch(k, orphans > 0, offer, s), orphans, state.parents, _adopting)
+
+
+def _vertices(k, c, f):
+    """f(v, there) for all vertices, with all lanes of a warp present."""
+    first, step = (k.warp * k.programs + k.program) * 32, k.programs * k.threads
+    k.for_(first, c.n, step, lambda i0: f(i0 + k.lane, i0 + k.lane < c.n))
+
+
+def _check(search, s, v, there):
+    """The parent of a vertex from its note: the source's is itself, n stands for an orphan."""
+    k, c, graph, state = search.k, search.c, search.graph, search.state
+    parent, slot = k.load_vec(state.noted, 2 * v, 2, mask=there, other=c.n, cache="fresh")
+    label = k.load(state.labels, v, mask=there)
+    known = k.below(parent, c.n)
+    above = k.load(state.labels, parent, mask=known)
+    weight = k.load(graph.weights, slot, mask=known, cache="nc")
+    fine = known & (above < label) & tight(k, c, above, weight, label)
+    reached = label != INFINITY[c.real]
+    parent = k.where(fine, parent, k.where(v == state.source, v, k.where(reached, c.n, -1)))
+    k.store(state.parents, v, parent, mask=there)
+    lost = there & (parent == c.n)
+    count_orphans(k, state, lost)
+    if c.symmetric:
+        search.place.put_near(s, [v], [lost])
+
+
+def _adopting(search, s, pull=None):
+    """Orphans adopt vertices of the near queue; in the turn `pull` the queue holds the orphans."""
+    k, c, state = search.k, search.c, search.state
+
+    def visit(labels, near, weights, edge, least):
+        (x,), (v,), (weight,) = labels, near, weights
+        u, _ = edge(0)
+        there = k.below(v, c.n)
+        y = k.load(state.labels, v, mask=there)
+        if pull is not None:
+            back = s.turn == pull
+            u, v, x, y = (k.where(back, q, p) for p, q in ((u, v), (v, u), (x, y), (y, x)))
+        fits = there & tight(k, c, x, weight, y)
+        if pull is not None:
+            above = k.load(state.parents, u, mask=fits, other=c.n, cache="fresh")
+            fits = fits & ((x < y) | (above != c.n))
+        search.place.put_near(s, [v], [claim(k, c, state.parents, v, u, fits)])
+        return least
+
+    expand(k, c, search.graph, state, s, search.place, visit, 1)
 
 
 def _relax(k, c, state, s, place, near, new, least, note_all):

@@ -86,12 +86,13 @@ def sssp(
     whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
     relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
 
-    parents[v] is a vertex u with d[u] + w = d[v] and d[u] < d[v] for an edge u -> v, the source its
-    own, -1 where unreached and n where there is no such vertex (edges of zero or absorbed weight).
+    parents: a tree of shortest paths: parents[v] is a vertex u with d[u] + w = d[v] for an edge
+    u -> v, the source its own, -1 where unreached. Which one may vary from run to run.
     symmetric: every edge is there in both directions with the same weight, which makes the search
     for parents cheaper; not checked. targets int32[k] and limit(labels, infinity, minimum,
     maximum): the distances up to limit of those of the targets are right, the others are at or
-    above the right ones; labels is a list of k values that know minimum and maximum.
+    above the right ones and may lack a parent (-1); labels is a list of k values that know minimum
+    and maximum.
     """
     options = (prepared, symmetric, targets, limit, parents, config, interpret)
     return _search(indptr, indices, weights, source, delta, *options)[:4]

@@ -205,23 +205,10 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     )  # fmt: skip
     if until is not None:
         distances, tree = _settled(until, distances, tree)
-    if parents:
-        tree = _complete(graph, source, distances, tree)
+    if parents and deterministic:
+        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
     negative = layout["negative"] if layout else _any_negative(graph)
     return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
-
-
-def _complete(graph: Graph, source: Any, distances: Array, tree: Array | None) -> Array:
-    """The tree of the kernel; by the general rule where there is none, or a vertex has no nearer
-    predecessor (edges of zero or absorbed weight)."""
-    out, n = graph.out, graph.n
-
-    def general(*_):
-        return sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
-
-    if tree is None:
-        return general()
-    return lax.cond(jnp.any(tree == n), general, lambda tree: tree, tree)
 
 
 def _overflow(graph: Graph, distances: Array) -> Array:

@@ -248,6 +248,7 @@ def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
     for name, dtype in (("random", np.float32), ("star with a tail", np.int32)):
         graph = GRAPHS[name]
         weights = symmetric_weights(graph, dtype)
+        weights[weights % 3 == 0] = 0  # a note that leads to its own vertex is tight
         config = SMALL | {"programs": 2}
         check(graph, weights, 1, search(graph, weights, 1, 30, config, {}, symmetric=symmetric))
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
@@ -99,6 +100,23 @@ def test_conditions_of_sssp(name, dtype):
         near = right <= right[target]
         np.testing.assert_array_equal(got.distances, np.where(near, right, top))
         verify.tree(A, 5, np.asarray(got.parents), near & np.isfinite(right))
+
+
+@pytest.mark.parametrize("name", ["bremen_dist", "directed", "symmetric"])
+def test_trees_over_edges_of_length_zero(name, data):
+    """In the file of road lengths some are 0, in the others half of them."""
+    if name in GRAPHS:
+        A = GRAPHS[name]()
+        A.data[A.data % 2 == 0] = 0
+    else:
+        A = sp.csr_array(scipy.io.mmread(data / f"{name}.mtx.gz"), dtype=np.float32)
+    G = jsp.prepare(jsp.from_scipy(A), for_="sssp")
+    sources = np.random.default_rng(4).integers(0, A.shape[0], 32).astype(np.int32)
+    one = lambda s: jsp.sssp(G, s, backend="pallas")  # noqa: E731
+    found = jax.jit(lambda s: jax.lax.map(one, s))(jnp.asarray(sources))
+    assert not np.asarray(found.status).any()
+    for k, source in enumerate(sources.tolist()):
+        verify.sssp(A, source, jax.tree.map(lambda x, k=k: np.asarray(x)[k], found))
 
 
 @pytest.mark.parametrize("name", GRAPHS)

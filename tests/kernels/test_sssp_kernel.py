@@ -362,25 +362,46 @@ def test_one_launch(kind, dtype):
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
+def together(names):
+    """One graph of several: a kernel is compiled for a size, so few sizes cost little."""
+    indptr, indices, n = [np.zeros(1, np.int32)], [], 0
+    for name in names:
+        rows, heads = GRAPHS[name]
+        indptr.append(rows[1:] + indptr[-1][-1])
+        indices.append(heads + n)
+        n += len(rows) - 1
+    return np.concatenate(indptr).astype(np.int32), np.concatenate(indices).astype(np.int32)
+
+
+SMALL_DEGREES = ("loops", "path", "grid", "disconnected", "degree up to 20")
+NATIVE = {
+    "no edges": GRAPHS["no edges"],
+    "small degrees": together(SMALL_DEGREES),
+    "directed": random_graph(300, 1200, 6, symmetric=False),
+    "all": together(GRAPHS),
+}
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", GRAPHS)
-def test_native(name):
-    graph = GRAPHS[name]
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("name", NATIVE)
+def test_native(name, dtype):
+    """Sums of many magnitudes, weights of 0 in half of the edges, zeros everywhere."""
+    graph = NATIVE[name]
     n = len(graph[0]) - 1
-    for dtype in (np.float32, np.int32):
-        weights = weights_of(graph, dtype)
-        for prepared in (
-            {},
-            prepare_sssp(*graph, weights),
-            prepare_sssp(*graph, weights, renumber=True),
-        ):
-            f = jax.jit(functools.partial(sssp, prepared=jax.tree.map(jnp.asarray, prepared)))
+    half = symmetric_weights(graph, dtype)
+    half[half % 2 == 0] = 0
+    absorbed = {np.float32: np.where(half, np.float32(2.0**25), np.float32(0.5)), np.int32: half}
+    values = (weights_of(graph, dtype), half, absorbed[dtype], np.zeros_like(half))
+    forms = [{}, prepare_sssp(*graph, half), prepare_sssp(*graph, half, renumber=True)]
+    if name == "all":
+        forms = [{}, None]  # None: promised to be symmetric
+    for form in forms:
+        options = {"symmetric": form is None}
+        run = jax.jit(lambda *a, options=options: sssp(*a[:5], prepared=a[5], **options))
+        for weights in values[1:] if form is None else values:
+            prepared = revalue(form or {}, weights)
             for source in range(-1, n + 1, max(1, n // 8)):
                 for delta in (7, infinity(dtype)):
-                    arrays = map(jnp.asarray, (*graph, weights))
-                    check(
-                        graph,
-                        weights,
-                        source,
-                        f(*arrays, jnp.int32(source), jnp.asarray(delta, dtype)),
-                    )
+                    last = (jnp.int32(source), jnp.asarray(delta, dtype), prepared)
+                    check(graph, weights, source, run(*graph, weights, *last))

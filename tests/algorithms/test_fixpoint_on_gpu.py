@@ -38,7 +38,7 @@ def test_sixty_four_sources_in_a_scan_twenty_times(name):
 
 @pytest.mark.parametrize("semiring", ["max_min", "min_max", "max_first", "min_plus"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", ["directed", "grid"])
 def test_every_order_ends_as_on_xla(name, dtype, semiring):
     S = GRAPHS[name]()
     A = jsp.from_scipy(S)

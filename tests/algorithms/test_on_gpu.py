@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
@@ -109,7 +108,7 @@ def test_trees_over_edges_of_length_zero(name, data):
         A = GRAPHS[name]()
         A.data[A.data % 2 == 0] = 0
     else:
-        A = sp.csr_array(scipy.io.mmread(data / f"{name}.mtx.gz"), dtype=np.float32)
+        A = jsp.read_mtx(data / f"{name}.mtx.gz").to_scipy().astype(np.float32)
     G = jsp.prepare(jsp.from_scipy(A), for_="sssp")
     sources = np.random.default_rng(4).integers(0, A.shape[0], 32).astype(np.int32)
     one = lambda s: jsp.sssp(G, s, backend="pallas")  # noqa: E731

@@ -94,6 +94,24 @@ GRAPHS = {
         100, [(i // 20, i) for i in range(100)] + [(i, i + 1) for i in range(99)]
     ),
 }
+
+
+def together(names):
+    """One graph of several: a kernel is compiled for a size, so few sizes cost little."""
+    indptr, indices, n = [np.zeros(1, np.int32)], [], 0
+    for name in names:
+        rows, heads = GRAPHS[name]
+        indptr.append(rows[1:] + indptr[-1][-1])
+        indices.append(heads + n)
+        n += len(rows) - 1
+    return np.concatenate(indptr).astype(np.int32), np.concatenate(indices).astype(np.int32)
+
+
+NATIVE = {
+    "no edges": GRAPHS["no edges"],
+    "small degrees": together(("loops", "path", "grid", "disconnected", "degree up to 20")),
+    "any degree": together(GRAPHS),
+}
 SMALL = {
     "programs": 1,
     "threads": 64,

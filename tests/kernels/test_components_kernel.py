@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from pallas_kernels import components as module
 from pallas_kernels.components import components
-from tests.kernels.test_bfs_kernel import GRAPHS, random_graph
+from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 
@@ -70,10 +70,10 @@ def test_one_launch():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", NATIVE)
 def test_native(name):
-    for _ in range(5):
-        check(GRAPHS[name], jax.jit(components)(*map(jnp.asarray, GRAPHS[name])))
+    for _ in range(20):
+        check(NATIVE[name], jax.jit(components)(*map(jnp.asarray, NATIVE[name])))
 
 
 @pytest.mark.gpu

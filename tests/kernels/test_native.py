@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 from pallas_kernels import bfs, launch, prepare_bfs
-from tests.kernels.test_bfs_kernel import GRAPHS, check, oracle, random_graph
+from tests.kernels.test_bfs_kernel import NATIVE, check, oracle, random_graph
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", NATIVE)
 def test_every_source(name):
-    graph = GRAPHS[name]
+    graph = NATIVE[name]
     n = len(graph[0]) - 1
-    for prepared in ({}, prepare_bfs(*graph), prepare_bfs(*graph, renumber=True)):
+    forms = ({}, prepare_bfs(*graph), prepare_bfs(*graph, renumber=True))
+    for prepared in forms if name != "any degree" else forms[:1]:
         f = jax.jit(functools.partial(bfs, prepared=jax.tree.map(jnp.asarray, prepared)))
-        for source in range(-1, n + 1, max(1, n // 30)):
+        for source in range(-1, n + 1, max(1, n // 100)):
             check(*graph, source, *f(*map(jnp.asarray, graph), jnp.int32(source)))
 
 

@@ -58,18 +58,23 @@ def check(out, want, m, nse):
     np.testing.assert_array_equal(data[: len(rows)], [want[i] for i in rows])
 
 
-def run(kind, A, x, *, nse, add, mul, allowed=None, nt=16, limit=2, room=None, **options):
+def product(kind, A, *, nse, add, mul, nt=16, limit=2, **options):
+    """A function of (vector, allowed=) that runs the compiled kernel with A."""
     m, n = A.shape
-    arguments = vector(x, n, room or len(x) + 3, A.dtype)
-    words = None if allowed is None else jsp.BitVector.from_bool(jnp.asarray(allowed)).words
     fixed = {"rows": m, "nse": nse, "add": add, "mul": mul, **options}
     if kind == "push":
         arrays = map(jnp.asarray, (A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data))
-        return jax.jit(functools.partial(spmspv_push, **fixed))(*arrays, *arguments, allowed=words)
+        return functools.partial(jax.jit(functools.partial(spmspv_push, **fixed)), *arrays)
     T = Tiled.from_coo(jsp.from_scipy(A).to_coo(), nt=nt, sparse_tile=limit)
     arrays = (T.tile_ptr, T.tile_col, T.slot_ptr, T.packed, T.data, T.rest_row, T.rest_col)
     f = functools.partial(spmspv_tile, nt=nt, columns=n, **fixed)
-    return jax.jit(f)(*arrays, *arguments, allowed=words)
+    return functools.partial(jax.jit(f), *arrays)
+
+
+def run(kind, A, x, *, allowed=None, room=None, **options):
+    words = None if allowed is None else jsp.BitVector.from_bool(jnp.asarray(allowed)).words
+    arguments = vector(x, A.shape[1], room or len(x) + 3, A.dtype)
+    return product(kind, A, **options)(*arguments, allowed=words)
 
 
 HOST = {"programs": 2, "threads": 64, "interpret": True}
@@ -185,14 +190,15 @@ def test_native(kind, add):
     rng = np.random.default_rng(1)
     for seed, (m, n, entries) in enumerate([(90, 70, 500), (5000, 7000, 60000)]):
         A = matrix(m, n, entries, seed, hub=5)
+        f = [product(kind, A, nse=m, add=add, mul=MUL["times"], nt=nt)
+             for nt in ((16, 64) if kind == "tile" else (16,))]  # fmt: skip
         for size in (0, 1, 40, n // 2):
             places = np.append(rng.choice(n, size, replace=False), 5)
             x = {int(j): np.float32(rng.integers(-4, 5)) for j in places}
             want = expected(A, x, ADD[add], lambda a, v: a * v)
-            for nt in (16, 64):
-                for _ in range(3):
-                    got = run(kind, A, x, nse=m, add=add, mul=MUL["times"], nt=nt)
-                    check(got, want, m, m)
+            for _ in range(3):
+                for multiply in f:
+                    check(multiply(*vector(x, n, n // 2 + 4, A.dtype)), want, m, m)
 
 
 SEMIRINGS = ("plus_times", "min_plus", "max_plus", "max_times", "min_max", "max_min", "plus_pair",
@@ -211,13 +217,16 @@ def test_public_products_equal_those_of_xla(name, dtype):
     A = jsp.from_scipy(matrix(3000, 2000, 30000, 4, hub=7, dtype=dtype)).asformat("csc")
     rng = np.random.default_rng(0)
     keep = jnp.asarray(rng.random(3000) < 0.7)
+    formats = A, A.asformat("tiled")
+    run = {backend: jax.jit(functools.partial(jsp.spmspv, semiring=semiring, backend=backend))
+           for backend in (None, "xla")}  # fmt: skip
     for size in (0, 3, 400):
         places = np.sort(rng.choice(2000, size, replace=False)).astype(np.int32)
-        x = jsp.vector_from_entries(places, rng.integers(-3, 4, size).astype(dtype), 2000)
-        for M in (A, A.asformat("tiled")):
+        values = rng.integers(-3, 4, size).astype(dtype)
+        x = jsp.vector_from_entries(places, values, 2000, nse=400)
+        for M in formats:
             for mask in (None, keep):
-                y = jsp.spmspv(M, x, semiring, mask=mask)
-                want = jsp.spmspv(M, x, semiring, mask=mask, backend="xla")
+                y, want = run[None](M, x, mask=mask), run["xla"](M, x, mask=mask)
                 count = int(want.count)
                 assert int(y.count) == count and bool(y.overflow) == bool(want.overflow)
                 np.testing.assert_array_equal(y.indices[:count], want.indices[:count])

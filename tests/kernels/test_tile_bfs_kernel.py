@@ -14,7 +14,7 @@ from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels import _tile_levels
 from pallas_kernels.tile_bfs import KERNELS, Side, tile_bfs
-from tests.kernels.test_bfs_kernel import GRAPHS, oracle, random_graph
+from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
 HOST = {"programs": 2, "threads": 64, "interpret": True}
@@ -132,14 +132,14 @@ def test_one_launch(nt):
 @pytest.mark.parametrize("nt", [32, 64])
 @pytest.mark.parametrize("way", WAYS)
 def test_native(way, nt):
-    for graph in (*GRAPHS.values(), random_graph(20_000, 60_000, 1, symmetric=False),
-                  random_graph(20_000, 400_000, 2)):  # fmt: skip
-        for limit in (0, 2):
-            search = searcher(graph, nt, limit, **WAYS[way])
-            n = len(graph[0]) - 1
-            for source in range(0, n, max(1, n // 5)):
-                for _ in range(3):
-                    check(graph, source, search(jnp.int32(source)))
+    large = random_graph(20_000, 60_000, 1, symmetric=False), random_graph(20_000, 400_000, 2)
+    cases = (NATIVE["any degree"], 0), (NATIVE["any degree"], 2), (large[0], 2), (large[1], 0)
+    for graph, limit in cases:
+        search = searcher(graph, nt, limit, **WAYS[way])
+        n = len(graph[0]) - 1
+        for source in range(0, n, n // 12):
+            for _ in range(3):
+                check(graph, source, search(jnp.int32(source)))
 
 
 FILES = graph_files() or [pytest.param(None, marks=pytest.mark.skip("no real graphs here"))]

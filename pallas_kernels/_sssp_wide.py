@@ -98,7 +98,8 @@ def _relaxing(k, c, state, s, place):
 
         def note_all(won):
             for j, (v, w) in enumerate(zip(near, won, strict=True)):
-                note(k, state, v, *edge(j), w)
+                tail, slot = edge(j)
+                note(k, state, v, tail, slot, w)
 
         return _relax(k, c, state, s, place, near, new, least, note_all)
 

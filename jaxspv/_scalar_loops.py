@@ -26,6 +26,14 @@ def read(array: Array, index: Array) -> Array:
     return lax.squeeze(piece, (0,))
 
 
+def read_natural(array: Array, index: Array) -> Array:
+    """`array[index]` of an int32 that is never negative: one comparison less than `read`.
+
+    A number below 0 would read the last entry.
+    """
+    return read(array, lax.convert_element_type(index, jnp.uint32))
+
+
 def write(array: Array, index: Array, value: Array) -> Array:
     """`array` with `value` at `index` (clamped), in place inside a loop."""
     piece = lax.expand_dims(value, (0,))

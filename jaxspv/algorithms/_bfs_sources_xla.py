@@ -11,13 +11,8 @@ from jax import Array, lax
 
 from ..formats._base import search_rows
 from ..layouts.csr_rows import csr_spmv
-from ._bfs_sources_sequential import (
-    SOURCES,
-    bfs_sources_sequential,
-    levels_of,
-    parents_of,
-    transposed_in_turn,
-)
+from ._bfs_sources_results import levels_of, parents_of, transposed_in_turn
+from ._bfs_sources_sequential import SOURCES, bfs_sources_sequential
 from ._bfs_xla import bfs_xla
 
 Form = Literal["sequential", "dense", "one_by_one"]
@@ -116,6 +111,8 @@ def _one_by_one(
 def _sequential(
     indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric
 ):
+    if in_indptr is None and parents and not deterministic:
+        in_indptr, in_indices = transposed_in_turn(indptr, indices)
     graph = (indptr, indices, sources, in_indptr, in_indices)
     planes, seen, complete = bfs_sources_sequential(*graph)
 
@@ -125,10 +122,8 @@ def _sequential(
             return levels, None
         if deterministic:
             return levels, all_smallest_parents(indptr, indices, sources, levels)
-        near, inn = symmetric, (in_indptr, in_indices)
-        if in_indptr is None:
-            inn = transposed_in_turn(indptr, indices)
-        return levels, parents_of(*inn, planes, seen, sources, near)
+        assert in_indptr is not None and in_indices is not None
+        return levels, parents_of(in_indptr, in_indices, planes, seen, sources, symmetric)
 
     def apart(planes, seen):
         return _one_by_one(*graph, parents, deterministic, symmetric)

@@ -9,12 +9,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms._bfs_sources_sequential import (
-    PLANES,
-    bfs_sources_sequential,
-    parents_of,
-    transposed_in_turn,
-)
+from jaxspv.algorithms._bfs_sources_results import parents_of, transposed_in_turn
+from jaxspv.algorithms._bfs_sources_sequential import PLANES, bfs_sources_sequential
 from jaxspv.algorithms._bfs_sources_xla import bfs_sources_xla
 
 FORMS = ("sequential", "dense", "one_by_one")
@@ -102,11 +98,13 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     out = random_graph(500, 3000, 3).asformat("csr")
     inn = transposed_in_turn(out.indptr, out.indices)
     sources = jnp.arange(32, dtype=jnp.int32)
-    planes, seen = jnp.zeros(PLANES * 500, jnp.uint32), jnp.zeros(500, jnp.uint32)
-    parents = functools.partial(parents_of, near=True)
+    planes, seen = jnp.zeros((PLANES, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
+    found = (*inn, planes, seen, sources)
     for call, args, others in (
-        (bfs_sources_sequential, (out.indptr, out.indices, sources, *inn), 1),  # over levels
-        (parents, (*inn, planes, seen, sources), 0),
+        # Over levels; one turn of vectorised passes over all vertices, and its bits of the level.
+        (bfs_sources_sequential, (out.indptr, out.indices, sources, *inn), 3),
+        (functools.partial(parents_of, near=True), found, 1),  # over blocks of rows
+        (functools.partial(parents_of, near=False), found, 1),
         (transposed_in_turn, (out.indptr, out.indices), 0),
     ):
         text = jax.jit(call).lower(*args).compile().as_text()

@@ -9,6 +9,7 @@ parents each parent must be one level nearer and an edge.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import time
 
@@ -27,7 +28,7 @@ def check(matrix: sp.csr_array, sources: np.ndarray, result: jsp.BFS, one) -> No
     """Every level as from one source; every parent an in-neighbour one level nearer."""
     levels = np.asarray(result.levels)
     for k, source in enumerate(sources):
-        np.testing.assert_array_equal(levels[k], one(source).levels)
+        np.testing.assert_array_equal(levels[k], one(np.int32(source)).levels)
         if result.parents is None:
             continue
         parents = np.asarray(result.parents[k])
@@ -47,7 +48,7 @@ def run(name: str, seconds: float) -> None:
     sources = rng.choice(np.flatnonzero(np.diff(indptr)), COUNT, replace=False).astype(np.int32)
     for parents in (False, True):
         search = jax.jit(lambda G, s, parents=parents: jsp.bfs(G, s, parents=parents))
-        check(matrix, sources, search(G, jnp.asarray(sources)), lambda s: search(G, np.int32(s)))
+        check(matrix, sources, search(G, jnp.asarray(sources)), functools.partial(search, G))
         calls = [jnp.asarray(sources), *(jnp.int32(s) for s in sources[:ALONE])]
         times: list[list[float]] = [[] for _ in calls]
         end = time.perf_counter() + seconds

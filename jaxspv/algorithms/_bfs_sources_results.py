@@ -10,20 +10,22 @@ from jax import Array, lax
 
 from .._scalar_loops import read_natural as read
 from .._scalar_loops import write
-from ._bfs_sources_sequential import PLANES
 
+# Bits of a level where levels at the ends of an edge differ by 1 at most (symmetric graphs), and
+# where they do not: one more, and XLA would no longer compile `parents_of` to native code.
+BITS_NEAR, BITS = 7, 6
 TOGETHER = 128  # vertices whose parents are turned from rows of sources into columns in cache
 LONG_ROWS = 16  # mean degree from which stretches of edges without a parent are skipped
 
 
 def levels_of(planes: Array, seen: Array, count: int) -> Array:
-    """(count, n) int32 from the levels in binary, (PLANES, n); -1 where unreached."""
+    """(count, n) int32 from the levels in binary, (bits, n); -1 where unreached."""
     source = jnp.arange(count, dtype=jnp.uint32)[:, None]
 
     def bit(words):
         return ((words >> source) & np.uint32(1)).astype(jnp.int32)
 
-    level = sum(bit(planes[j]) << j for j in range(PLANES))
+    level = sum(bit(plane) << j for j, plane in enumerate(planes))
     return jnp.where(bit(seen) != 0, level, -1)
 
 
@@ -65,7 +67,7 @@ def parents_of(
 def _row_of_parents(in_indptr, in_indices, planes, seen, wanted, count, near):
     """A function (v, i, rows) -> rows with the parents of vertex v, plus 1, in row i."""
     lane = np.arange(count, dtype=np.uint32)
-    # More bytes in one turn, and XLA would no longer compile the loop to native code.
+    # As many edges in one turn as XLA compiles to native code.
     block, skips = (4, in_indices.shape[0] > LONG_ROWS * seen.shape[0]) if near else (2, False)
     # The words of a vertex beside each other. What is unreached has the highest level.
     words = planes[:2] if near else planes | ~seen

@@ -19,8 +19,9 @@ NARROW = 16  # frontiers with fewer edges than one in NARROW vertices are LISTED
 # Cost of an edge pushed and of a vertex pulled, in edges pulled.
 PUSH, VERTEX = 2.0, 2.0
 BLOCK = 4  # edges that a pull joins without a branch
-PLANES = 6  # bits of a level: deeper searches are long and thin, and better done one by one
-LAST_LEVEL = (1 << PLANES) - 1
+# A search that has looked at less than one in HOPELESS of all edges of all sources by level
+# EARLY_LEVEL is long and thin: the sources share little, and are better searched from one by one.
+EARLY_LEVEL, HOPELESS = 32, 8
 
 
 class Search(NamedTuple):
@@ -32,11 +33,12 @@ class Search(NamedTuple):
         begin, end: int32; `queue[begin:end]` are the vertices of the frontier, each once; anything
             if the next level is PULLED.
         edges: int32, out-edges of the frontier.
+        looked: float32, out-edges of all frontiers before.
         missing: int32, in-edges of the vertices that some source has not reached.
         queue: (2 n + 1,) int32: frontiers in turns in one half and in the other.
         seen: (n,) uint32; bit s of a vertex's word is set where source s has reached it.
         old: (n,) uint32, the same; a level reads this one and writes the other.
-        planes: (PLANES, n) uint32, the levels in binary: bit s of planes[j, v] is bit j of the
+        planes: (bits, n) uint32, the levels in binary: bit s of planes[j, v] is bit j of the
             level of vertex v from source s.
     """
 
@@ -45,6 +47,7 @@ class Search(NamedTuple):
     begin: Array
     end: Array
     edges: Array
+    looked: Array
     missing: Array
     queue: Array
     seen: Array
@@ -58,6 +61,7 @@ def bfs_sources_sequential(
     sources: Array,
     in_indptr: Array | None,
     in_indices: Array | None,
+    bits: int,
 ) -> tuple[Array, Array, Array]:
     """Search from at most 32 sources: (planes, seen, whether it came to its end).
 
@@ -66,7 +70,8 @@ def bfs_sources_sequential(
     last level have reached its head as well. A level is pushed (every out-edge of the frontier) or
     pulled (every vertex that some source misses joins the words of its in-neighbours until no bit
     is missing), whichever has fewer edges. Levels are noted in binary, a word for each bit of the
-    level, so that all sources of a vertex share the write. Ends after level `LAST_LEVEL`.
+    level, so that all sources of a vertex share the write. Ends early where levels are more than
+    `bits` bits can tell apart, or look as if they will be.
 
     Cost: the edges of the frontiers' union in every level; for a pulled level also a few passes
     over words of all vertices, which are vectorised; for a pushed one a few words for every vertex
@@ -82,18 +87,21 @@ def bfs_sources_sequential(
         seen = _push(s, seen, indptr, indices)
         if in_indptr is not None and in_indices is not None:
             seen = _pull(s, seen, every, in_indptr, in_indices)
-        found = s._replace(depth=s.depth + 1, queue=queue, seen=seen)
+        looked = s.looked + s.edges.astype(jnp.float32)
+        found = s._replace(depth=s.depth + 1, looked=looked, queue=queue, seen=seen)
         found = _enter_listed(found, tail, every, indptr, in_indptr)
         return _enter_all(found, s.way, every, indptr, in_indptr)
 
     def going(s: Search):
-        return (s.edges > 0) & (s.missing > 0) & (s.depth < LAST_LEVEL)
+        all_edges = indptr[-1].astype(jnp.float32) * count
+        hopeless = (s.depth == EARLY_LEVEL) & (s.looked * HOPELESS < all_edges)
+        return (s.edges > 0) & (s.missing > 0) & (s.depth < 2**bits - 1) & ~hopeless
 
-    end = lax.while_loop(going, step, _start(indptr, in_indptr, sources))
+    end = lax.while_loop(going, step, _start(indptr, in_indptr, sources, bits))
     return end.planes, end.seen, (end.edges == 0) | (end.missing == 0)
 
 
-def _start(indptr, in_indptr, sources) -> Search:
+def _start(indptr, in_indptr, sources, planes) -> Search:
     n, count = indptr.shape[0] - 1, sources.shape[0]
     number = jnp.arange(count, dtype=jnp.int32)
     inside = (sources >= 0) & (sources < n)
@@ -112,11 +120,12 @@ def _start(indptr, in_indptr, sources) -> Search:
         begin=jnp.int32(0),
         end=jnp.sum(new, dtype=jnp.int32),
         edges=jnp.sum(jnp.where(new, degree, 0), dtype=jnp.int32),
+        looked=jnp.float32(0),
         missing=jnp.int32(1) if in_indptr is None else in_indptr[-1],
         queue=queue,
         seen=word,
         old=word,
-        planes=jnp.zeros((PLANES, n), jnp.uint32),
+        planes=jnp.zeros((planes, n), jnp.uint32),
     )
 
 
@@ -159,7 +168,7 @@ def _push_and_list(s: Search, indptr, indices) -> tuple[Array, Array, Array]:
 
 
 def _push(s: Search, seen: Array, indptr, indices) -> Array:
-    """`seen` after the level if it is PUSHED: the words of the frontier go to its out-neighbours."""
+    """`seen` after the level if it is PUSHED: out-neighbours join the words of the frontier."""
 
     def vertex(c):
         i, seen = c

@@ -11,14 +11,11 @@ from jax import Array, lax
 
 from ..formats._base import search_rows
 from ..layouts.csr_rows import csr_spmv
-from ._bfs_sources_results import levels_of, parents_of, transposed_in_turn
+from ._bfs_sources_results import BITS, BITS_NEAR, levels_of, parents_of, transposed_in_turn
 from ._bfs_sources_sequential import SOURCES, bfs_sources_sequential
 from ._bfs_xla import bfs_xla
 
 Form = Literal["sequential", "dense", "one_by_one"]
-# Mean degree from which the sources share edges enough on a CPU: meshes and roads are faster
-# one source after the other (delaunay_n13 by 3.5), rmat 16 is 2.5 times faster together.
-SHARED_DEGREE = 6
 
 
 def bfs_sources_xla(
@@ -37,8 +34,8 @@ def bfs_sources_xla(
 
     Args:
         sources: (count,) int32; out of range, negative too: nothing is reached from there.
-        form: static; None: on a CPU "sequential" (native loops over words) or, where the mean
-            degree is small, "one_by_one"; elsewhere "dense" (each level looks at all edges).
+        form: static; None: on a CPU "sequential" (native loops over words, and "one_by_one" where
+            the search is deep), elsewhere "dense" (each level looks at all edges).
 
     Returns:
         levels (count, n) int32, -1 where unreached; parents the same, or None.
@@ -49,8 +46,7 @@ def bfs_sources_xla(
     if symmetric:
         in_indptr, in_indices = indptr, indices
     if form is None:
-        cpu = "sequential" if indices.shape[0] >= SHARED_DEGREE * n else "one_by_one"
-        forms = {"cpu": cpu, "default": "dense"}
+        forms = {"cpu": "sequential", "default": "dense"}
     else:
         forms = {"default": form}
     if n == 0 or indices.shape[0] == 0:
@@ -114,7 +110,7 @@ def _sequential(
     if in_indptr is None and parents and not deterministic:
         in_indptr, in_indices = transposed_in_turn(indptr, indices)
     graph = (indptr, indices, sources, in_indptr, in_indices)
-    planes, seen, complete = bfs_sources_sequential(*graph)
+    planes, seen, complete = bfs_sources_sequential(*graph, bits=BITS_NEAR if symmetric else BITS)
 
     def together(planes, seen):
         levels = levels_of(planes, seen, sources.shape[0])

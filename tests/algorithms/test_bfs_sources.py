@@ -9,8 +9,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms._bfs_sources_results import parents_of, transposed_in_turn
-from jaxspv.algorithms._bfs_sources_sequential import PLANES, bfs_sources_sequential
+from jaxspv.algorithms._bfs_sources_results import BITS, parents_of, transposed_in_turn
+from jaxspv.algorithms._bfs_sources_sequential import bfs_sources_sequential
 from jaxspv.algorithms._bfs_sources_xla import bfs_sources_xla
 
 FORMS = ("sequential", "dense", "one_by_one")
@@ -98,11 +98,12 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     out = random_graph(500, 3000, 3).asformat("csr")
     inn = transposed_in_turn(out.indptr, out.indices)
     sources = jnp.arange(32, dtype=jnp.int32)
-    planes, seen = jnp.zeros((PLANES, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
+    planes, seen = jnp.zeros((BITS, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
     found = (*inn, planes, seen, sources)
+    search = functools.partial(bfs_sources_sequential, bits=BITS)
     for call, args, others in (
         # Over levels; one turn of vectorised passes over all vertices, and its bits of the level.
-        (bfs_sources_sequential, (out.indptr, out.indices, sources, *inn), 3),
+        (search, (out.indptr, out.indices, sources, *inn), 3),
         (functools.partial(parents_of, near=True), found, 1),  # over blocks of rows
         (functools.partial(parents_of, near=False), found, 1),
         (transposed_in_turn, (out.indptr, out.indices), 0),
@@ -114,19 +115,18 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_searches_deeper_than_their_bits_go_one_by_one(directed):
-    """A band of width 3: 100 levels from the ends, more than 6 bits hold."""
-    n = 300
+@pytest.mark.parametrize("n", [300, 450])
+def test_searches_deeper_than_their_bits_go_one_by_one(directed, n):
+    """A band of width 3, 100 or 150 levels from its ends: 6 bits hold neither, 7 bits the first."""
     i = np.arange(n)
     ends = [(i[k:], i[:-k]) for k in (1, 2, 3)]
     head, tail = (np.concatenate([e[side] for e in ends]) for side in (0, 1))
     if not directed:
         head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
     A = jsp.from_edges(tail, head, np.ones(len(head), np.float32), shape=(n, n))
-    assert len(head) >= 2.9 * n
-    sources = jnp.array([0, 5, 299, 150], jnp.int32)
-    inn = (A.indptr, A.indices) if not directed else (None, None)
-    levels, tree = bfs_sources_xla(A.indptr, A.indices, sources, in_indptr=inn[0],
-                                   in_indices=inn[1], form="sequential")  # fmt: skip
+    sources = jnp.array([0, 5, n - 1, 150], jnp.int32)
+    levels, tree = bfs_sources_xla(
+        A.indptr, A.indices, sources, symmetric=not directed, form="sequential"
+    )
     check(A, sources, levels, tree)
-    assert int(levels.max()) == 100
+    assert int(levels.max()) == n // 3

@@ -190,7 +190,7 @@ def main():
             indptr, indices = rmat(int(argument))
             study(item, indptr, indices, (32, 64, 128), both)
             continue
-        matrix = grid(int(argument)) if kind == "grid" else scipy.io.mmread(item)
+        matrix = grid(int(argument)) if kind == "grid" else scipy.io.mmread(item, spmatrix=False)
         matrix = scipy.sparse.csr_matrix(matrix)
         if (matrix != matrix.T).nnz:
             matrix = matrix + matrix.T

@@ -71,7 +71,7 @@ def delaunay(scale):
 def matrix_market(path):
     from scipy.io import mmread
 
-    a = sp.csr_matrix(mmread(path))
+    a = sp.csr_matrix(mmread(path, spmatrix=False))
     a = sp.csr_matrix(abs(a) + abs(a.T))
     a.setdiag(0)
     a.eliminate_zeros()

@@ -1,7 +1,9 @@
 """What all tests share: hypothesis profiles, the GPU and slow marks, the folder of real graphs."""
 
 import importlib.metadata
+import itertools
 import os
+import pathlib
 import random
 import shutil
 
@@ -45,6 +47,19 @@ def pytest_runtest_setup(item):
         pytest.skip(f"needs an NVIDIA GPU; JAX runs on {jax.default_backend()}")
     if item.get_closest_marker("slow") and not THOROUGH:
         pytest.skip("takes minutes; JAXSPV_THOROUGH=1 runs it")
+
+
+MAPS = pathlib.Path("/proc/self/maps")
+MOST_MAPS = 30_000  # Linux ends a process at 65,530; every compiled program takes about 24
+tests_done = itertools.count(1)
+
+
+def pytest_runtest_teardown(item):
+    """Lets go of compiled programs before there are so many that LLVM runs out of memory maps."""
+    if next(tests_done) % 20 == 0 and MAPS.exists():
+        with MAPS.open("rb") as lines:
+            if sum(1 for _ in lines) > MOST_MAPS:
+                jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def rows_of(indptr):
 def weighted(path):
     """The square graph of a file with its integers, or w(i, j) in 1..64, as weights; or None."""
     field = scipy.io.mminfo(path)[4]
-    matrix = sp.csr_matrix(scipy.io.mmread(path))
+    matrix = sp.csr_matrix(scipy.io.mmread(path, spmatrix=False))
     if matrix.shape[0] != matrix.shape[1]:
         return None
     matrix.sum_duplicates()

@@ -57,14 +57,13 @@ def travel(A, features, theta, origins):
     return jsp.sssp(costs, origins).distances
 
 
-@pytest.mark.parametrize(
-    "dtype,rtol", [pytest.param("float32", 1e-3, marks=pytest.mark.slow), ("float64", 1e-6)]
-)
+@pytest.mark.parametrize("dtype,rtol", [("float32", 1e-3), ("float64", 1e-6)])
 def test_slopes_of_travel_times_match_differences(dtype, rtol):
     with jax.enable_x64(dtype == "float64"):
         A, features = town(dtype)
         origins = jnp.asarray([0, 7, 12])
 
+        @jax.jit
         def loss(theta):
             d = travel(A, features, theta, origins)
             return jnp.mean((d[jnp.arange(3), jnp.asarray([24, 20, 3])] - 3.0) ** 2)
@@ -108,6 +107,20 @@ def test_learning_road_costs_with_optax_falls_tenfold_in_200_steps():
 # ---- Soft paths on a graph without cycles ----
 
 
+def gibbs(row, col, w, start, goal, temperature):
+    """-t log sum exp(-length / t) over all paths, listed; the share of each edge among them."""
+    ends, paths = [(start, ())], []
+    while ends:
+        v, path = ends.pop()
+        paths += [path] if v == goal else []
+        ends += [(col[e], (*path, e)) for e in np.flatnonzero(row == v)]
+    weight = np.array([np.exp(-w[list(path)].sum() / temperature) for path in paths])
+    share = np.zeros(len(w))
+    for path, of in zip(paths, weight / weight.sum(), strict=True):
+        share[list(path)] += of
+    return -temperature * np.log(weight.sum()), share
+
+
 def test_soft_paths_have_edge_marginals_for_slopes():
     rng = np.random.default_rng(0)
     pairs = np.array([(i, j) for i in range(12) for j in range(i + 1, 12) if rng.random() < 0.5
@@ -121,6 +134,9 @@ def test_soft_paths_have_edge_marginals_for_slopes():
 
     value, pull = jax.vjp(cost, w)
     (marginal,) = pull(1.0)
+    want, share = gibbs(row, col, np.asarray(w, np.float64), 0, 11, 0.1)
+    np.testing.assert_allclose(value, want, rtol=1e-5)
+    np.testing.assert_allclose(marginal, share, atol=1e-5)
     flow = np.zeros(12)
     np.add.at(flow, col, np.asarray(marginal))
     np.add.at(flow, row, -np.asarray(marginal))
@@ -285,3 +301,37 @@ def test_attention_layer_trains_with_optax():
         weights, state, value = step(weights, state)
         values.append(float(value))
     assert values[-1] < values[0] / 3
+
+
+def test_attention_layer_trains_as_a_module_of_flax_nnx():
+    nnx = pytest.importorskip("flax.nnx")
+    optax = pytest.importorskip("optax")
+    A = jsp.erdos_renyi(jax.random.key(0), 20, m=60)
+    h = jax.random.normal(jax.random.key(1), (20, 3))
+    goal = attention(A, h, *jax.random.normal(jax.random.key(2), (2, 3, 3)))
+
+    class Layer(nnx.Module):
+        def __init__(self, A):
+            Wq, Wk = 0.1 * jax.random.normal(jax.random.key(3), (2, 3, 3))
+            self.values, self.Wq, self.Wk = nnx.Param(A.data), nnx.Param(Wq), nnx.Param(Wk)
+
+        def __call__(self, A, h):
+            return attention(A.with_data(self.values[...]), h, self.Wq[...], self.Wk[...])
+
+    model, rule = Layer(A), optax.adam(0.05)
+
+    @nnx.jit
+    def step(model, A, state):
+        loss = lambda model: jnp.mean((model(A, h) - goal) ** 2)  # noqa: E731
+        value, slope = nnx.value_and_grad(loss)(model)
+        params = nnx.state(model, nnx.Param)
+        move, state = rule.update(slope, state, params)
+        nnx.update(model, optax.apply_updates(params, move))
+        return state, value
+
+    state, values = rule.init(nnx.state(model, nnx.Param)), []
+    for _ in range(60):
+        state, value = step(model, A, state)
+        values.append(float(value))
+    assert values[-1] < values[0] / 3
+    assert (model.values[...] != A.data).any()

@@ -13,6 +13,13 @@ label another warp lowers meanwhile is followed by that warp. So a round costs o
 (1.5 us) for `hops` levels, each a chain of dependent accesses: row, weights and label (L2) ->
 atomic minimum (L2) -> ballots -> lanes (shared). Running ahead relaxes some vertices too early; in
 exchange a path of many edges takes few rounds.
+
+Traffic of a relaxed vertex: 8 bytes a slot of its row, its label, one atomic minimum an edge; 8
+bytes of queue and one exchange where it ends a warp's walk. Of the tree: one more look at all rows.
+
+Measured (H200): luxembourg_osm 1.16 ms, in which 4.3 MB come from memory and 0.52M atomics are
+done, in 3.6% of the issue slots: bound by the chain, 1.0 to 1.3 us a hop, of which an atomic is 0.3
+and the row 0.2. delaunay 2^21: 3 us a hop, as three quads are relaxed one after the other.
 """
 
 from pallas_kernels._sssp_rounds import (

@@ -10,7 +10,10 @@ path of tight edges, so every orphan is found; only who has adopted is offered i
 
 Rounds: at most the longest chain of such edges, one grid barrier (1.5 us) each; no vertex adopts
 twice, so a count beyond n is an error. Work: the edges of the orphans, once, and what the kernels
-say about the first round.
+say about the first round. Traffic of an edge: as relaxed (index, weight, label), the parent where
+it is tight, one compare-and-swap where that is an orphan's.
+
+Measured (H200): bremen_dist, 21 of 85,277 edges of length 0: 0.562 ms with parents, 0.558 without.
 """
 
 from pallas_kernels._sssp_rounds import ORPHANS, State, spread

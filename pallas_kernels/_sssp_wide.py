@@ -7,8 +7,14 @@ program, near and far. At the end of a round a program appends them: the near on
 (their row offsets are read there, 32 at a time), the far ones by one atomic a program. What finds
 no room in a buffer is appended at once.
 
-Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; an atomic or two
-where it improves.
+Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; where it improves an
+atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 5 gathers
+a vertex. A range is 16 bytes, written and read.
+
+Measured (H200): rmat18 (19.4M entries, prepared or not) moves 275 MB in 0.58 ms, 0.48 TB/s of the
+4.3 of a copy, reads 1.9 TB/s from L2, does 1.9M atomics and issues in 20% of the slots; no
+throughput limit, but chains of accesses in 41 rounds and splits. rmat21: 2.66 ms, where one gather
+an entry takes 1.4 (117 G/s): 0.54 of the limit; parents 0.40 more.
 """
 
 import functools

@@ -8,7 +8,12 @@ next frontier. A level is pushed (the edges of the frontier) or pulled (those of
 that a source misses), whichever has fewer edges. Rows of more than LONG edges are cut into ranges
 that all warps share; the others are expanded 32 at a time by one warp, an edge a lane.
 
-Cost: two passes over the n words and two grid barriers a level, and one gather an edge looked at.
+Cost: two passes over the n words and two grid barriers a level, and one gather an edge looked at;
+one atomic where an edge brings a bit, 4 bytes of level and of parent for each bit.
+
+Measured (H200), 32 sources: rmat18 0.492 ms with parents, 0.381 levels alone, where 30M gathers at
+100 G/s take 0.3; 32 launches for one source each take 2.33. coAuthorsDBLP 1.17 and 0.90 (4.02),
+moscow-roads 9.50 and 8.87 (31.2; 726 levels, 12 us each).
 """
 
 import types

@@ -8,7 +8,10 @@ once a step. Where all out-edges of a vertex have one weight, each vertex passes
 computed once, and the entries need no values: that is how PageRank is computed by hand.
 
 Cost of a step: a gather and 4 bytes an entry (8 where weights differ), 16 bytes a row (20), 4 for
-each operand, one grid barrier.
+each operand, one grid barrier; no atomics but those that order the segments of split rows.
+
+Measured (H200): PageRank written by a user takes 0.99 to 1.09 of `pagerank.py`, whose limits are
+the same; with a weight an entry 1.20 (luxembourg_osm) and 1.28 (moscow-roads).
 """
 
 import types

@@ -7,7 +7,13 @@ writes the new x and z and adds to two sums, the L1 change and the mass on verti
 out-edges. The machine is that of `_pull_rows.py`.
 
 Cost of an iteration: a gather and 4 bytes an entry (8 with weights), 28 bytes a row, one grid
-barrier and two reductions over a program (2.5 us together).
+barrier and two reductions over a program (2.5 us together). No atomics but those that order the
+segments of split rows.
+
+Measured (H200): rmat18 90 us an iteration, 210 to 240 G gathers/s, above the 150 of a permuted
+graph from L2: with vertices by falling degree 68% of them hit in the L1 cache (2.7 TB/s from L2,
+0.8 from memory). rmat21 690 us: 240 G/s. delaunay 2^21 55 us: 110 MB at 2 TB/s of the 4.3 of a
+copy. luxembourg_osm 4.6 us: barrier, reductions and one chain of accesses.
 """
 
 import types

@@ -12,6 +12,10 @@ Traffic of a Push-CSC level: n / 8 bytes of frontier bits, then 8 bytes and one 
 of a frontier vertex and a tile of its row, an atomic for each word with new vertices. Of a Push-CSR
 level: 4 bytes for each tile with unvisited vertices, and the tile's words (512 bytes at nt = 64)
 where it meets the frontier. One grid barrier a level.
+
+Measured (H200): 4.4 us a level with Push-CSC, 5.6 with Push-CSR (FEM-like, 388 x 388 x 6), of which
+the barrier with its counters is 1.5 us; four tests, then four atomics, are in flight a lane (one
+pair after the other: 16 us). What binds is that chain, not bytes.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

@@ -41,9 +41,10 @@ def step(theta, state):
 
 theta = jnp.full(G.nse, 2.0)
 state = rule.init(theta)
-first = float(loss(theta))
+values = []
 for _ in range(STEPS):
     theta, state, value = step(theta, state)
-last = float(loss(theta))
+    values.append(float(value))
+first, last = values[0], values[-1]
 print(f"mean squared error of a trip: {first:.3f} before, {last:.4f} after {STEPS} steps")
 assert last < first / 10, "learning failed"

@@ -55,7 +55,7 @@ def perceptron(weights, x):
 
 def propagate(h):
     def hop(z, _):
-        return (1 - RESTART) * jax.vmap(lambda column: A @ column, 1, 1)(z) + RESTART * h, None
+        return (1 - RESTART) * (A @ z) + RESTART * h, None
 
     return jax.lax.scan(hop, h, None, length=HOPS)[0]
 

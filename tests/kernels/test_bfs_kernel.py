@@ -57,6 +57,7 @@ def check(indptr, indices, source, levels, parents, num_levels, status):
             strict=True,
         )
     )
+    parents = np.asarray(parents)  # an element of an array on a GPU costs a launch
     for v in np.flatnonzero(reached):
         p = int(parents[v])
         assert p == v if v == source else (p, v) in edges and expected[p] == expected[v] - 1

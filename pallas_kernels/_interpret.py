@@ -246,7 +246,7 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, programs, threads, shared_words, inputs, outputs, control_words):
+def run(kernel, programs, threads, shared_words, inputs, outputs, zeroed, control_words):
     """Outputs (NumPy arrays) and the control words of one interpreted launch."""
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
@@ -254,6 +254,8 @@ def run(kernel, programs, threads, shared_words, inputs, outputs, control_words)
         np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
         for o in outputs
     ]
+    for out in outs[len(outs) - zeroed :]:
+        out[:] = 0
     control = np.zeros(control_words, np.int32)
     memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
     kernel(Lockstep(programs, threads, shared_words), *memories)

@@ -60,7 +60,7 @@ def programs_for(device_kind: str = "NVIDIA H200") -> int:
 
 
 def launch(
-    kernel, inputs, outputs, *, programs, threads, shared_words=0, more_control=0, name,
+    kernel, inputs, outputs, *, programs, threads, shared_words=0, zeroed=0, more_control=0, name,
     interpret=False,
 ):  # fmt: skip
     """Runs `kernel(k, *inputs, *outputs, control)` once: `programs` x `threads` threads.
@@ -83,13 +83,15 @@ def launch(
 
     inputs = _refusing_vmap(name)(*inputs)
     if not interpret:
-        return _mosaic.run(kernel, inputs, outputs, programs, threads, shared_words, words, name)
+        return _mosaic.run(
+            kernel, inputs, outputs, programs, threads, shared_words, zeroed, words, name
+        )
     control = jax.ShapeDtypeStruct((words,), jnp.int32)
 
     def host(*inputs):
         inputs = [np.asarray(x) for x in inputs]
         outs, control = _interpret.run(
-            kernel, programs, threads, shared_words, inputs, outputs, words
+            kernel, programs, threads, shared_words, inputs, outputs, zeroed, words
         )
         return (*outs, control)
 

@@ -324,8 +324,8 @@ class Emitter(Simt):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 
 
-def run(kernel, inputs, outputs, programs, threads, shared_words, control_words, name):
-    """One Mosaic GPU launch; the control words are the only buffer that comes in zeroed."""
+def run(kernel, inputs, outputs, programs, threads, shared_words, zeroed, control_words, name):
+    """One Mosaic GPU launch; the last `zeroed` outputs and the control words come in zeroed."""
     mesh = plgpu.Mesh(
         grid=(programs,),
         grid_names=("program",),
@@ -350,19 +350,21 @@ def run(kernel, inputs, outputs, programs, threads, shared_words, control_words,
 
             emit(*refs, shared)
 
-        # inputs, control (aliased in and out), outputs: put the control words last, as the kernel
-        # wants them
-        n = len(inputs)
-        refs = (*refs[:n], *refs[n + 1 :], refs[n])
+        # inputs, what comes in zeroed (aliased in and out), outputs: in the kernel's order again
+        n, m = len(inputs), len(inputs) + zeroed + 1
+        refs = (*refs[:n], *refs[m:], *refs[n:m])
         pl.run_scoped(scoped, plgpu.SMEM((shared_words,), jnp.int32), collective_axes="warpgroup")
 
     params = plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Lane)
-    call = pl.kernel(body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name)
+    written = len(outputs) - zeroed
+    call = pl.kernel(
+        body, out_type=tuple(outputs[:written]), mesh=mesh, compiler_params=params, name=name
+    )
     # `run_state` keeps the mutable control words inside one pure primitive, which custom_jvp and
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
     def launched(refs):
-        *outs, control = refs
-        for ref, value in zip(outs, call(*inputs, control), strict=True):
+        outs, started = refs[:written], refs[written:]
+        for ref, value in zip(outs, call(*inputs, *started), strict=True):
             ref[...] = value
 
     start = [jnp.zeros(a.shape, a.dtype) for a in arrays[len(inputs) :]]

@@ -68,6 +68,13 @@ def evaluate(k, closed, *values, known=None):
     return _read(k, known, closed.jaxpr.outvars[0])
 
 
+def uses(closed, position):
+    """Whether the argument of a traced function at this position matters."""
+    var = closed.jaxpr.invars[position]
+    read = [v for eqn in closed.jaxpr.eqns for v in eqn.invars]
+    return any(v is var for v in (*read, *closed.jaxpr.outvars))
+
+
 def hoist(k, closed, *values):
     """What follows from those values that are not None, for `evaluate` inside of a loop."""
     pairs = zip(closed.jaxpr.invars, values, strict=True)

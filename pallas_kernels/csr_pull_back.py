@@ -1,0 +1,94 @@
+"""The derivatives of a product with a CSR, in one launch: one pass over its entries.
+
+    by_values[e] = w[i] x[j]                 for the entry e = (i, j)
+    by_vector[j] = sum_i w[i] A[i, j]        by atomics: the order of a sum varies
+
+The walk is that of `_csr_rows.py`.
+"""
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels._csr_rows import CsrRows, Lanes, default_lanes
+from pallas_kernels._launch import launch, programs_for
+
+
+def csr_pull_back(
+    indptr: jax.Array,
+    indices: jax.Array,
+    w: jax.Array,
+    n_cols: int,
+    *,
+    x: jax.Array | None = None,
+    data: jax.Array | None = None,
+    lanes: Lanes | None = None,
+    programs: int | None = None,
+    threads: int = 512,
+    interpret: bool = False,
+) -> tuple[jax.Array | None, jax.Array | None]:
+    """(by_values float32[nse], by_vector float32[n_cols]); n, n_cols, nse > 0.
+
+    indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on get 0 in by_values and
+    are not read. w float32[n]. x float32[n_cols]; None: no by_values. data float32[nse]; None: no
+    by_vector. n + nse < `_csr_rows.LIMIT`. Any number of programs is right.
+    """
+    n, nse = indptr.shape[0] - 1, indices.shape[0]
+    lanes = lanes or default_lanes(n, nse)
+    programs = programs or 2 * programs_for()
+    operands = {"indptr": indptr, "indices": indices, "w": w}
+    operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
+    outputs = {} if x is None else {"by_values": nse}
+    outputs |= {} if data is None else {"by_vector": n_cols}
+    names = [*operands, *outputs, "control"]
+
+    def kernel(k, *arrays):
+        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
+        slopes = _Slopes(k, g, n, n_cols, lanes, x is not None, data is not None)
+        slopes.walk()
+        if x is not None:
+            slopes.pad(nse)
+
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in outputs.values()]
+    *out, _ = launch(
+        kernel, list(operands.values()), shapes, programs=programs, threads=threads,
+        zeroed=int(data is not None), name="csr_pull_back", interpret=interpret,
+    )  # fmt: skip
+    found = dict(zip(outputs, out, strict=True))
+    return found.get("by_values"), found.get("by_vector")
+
+
+class _Slopes(CsrRows):
+    """One launch."""
+
+    def __init__(self, k, g, n, columns, lanes, values, vector):
+        super().__init__(k, g.indptr, n, lanes)
+        self.g, self.columns, self.values, self.vector = g, columns, values, vector
+
+    def row(self, r, mask):
+        return (self.k.load(self.g.w, r, mask=mask, cache="nc"),)
+
+    def terms(self, places, masks, rows):
+        k, g = self.k, self.g
+        index = [k.load(g.indices, p, mask=t, other=-1, cache="nc")
+                 for p, t in zip(places, masks, strict=True)]  # fmt: skip
+        there = [k.below(j, self.columns) for j in index]
+        if self.vector:
+            data = [k.load(g.data, p, mask=t, cache="nc")
+                    for p, t in zip(places, masks, strict=True)]  # fmt: skip
+        if self.values:
+            x = [k.load(g.x, j, mask=t, cache="nc")
+                 for j, t in zip(index, there, strict=True)]  # fmt: skip
+        if self.vector:
+            for j, a, t, (w,) in zip(index, data, there, rows, strict=True):
+                k.reduce("add", g.by_vector, j, w * a, mask=t)
+        if self.values:
+            for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
+                k.store(g.by_values, p, w * v, mask=t)
+
+    def pad(self, nse):
+        """0 in the slots behind the last row."""
+        k = self.k
+        count = k.load(self.g.indptr, self.n, cache="nc")
+        k.spread(nse - count, lambda i: k.store(self.g.by_values, count + i, 0))

@@ -37,6 +37,11 @@ def using(backend: Backend | None) -> Iterator[None]:
         _ASKED.reset(token)
 
 
+def asked() -> Backend | None:
+    """The backend of `using` around this, if any."""
+    return _ASKED.get()
+
+
 @dataclasses.dataclass(frozen=True)
 class Impl:
     """One way to run an operation.

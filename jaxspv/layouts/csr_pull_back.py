@@ -3,19 +3,26 @@
     by_values[e] = w[i] x[j]                 for the entry e = (i, j)
     by_vector[j] = sum_i w[i] A[i, j]
 
-On a CPU one native loop over the entries (see `_scalar_loops`) computes either or both: nothing is
-kept beside the results. Elsewhere the row of every entry is found first, unless it is at hand.
+One pass over the entries computes either or both, with nothing kept beside the results: on a CPU a
+native loop (see `_scalar_loops`), on an NVIDIA GPU a kernel for float32, whose sums come by atomics.
+Elsewhere the row of every entry is found first, unless it is at hand.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
+from jax.custom_batching import custom_vmap, sequential_vmap
 
+from pallas_kernels import csr_pull_back as kernels
+from pallas_kernels._csr_rows import LIMIT
+
+from .._guard import KERNELS_FROM, jax_version
 from .._scalar_loops import read, write
+from ..dispatch import PALLAS_PLATFORM, asked
 from ..formats._base import search_rows
 from ..monoids import plus
 
@@ -37,8 +44,8 @@ def csr_pull_back(
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding: 0 in by_values,
     never read for by_vector. w: (n_rows,). x: (n_cols,); None: no by_values, else (nse,). data:
     (nse,); None: no by_vector, else (n_cols,). rows: (nse,) row of every entry, n_rows in padding,
-    if somebody has it; a CPU does not want it. All values are of one dtype. O(nse + n_rows).
-    Under vmap a CPU works off one lane after the other.
+    if somebody has it; loops and kernels do not want it. All values are of one dtype.
+    O(nse + n_rows). Under vmap a CPU works off one lane after the other.
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:
@@ -56,8 +63,32 @@ def csr_pull_back(
         rows = search_rows(indptr, nse) if rows is None else rows
         return _gather_and_scatter(rows, indices, w, x, data, n_cols)
 
+    @custom_vmap
+    def kernel(indptr, indices, w, x, data, rows):
+        del rows
+        return kernels.csr_pull_back(indptr, indices, w, n_cols, x=x, data=data)
+
+    @kernel.def_vmap
+    def _(axis_size, in_batched, *operands):
+        axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched))
+        slopes = jax.vmap(at_once, axes, axis_size=axis_size)(*operands)
+        return slopes, jax.tree.map(lambda _: True, slopes)
+
+    branches = {"cpu": native}
+    if asked() != "xla" and serves(w.dtype, indptr, indices):
+        branches[PALLAS_PLATFORM] = kernel
     operands = indptr, indices, w, x, data, rows
-    return lax.platform_dependent(*operands, cpu=native, default=at_once)
+    return lax.platform_dependent(*operands, default=at_once, **branches)
+
+
+def serves(dtype: Any, indptr: Array, indices: Array) -> bool:
+    """Whether the kernel of an NVIDIA GPU computes derivatives of this dtype."""
+    return (
+        jax_version() >= KERNELS_FROM
+        and dtype == jnp.float32
+        and indptr.dtype == indices.dtype == jnp.int32
+        and indptr.shape[0] + indices.shape[0] <= LIMIT
+    )
 
 
 def _gather_and_scatter(rows, indices, w, x, data, n_cols):

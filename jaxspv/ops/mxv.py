@@ -17,6 +17,7 @@ from ..masks import Mask, check_mask
 from ..semirings import Semiring, plus_times
 from ..vectors import SparseVector
 from . import _spmspv_kernels as _spmspv_kernels
+from . import _spmv_kernel as _spmv_kernel
 from ._call import Dense, Options, call
 from ._entries import entries_of
 from ._product import positions_as

@@ -51,19 +51,19 @@ def _bilinear(primals, data_dot, x_dot, flip):
 op = Op("spmv", _tangent)
 
 
-def _multiply_values(semiring, flip):
+def multiply_values(semiring, flip):
     def mul(a, x):
         return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
 
     return mul
 
 
-def _result_dtype(semiring, A, x, flip):
+def result_dtype(semiring, A, x, flip):
     a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
-    return jax.eval_shape(_multiply_values(semiring, flip), a, b).dtype
+    return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
 
 
-def _no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
+def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     if semiring.add.identity is None:
@@ -76,13 +76,13 @@ def _no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
 def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
     if rows is None:
         return "the rows are not arranged in bins: `prepare(A, for_=...)`"
-    return _no_dense_fold(semiring, A, x, rows, flip=flip)
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
 def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
-    return _no_dense_fold(semiring, A, x, rows, flip=flip)
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
 def _columns_at_once(run):
@@ -105,12 +105,12 @@ def _columns_at_once(run):
 
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    dtype = _result_dtype(semiring, A, x, flip)
+    dtype = result_dtype(semiring, A, x, flip)
     return row_bins.spmv(
         rows.bins,
         rows.values,
         x,
-        mul=_multiply_values(semiring, flip),
+        mul=multiply_values(semiring, flip),
         combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
         identity=semiring.add.identity_of(dtype)[()],
     )
@@ -118,13 +118,13 @@ def _row_bins(semiring, A, x, rows, *, flip):
 
 def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
     """A bare CSR: one native loop on a CPU, else rows in pieces of fixed width, joined by row."""
-    dtype = _result_dtype(semiring, A, x, flip)
+    dtype = result_dtype(semiring, A, x, flip)
     return csr_spmv(
         A.indptr,
         A.indices,
         A.data,
         x,
-        mul=_multiply_values(semiring, flip),
+        mul=multiply_values(semiring, flip),
         combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
         identity=semiring.add.identity_of(dtype)[()],
         scatter=_scatter_name(semiring.add, dtype),

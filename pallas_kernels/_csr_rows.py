@@ -98,14 +98,15 @@ class CsrRows:
         groups = 32 // shape.lanes
         at = [base + b * groups + self.group for b in range(shape.batch)]
         there = [r < stop for r in at]
-        begins = [k.load(self.indptr, r, mask=t, cache="nc") for r, t in zip(at, there, strict=True)]
-        ends = [
-            k.load(self.indptr, r + 1, mask=t, cache="nc") for r, t in zip(at, there, strict=True)
-        ]
+        begins, ends = (
+            [k.load(self.indptr, r + j, mask=t, cache="nc") for r, t in zip(at, there, strict=True)]
+            for j in range(2)
+        )
         rows = [self.row(r, t) for r, t in zip(at, there, strict=True)]
         begins = [k.maximum(x, self.low) for x in begins]
         ends = [k.minimum(x, self.high) for x in ends]
-        long = [e - b > TURNS * shape.lanes * shape.unroll for b, e in zip(begins, ends, strict=True)]
+        many = TURNS * shape.lanes * shape.unroll
+        long = [e - b > many for b, e in zip(begins, ends, strict=True)]
         spans = [
             (b + self.member, k.where(l, b, e)) for b, e, l in zip(begins, ends, long, strict=True)
         ]

@@ -3,8 +3,8 @@
     by_values[e] = w[i] x[j]                 for the entry e = (i, j)
     by_vector[j] = sum_i w[i] A[i, j]
 
-One pass over the entries computes either or both, with nothing kept beside the results: on a CPU a
-native loop (see `_scalar_loops`), on an NVIDIA GPU a kernel for float32, whose sums come by atomics.
+One pass over the entries computes either or both and keeps nothing beside the results: on a CPU a
+native loop (see `_scalar_loops`), on an NVIDIA GPU a kernel for float32, which sums by atomics.
 Elsewhere the row of every entry is found first, unless it is at hand.
 """
 

@@ -41,10 +41,9 @@ def default_lanes(rows: int, entries: int) -> Lanes:
 class CsrRows:
     """The walk of one warp over its rows; a kernel gives `terms` and `settle`."""
 
-    def __init__(self, k, indptr, n, shape: Lanes, joined=None, identity=None):
-        """indptr: (n + 1,) row offsets. joined(a, b), identity: of the terms of a row, if any."""
-        self.k, self.indptr, self.n, self.shape = k, indptr, n, shape
-        self.joined, self.identity = joined, identity
+    def __init__(self, k, indptr, n, shape: Lanes, identity=None):
+        """indptr: (n + 1,) row offsets. identity: that of `joined`; None: nothing is joined."""
+        self.k, self.indptr, self.n, self.shape, self.identity = k, indptr, n, shape, identity
         self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
         self.member = k.lane & (shape.lanes - 1)
 
@@ -54,6 +53,10 @@ class CsrRows:
 
     def terms(self, places, masks, rows):
         """The terms of the entries at places (where masks hold), given `row` of each; or None."""
+        raise NotImplementedError
+
+    def joined(self, a, b):
+        """Two terms joined."""
         raise NotImplementedError
 
     def settle(self, r, y, mask):
@@ -154,7 +157,7 @@ class CsrRows:
             more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
             return functools.reduce(operator.or_, more)
 
-        start = [] if self.joined is None else [self.identity] * many
+        start = [] if self.identity is None else [self.identity] * many
         return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
 
     def _over(self, lanes, y):

@@ -65,10 +65,8 @@ class _Product(CsrRows):
     """One launch."""
 
     def __init__(self, k, g, n, columns, lanes, mul, join, identity):
-        super().__init__(
-            k, g.indptr, n, lanes, lambda a, b: evaluate(k, join, a, b), identity
-        )
-        self.g, self.columns, self.mul = g, columns, mul
+        super().__init__(k, g.indptr, n, lanes, identity)
+        self.g, self.columns, self.mul, self.join = g, columns, mul, join
         self.reads_data, self.reads_x = uses(mul, 0), uses(mul, 1)
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
@@ -84,6 +82,9 @@ class _Product(CsrRows):
              for j, t in zip(index, there, strict=True)]  # fmt: skip
         return [k.where(t, evaluate(k, self.mul, a, v), self.identity)
                 for t, a, v in zip(there, data, x, strict=True)]  # fmt: skip
+
+    def joined(self, a, b):
+        return evaluate(self.k, self.join, a, b)
 
     def settle(self, r, y, mask):
         k = self.k

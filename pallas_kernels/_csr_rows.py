@@ -27,6 +27,8 @@ class Lanes:
     lanes: int
     batch: int
     unroll: int
+    ahead: bool = False
+    stream: bool = False
 
 
 def default_lanes(rows: int, entries: int) -> Lanes:
@@ -44,6 +46,7 @@ class CsrRows:
     def __init__(self, k, indptr, n, shape: Lanes, identity=None):
         """indptr: (n + 1,) row offsets. identity: that of `joined`; None: nothing is joined."""
         self.k, self.indptr, self.n, self.shape, self.identity = k, indptr, n, shape, identity
+        self.cache = "stream" if shape.stream else "nc"
         self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
         self.member = k.lane & (shape.lanes - 1)
 
@@ -73,7 +76,18 @@ class CsrRows:
         self.first, self.continued = first, self.low > begin
         stop = last + k.cast(self.high > end, "i32")
         step = 32 // self.shape.lanes * self.shape.batch
-        k.for_(first, stop, step, functools.partial(self._rows, stop))
+        if self.shape.ahead:
+            def body(base, *offsets):
+                later = self._offsets(base + step, stop)
+                self._rows(stop, base, *offsets)
+                return later
+
+            k.for_(first, stop, step, body, *self._offsets(first, stop))
+        else:
+            k.for_(
+                first, stop, step,
+                lambda base: self._rows(stop, base, *self._offsets(base, stop)),
+            )
 
     def _bounds(self, places):
         """(row, entry, first entry of that row) where each of some places on the path lies."""
@@ -96,15 +110,23 @@ class CsrRows:
             found.append((r + k.cast(done, "i32"), entry, k.where(done, end, begin)))
         return found
 
-    def _rows(self, stop, base):
-        k, shape = self.k, self.shape
-        groups = 32 // shape.lanes
-        at = [base + b * groups + self.group for b in range(shape.batch)]
-        there = [r < stop for r in at]
-        begins, ends = (
-            [k.load(self.indptr, r + j, mask=t, cache="nc") for r, t in zip(at, there, strict=True)]
+    def _places(self, base, stop):
+        groups = 32 // self.shape.lanes
+        at = [base + b * groups + self.group for b in range(self.shape.batch)]
+        return at, [r < stop for r in at]
+
+    def _offsets(self, base, stop):
+        at, there = self._places(base, stop)
+        return tuple(
+            self.k.load(self.indptr, r + j, mask=t, cache="nc")
             for j in range(2)
+            for r, t in zip(at, there, strict=True)
         )
+
+    def _rows(self, stop, base, *offsets):
+        k, shape = self.k, self.shape
+        at, there = self._places(base, stop)
+        begins, ends = offsets[: shape.batch], offsets[shape.batch :]
         rows = [self.row(r, t) for r, t in zip(at, there, strict=True)]
         begins = [k.maximum(x, self.low) for x in begins]
         ends = [k.minimum(x, self.high) for x in ends]

@@ -23,9 +23,10 @@ def csr_pull_back(
     *,
     x: jax.Array | None = None,
     data: jax.Array | None = None,
+    hot: int = 0,
     lanes: Lanes | None = None,
     programs: int | None = None,
-    threads: int = 512,
+    threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array | None, jax.Array | None]:
     """(by_values float32[nse], by_vector float32[n_cols]); n, n_cols, nse > 0.
@@ -36,7 +37,7 @@ def csr_pull_back(
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     lanes = lanes or default_lanes(n, nse)
-    programs = programs or 2 * programs_for()
+    programs = programs or programs_for()
     operands = {"indptr": indptr, "indices": indices, "w": w}
     operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
     outputs = {} if x is None else {"by_values": nse}
@@ -46,14 +47,14 @@ def csr_pull_back(
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
         slopes = _Slopes(k, g, n, n_cols, lanes, x is not None, data is not None)
-        slopes.walk()
+        slopes.run(hot if data is not None else 0)
         if x is not None:
             slopes.pad(nse)
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in outputs.values()]
     *out, _ = launch(
         kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-        zeroed=int(data is not None), name="csr_pull_back", interpret=interpret,
+        shared_words=hot, zeroed=int(data is not None), name="csr_pull_back", interpret=interpret,
     )  # fmt: skip
     found = dict(zip(outputs, out, strict=True))
     return found.get("by_values"), found.get("by_vector")
@@ -66,23 +67,43 @@ class _Slopes(CsrRows):
         super().__init__(k, g.indptr, n, lanes)
         self.g, self.columns, self.values, self.vector = g, columns, values, vector
 
+    def run(self, hot):
+        """The sums of the first `hot` columns are kept in each program and added up at its end."""
+        k, self.hot = self.k, hot
+        if not hot:
+            return self.walk()
+        self.sums = k.shared(hot, "f32")
+        k.for_(k.thread, hot, k.threads, lambda j: k.store(self.sums, j, 0.0))
+        k.sync()
+        self.walk()
+        k.sync()
+
+        def add(j):
+            total = k.load(self.sums, j)
+            k.reduce("add", self.g.by_vector, j, total, mask=total != 0.0)
+
+        k.for_(k.thread, hot, k.threads, add)
+
     def row(self, r, mask):
         return (self.k.load(self.g.w, r, mask=mask, cache="nc"),)
 
     def terms(self, places, masks, rows):
         k, g = self.k, self.g
-        index = [k.load(g.indices, p, mask=t, other=-1, cache="nc")
+        index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
                  for p, t in zip(places, masks, strict=True)]  # fmt: skip
         there = [k.below(j, self.columns) for j in index]
         if self.vector:
-            data = [k.load(g.data, p, mask=t, cache="nc")
+            data = [k.load(g.data, p, mask=t, cache=self.cache)
                     for p, t in zip(places, masks, strict=True)]  # fmt: skip
         if self.values:
             x = [k.load(g.x, j, mask=t, cache="nc")
                  for j, t in zip(index, there, strict=True)]  # fmt: skip
         if self.vector:
             for j, a, t, (w,) in zip(index, data, there, rows, strict=True):
-                k.reduce("add", g.by_vector, j, w * a, mask=t)
+                near = k.below(j, self.hot) if self.hot else None
+                if self.hot:
+                    k.reduce("add", self.sums, j, w * a, mask=near)
+                k.reduce("add", g.by_vector, j, w * a, mask=t & ~near if self.hot else t)
         if self.values:
             for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
                 k.store(g.by_values, p, w * v, mask=t)

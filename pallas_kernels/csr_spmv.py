@@ -32,7 +32,7 @@ def csr_spmv(
     identity,
     lanes: Lanes | None = None,
     programs: int | None = None,
-    threads: int = 512,
+    threads: int = 1024,
     interpret: bool = False,
 ) -> jax.Array:
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
@@ -45,7 +45,7 @@ def csr_spmv(
     n = indptr.shape[0] - 1
     term = join.out_avals[0].dtype
     lanes = lanes or default_lanes(n, indices.shape[0])
-    programs = programs or 2 * programs_for()
+    programs = programs or programs_for()
     outputs = {"y": (n, term), "rows": (programs, jnp.int32), "parts": (programs, term)}
     operands = {"indptr": indptr, "indices": indices, "data": data, "x": x}
     names = [*operands, *outputs, "control"]
@@ -73,9 +73,9 @@ class _Product(CsrRows):
 
     def terms(self, places, masks, rows):
         k, g = self.k, self.g
-        index = [k.load(g.indices, p, mask=t, other=-1, cache="nc")
+        index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
                  for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        data = [k.load(g.data, p, mask=t, cache="nc") if self.reads_data else None
+        data = [k.load(g.data, p, mask=t, cache=self.cache) if self.reads_data else None
                 for p, t in zip(places, masks, strict=True)]  # fmt: skip
         there = [k.below(j, self.columns) for j in index]
         x = [k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None

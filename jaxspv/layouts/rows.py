@@ -11,6 +11,7 @@ from ..compilation import on_gpu
 from ..formats import CSR
 from ..formats._base import search_rows
 from ..graph import Graph, register_layout
+from .csr_pull_back import serves
 from .row_bins import RowBins, build
 
 
@@ -22,7 +23,8 @@ class Rows:
         bins: the pattern.
         values: (slots,) values in the order of the bins; what padding slots hold is arbitrary.
         owners: (nse,) int32, the row of every entry of the CSR, for derivatives by its values on a
-            GPU, where finding it takes as long as the product; None on a CPU.
+            GPU, where finding it takes as long as the product; None on a CPU and where a kernel
+            computes them.
     """
 
     bins: RowBins
@@ -31,11 +33,12 @@ class Rows:
 
 
 def arrange(A: CSR, owners: bool = False) -> Rows:
-    """The rows of A in bins; eager. owners: whether a GPU gets them."""
+    """The rows of A in bins; eager. owners: whether a GPU gets them if no kernel serves."""
     platform = "gpu" if on_gpu(A.indices) else "cpu"
     count = int(A.count)
     bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
-    rows = search_rows(A.indptr, A.nse) if owners and platform == "gpu" else None
+    owners = owners and platform == "gpu" and not serves(A.dtype, A.indptr, A.indices)
+    rows = search_rows(A.indptr, A.nse) if owners else None
     return Rows(bins, bins.arrange(A.data[:count]), rows)
 
 

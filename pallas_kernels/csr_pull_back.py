@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from pallas_kernels._csr_rows import CsrRows, Lanes, default_lanes
 from pallas_kernels._launch import launch, programs_for
 
+HOT = 32768  # columns whose sums a program can keep
+
 
 def csr_pull_back(
     indptr: jax.Array,
@@ -100,10 +102,11 @@ class _Slopes(CsrRows):
                  for j, t in zip(index, there, strict=True)]  # fmt: skip
         if self.vector:
             for j, a, t, (w,) in zip(index, data, there, rows, strict=True):
-                near = k.below(j, self.hot) if self.hot else None
                 if self.hot:
+                    near = k.below(j, self.hot)
                     k.reduce("add", self.sums, j, w * a, mask=near)
-                k.reduce("add", g.by_vector, j, w * a, mask=t & ~near if self.hot else t)
+                    t = t & ~near
+                k.reduce("add", g.by_vector, j, w * a, mask=t)
         if self.values:
             for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
                 k.store(g.by_values, p, w * v, mask=t)

@@ -38,14 +38,17 @@ def csr_pull_back(
     x: Array | None = None,
     data: Array | None = None,
     rows: Array | None = None,
+    ranked: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array | None]:
     """(by_values, by_vector) of `sum_i w[i] sum_j A[i, j] x[j]`; everything may be traced.
 
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding: 0 in by_values,
     never read for by_vector. w: (n_rows,). x: (n_cols,); None: no by_values, else (nse,). data:
     (nse,); None: no by_vector, else (n_cols,). rows: (nse,) row of every entry, n_rows in padding,
-    if somebody has it; loops and kernels do not want it. All values are of one dtype.
-    O(nse + n_rows). Under vmap a CPU works off one lane after the other.
+    if somebody has it; loops and kernels do not want it. ranked: (nse,) number of every entry's
+    column where column order[k] has number k, the most used first, and order (n_cols,); for
+    kernels. All values are of one dtype. O(nse + n_rows). Under vmap a CPU works off one lane after
+    the other.
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:
@@ -55,18 +58,19 @@ def csr_pull_back(
         )
 
     @sequential_vmap
-    def native(indptr, indices, w, x, data, rows):
-        del rows
+    def native(indptr, indices, w, x, data, rows, ranked):
+        del rows, ranked
         return _entries_in_turn(indptr, indices, w, x, data, n_cols)
 
-    def at_once(indptr, indices, w, x, data, rows):
+    def at_once(indptr, indices, w, x, data, rows, ranked):
+        del ranked
         rows = search_rows(indptr, nse) if rows is None else rows
         return _gather_and_scatter(rows, indices, w, x, data, n_cols)
 
     @custom_vmap
-    def kernel(indptr, indices, w, x, data, rows):
+    def kernel(indptr, indices, w, x, data, rows, ranked):
         del rows
-        return kernels.csr_pull_back(indptr, indices, w, n_cols, x=x, data=data)
+        return _by_kernel(indptr, indices, w, x, data, n_cols, ranked)
 
     @kernel.def_vmap
     def _(axis_size, in_batched, *operands):
@@ -77,7 +81,7 @@ def csr_pull_back(
     branches = {"cpu": native}
     if asked() != "xla" and serves(w.dtype, indptr, indices):
         branches[PALLAS_PLATFORM] = kernel
-    operands = indptr, indices, w, x, data, rows
+    operands = indptr, indices, w, x, data, rows, ranked
     return lax.platform_dependent(*operands, default=at_once, **branches)
 
 
@@ -89,6 +93,20 @@ def serves(dtype: Any, indptr: Array, indices: Array) -> bool:
         and indptr.dtype == indices.dtype == jnp.int32
         and indptr.shape[0] + indices.shape[0] <= LIMIT
     )
+
+
+def _by_kernel(indptr, indices, w, x, data, n_cols, ranked):
+    if ranked is None:
+        return kernels.csr_pull_back(indptr, indices, w, n_cols, x=x, data=data)
+    ranks, order = ranked
+    x = None if x is None else jnp.take(x, order, mode="clip")
+    by_values, by_rank = kernels.csr_pull_back(
+        indptr, ranks, w, n_cols, x=x, data=data, hot=kernels.HOT
+    )
+    if by_rank is None:
+        return by_values, None
+    spread = jnp.zeros(n_cols, by_rank.dtype).at[order].set(by_rank, unique_indices=True)
+    return by_values, spread
 
 
 def _gather_and_scatter(rows, indices, w, x, data, n_cols):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from .._pytree import pytree_dataclass
@@ -25,21 +27,35 @@ class Rows:
         owners: (nse,) int32, the row of every entry of the CSR, for derivatives by its values on a
             GPU, where finding it takes as long as the product; None on a CPU and where a kernel
             computes them.
+        ranks: (nse,) int32, the number by `bins.order` of the column of every entry of the CSR, for
+            kernels: the much used part of x, and of sums by column, has the smallest numbers. None
+            where columns keep their numbers and where no kernel reads them.
     """
 
     bins: RowBins
     values: Array
     owners: Array | None = None
+    ranks: Array | None = None
 
 
-def arrange(A: CSR, owners: bool = False) -> Rows:
-    """The rows of A in bins; eager. owners: whether a GPU gets them if no kernel serves."""
+def arrange(A: CSR, entries: bool = False) -> Rows:
+    """The rows of A in bins; eager. entries: whether a GPU gets their owners or ranks."""
     platform = "gpu" if on_gpu(A.indices) else "cpu"
     count = int(A.count)
     bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
-    owners = owners and platform == "gpu" and not serves(A.dtype, A.indptr, A.indices)
-    rows = search_rows(A.indptr, A.nse) if owners else None
-    return Rows(bins, bins.arrange(A.data[:count]), rows)
+    values = bins.arrange(A.data[:count])
+    if not entries or platform != "gpu":
+        return Rows(bins, values)
+    if not serves(A.dtype, A.indptr, A.indices):
+        return Rows(bins, values, search_rows(A.indptr, A.nse))
+    return Rows(bins, values, None, None if bins.order is None else _ranks(bins.order, A.indices))
+
+
+@jax.jit
+def _ranks(order: Array, indices: Array) -> Array:
+    n = order.shape[0]
+    number = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
+    return number.at[indices].get(mode="fill", fill_value=n)
 
 
 def revalued(rows: Rows, A: CSR) -> Rows:
@@ -49,10 +65,10 @@ def revalued(rows: Rows, A: CSR) -> Rows:
 
 @register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)
 def _mxv(graph: Graph) -> Rows:
-    return arrange(graph.out, owners=True)
+    return arrange(graph.out, entries=True)
 
 
 @register_layout("vxm", revalue=lambda rows, graph: revalued(rows, graph.inn or graph.out))
 def _vxm(graph: Graph) -> Rows:
     assert graph.inn is not None
-    return arrange(graph.inn, owners=True)
+    return arrange(graph.inn, entries=True)

@@ -10,6 +10,7 @@ from jax import Array, lax
 
 from ..formats import CSC, CSR
 from ..layouts.csr_pull_back import csr_pull_back
+from ..layouts.rows import Rows
 from ..monoids import plus
 from ..semirings import Semiring
 from ._product import safe, take
@@ -32,12 +33,12 @@ def bilinear_tangent(
     x: Array,
     data_dot: Array | None,
     x_dot: Array | None,
-    owners: Array | None = None,
+    rows: Rows | None = None,
 ) -> Array:
     """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
 
     `product(A, x, moved)` computes `A x` by the best means; `moved`: the values of A are new.
-    owners: (nse,) the row of every entry of a CSR, where it is stored.
+    rows: what was prepared of the rows of a CSR; its values are not looked at.
 
     Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of
     all entries, after the row of every entry has been found. To give it the transpose
@@ -75,7 +76,7 @@ def bilinear_tangent(
 
     def backward(_, c):
         parts, w = c
-        slopes = [s for s in _pull_back(product, A, x, w, owners, *live) if s is not None]
+        slopes = [s for s in _pull_back(product, A, x, w, rows, *live) if s is not None]
         return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
 
     def equation(u):
@@ -96,13 +97,20 @@ def _zeros(size: int, moving: tuple[Array, ...]) -> Array:
     return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
 
 
-def _pull_back(product, A, x, w, owners, values: bool, vector: bool):
+def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
     m, n = A.shape
     if isinstance(A, CSR):
         return csr_pull_back(
             A.indptr, A.indices, w, n, x=x if values else None,
-            data=A.data if vector else None, rows=owners,
+            data=A.data if vector else None, **_entries(rows),
         )  # fmt: skip
     # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
     by_values = csr_pull_back(A.indptr, A.indices, x, m, x=w)[0] if values else None
     return by_values, product(A.T, w, moved=False) if vector else None
+
+
+def _entries(rows: Rows | None) -> dict[str, Any]:
+    if rows is None:
+        return {}
+    ranked = None if rows.ranks is None else (rows.ranks, rows.bins.order)
+    return {"rows": rows.owners, "ranked": ranked}

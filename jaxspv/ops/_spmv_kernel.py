@@ -11,6 +11,7 @@ from pallas_kernels.csr_spmv import csr_spmv
 
 from .._guard import KERNELS_FROM, jax_version
 from ..formats import CSR
+from ._product import take
 from .spmv import multiply_values, no_dense_fold, op, result_dtype
 
 _SCALARS = ("float32", "int32")
@@ -57,7 +58,9 @@ def _functions(semiring, A, x, flip):
 @op.register("merge_path", backend="pallas", refuse=_not_here)
 def _merge_path(semiring, A, x, rows, *, flip):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
-    del rows
+    indices = A.indices
+    if rows is not None and rows.ranks is not None:
+        indices, x = rows.ranks, take(x, rows.bins.order)
     mul, join = (_scalar.trace(fn, *d) for _, fn, d in _functions(semiring, A, x, flip))
     identity = semiring.add.identity_of(result_dtype(semiring, A, x, flip))[()].item()
-    return csr_spmv(A.indptr, A.indices, A.data, x, mul=mul, join=join, identity=identity)
+    return csr_spmv(A.indptr, indices, A.data, x, mul=mul, join=join, identity=identity)

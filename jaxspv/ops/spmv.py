@@ -44,8 +44,7 @@ def _bilinear(primals, data_dot, x_dot, flip):
     data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))
     if data_dot is None and x_dot is None:
         return jnp.zeros(A.shape[0], x.dtype)
-    owners = None if rows is None else rows.owners
-    return bilinear_tangent(product, A, x, data_dot, x_dot, owners)
+    return bilinear_tangent(product, A, x, data_dot, x_dot, rows)
 
 
 op = Op("spmv", _tangent)

@@ -1,5 +1,6 @@
 """The kernels over the rows of a CSR, interpreted and on a GPU, against loops in NumPy."""
 
+import dataclasses
 import functools
 
 import jax
@@ -11,7 +12,12 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._guard import KERNELS_FROM, jax_version
 from jaxspv.dispatch import using
+from jaxspv.layouts import csr_pull_back as pull_back
+from jaxspv.layouts import row_bins
+from jaxspv.layouts import rows as rows_layout
+from jaxspv.ops import _spmv_kernel
 from pallas_kernels import _csr_rows
+from pallas_kernels import csr_pull_back as kernels
 from pallas_kernels._csr_rows import Lanes
 from pallas_kernels._scalar import trace, uses
 from pallas_kernels.csr_pull_back import csr_pull_back
@@ -144,6 +150,33 @@ def test_which_arguments_matter():
     f = np.float32
     assert [uses(trace(fn, f, f), j) for fn in (TIMES, lambda a, x: x) for j in (0, 1)] == [
         True, True, False, True]  # fmt: skip
+
+
+@pytest.mark.parametrize("hot", [4, COLUMNS])
+def test_columns_by_degree(monkeypatch, hot):
+    """The most used columns come first, where programs keep their sums."""
+    A = indptr, indices, data = matrix(ROWS["hubs"], np.float32)
+    M = dataclasses.replace(
+        jsp.from_dense(np.ones((8, COLUMNS), np.float32)),
+        indptr=jnp.asarray(indptr), indices=jnp.asarray(indices), data=jnp.asarray(data),
+    )  # fmt: skip
+    bins = row_bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
+    ranks = rows_layout._ranks(bins.order, M.indices)
+    assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()
+    rows = rows_layout.Rows(bins, bins.arrange(M.data[: indptr[-1]]), None, ranks)
+    monkeypatch.setattr(_spmv_kernel, "csr_spmv", functools.partial(csr_spmv, **HOST))
+    monkeypatch.setattr(kernels, "csr_pull_back", functools.partial(csr_pull_back, **HOST))
+    monkeypatch.setattr(kernels, "HOT", hot)
+    x, w = np.arange(COLUMNS, dtype=np.float32), np.arange(8, dtype=np.float32)
+    y = _spmv_kernel._merge_path(jsp.semirings.plus_times, M, jnp.asarray(x), rows, flip=False)
+    np.testing.assert_array_equal(y, by_definition(*A, x, TIMES, np.add, 0))
+    operands = M.indptr, M.indices, *map(jnp.asarray, (w, x, data))
+    by_values, by_vector = pull_back._by_kernel(*operands, COLUMNS, (ranks, bins.order))
+    row, inside = np.repeat(np.arange(8), np.diff(indptr)), slice(indptr[-1])
+    np.testing.assert_array_equal(by_values[inside], w[row] * x[indices[inside]])
+    terms = w[row] * data[inside]
+    want = np.bincount(indices[inside], weights=terms, minlength=COLUMNS)
+    np.testing.assert_array_equal(by_vector, want)
 
 
 SQUARE = sp.csr_array(np.array([[0, 2, 0, 3.5], [0, 0, 0, 0], [1, 0.5, 4, 7], [0, 0, 6, 0]], "f"))

@@ -50,10 +50,12 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
         ValueError: nothing of that name can be explained.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
-    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="coo")
     >>> print(explain("mxv", A, jnp.ones(2)))
-    spmv: xla/pieces
+    spmv: xla/segments
+      not pallas/merge_path: COO does not list the entries of a row side by side
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
+      not xla/pieces: COO does not list the entries of a row side by side
       note: `prepare(A, for_='mxv')` would arrange the rows in bins.
     """
     name = op if isinstance(op, str) else getattr(op, "__name__", repr(op))

@@ -167,7 +167,7 @@ def test_plan_names_refusals_and_bad_choices():
     with pytest.raises(ValueError, match="`backend` must be one of"):
         jsp.mxv(A, X, backend="tpu")
     with pytest.raises(NotImplementedError, match="backend='pallas' was asked for"):
-        jsp.mxv(A, X, backend="pallas")
+        jsp.mxv(A.asformat("coo"), X, backend="pallas")
 
 
 def test_two_backends_in_one_program_choose_by_platform():

@@ -19,10 +19,10 @@ _SCALARS = ("float32", "int32")
 
 def _not_here(semiring, A, x, rows, *, flip) -> str | None:
     """Why the kernel cannot join these products."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
+    if jax_version() < KERNELS_FROM:
+        return "its kernels need JAX 0.11.1 or newer"
     if A.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:

@@ -21,7 +21,8 @@ class Lanes:
     """How a warp walks short rows.
 
     lanes: lanes a row, a power of two; batch: rows of each group of lanes that are under way
-    together; unroll: entries of each row and lane that are.
+    together; unroll: entries of each row and lane that are; ahead: offsets are loaded a step before
+    their rows; stream: entries do not stay in the L1 cache.
     """
 
     lanes: int
@@ -31,13 +32,10 @@ class Lanes:
     stream: bool = False
 
 
-def default_lanes(rows: int, entries: int) -> Lanes:
-    """By the mean length of a row."""
-    mean = entries / max(rows, 1)
-    lanes = 2
-    while lanes < 32 and 4 * lanes < 3 * mean:
-        lanes *= 2
-    return Lanes(lanes, 2, 2) if lanes == 32 else Lanes(lanes, 4, 1)
+def lanes_for(rows: int, entries: int, table: tuple[tuple[float, Lanes], ...]) -> Lanes:
+    """The first of a table of (largest mean length of a row, Lanes) that serves."""
+    mean = entries / rows
+    return next(shape for bound, shape in table if mean <= bound)
 
 
 class CsrRows:
@@ -76,18 +74,13 @@ class CsrRows:
         self.first, self.continued = first, self.low > begin
         stop = last + k.cast(self.high > end, "i32")
         step = 32 // self.shape.lanes * self.shape.batch
-        if self.shape.ahead:
-            def body(base, *offsets):
-                later = self._offsets(base + step, stop)
-                self._rows(stop, base, *offsets)
-                return later
 
-            k.for_(first, stop, step, body, *self._offsets(first, stop))
-        else:
-            k.for_(
-                first, stop, step,
-                lambda base: self._rows(stop, base, *self._offsets(base, stop)),
-            )
+        def rows(base, *offsets):
+            later = self._offsets(base + step, stop) if self.shape.ahead else ()
+            self._rows(stop, base, *(offsets or self._offsets(base, stop)))
+            return later
+
+        k.for_(first, stop, step, rows, *(self._offsets(first, stop) if self.shape.ahead else ()))
 
     def _bounds(self, places):
         """(row, entry, first entry of that row) where each of some places on the path lies."""
@@ -111,11 +104,13 @@ class CsrRows:
         return found
 
     def _places(self, base, stop):
+        """The rows of this lane's group in a step, and whether they exist."""
         groups = 32 // self.shape.lanes
         at = [base + b * groups + self.group for b in range(self.shape.batch)]
         return at, [r < stop for r in at]
 
     def _offsets(self, base, stop):
+        """Where their entries begin, then where they end."""
         at, there = self._places(base, stop)
         return tuple(
             self.k.load(self.indptr, r + j, mask=t, cache="nc")

@@ -6,15 +6,22 @@
 The walk is that of `_csr_rows.py`.
 """
 
+import math
 import types
 
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._csr_rows import CsrRows, Lanes, default_lanes
+from pallas_kernels._csr_rows import CsrRows, Lanes, lanes_for
 from pallas_kernels._launch import launch, programs_for
 
-HOT = 32768  # columns whose sums a program can keep
+LANES = (
+    (4.5, Lanes(2, 4, 2)),
+    (16, Lanes(4, 4, 2)),
+    (32, Lanes(8, 4, 1)),
+    (math.inf, Lanes(32, 4, 1)),
+)
+HOT = 32768, 49152  # columns whose sums a program keeps: beside x in the L1 cache, and alone
 
 
 def csr_pull_back(
@@ -35,10 +42,12 @@ def csr_pull_back(
 
     indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on get 0 in by_values and
     are not read. w float32[n]. x float32[n_cols]; None: no by_values. data float32[nse]; None: no
-    by_vector. n + nse < `_csr_rows.LIMIT`. Any number of programs is right.
+    by_vector. hot: each program keeps the sums of the first `hot` columns in its shared memory,
+    which pays where these hold most entries. n + nse < `_csr_rows.LIMIT`. Any number of programs
+    is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    lanes = lanes or default_lanes(n, nse)
+    lanes = lanes or lanes_for(n, nse, LANES)
     programs = programs or programs_for()
     operands = {"indptr": indptr, "indices": indices, "w": w}
     operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}

@@ -7,16 +7,23 @@ after a barrier of its own, between programs by the last of them to finish: no p
 another, and results do not change from run to run.
 """
 
+import math
 import types
 
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._csr_rows import CsrRows, Lanes, default_lanes
+from pallas_kernels._csr_rows import CsrRows, Lanes, lanes_for
 from pallas_kernels._launch import launch, programs_for
 from pallas_kernels._scalar import KINDS, evaluate, uses
 from pallas_kernels._simt import ARRIVALS
 
+LANES = (
+    (4.5, Lanes(1, 4, 2, ahead=True)),
+    (12, Lanes(4, 2, 2, ahead=True)),
+    (32, Lanes(8, 3, 1, ahead=True)),
+    (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
+)
 SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this program is the last
 AHEAD = 8  # programs whose parts of one row are loaded together
 
@@ -44,7 +51,7 @@ def csr_spmv(
     """
     n = indptr.shape[0] - 1
     term = join.out_avals[0].dtype
-    lanes = lanes or default_lanes(n, indices.shape[0])
+    lanes = lanes or lanes_for(n, indices.shape[0], LANES)
     programs = programs or programs_for()
     outputs = {"y": (n, term), "rows": (programs, jnp.int32), "parts": (programs, term)}
     operands = {"indptr": indptr, "indices": indices, "data": data, "x": x}

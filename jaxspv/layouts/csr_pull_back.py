@@ -101,7 +101,7 @@ def _by_kernel(indptr, indices, w, x, data, n_cols, ranked):
     ranks, order = ranked
     x = None if x is None else jnp.take(x, order, mode="clip")
     by_values, by_rank = kernels.csr_pull_back(
-        indptr, ranks, w, n_cols, x=x, data=data, hot=kernels.HOT
+        indptr, ranks, w, n_cols, x=x, data=data, hot=min(n_cols, kernels.HOT[x is None])
     )
     if by_rank is None:
         return by_values, None

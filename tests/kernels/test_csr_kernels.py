@@ -21,7 +21,7 @@ from pallas_kernels import csr_pull_back as kernels
 from pallas_kernels._csr_rows import Lanes
 from pallas_kernels._scalar import trace, uses
 from pallas_kernels.csr_pull_back import csr_pull_back
-from pallas_kernels.csr_spmv import csr_spmv
+from pallas_kernels.csr_spmv import LANES, csr_spmv
 from tests.kernels.test_lowering import lower
 
 HOST = {"programs": 3, "threads": 64, "interpret": True}
@@ -86,7 +86,7 @@ def test_products(rows, dtype):
         check(A, x, name)
 
 
-@pytest.mark.parametrize("lanes", [Lanes(2, 4, 1), Lanes(8, 2, 2), Lanes(32, 2, 2)])
+@pytest.mark.parametrize("lanes", [Lanes(1, 4, 2, True), Lanes(8, 2, 2), Lanes(32, 3, 1, True)])
 @pytest.mark.parametrize("grid", [(1, 32), (1, 128), (40, 32)])
 def test_lanes_and_programs(lanes, grid):
     x = np.arange(COLUMNS, dtype=np.float32)
@@ -166,7 +166,7 @@ def test_columns_by_degree(monkeypatch, hot):
     rows = rows_layout.Rows(bins, bins.arrange(M.data[: indptr[-1]]), None, ranks)
     monkeypatch.setattr(_spmv_kernel, "csr_spmv", functools.partial(csr_spmv, **HOST))
     monkeypatch.setattr(kernels, "csr_pull_back", functools.partial(csr_pull_back, **HOST))
-    monkeypatch.setattr(kernels, "HOT", hot)
+    monkeypatch.setattr(kernels, "HOT", (hot, hot))
     x, w = np.arange(COLUMNS, dtype=np.float32), np.arange(8, dtype=np.float32)
     y = _spmv_kernel._merge_path(jsp.semirings.plus_times, M, jnp.asarray(x), rows, flip=False)
     np.testing.assert_array_equal(y, by_definition(*A, x, TIMES, np.add, 0))
@@ -253,7 +253,7 @@ def test_native_products_equal_those_of_xla(shape, dtype):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("lanes", [Lanes(2, 4, 1), Lanes(4, 4, 1), Lanes(8, 4, 1), Lanes(32, 2, 2)])
+@pytest.mark.parametrize("lanes", [shape for _, shape in LANES])
 def test_native_grids(lanes):
     for programs, threads in ((1, 128), (7, 1024), (132, 512), (2000, 256)):
         for rows in ("hubs", "short", "one row"):

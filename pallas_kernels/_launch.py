@@ -66,10 +66,11 @@ def launch(
     """Runs `kernel(k, *inputs, *outputs, control)` once: `programs` x `threads` threads.
 
     inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
-    least one element; a kernel sees them flat and outputs start uninitialised. shared_words bounds
-    what k.shared gives out. control has CONTROL_WORDS + more_control int32, zero at the start; its
-    first CONTROL_WORDS are those of grid_barrier. All programs must be resident together
-    (`programs_for`). Returns (*outputs, control). Refuses vmap.
+    least one element; a kernel sees them flat and outputs start uninitialised, the last `zeroed` of
+    them at zero. shared_words bounds what k.shared gives out. control has CONTROL_WORDS +
+    more_control int32, zero at the start; its first CONTROL_WORDS are those of grid_barrier. Where
+    there is one, all programs must be resident together (`programs_for`). Returns (*outputs,
+    control). Refuses vmap.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:

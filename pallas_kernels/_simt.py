@@ -174,16 +174,19 @@ class Simt:
         step = self.programs * self.threads
         return self.for_(self.program * self.threads + self.thread, size, step, f, *carry)
 
-    def grid_barrier(self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT):
+    def grid_barrier(
+        self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT, meanwhile=None
+    ):
         """Waits until all programs are here; then reads (array, index) words once a program, for
         all threads.
 
         adds: (shared array, j, array, i): before the wait, the program's shared word j is added to
-        array[i] and zeroed. Returns (ok, *words). ok is 0 when some program waited `limit` polls in
-        vain (a program was not resident or `programs` is too many): the abort word is then set,
-        every later barrier fails at once, and the kernel must leave. Everything written before the
-        barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one atomic, polling
-        by one thread a program, two program barriers: about 1.2 us.
+        array[i] and zeroed. meanwhile(): what all warps but the first do while it waits, ordered as
+        if it came after the barrier. Returns (ok, *words). ok is 0 when some program waited `limit`
+        polls in vain (a program was not resident or `programs` is too many): the abort word is then
+        set, every later barrier fails at once, and the kernel must leave. Everything written before
+        the barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one atomic,
+        polling by one thread a program, two program barriers: about 1.2 us.
         """
         programs = self.programs if programs is None else programs
         self.sync()
@@ -217,19 +220,24 @@ class Simt:
                 self.store(self._slot, j, w)
 
         self.if_(self.thread == 0, arrive)
+        if meanwhile is not None:
+            self.if_(self.warp > 0, meanwhile)
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
 
-    def sums_of_programs(self, control, at, amount, shared, limit=SPIN_LIMIT):
+    def sums_of_programs(self, control, at, amount, shared, meanwhile=None, limit=SPIN_LIMIT):
         """(ok, sum of `amount` over the programs before, over all): one int32 >= 0 a program.
 
-        Words at .. at + programs - 1 of control are zero at the start and serve once; two words of
-        shared. ok is 0 where a program's word did not come in `limit` polls; the abort word is then
-        set. It orders no other access: cheaper than a grid barrier by a fence and an atomic.
+        Words at .. at + programs - 1 of control are zero at the start and serve once; three words
+        of shared. meanwhile(): what all threads do while the words are under way. ok is 0 where a
+        program's word did not come in `limit` polls; the abort word is then set. It orders no other
+        access: cheaper than a grid barrier by a fence and an atomic.
         """
         self.reduce("add", control, at + self.program, amount + 1, mask=self.thread == 0)
         self.sync()
         self.store(shared, self.thread, 0, mask=self.thread < 3)
+        if meanwhile is not None:
+            meanwhile()
         self.sync()
 
         def program(p):

@@ -36,8 +36,9 @@ class Result:
         return {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
 
     def pad(self, indices, nse):
-        """Padding in all of `indices` (nse of them); a grid barrier before `compact`."""
-        fill(self.k, indices, 0, nse, self.m)
+        """Padding in all of `indices` (nse of them), by all warps but the first of each program; a
+        grid barrier before `compact`."""
+        fill(self.k, indices, 0, nse, self.m, skip=32)
 
     def lets(self, row, mask):
         """mask, where the result may be written."""
@@ -156,12 +157,15 @@ def shared_words(threads):
     return HEAD + 2 * threads
 
 
-def fill(k, a, start, stop, value):
-    """a[start:stop] = value by the whole grid, four words at a time where they are aligned."""
+def fill(k, a, start, stop, value, skip=0):
+    """a[start:stop] = value by the whole grid, without the first `skip` threads of each program;
+    four words at a time where they are aligned."""
     start, stop = k.const(start), k.const(stop)
     first = k.minimum((start + 3) & ~3, stop)
     last = k.maximum(stop & ~3, first)
-    me, step = k.program * k.threads + k.thread, k.programs * k.threads
+    width = k.threads - skip
+    me = k.program * width + k.thread - skip
     k.store(a, start + me, value, mask=start + me < first)
     k.store(a, last + me, value, mask=last + me < stop)
-    k.for_(first + 4 * me, last, 4 * step, lambda i: k.store_vec(a, i, [value] * 4))
+    step = 4 * k.programs * width
+    k.for_(first + 4 * me, last, step, lambda i: k.store_vec(a, i, [value] * 4))

@@ -30,7 +30,6 @@ from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, sha
 
 PIECES = 40  # control word: pieces of long ranges
 FEW = 8_192  # products up to which every program walks all of them
-MANY = 131_072  # and up to which the programs exchange them by lists
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -63,7 +62,8 @@ def spmspv_push(
     c = _fixed(data, x_data, mul, add, rows, nse)
     operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
                     x_count=jnp.atleast_1d(x_count))  # fmt: skip
-    c.room, c.few = piece_room(indices.shape[0]), FEW
+    c.room = piece_room(indices.shape[0])
+    c.entries = min(FEW * (indptr.shape[0] - 1) // indices.shape[0], threads)
     return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
 
 
@@ -96,11 +96,11 @@ def _term(k, c, g):
     return term
 
 
-def _push(k, c, g, control, y):
+def _push(k, c, g, control, y, pad):
     count, column = k.load(g.x_count, 0), _column(k, g)
     ranges = Ranges(k, count, column, g.pieces, c.room, control, PIECES)
     ranges.cut()
-    _, pieces = k.grid_barrier(control, [(control, PIECES)])
+    _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
 
     def entries(places, payloads, there):
         row = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
@@ -156,7 +156,7 @@ def spmspv_tile(
     return _launch(_tile, c, operands, allowed, more, programs, threads, interpret, "spmspv_tile")
 
 
-def _tile(k, c, g, control, y):
+def _tile(k, c, g, control, y, pad):
     words = -(-c.n // 64) * 2
     k.spread(words, lambda i: k.store(g.x_bits, i, 0))
 
@@ -166,7 +166,7 @@ def _tile(k, c, g, control, y):
 
     ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.room, control, PIECES, TILE_UNROLL)
     ranges.cut()
-    k.grid_barrier(control)
+    k.grid_barrier(control, meanwhile=pad)
 
     def scatter(i):
         j = k.load(g.x_indices, i, cache="nc")
@@ -256,15 +256,10 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
         "pieces": (4 * c.room, jnp.int32), **more,
     }  # fmt: skip
-    words, few = shared_words(threads), body is _push and c.few > 0
-    few = few and _own_rows.fits(c.m, programs, words)
-    few = few and programs <= threads
+    words, few = shared_words(threads), body is _push and c.entries > 0
+    few = few and _own_rows.fits(c.m, programs, threads, words)
     if few:
-        words += _own_rows.words(c.m, programs)
-        most = max(c.few, min(MANY, programs * threads))
-        outputs |= {"lists": (2 * programs * threads, jnp.int32),
-                    "table": (programs * programs, jnp.int32)}  # fmt: skip
-
+        words += _own_rows.words(c.m, programs, threads)
     names = [*operands, *outputs, "control"]
 
     def kernel(k, *arrays):
@@ -279,8 +274,7 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
 
         def whole():
             y.clear()
-            body(k, c, g, control=g.control, y=y)
-            y.pad(g.y_indices, c.nse)  # while the last atomics are under way
+            body(k, c, g, g.control, y, lambda: y.pad(g.y_indices, c.nse))
             (ok,) = k.grid_barrier(g.control)
             arrived, count = y.compact(g.control, CONTROL_WORDS, shared, g.y_indices, g.y_data,
                                        c.nse)  # fmt: skip
@@ -289,13 +283,12 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         if not few:
             return whole()
         own = _own_rows.OwnRows(k, y, g.control, CONTROL_WORDS)
-        total = own.plan(k.load(g.x_count, 0), _column(k, g), most)
-        term, result = _term(k, c, g), (g.y_indices, g.y_data, c.nse)
-        k.if_(total <= c.few, lambda: finish(*own.run(lambda: own.join_all(term), *result)))
-        by_lists = (total > c.few) & (total <= most)
-        k.if_(by_lists, lambda: finish(*own.run(
-            lambda: own.join_by_lists(term, g.lists, g.table), *result)))
-        k.if_(total > most, whole)
+        count = k.load(g.x_count, 0)
+        plan = lambda: own.plan(count, _column(k, g))  # noqa: E731
+        (total,) = k.if_(count <= c.entries, plan, FEW + 1)
+        result = (g.y_indices, g.y_data, c.nse)
+        k.if_(total <= FEW, lambda: finish(*own.run(_term(k, c, g), *result)))
+        k.if_(total > FEW, whole)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,

@@ -105,14 +105,15 @@ def test_tile_sizes_and_remainder(nt, limit):
     check(run("tile", A, x, nse=150, add="add", mul=MUL["times"], **options), want, 150, 150)
 
 
-@pytest.mark.parametrize("few", [1, 30, 128, 200])
-def test_all_ways_of_the_column_kernel(monkeypatch, few):
-    """Up to `few` products all programs walk them, up to 128 they exchange lists, then neither."""
+@pytest.mark.parametrize("few", [40, 100, 300])
+def test_few_products_and_many(monkeypatch, few):
+    """Entries up to `few` over the mean column, columns of up to `few` products, or not."""
     monkeypatch.setattr(spmspv, "FEW", few)
+    monkeypatch.setattr(_own_rows, "LONG", 20)
     A = matrix(150, 120, 900, 2, hub=50)
     keep = np.arange(150) % 3 != 0
     sizes = set()
-    for places in [(1, 2), (1, 2, 3, 4), (50,), (3, 50, 51), (*range(0, 48, 4),), (*range(80),)]:
+    for places in [(1, 2), (50,), (3, 50, 51), (*range(0, 48, 4),), (*range(70),)]:
         x = {j: np.float32(j % 5 - 2) for j in places}
         sizes.add(int(np.diff(A.indptr)[[*places]].sum()))
         for nse, mask in ((150, None), (20, keep)):
@@ -120,16 +121,7 @@ def test_all_ways_of_the_column_kernel(monkeypatch, few):
             got = run("push", A, x, nse=nse, add="min", mul=MUL["times"], allowed=mask, room=90,
                       **HOST)  # fmt: skip
             check(got, want, 150, nse)
-    assert min(sizes) <= 30 and any(30 < s <= 128 for s in sizes) and max(sizes) > 200
-
-
-def test_more_entries_of_x_than_shared_memory_describes(monkeypatch):
-    monkeypatch.setattr(_own_rows, "ENTRIES", 8)
-    A = matrix(60, 50, 100, 4)
-    for size in (8, 9):
-        x = {j: np.float32(j) for j in range(size)}
-        want = expected(A, x, np.add, MUL["times"])
-        check(run("push", A, x, nse=60, add="add", mul=MUL["times"], **HOST), want, 60, 60)
+    assert min(sizes) <= 40 and any(100 < s <= 300 for s in sizes) and max(sizes) > 300
 
 
 @pytest.mark.parametrize("kind", ["push", "tile"])

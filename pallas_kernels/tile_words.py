@@ -18,6 +18,7 @@ from pallas_kernels._launch import SHARED_BYTES, launch, programs_for
 THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
 WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
 FEW = 1024
+UNROLL = 4  # strides of a warp whose loads are in flight together
 RESIDENT = 2048  # threads of a multiprocessor
 MARGIN = 8192  # bytes of shared memory that are not the kernel's own
 LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
@@ -214,12 +215,17 @@ def _entries(k, c, shared, indices, low, high, f):
     end = k.load(shared, PTR + c.nt)
 
     def some(e0):
-        e = e0 + k.lane
-        j = k.load(indices, e, mask=e < end, cache="nc")
-        tile = k.shr(j, c.shift) - low
-        f(e, j, tile, (e < end) & k.below(tile, high - low + 1))
+        first = [e0 + u * k.threads for u in range(UNROLL)]
+        columns = [k.load(indices, e + k.lane, mask=e + k.lane < end, cache="nc") for e in first]
 
-    k.for_(k.load(shared, PTR) + 32 * k.warp, end, k.threads, some)
+        def stride(e, j):
+            tile = k.shr(j, c.shift) - low
+            f(e + k.lane, j, tile, (e + k.lane < end) & k.below(tile, high - low + 1))
+
+        for e, j in zip(first, columns, strict=True):
+            k.if_(e < end, lambda e=e, j=j: stride(e, j))
+
+    k.for_(k.load(shared, PTR) + 32 * k.warp, end, UNROLL * k.threads, some)
 
 
 def _row(k, c, shared, e):
@@ -280,16 +286,18 @@ def _write_rest(k, c, shared, g, b, low, high):
         first = k.load(g.rest_ptr, k.minimum(b * c.nt + r, c.m), cache="nc")
 
         def some(e0, place):
-            e = e0 + k.lane
-            j = k.load(g.indices, e, mask=e < end, cache="nc")
-            tile = k.shr(j, c.shift) - low
-            there = (e < end) & k.below(tile, high - low + 1)
-            mine = there & (k.load(shared, COUNTERS + tile, mask=there) < 0)
-            votes = k.ballot(mine)
-            k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
-            return place + k.popc(votes)
+            at = [e0 + 32 * u + k.lane for u in range(UNROLL)]
+            columns = [k.load(g.indices, e, mask=e < end, cache="nc") for e in at]
+            for e, j in zip(at, columns, strict=True):
+                tile = k.shr(j, c.shift) - low
+                there = (e < end) & k.below(tile, high - low + 1)
+                mine = there & (k.load(shared, COUNTERS + tile, mask=there) < 0)
+                votes = k.ballot(mine)
+                k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
+                place = place + k.popc(votes)
+            return place
 
-        (place,) = k.for_(start, end, 32, some, first + k.load(shared, ROWS + r))
+        (place,) = k.for_(start, end, 32 * UNROLL, some, first + k.load(shared, ROWS + r))
         k.store(shared, ROWS + r, place - first, mask=k.lane == 0)
 
     k.for_(k.warp, c.nt, k.threads // 32, row)

@@ -1,8 +1,8 @@
 """Ranges of many lengths shared evenly by the lanes of a warp, and by the warps of a grid."""
 
 UNROLL = 4  # strides of 32 places whose loads are in flight together
-LONG = 2048  # a range longer than this is cut into pieces for other warps
-PIECE = 1024
+LONG = 512  # a range longer than this is cut into pieces for other warps
+PIECE = 256
 
 
 def flatten(k, start, size, payload, f, unroll=UNROLL):

@@ -1,9 +1,9 @@
 """A sparse product of few terms: each program keeps a stretch of the rows in shared memory.
 
-No pass over the rows in global memory and no grid barrier. Every program walks all columns that x
-selects, joins the terms of its own rows by atomics on shared memory, tells the others how many rows
-it got, and writes them behind those of the programs before. What all programs do alike is little:
-the indices of a few thousand entries, from L2.
+No pass over the rows in global memory and no grid barrier. Every program walks the columns that x
+selects, where they are sorted those alone whose first and last row say that they may meet its
+stretch. It joins the terms of its own rows by atomics on shared memory, tells the others how many
+rows it got, and writes them behind those of the programs before.
 """
 
 from pallas_kernels._launch import SHARED_BYTES
@@ -12,7 +12,10 @@ from pallas_kernels._sparse_result import fill
 COLUMNS = 4  # columns of a warp in flight together, two strides of 32 entries of each
 LONG = 256  # entries above which a column is walked by all warps
 MARGIN = 8192  # bytes of shared memory that are not the kernel's own
-TERMS, LISTED, SUMS = 0, 1, 40  # words of `sums`: terms, long columns; their number
+PARTS = 2  # entries of x for each thread, at most
+MOST = 1 << 16  # entries of a column
+CROWD = 8192  # terms that one program may get
+KEPT, LISTED, WORK, TERMS, SUMS = 0, 1, 2, 3, 40  # words of `sums`, and how many it has
 
 
 def fits(rows, programs, threads, other_words):
@@ -23,7 +26,7 @@ def fits(rows, programs, threads, other_words):
 def words(rows, programs, threads):
     """Words of shared memory that a stretch and the columns take."""
     each = _each(rows, programs)
-    return 32 * each + 2 * (-(-each // 4) * 4) + 5 * threads + SUMS
+    return 32 * each + 2 * (-(-each // 4) * 4) + 5 * PARTS * threads + SUMS + programs + 3
 
 
 def _each(rows, programs):
@@ -39,28 +42,61 @@ class OwnRows:
         self.each = _each(y.m, k.programs)
         self.values = k.shared(32 * self.each, y.word_kind())
         self.bits, self.places = k.shared(self.each), k.shared(self.each)
-        self.columns, self.long = k.shared(4 * k.threads), k.shared(k.threads)
-        self.sums = k.shared(SUMS)
+        room = PARTS * k.threads
+        self.columns, self.long = k.shared(4 * room), k.shared(room)
+        self.sums, self.crowd = k.shared(SUMS), k.shared(k.programs)
         self.base = k.program * self.each * 32
 
-    def plan(self, count, column):
-        """Reads the columns of at most `threads` entries of x; the number of their terms.
+    def plan(self, count, column, indices, few):
+        """Reads the columns of at most PARTS * threads entries of x; whether this is the way.
 
-        column(i, mask): start, end and value (as int32) of the column of entry i.
+        It is, in all programs or in none, where they walk at most `few` terms each in the mean and
+        none joins more than CROWD. column(i, mask): start, end and value (as int32) of the column
+        of entry i; indices: the rows of its entries, if they ascend, else None.
         """
         k = self.k
-        self.count = count
-        k.store(self.sums, k.thread, 0, mask=k.thread < 2)
-        start, end, x = column(k.thread, k.thread < count)
-        size = end - start
-        k.store_vec(self.columns, 4 * k.thread, [start, end, x, 0])
+        k.store(self.sums, k.thread, 0, mask=k.thread < 4)
+        k.store(self.crowd, k.thread, 0, mask=k.thread < k.programs)
+        found = []
+        for part in range(PARTS):
+            i = part * k.threads + k.thread
+            found.append(column(i, i < count))
+        spans = [self._span(indices, start, end) for start, end, _ in found]
         k.sync()
-        mine = k.warp_sum(size)
-        k.atomic("add", self.sums, TERMS, mine, mask=(k.lane == 0) & (mine > 0))
-        at = k.atomic("add", self.sums, LISTED, 1, mask=size > LONG)
-        k.store(self.long, at, k.thread, mask=size > LONG)
+        work, terms = k.const(0), k.const(0)
+        for (start, end, x), (first, last) in zip(found, spans, strict=True):
+            size = end - start
+            stretches = last - first + 1
+            near = (size > 0) & (first <= k.program) & (k.program <= last)
+            at = k.atomic("add", self.sums, KEPT, 1, mask=near)
+            k.store_vec(self.columns, 4 * at, [start, end, x, 0], mask=near)
+            long = near & (size > LONG)
+            k.store(self.long, k.atomic("add", self.sums, LISTED, 1, mask=long), at, mask=long)
+            huge = size > MOST  # its terms are not even counted
+            size = k.where(huge, 0, size)
+            terms = terms + size
+            work = work + (size * stretches + (k.programs - 1)) // k.programs
+            work = k.where(huge, few + 1, work)
+            share = (size + (stretches - 1)) // stretches
+            k.atomic("add", self.crowd, first, share, mask=size > 0)
+        for word, mine in ((WORK, work), (TERMS, terms)):
+            mine = k.warp_sum(mine)
+            k.atomic("add", self.sums, word, mine, mask=(k.lane == 0) & (mine > 0))
         k.sync()
-        return k.load(self.sums, TERMS)
+        mine = k.load(self.crowd, k.thread, mask=k.thread < k.programs)
+        crowded = k.sync_count(mine > CROWD)
+        return (crowded == 0) & (k.load(self.sums, WORK) <= few)
+
+    def _span(self, indices, start, end):
+        """The first and the last program that a column may meet."""
+        k = self.k
+        if indices is None:
+            return k.const(0), k.const(k.programs - 1)
+        there = start < end
+        first = k.load(indices, start, mask=there, cache="nc")
+        last = k.load(indices, end - 1, mask=there, cache="nc")
+        last = k.minimum(last, self.y.m - 1) // (32 * self.each)
+        return k.minimum(first // (32 * self.each), last), last
 
     def run(self, term, indices, data, nse):
         """Writes y; returns (ok, rows of y).
@@ -69,11 +105,11 @@ class OwnRows:
         masks that gives the terms.
         """
         k = self.k
+        kept, listed = k.load(self.sums, KEPT), k.load(self.sums, LISTED)
         room = k.minimum(k.load(self.sums, TERMS), nse)
-        listed = k.load(self.sums, LISTED)
         self._clear()
         k.sync()
-        self._join(term, listed)
+        self._join(term, kept, listed)
         k.sync()
         mine = self._number()
         ok, before, count = k.sums_of_programs(
@@ -94,11 +130,11 @@ class OwnRows:
         k.for_(k.thread, 8 * self.each, k.threads, some)
         k.for_(k.thread, self.each, k.threads, lambda i: k.store(self.bits, i, 0))
 
-    def _join(self, term, listed):
+    def _join(self, term, kept, listed):
         k = self.k
 
         def short(i0):
-            columns = [k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < self.count)
+            columns = [k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < kept)
                        for u in range(COLUMNS)]  # fmt: skip
             sizes = [k.where(end - start > LONG, 0, end - start) for start, end, *_ in columns]
             most = sizes[0]
@@ -122,7 +158,7 @@ class OwnRows:
 
             k.for_(start, end, 2 * k.threads, stride)
 
-        k.for_(COLUMNS * k.warp, self.count, COLUMNS * (k.threads // 32), short)
+        k.for_(COLUMNS * k.warp, kept, COLUMNS * (k.threads // 32), short)
         k.for_(0, listed, 1, long)
 
     def _terms(self, term, places, xs, there):

@@ -29,7 +29,8 @@ from pallas_kernels._scalar import evaluate, trace
 from pallas_kernels._sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
-FEW = 8_192  # products up to which every program walks all of them
+LIKELY = 65_536  # products by the mean of columns up to which the way of few is looked at,
+FEW = 32_768  # and those a program walks on it
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -45,6 +46,7 @@ def spmspv_push(
     nse: int,
     add: str,
     mul,
+    ascending: bool = False,
     allowed: jax.Array | None = None,
     programs: int | None = None,
     threads: int = 1024,
@@ -54,16 +56,17 @@ def spmspv_push(
 
     indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
     of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
-    function of scalars that `_scalar.refuse` accepts; add is "add", "min" or "max". allowed
-    uint32[ceil(rows / 32)]: bits of the rows that may be written. indices is `rows` past the count,
-    data arbitrary. failed is 1 where the result does not fit into nse (the first entries are right
-    then) or a grid barrier expired (nothing is).
+    function of scalars that `_scalar.refuse` accepts; add is "add", "min" or "max". ascending: the
+    rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that may be written.
+    indices is `rows` past the count, data arbitrary. failed is 1 where the result does not fit into
+    nse (the first entries are right then) or a grid barrier expired (nothing is).
     """
     c = _fixed(data, x_data, mul, add, rows, nse)
     operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
                     x_count=jnp.atleast_1d(x_count))  # fmt: skip
     c.room = piece_room(indices.shape[0])
-    c.entries = min(FEW * (indptr.shape[0] - 1) // indices.shape[0], threads)
+    likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
+    c.entries, c.ascending = min(likely, _own_rows.PARTS * threads), ascending
     return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
 
 
@@ -257,7 +260,7 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         "pieces": (4 * c.room, jnp.int32), **more,
     }  # fmt: skip
     words, few = shared_words(threads), body is _push and c.entries > 0
-    few = few and _own_rows.fits(c.m, programs, threads, words)
+    few = few and programs <= threads and _own_rows.fits(c.m, programs, threads, words)
     if few:
         words += _own_rows.words(c.m, programs, threads)
     names = [*operands, *outputs, "control"]
@@ -284,11 +287,12 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
             return whole()
         own = _own_rows.OwnRows(k, y, g.control, CONTROL_WORDS)
         count = k.load(g.x_count, 0)
-        plan = lambda: own.plan(count, _column(k, g))  # noqa: E731
-        (total,) = k.if_(count <= c.entries, plan, FEW + 1)
+        rows = g.indices if c.ascending else None
+        (here,) = k.if_(count <= c.entries, lambda: own.plan(count, _column(k, g), rows, FEW),
+                        k.const(False, "i1"))  # fmt: skip
         result = (g.y_indices, g.y_data, c.nse)
-        k.if_(total <= FEW, lambda: finish(*own.run(_term(k, c, g), *result)))
-        k.if_(total > FEW, whole)
+        k.if_(here, lambda: finish(*own.run(_term(k, c, g), *result)))
+        k.if_(~here, whole)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,

@@ -148,10 +148,12 @@ def fill_tiles(
 def _fixed(indptr, indices, nt, columns, limit):
     across, m = -(-columns // nt), indptr.shape[0] - 1
     down = -(-m // nt)
-    window = min(across, WINDOWS[indices.shape[0] > FEW * down])
+    many = indices.shape[0] > FEW * down
+    window = min(across, WINDOWS[many])
     return types.SimpleNamespace(
         nt=nt, m=m, limit=limit, down=down, each=max(nt // 32, 1), across=across,
         shift=nt.bit_length() - 1, window=window, words=COUNTERS + window,
+        unroll=UNROLL if many else 1,
     )  # fmt: skip
 
 
@@ -205,17 +207,17 @@ def _count(k, c, shared, indices, low, high):
         end = k.where(after == 0, 32, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
         k.atomic("add", shared, COUNTERS + tile, end - k.lane, mask=head)
 
-    _entries(k, c, shared, indices, low, high, run)
+    _entries(k, c, shared, indices, low, high, run, c.unroll)
     k.sync()
 
 
-def _entries(k, c, shared, indices, low, high, f):
+def _entries(k, c, shared, indices, low, high, f, unroll=1):
     """f(place, column, column of tiles - low, there) for the entries of a row of tiles, 32 of them
     a warp at a time; there: those of the window."""
     end = k.load(shared, PTR + c.nt)
 
     def some(e0):
-        first = [e0 + u * k.threads for u in range(UNROLL)]
+        first = [e0 + u * k.threads for u in range(unroll)]
         columns = [k.load(indices, e + k.lane, mask=e + k.lane < end, cache="nc") for e in first]
 
         def stride(e, j):
@@ -225,7 +227,7 @@ def _entries(k, c, shared, indices, low, high, f):
         for e, j in zip(first, columns, strict=True):
             k.if_(e < end, lambda e=e, j=j: stride(e, j))
 
-    k.for_(k.load(shared, PTR) + 32 * k.warp, end, UNROLL * k.threads, some)
+    k.for_(k.load(shared, PTR) + 32 * k.warp, end, unroll * k.threads, some)
 
 
 def _row(k, c, shared, e):

@@ -82,6 +82,7 @@ def _common(semiring, A, x, allowed, flip, nse):
 def _push(semiring, A, x, allowed, *, flip, nse):
     """The columns that x selects, joined by atomics and compacted, in one launch."""
     vector, fixed = _common(semiring, A, x, allowed, flip, nse)
+    fixed["ascending"] = A.sorted
     return _finish(spmspv_push(A.indptr, A.indices, A.data, *vector, **fixed), A, x, nse)
 
 

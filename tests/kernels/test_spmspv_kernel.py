@@ -105,30 +105,32 @@ def test_tile_sizes_and_remainder(nt, limit):
     check(run("tile", A, x, nse=150, add="add", mul=MUL["times"], **options), want, 150, 150)
 
 
-@pytest.mark.parametrize("few", [40, 100, 300])
-def test_few_products_and_many(monkeypatch, few):
-    """Entries up to `few` over the mean column, columns of up to `few` products, or not."""
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("few,crowd,long", [(40, 99, 256), (100, 99, 20), (900, 30, 20),
+                                            (900, 999, 20)])  # fmt: skip
+def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
+    """With all programs' rows in shared memory, and where that is refused, in each of its ways."""
     monkeypatch.setattr(spmspv, "FEW", few)
-    monkeypatch.setattr(_own_rows, "LONG", 20)
+    monkeypatch.setattr(_own_rows, "CROWD", crowd)
+    monkeypatch.setattr(_own_rows, "LONG", long)
+    monkeypatch.setattr(_own_rows, "MOST", 140)
     A = matrix(150, 120, 900, 2, hub=50)
+    A.sort_indices()
     keep = np.arange(150) % 3 != 0
-    sizes = set()
-    for places in [(1, 2), (50,), (3, 50, 51), (*range(0, 48, 4),), (*range(70),)]:
+    for places in [(1, 2), (50,), (3, 49, 51), (*range(0, 48, 4),), (*range(50),), (*range(80),)]:
         x = {j: np.float32(j % 5 - 2) for j in places}
-        sizes.add(int(np.diff(A.indptr)[[*places]].sum()))
-        for nse, mask in ((150, None), (20, keep)):
-            want = expected(A, x, np.minimum, MUL["times"], mask)
-            got = run("push", A, x, nse=nse, add="min", mul=MUL["times"], allowed=mask, room=90,
-                      **HOST)  # fmt: skip
-            check(got, want, 150, nse)
-    assert min(sizes) <= 40 and any(100 < s <= 300 for s in sizes) and max(sizes) > 300
+        nse, mask = (150, None) if few == 100 or len(x) > 30 else (20, keep)
+        want = expected(A, x, np.minimum, MUL["times"], mask)
+        got = run("push", A, x, nse=nse, add="min", mul=MUL["times"], allowed=mask, room=90,
+                  ascending=ascending, programs=3, threads=64, interpret=True)  # fmt: skip
+        check(got, want, 150, nse)
 
 
 @pytest.mark.parametrize("kind", ["push", "tile"])
 def test_long_ranges_are_cut(monkeypatch, kind):
     monkeypatch.setattr(_flatten, "LONG", 6)
     monkeypatch.setattr(_flatten, "PIECE", 4)
-    monkeypatch.setattr(spmspv, "FEW", 0)  # the way of many products
+    monkeypatch.setattr(spmspv, "LIKELY", 0)  # the way of many products
     A = matrix(100, 120, 300, 2, hub=50)
     x = {3: np.float32(2), 50: np.float32(1), 51: np.float32(-1)}
     want = expected(A, x, np.add, MUL["times"])

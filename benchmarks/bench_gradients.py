@@ -93,21 +93,22 @@ def _candidate(name, call, moving, matrix, verify, options):
         run_it = functools.partial(_blocked, program, *moving, matrix)
         return Candidate(name, run_it, verify, 1, None, notes)
 
-    def step(moving, pattern):
+    def step(moving, pattern, firsts):
         # Behind the barrier all of every result must be there before the next operands are. Each
         # of these takes part: else XLA would keep what depends on the others alone (a transposed
         # product, values put into bins, the rows of the entries) from one step to the next.
         result = lax.optimization_barrier(call(*moving, pattern))
         some = sum(leaf.ravel()[0] for leaf in jax.tree.leaves(result))
         moving, pattern, some = lax.optimization_barrier((moving, pattern, some))
-        change = jnp.where(jnp.isnan(some), 1, 0).astype(some.dtype)
-        return (tuple(v.at[0].add(change) for v in moving), pattern), result
+        first = (jnp.where(jnp.isnan(some), some, f).astype(f.dtype) for f in firsts)
+        return (tuple(v.at[0].set(f) for v, f in zip(moving, first, strict=True)), pattern), result
 
     @jitted
     def many(moving, matrix):
-        result = None
+        # Their own first elements, kept apart: to read them there would cost a copy of the whole.
+        firsts, result = [v[0] for v in moving], None
         for _ in range(options.repeats):
-            (moving, matrix), result = step(moving, matrix)
+            (moving, matrix), result = step(moving, matrix, firsts)
         return result
 
     def run_many():

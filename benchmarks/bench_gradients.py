@@ -93,6 +93,7 @@ def _candidate(name, call, moving, matrix, verify, options):
         run_it = functools.partial(_blocked, program, *moving, matrix)
         return Candidate(name, run_it, verify, 1, None, notes)
 
+    @jax.jit  # of its own: its kernels are lowered once, not `repeats` times
     def step(moving, pattern, firsts):
         # Behind the barrier all of every result must be there before the next operands are. Each
         # of these takes part: else XLA would keep what depends on the others alone (a transposed

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._pytree import pytree_dataclass
+from .._pytree import is_concrete, pytree_dataclass
 from ..compilation import on_gpu
 from ..formats import CSR
 from ..formats._base import search_rows
@@ -37,6 +37,11 @@ class Rows:
     owners: Array | None = None
     ranks: Array | None = None
 
+    # Whether the values were put into the bins in this very trace (`revalued`), which costs more
+    # than a product that reads the CSR instead. No leaf and no static: it ends where the object is
+    # taken apart, as between two steps of a scan, and there the values are at hand.
+    moving = False
+
 
 def arrange(A: CSR, entries: bool = False) -> Rows:
     """The rows of A in bins; eager. entries: whether a GPU gets their owners or ranks."""
@@ -60,7 +65,9 @@ def _ranks(order: Array, indices: Array) -> Array:
 
 def revalued(rows: Rows, A: CSR) -> Rows:
     """The same rows with the values of A."""
-    return dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
+    rows = dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
+    object.__setattr__(rows, "moving", not is_concrete(rows.values))
+    return rows
 
 
 @register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)

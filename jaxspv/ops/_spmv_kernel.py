@@ -17,7 +17,7 @@ from .spmv import multiply_values, no_dense_fold, op, result_dtype
 _SCALARS = ("float32", "int32")
 
 
-def _not_here(semiring, A, x, rows, *, flip) -> str | None:
+def _not_here(semiring, A, x, rows, *, flip, moving=False) -> str | None:
     """Why the kernel cannot join these products."""
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
@@ -27,6 +27,8 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
+    if rows is not None and rows.ranks is None and not moving:
+        return "the values lie in the bins of the rows, in short rows, which is faster"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
     if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
@@ -56,7 +58,7 @@ def _functions(semiring, A, x, flip):
 
 
 @op.register("merge_path", backend="pallas", refuse=_not_here)
-def _merge_path(semiring, A, x, rows, *, flip):
+def _merge_path(semiring, A, x, rows, *, flip, moving=False):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
     indices = A.indices
     if rows is not None and rows.ranks is not None:

@@ -195,8 +195,9 @@ def explain_mxv(
     notes = () if rows is not None else (
         f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",
     )
+    moving = rows is not None and rows.moving
     return spmv_op.plan(
-        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes
+        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, moving=moving, notes=notes
     )
 
 
@@ -258,7 +259,10 @@ def _product(A, x, semiring, mask, nse, method, backend, flip):
         names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
     chosen = None if method == "auto" else method
-    y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
+    moving = rows is not None and rows.moving
+    y = spmv_op(
+        semiring, M, x, rows, backend=backend, method=chosen, flip=flip, moving=moving
+    )
     return y if checked is None else _masked(y, checked, semiring)
 
 

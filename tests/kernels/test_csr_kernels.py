@@ -205,7 +205,12 @@ def test_what_runs_on_a_gpu(prepared):
 
     assert launches(gradient, A.data, x) == 2
     assert launches(jax.vmap(gradient, (None, 0)), A.data, jnp.ones((3, 4))) == 0
-    assert launches(lambda x: jsp.vxm(x, M if prepared else A.asformat("csc")), x) == 1
+    # values at rest stay in the bins of a prepared graph
+    at_rest = M if prepared else A.asformat("csc")
+    assert launches(lambda x: jsp.vxm(x, at_rest), x) == (not prepared)
+    assert launches(lambda d, x: jsp.mxv(M.with_data(d), x), A.data, x) == 1
+    arranged = jax.tree.map(lambda leaf: leaf, M.with_data(A.data))
+    assert launches(lambda M, x: jsp.mxv(M, x), arranged, x) == (not prepared)
     assert launches(functools.partial(gradient, backend="xla"), A.data, x) == 0
     with using("xla"):
         assert launches(lambda *operands: gradient(*operands), A.data, x) == 0

@@ -8,9 +8,9 @@ The walk is that of `_csr_rows.py`.
 Cost: 4 bytes an entry, and for by_values 4 bytes and a gather, for by_vector 4 bytes and an atomic.
 H200, microseconds by both, by vector, by values (predicted by both: gathers as in `csr_spmv`, and
 atomics at 100 G/s, which share the L2 cache and do not overlap): delaunay21 236, 142, 113 (210);
-grid2000 107, 80, 91; rmat18 358, 291, 142 (272); rmat20 1549, 1069, 637 (1250). With columns
-numbered by degree atomics on the hubs collide three times more, unless programs keep their sums
-(`hot`): rmat18 205, 133, 106; rmat20 976, 480, 450.
+grid2000 100, 73, 72; rmat18 358, 291, 142 (272); rmat20 1549, 1069, 637 (1250). With columns
+numbered by degree atomics take 2.3 to 4 times as long, for the hubs share cache lines, unless
+programs keep their sums (`hot`): rmat18 205, 133, 106; rmat20 976, 480, 450.
 """
 
 import math

@@ -40,6 +40,13 @@ def jax_version() -> tuple[int, ...]:
     return version_tuple(importlib.metadata.version("jax"))
 
 
+def kernels_refused() -> str | None:
+    """Why the kernels of `pallas_kernels` do not run with the installed JAX; None where they do."""
+    if jax_version() >= KERNELS_FROM:
+        return None
+    return f"its kernels need JAX {'.'.join(map(str, KERNELS_FROM))} or newer"
+
+
 def scatter_add_is_slow(dtype) -> bool:
     """True where scatter-add of this dtype on a GPU must be avoided with the installed jaxlib."""
     low, high = SLOW_SCATTER_ADD

@@ -11,7 +11,7 @@ from jax import Array
 
 from pallas_kernels.tile_bfs import KERNELS, Side, tile_bfs
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._pytree import pytree_dataclass, static
 from ..batching import one_by_one
 from ..dispatch import Op
@@ -99,8 +99,8 @@ op = Op("bfs")
 
 
 def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if A.shape[0] == 0:
         return "there is nothing to traverse"
     if A.nt == 16:

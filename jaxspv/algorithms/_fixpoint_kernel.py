@@ -15,7 +15,7 @@ from pallas_kernels.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pagerank_prepare import prepare_pagerank, weights_of_vertices
 from pallas_kernels.sssp_prepare import is_narrow
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from ..compilation import on_gpu
 from ..graph import Graph
 from ._fixpoint_xla import differs, unbounded
@@ -44,8 +44,8 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
 
 def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> str | None:
     """Why the kernel cannot run, with the primitive that it lacks."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     layout = graph.layouts.get("fixpoint")
     if layout is None or layout.kernel is None:
         return "its edges are not arranged, or have new values: `prepare(A, for_='fixpoint')`"

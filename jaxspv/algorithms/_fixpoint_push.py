@@ -15,7 +15,7 @@ from pallas_kernels.fixpoint_push import ORDERS
 from pallas_kernels.fixpoint_push import fixpoint_push as kernel
 
 from .. import operators
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from ..compilation import on_gpu
 from ..graph import LAYOUTS, Graph
 from ._elementwise import trace
@@ -28,8 +28,8 @@ def not_persistent(
     semiring, graph, x0, operands, captured, until, *, update, sums, monotone
 ) -> str | None:
     """Why the kernel cannot run."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if not monotone:
         return "the loop is not declared monotone"
     if until.kind != "unchanged":

@@ -13,7 +13,7 @@ from pallas_kernels.bfs import bfs as bfs_kernel
 from pallas_kernels.bfs_prepare import prepare_bfs
 from pallas_kernels.bfs_sources import bfs_sources as bfs_sources_kernel
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._pytree import result_tuple
 from ..batching import one_by_one
 from ..compilation import on_gpu
@@ -177,8 +177,8 @@ op = Op("bfs")
 
 def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
     """Why the kernel cannot run; it needs nothing prepared but gains from it."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
     if None in bounds:

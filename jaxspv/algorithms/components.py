@@ -9,7 +9,7 @@ from jax import Array, lax
 
 from pallas_kernels.components import components as components_kernel
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._pytree import result_tuple
 from ..batching import batch_any
 from ..dispatch import Backend, Op, Plan
@@ -76,8 +76,8 @@ op = Op("connected_components")
 
 
 def _not_afforest(graph) -> str | None:
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to join"
     return None

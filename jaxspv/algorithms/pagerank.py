@@ -14,7 +14,7 @@ from pallas_kernels.pagerank import pagerank as pagerank_kernel
 from pallas_kernels.pagerank_prepare import prepare_pagerank
 from pallas_kernels.sssp_prepare import is_narrow
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._pytree import is_concrete, pytree_dataclass, result_tuple
 from ..compilation import on_gpu
 from ..dispatch import Backend, Op, Plan, dense_tangent, is_zero
@@ -276,8 +276,8 @@ op = Op("pagerank", _tangent)
 
 def _not_persistent(graph, *_) -> str | None:
     """Why the kernel cannot run."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if graph.dtype != np.float32:
         return f"the kernel takes float32 weights, not {graph.dtype}"
     links = graph.layouts.get("pagerank")

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from pallas_kernels.sssp import sssp as sssp_kernel
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._pytree import result_tuple
 from ..batching import one_by_one
 from ..dispatch import Backend, Op, Plan
@@ -154,8 +154,8 @@ op = Op("sssp", _tangent)
 
 def _not_persistent(graph, source, until, delta, *, max_steps, **_):
     """Why the kernel cannot run."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if max_steps is not None or (until is not None and until.bounds()):
         return "the kernel counts no steps: no `max_steps`, no `max_iterations`"
     if graph.dtype not in (np.float32, np.int32):

@@ -12,7 +12,7 @@ from jax import Array
 
 from pallas_kernels.tile_words import count_tiles, fill_tiles
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from ..compilation import is_eager, on_gpu
 from .csr import CSR
 
@@ -22,7 +22,7 @@ _WORDS = 2**31  # words that int32 cannot count
 def served(A: CSR) -> bool:
     """Whether the kernels can list the tiles of A: concrete on a GPU, sorted, no place twice."""
     return (
-        is_eager(A) and on_gpu(A) and jax_version() >= KERNELS_FROM and A.sorted and A.unique
+        is_eager(A) and on_gpu(A) and kernels_refused() is None and A.sorted and A.unique
         and A.nse > 0 and A.shape[0] > 0 and A.indices.dtype == np.int32
     )  # fmt: skip
 

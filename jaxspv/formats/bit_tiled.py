@@ -187,11 +187,8 @@ class BitTiled(SparseMatrix):
             ValueError: the words are too many for int32, or `nt` is none of 16, 32, 64.
         """
         (coo,) = narrowed("a format of tiles", coo)
-        order = max(coo.shape)
-        nt = (64 if order > LARGE else 32) if nt is None else check_size(nt)
         known = is_concrete(coo.row, coo.col)
-        limit = (SPARSE_TILE if known and order > LARGE else 0) if sparse_tile is None else (
-            sparse_tile)  # fmt: skip
+        nt, limit = _rule(coo.shape, nt, sparse_tile, known)
         lines = _lines if known else _traced_lines
         by_row = lines(coo.row, coo.col, coo.shape, nt, limit)
         flipped = sort_coo(coo.T)[0] if symmetric is not True else None
@@ -222,11 +219,8 @@ class BitTiled(SparseMatrix):
         >>> jsp.BitTiled.from_csr(A).by_row.words[0, :2, 0].tolist()
         [2, 1]
         """
-        order = max(A.shape)
-        size = (64 if order > LARGE else 32) if nt is None else check_size(nt)
-        limit = (SPARSE_TILE if order > LARGE else 0) if sparse_tile is None else sparse_tile
         if served(A):
-            made = _from_rows(cls, A, size, limit, symmetric)
+            made = _from_rows(cls, A, *_rule(A.shape, nt, sparse_tile, True), symmetric)
             if made is not None:
                 return made
         return cls.from_coo(A.to_coo(), nt=nt, sparse_tile=sparse_tile, symmetric=symmetric)
@@ -236,6 +230,14 @@ class BitTiled(SparseMatrix):
 
 
 STRUCTURES[BitTiled.format] = BitTiled
+
+
+def _rule(shape, nt, sparse_tile, known):
+    """(nt, entries up to which a tile goes to the remainder), by the order where not given."""
+    large = max(shape) > LARGE
+    size = (64 if large else 32) if nt is None else check_size(nt)
+    default = SPARSE_TILE if known and large else 0
+    return size, default if sparse_tile is None else sparse_tile
 
 
 def _from_rows(cls, A, nt, limit, symmetric, interpret=False):

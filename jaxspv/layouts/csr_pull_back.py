@@ -20,7 +20,7 @@ from jax.custom_batching import custom_vmap, sequential_vmap
 from pallas_kernels import csr_pull_back as kernels
 from pallas_kernels._csr_rows import LIMIT
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from .._scalar_loops import read, write
 from ..dispatch import PALLAS_PLATFORM, asked
 from ..formats._base import search_rows
@@ -88,7 +88,7 @@ def csr_pull_back(
 def serves(dtype: Any, indptr: Array, indices: Array) -> bool:
     """Whether the kernel of an NVIDIA GPU computes derivatives of this dtype."""
     return (
-        jax_version() >= KERNELS_FROM
+        kernels_refused() is None
         and dtype == jnp.float32
         and indptr.dtype == indices.dtype == jnp.int32
         and indptr.shape[0] + indices.shape[0] <= LIMIT

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from pallas_kernels import _scalar
 from pallas_kernels.spmspv import ATOMIC, spmspv_push, spmspv_tile
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from ..formats import CSC, Tiled
 from ..tiled_vectors import BitVector
 from ..vectors import SparseVector
@@ -19,8 +19,8 @@ _SCALARS = ("float32", "int32")
 
 def _not_here(semiring, A, x, flip) -> str | None:
     """Why no kernel can join these products."""
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if A.nse == 0 or x.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if not x.unique:

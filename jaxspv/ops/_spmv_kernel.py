@@ -9,7 +9,7 @@ from pallas_kernels import _scalar
 from pallas_kernels._csr_rows import LIMIT
 from pallas_kernels.csr_spmv import csr_spmv
 
-from .._guard import KERNELS_FROM, jax_version
+from .._guard import kernels_refused
 from ..formats import CSR
 from ._product import take
 from .spmv import multiply_values, no_dense_fold, op, result_dtype
@@ -21,8 +21,8 @@ def _not_here(semiring, A, x, rows, *, flip, moving=False) -> str | None:
     """Why the kernel cannot join these products."""
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
-    if jax_version() < KERNELS_FROM:
-        return "its kernels need JAX 0.11.1 or newer"
+    if reason := kernels_refused():
+        return reason
     if A.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:

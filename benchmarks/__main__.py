@@ -78,8 +78,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--cases",
         nargs="+",
-        choices=["BFS", "SSSP", "PageRank", "20 products"],
-        help="fixpoint: these alone",
+        choices=["BFS", "SSSP", "PageRank", "20 products", "products", "sssp"],
+        help="fixpoint (the first four), gradients (the last two): these alone",
     )
     p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
     return p  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -24,10 +25,13 @@ BASELINE = "BCOO, gradient by both"
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix: `over_forward` is the time of a gradient over that of its forward."""
     A = workload.matrix()
-    found, forward = products(A, options)
-    paths, forward_of_paths = _paths(workload, options)
-    records = measure(found + paths, **options.timing())
-    forward |= forward_of_paths
+    found, forward = [], {}
+    if options.cases is None or "products" in options.cases:
+        found, forward = products(A, options)
+    if options.cases is None or "sssp" in options.cases:
+        more, forward_of_paths = paths(workload, options)
+        found, forward = found + more, forward | forward_of_paths
+    records = measure(found, **options.timing())
     by_name = {r["program"]: r for r in records}
     for record in records:
         record.update(n=A.shape[0], entries=A.nnz)
@@ -149,25 +153,33 @@ def _check_slopes(want_x, want_data, label, slots, A, result):
             np.testing.assert_allclose(got.sum(), want_data.sum(), rtol=1e-3)
 
 
-def _paths(workload, options):
-    """SSSP forward, and with the gradient of the sum of all finite distances by the weights."""
+def paths(workload, options):
+    """SSSP forward, and with the gradient of the sum of all finite distances by the weights; single
+    calls, and `repeats` in one program."""
     A = workload.weighted()
     graph = prepared(A, "sssp")[0]
     source = jnp.int32(workload.start())
 
-    def loss(data, source, graph):
+    def loss(data, given):
+        source, graph = given
         d = jsp.sssp(graph.with_data(data), source).distances
         return jnp.sum(jnp.where(jnp.isfinite(d), d, 0))
 
-    forward, slope = "sssp, forward", "sssp, gradient by weights"
-    found = [
-        Candidate(forward, functools.partial(_blocked, jitted(loss), graph.data, source, graph),
-                  _positive),
-        Candidate(slope, functools.partial(
-            _blocked, jitted(jax.value_and_grad(loss)), graph.data, source, graph),
-            functools.partial(_check_paths, graph)),
-    ]  # fmt: skip
-    return found, {slope: forward}
+    programs = {
+        "sssp, forward": (loss, _positive),
+        "sssp, gradient by weights": (
+            jax.value_and_grad(loss), functools.partial(_check_paths, graph)),
+    }  # fmt: skip
+    found, forward = [], {}
+    for repeats, place in ((0, ""), (options.repeats, ", inside jit"))[: 1 + bool(options.repeats)]:
+        names = [name + place for name in programs]
+        forward[names[1]] = names[0]
+        timing = dataclasses.replace(options, repeats=repeats)
+        found += [
+            _candidate(name, call, (graph.data,), (source, graph), verify, timing)
+            for name, (call, verify) in zip(names, programs.values(), strict=True)
+        ]
+    return found, forward
 
 
 def _positive(total):

@@ -1,6 +1,7 @@
-"""Which kernels a gradient of SpMV spends its time in: a profile on a GPU.
+"""Which kernels a gradient of SpMV or SSSP spends its time in: a profile on a GPU.
 
 `python -m benchmarks.dev_gradients grid2000 --only "prepared, gradient by both"`
+`python -m benchmarks.dev_gradients rmat18 --cases sssp`
 """
 
 from __future__ import annotations
@@ -15,22 +16,29 @@ from typing import Any
 import jax
 
 from . import suite
-from .bench_gradients import products
+from .bench_gradients import paths, products
 from .options import Options
+
+ONLY = {"products": "by both", "sssp": "by weights, inside jit"}
 
 
 def main() -> None:
     """Prints microseconds and launches a step of every kernel, longest first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graphs", nargs="+")
-    parser.add_argument("--only", default="by both", help="programs whose name holds this")
+    parser.add_argument("--cases", choices=list(ONLY), default="products")
+    parser.add_argument("--only", help="programs whose name holds this")
     parser.add_argument("--repeats", type=int, default=8)
     parser.add_argument("--kernels", type=int, default=14)
     args = parser.parse_args()
     for name in args.graphs:
-        found, _ = products(suite.get(name).matrix(), Options(repeats=args.repeats))
+        workload, options = suite.get(name), Options(repeats=args.repeats)
+        if args.cases == "sssp":
+            found, _ = paths(workload, options)
+        else:
+            found, _ = products(workload.matrix(), options)
         for candidate in found:
-            if args.only not in candidate.name:
+            if (args.only or ONLY[args.cases]) not in candidate.name:
                 continue
             candidate.call()
             print(f"{name}: {candidate.name}")

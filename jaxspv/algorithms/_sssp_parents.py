@@ -25,17 +25,38 @@ def _first_hops(graph: Graph, source: Array) -> tuple[Array, Array]:
 
 
 def parents_sequential(graph: Graph, length: Array, source: Array) -> Array:
-    """For each reached vertex its tight predecessor of smallest (hops, id), one edge at a time.
+    """For each reached vertex its tight predecessor of smallest (hops, id), one edge at a time."""
+    n = graph.n
+    hops, parents = _first_hops(graph, source)
+    inside = (source >= 0) & (source < n)
+    queue = jnp.full(n + 1, jnp.where(inside, source, 0), jnp.int32)
+    parents = _breadth_first(graph, length, queue, inside.astype(jnp.int32), hops, parents)
+    return jnp.where(parents < n, parents, -1)
+
+
+def adopted_sequential(graph: Graph, length: Array, orphan: Array, known: Array) -> Array:
+    """For each orphan the slot of a tight edge from a vertex as near as itself, the one of smallest
+    (edges from a known vertex over such edges, slot); nse where there is none."""
+    n, nse = graph.n, graph.indices.shape[0]
+    place = jnp.where(known, jnp.cumsum(known, dtype=jnp.int32) - 1, n + 1)
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    queue = jnp.zeros(n + 1, jnp.int32).at[place].set(vertex, mode="drop")
+    hops = jnp.where(orphan, n, 0).astype(jnp.int32)
+    tail, none = jnp.sum(known, dtype=jnp.int32), jnp.full(n, nse, jnp.int32)
+    return _breadth_first(graph, length, queue, tail, hops, none, adopt=True)
+
+
+def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
+    """best[v]: the least tail of the tight edges to v from the level before, v's where hops is n at
+    the start; with `adopt` the least slot, and of edges from vertices that are no farther.
 
     A vertex enters the queue once, in the order of hops, so the hops of a popped one are final.
     """
-    n = graph.n
+    n, nothing = graph.n, graph.indices.shape[0] if adopt else graph.n
     top = infinity(length.dtype)
-    hops, parents = _first_hops(graph, source)
-    inside = (source >= 0) & (source < n)
 
     def scan(c):
-        e, end, u, head, tail, queue, hops, parents = c
+        e, end, u, head, tail, queue, hops, best = c
         take = e >= end
         u = jnp.where(take, read(queue, head), u)
         e = jnp.where(take, read(graph.indptr, u), e)
@@ -56,25 +77,26 @@ def parents_sequential(graph: Graph, length: Array, source: Array) -> Array:
         stop = jnp.minimum(e + UNROLL, end)
 
         def claim(c):
-            e, tail, queue, hops, parents = c
+            e, tail, queue, hops, best = c
             v = read(graph.indices, e)
             known = read(hops, v)
             good = tight(e) & (read(length, v) < top) & (known >= level)
+            if adopt:
+                good &= length_u <= read(length, v)
             what = once(good.astype(jnp.uint32) + (good & (known == n)).astype(jnp.uint32))
             hops = write(hops, v, jnp.where(what > 0, level, read(hops, v)))
-            parents = write(parents, v, jnp.minimum(read(parents, v), jnp.where(what > 0, u, n)))
-            return e + 1, tail + (what > 1).astype(jnp.int32), write(queue, tail, v), hops, parents
+            name = jnp.where(what > 0, e if adopt else u, nothing)
+            best = write(best, v, jnp.minimum(read(best, v), name))
+            return e + 1, tail + (what > 1).astype(jnp.int32), write(queue, tail, v), hops, best
 
-        _, tail, queue, hops, parents = lax.while_loop(
-            lambda c: c[0] < stop, claim, (e, tail, queue, hops, parents)
+        _, tail, queue, hops, best = lax.while_loop(
+            lambda c: c[0] < stop, claim, (e, tail, queue, hops, best)
         )
-        return stop, end, u, head + take.astype(jnp.int32), tail, queue, hops, parents
+        return stop, end, u, head + take.astype(jnp.int32), tail, queue, hops, best
 
     zero = jnp.int32(0)
-    queue = jnp.full(n + 1, jnp.where(inside, source, 0), jnp.int32)
-    first = (zero, zero, zero, zero, inside.astype(jnp.int32), queue, hops, parents)
-    parents = lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)[-1]
-    return jnp.where(parents < n, parents, -1)
+    first = (zero, zero, zero, zero, tail, queue, hops, best)
+    return lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)[-1]
 
 
 def parents_frontier(graph: Graph, length: Array, source: Array) -> Array:

@@ -1,12 +1,19 @@
 """Which path carries the derivative of a distance: at ties, at edges that add nothing, in loops."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv.algorithms._tree import _first_nearer, _first_nearer_sequential, tree_slots
+from jaxspv._guard import KERNELS_FROM, jax_version
+from jaxspv.algorithms import _tight_edges
+from jaxspv.algorithms._tight_edges import tree_edges
+from pallas_kernels._csr_rows import Lanes
+from pallas_kernels.tight_edges import first_tight
+from tests.kernels.test_lowering import lower
 
 
 def slopes(A, source, at):
@@ -33,20 +40,119 @@ def test_negative_weights():
     assert slopes(A, 0, 2) == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_both_forms_find_the_same_slots_and_those_make_a_tree(seed):
+def test_of_equally_many_edges_of_length_0_those_of_smallest_slot():
+    # 3 is as near as 1 and 2, of which 1 has a nearer predecessor; 2 -> 3 is one such edge farther
+    A = jsp.from_edges([0, 1, 1, 2], [1, 2, 3, 3], [2.0, 0.0, 0.0, 0.0], shape=(4, 4))
+    assert slopes(A, 0, 3) == [1.0, 0.0, 1.0, 0.0]
+
+
+def by_rule(A, d, source):
+    """The slots of `_tight_edges`, edge by edge in float32; no negative weights."""
+    indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+    row = np.repeat(np.arange(len(d)), np.diff(indptr))
+    tight = [e for e in range(indptr[-1])
+             if np.isfinite(d[indices[e]]) and d[row[e]] + weights[e] == d[indices[e]]]  # fmt: skip
+    slot = np.full(len(d), A.nse)
+    for e in reversed(tight):
+        if d[row[e]] < d[indices[e]]:
+            slot[indices[e]] = e
+    known = {v for v in range(len(d)) if slot[v] < A.nse or v == source}
+    while True:
+        new = {}
+        for e in tight:
+            if row[e] in known and indices[e] not in known:
+                new.setdefault(indices[e], e)
+        if not new:
+            return slot
+        for v, e in new.items():
+            slot[v] = e
+        known |= set(new)
+
+
+def random_graph(seed, least):
+    """40 vertices, the last 4 of them without an edge into them; values beyond the padding."""
     rng = np.random.default_rng(seed)
-    weights = rng.integers(0 if seed == 2 else 1, 4, 200).astype(np.float32)
-    A = jsp.from_edges(rng.integers(0, 40, 200), rng.integers(0, 40, 200), weights,
+    weights = rng.integers(least, 4, 200).astype(np.float32)
+    A = jsp.from_edges(rng.integers(0, 40, 200), rng.integers(0, 36, 200), weights,
                        shape=(40, 40), nse=210, dup=jsp.monoids.min_)  # fmt: skip
-    d = jsp.sssp(A, 0).distances
-    one = _first_nearer(A.rowcol(), A.data, d)
-    np.testing.assert_array_equal(one, _first_nearer_sequential(A.indptr, A.indices, A.data, d))
-    slot = np.asarray(tree_slots(A, d, jnp.int32(0)))
-    row, col = (np.asarray(i) for i in A.rowcol())
-    for v in range(1, 40):
-        length, at, hops = 0.0, v, 0
+    padded = jnp.arange(A.nse) >= A.indptr[-1]
+    return A.with_data(jnp.where(padded, jnp.nan, A.data))
+
+
+@pytest.mark.parametrize("seed, least", [(0, 1), (1, 0), (2, 0)])
+def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
+    A = random_graph(seed, least)
+    source = jnp.int32(0)
+    d = jsp.sssp(A, source).distances
+    want = by_rule(A, np.asarray(d), 0)
+    slot, parent = (np.asarray(x) for x in tree_edges(A, d, source))
+    np.testing.assert_array_equal(slot, want)
+    row = np.append(np.asarray(A.rowcol()[0]), -1)
+    np.testing.assert_array_equal(parent, np.where(slot < A.nse, row[slot], np.arange(40)))
+    for v in range(40):
+        length, at, edges = 0.0, v, 0
         while np.isfinite(d[v]) and at != 0:
-            assert col[slot[at]] == at and hops < 40
-            length, at, hops = length + float(A.data[slot[at]]), row[slot[at]], hops + 1
+            assert edges < 40
+            length, at, edges = length + float(A.data[slot[at]]), parent[at], edges + 1
         assert not np.isfinite(d[v]) or length == d[v]
+    if least:
+        return
+    # the rounds of a GPU, by XLA, from the edges of the first rule
+    wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
+    first, tail = _tight_edges._first_at_once(A, d, d, strict=True)
+    first = jnp.where(wanted, first, A.nse)
+    assert int(jnp.sum(wanted & (first == A.nse))) > 3
+    slot, again = _tight_edges._adopted(A, d, wanted, first, tail)
+    np.testing.assert_array_equal(slot, want)
+    np.testing.assert_array_equal(np.where(slot < A.nse, again, parent), parent)
+
+
+def test_several_sources_of_a_graph_with_edges_of_length_0():
+    A = random_graph(1, 0)
+    several = jax.jit(jax.vmap(tree_edges, (None, 0, 0)))
+    sources = jnp.arange(3)
+    d = jsp.sssp(A, sources).distances
+    got, _ = several(A, d, sources)
+    for k in range(3):
+        np.testing.assert_array_equal(got[k], by_rule(A, np.asarray(d[k]), k))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("lanes", [None, Lanes(1, 2, 2), Lanes(32, 2, 1, stream=True)])
+def test_the_kernel_finds_the_first_tight_edge(lanes, strict):
+    A = random_graph(3, 0)
+    rng = np.random.default_rng(3)
+    before, after = (rng.integers(0, 6, 40).astype(np.float32) for _ in range(2))
+    for array in (before, after):
+        array[rng.integers(0, 40, 6)] = np.inf
+        array[rng.integers(0, 40, 6)] = np.nan
+    pattern = A.indptr, A.indices, A.data
+    slot, row = first_tight(*pattern, jnp.asarray(before), jnp.asarray(after), strict=strict,
+                            lanes=lanes, programs=3, threads=64, interpret=True)  # fmt: skip
+    want, tail = _tight_edges._first_at_once(A, before, after, strict=strict)
+    np.testing.assert_array_equal(slot, want)
+    np.testing.assert_array_equal(row, tail)
+    assert 0 < np.sum(np.asarray(slot) < A.nse) < 40
+    if strict:
+        one, _ = _tight_edges._first_sequential(A, jnp.asarray(before), jnp.asarray(after))
+        np.testing.assert_array_equal(one, want)
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="the kernels need a newer JAX")
+def test_what_runs_on_a_gpu():
+    """One kernel more than the search itself, and one in the rounds of edges of length 0."""
+    A = jsp.prepare(random_graph(4, 1), for_="sssp")
+
+    def gradient(data, source, backend=None):
+        def total(data):
+            d = jsp.sssp(A.with_data(data), source, backend=backend).distances
+            return jnp.sum(jnp.where(jnp.isfinite(d), d, 0))
+
+        return jax.value_and_grad(total)(data)
+
+    def launches(**options):
+        text = lower(functools.partial(gradient, **options), A.data, jnp.int32(0))
+        return text.count("custom_call @mosaic_gpu")
+
+    assert launches() == 3
+    assert launches(backend="xla") == 0

@@ -24,35 +24,42 @@ def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
     weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
     slot, parent = tree_edges(A.with_data(weights), d, source)
     step = A_dot.data.at[slot].get(mode="fill", fill_value=0)
-    return sum_to_root(step, parent)
+    return sum_to_root(step, parent, source)
 
 
-def sum_to_root(values: Array, parent: Array) -> Array:
+def sum_to_root(values: Array, parent: Array, source: Array) -> Array:
     """`s[v] = sum of values on the path from v up to its root`; a root is its own parent.
+
+    The value of the source, a root, must be 0: paths end below it, for else the transposed sums of
+    a whole graph would meet in its one word.
 
     The solution of `s = values + P s`, P the step to the parent, by pointer doubling:
     `(I - P)^-1 = (I + P)(I + P^2)(I + P^4)...`, ceil(log2(depth + 1)) rounds. The factors commute,
     so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
     n = values.shape[0]
-    above = jnp.where(parent == jnp.arange(n, dtype=jnp.int32), n, parent)  # n: past the root
+    ends = (parent == jnp.arange(n, dtype=jnp.int32)) | (parent == source)
+    above = jnp.where(ends, n, parent)  # n: past the root
 
     def up(s, jump):
         return s.at[jump].get(mode="fill", fill_value=0)
 
-    def down(s, jump):
-        return jnp.zeros_like(s).at[jump].add(s, mode="drop")
+    def with_up(s, jump):
+        return s + up(s, jump)
+
+    def with_down(s, jump):
+        return s.at[jump].add(s, mode="drop")
 
     def by_doubling(move):
         def solve(_, b):
             def double(state):
                 s, jump = state
-                return s + move(s, jump), jump.at[jump].get(mode="fill", fill_value=n)
+                return move(s, jump), jump.at[jump].get(mode="fill", fill_value=n)
 
             return lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (b, above))[0]
 
         return solve
 
     return lax.custom_linear_solve(
-        lambda s: s - up(s, above), values, by_doubling(up), by_doubling(down)
+        lambda s: s - up(s, above), values, by_doubling(with_up), by_doubling(with_down)
     )

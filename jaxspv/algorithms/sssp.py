@@ -94,7 +94,8 @@ def sssp(
             NaN, or negative with delta-stepping; `delta` is not positive.
 
     Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
-    path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id.
+    path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;
+    where edges of length 0 leave none, one as near as itself, the fewest such edges from those.
 
     Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
     Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single source

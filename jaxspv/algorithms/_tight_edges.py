@@ -25,6 +25,7 @@ from .._guard import kernels_refused
 from .._scalar_loops import is_negative, read, write
 from ..dispatch import PALLAS_PLATFORM, asked
 from ..formats import CSR
+from ..formats._base import search_rows
 from ._sssp_parents import adopted_sequential
 from ._sssp_sequential import Graph
 from ._sssp_xla import sssp_parents_xla
@@ -163,8 +164,11 @@ def _first_sequential(A, before, after):
 
 
 def _row_of(A, slot):
-    """The row of each slot; n where there is none."""
-    n = A.indptr.shape[0] - 1
+    """The row of each slot; n where there is none. On a CPU, where a row is 1.4 ns an entry by a
+    loop over all and a step of a search 2.5 ns."""
+    n, nse = slot.shape[0], A.nse
+    if nse < 2 * n * n.bit_length():
+        return search_rows(A.indptr, nse).at[slot].get(mode="fill", fill_value=n).astype(jnp.int32)
     row = jnp.searchsorted(A.indptr, slot, side="right", method="scan_unrolled") - 1
     return jnp.minimum(row, n).astype(jnp.int32)
 

@@ -47,8 +47,8 @@ def adopted_sequential(graph: Graph, length: Array, orphan: Array, known: Array)
 
 
 def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
-    """best[v]: the least tail of the tight edges to v from the level before, v's where hops is n at
-    the start; with `adopt` the least slot, and of edges from vertices that are no farther.
+    """best[v] of every v whose hops are n at the start: the least tail of the tight edges into it
+    from the level before; with `adopt` the least slot of those between vertices of one distance.
 
     A vertex enters the queue once, in the order of hops, so the hops of a popped one are final.
     """
@@ -65,7 +65,8 @@ def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
 
         def tight(e):
             reach = extend(length_u, read(graph.weights, e))
-            return reach == read(length, read(graph.indices, e))
+            fits = reach == read(length, read(graph.indices, e))
+            return fits & (reach == length_u) if adopt else fits
 
         def nothing_to_do(e):
             found = e >= end
@@ -81,8 +82,6 @@ def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
             v = read(graph.indices, e)
             known = read(hops, v)
             good = tight(e) & (read(length, v) < top) & (known >= level)
-            if adopt:
-                good &= length_u <= read(length, v)
             what = once(good.astype(jnp.uint32) + (good & (known == n)).astype(jnp.uint32))
             hops = write(hops, v, jnp.where(what > 0, level, read(hops, v)))
             name = jnp.where(what > 0, e if adopt else u, nothing)

@@ -46,6 +46,20 @@ def test_of_equally_many_edges_of_length_0_those_of_smallest_slot():
     assert slopes(A, 0, 3) == [1.0, 0.0, 1.0, 0.0]
 
 
+def test_both_modes_and_second_order():
+    """Distances are linear in the lengths along their paths."""
+    A = jsp.from_edges([0, 0, 1, 2, 2], [1, 2, 3, 3, 4], [1.0, 2.0, 1.0, 0.5, 0.0], shape=(5, 5))
+
+    def distances(w):
+        return jsp.sssp(A.with_data(w), 0).distances
+
+    slopes = jax.jacfwd(distances)(A.data)
+    np.testing.assert_array_equal(slopes, jax.jacrev(distances)(A.data))
+    assert slopes[4].tolist() == [0.0, 1.0, 0.0, 0.0, 1.0]
+    second = jax.hessian(lambda w: jnp.sum(distances(w) ** 2))(A.data)
+    np.testing.assert_array_equal(second, 2 * slopes.T @ slopes)
+
+
 def by_rule(A, d, source):
     """The slots of `_tight_edges`, edge by edge in float32; no negative weights."""
     indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))

@@ -222,6 +222,9 @@ class Lockstep(Simt):
     def shfl_xor(self, v, d):
         return self._shuffle(v, np.arange(self.n) % 32 ^ self.const(d).v)
 
+    def sync_warp(self):
+        self._groups(32, "a barrier of a warp")
+
     def sync(self):
         self._groups(self.threads, "a program barrier")
 

@@ -22,7 +22,7 @@ primitives below; `launch` turns every call on `k` into GPU code (`_mosaic.py`);
               k.atomic_cas(a, i, compare, v, mask) -> old value
               k.shared(words, kind): memory of the program, given out outside of any control flow
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
-              k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x)
+              k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     program   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_programs(control, at, amount, shared) -> (ok, before, total)
@@ -34,9 +34,9 @@ nobody writes the array in this launch, "stream" that and that it is not read ag
 reads from L2 and is the form for what other programs write. Atomics are relaxed, at GPU scope (at
 program scope on shared memory). A grid barrier orders everything before it with everything after
 it.
-Rules: `ballot`, `any`, `all`, `shfl*` and what is built on them are called with all 32 lanes of the
-warp present; `sync*` and `grid_barrier` with all threads of the program; vector accesses are
-aligned to their width.
+Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called with all 32
+lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all threads of the program;
+vector accesses are aligned to their width.
 """
 
 import jax

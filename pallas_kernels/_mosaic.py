@@ -307,6 +307,9 @@ class Emitter(Simt):
     def shfl_xor(self, v, d):
         return self._shuffle(v, d, nvvm.ShflKind.bfly, 31)
 
+    def sync_warp(self):
+        self._asm("bar.warp.sync 0xffffffff;", None, [], "~{memory}")
+
     def sync(self):
         gpu.barrier()
 

@@ -19,11 +19,14 @@ import types
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._csr_rows import CsrRows, Lanes, lanes_for
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_rows import CsrRows, Shape, shape_for
+from pallas_kernels._csr_stream import Stream
 from pallas_kernels._launch import launch, programs_for
 
-LANES = (
-    (4.5, Lanes(2, 4, 2)),
+SHAPES: tuple[tuple[float, Shape], ...] = (
+    (4.5, Stream(2, 8)),
+    (12, Stream(1, 8)),
     (16, Lanes(4, 4, 2)),
     (32, Lanes(8, 4, 1)),
     (math.inf, Lanes(32, 4, 1)),
@@ -40,7 +43,7 @@ def csr_pull_back(
     x: jax.Array | None = None,
     data: jax.Array | None = None,
     hot: int = 0,
-    lanes: Lanes | None = None,
+    shape: Shape | None = None,
     programs: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
@@ -54,7 +57,7 @@ def csr_pull_back(
     is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    lanes = lanes or lanes_for(n, nse, LANES)
+    shape = shape or shape_for(n, nse, SHAPES)
     programs = programs or programs_for()
     operands = {"indptr": indptr, "indices": indices, "w": w}
     operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
@@ -64,15 +67,16 @@ def csr_pull_back(
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
-        slopes = _Slopes(k, g, n, n_cols, lanes, x is not None, data is not None)
+        slopes = _Slopes(k, g, n, n_cols, shape, x is not None, data is not None)
         slopes.run(hot if data is not None else 0)
         if x is not None:
             slopes.pad(nse)
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in outputs.values()]
+    results = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in outputs.values()]
     *out, _ = launch(
-        kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-        shared_words=hot, zeroed=int(data is not None), name="csr_pull_back", interpret=interpret,
+        kernel, list(operands.values()), results, programs=programs, threads=threads,
+        shared_words=hot + shape.shared_words(threads), zeroed=int(data is not None),
+        name="csr_pull_back", interpret=interpret,
     )  # fmt: skip
     found = dict(zip(outputs, out, strict=True))
     return found.get("by_values"), found.get("by_vector")
@@ -81,8 +85,8 @@ def csr_pull_back(
 class _Slopes(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, lanes, values, vector):
-        super().__init__(k, g.indptr, n, lanes)
+    def __init__(self, k, g, n, columns, shape, values, vector):
+        super().__init__(k, g.indptr, n, shape)
         self.g, self.columns, self.values, self.vector = g, columns, values, vector
 
     def run(self, hot):
@@ -105,7 +109,7 @@ class _Slopes(CsrRows):
     def row(self, r, mask):
         return (self.k.load(self.g.w, r, mask=mask, cache="nc"),)
 
-    def terms(self, places, masks, rows):
+    def terms(self, places, masks, owners):
         k, g = self.k, self.g
         index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
                  for p, t in zip(places, masks, strict=True)]  # fmt: skip
@@ -116,6 +120,7 @@ class _Slopes(CsrRows):
         if self.values:
             x = [k.load(g.x, j, mask=t, cache="nc")
                  for j, t in zip(index, there, strict=True)]  # fmt: skip
+        rows = owners()
         if self.vector:
             for j, a, t, (w,) in zip(index, data, there, rows, strict=True):
                 if self.hot:

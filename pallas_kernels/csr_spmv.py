@@ -13,14 +13,16 @@ import types
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._csr_rows import CsrRows, Lanes, lanes_for
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_rows import CsrRows, Shape, shape_for
+from pallas_kernels._csr_stream import Stream
 from pallas_kernels._launch import launch, programs_for
 from pallas_kernels._scalar import KINDS, evaluate, uses
 from pallas_kernels._simt import ARRIVALS
 
-LANES = (
-    (4.5, Lanes(1, 4, 2, ahead=True)),
-    (12, Lanes(4, 2, 2, ahead=True)),
+SHAPES: tuple[tuple[float, Shape], ...] = (
+    (4.5, Stream(2, 8)),
+    (12, Stream(1, 8)),
     (32, Lanes(8, 3, 1, ahead=True)),
     (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
 )
@@ -37,7 +39,7 @@ def csr_spmv(
     mul,
     join,
     identity,
-    lanes: Lanes | None = None,
+    shape: Shape | None = None,
     programs: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
@@ -51,7 +53,7 @@ def csr_spmv(
     """
     n = indptr.shape[0] - 1
     term = join.out_avals[0].dtype
-    lanes = lanes or lanes_for(n, indices.shape[0], LANES)
+    shape = shape or shape_for(n, indices.shape[0], SHAPES)
     programs = programs or programs_for()
     outputs = {"y": (n, term), "rows": (programs, jnp.int32), "parts": (programs, term)}
     operands = {"indptr": indptr, "indices": indices, "data": data, "x": x}
@@ -59,26 +61,26 @@ def csr_spmv(
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
-        _Product(k, g, n, x.shape[0], lanes, mul, join, k.const(identity, KINDS[term.name])).run()
+        _Product(k, g, n, x.shape[0], shape, mul, join, k.const(identity, KINDS[term.name])).run()
 
-    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
+    results = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     return launch(
-        kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-        shared_words=SHARED, name="csr_spmv", interpret=interpret,
+        kernel, list(operands.values()), results, programs=programs, threads=threads,
+        shared_words=SHARED + shape.shared_words(threads), name="csr_spmv", interpret=interpret,
     )[0]  # fmt: skip
 
 
 class _Product(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, lanes, mul, join, identity):
-        super().__init__(k, g.indptr, n, lanes, identity)
+    def __init__(self, k, g, n, columns, shape, mul, join, identity):
+        super().__init__(k, g.indptr, n, shape, identity)
         self.g, self.columns, self.mul, self.join = g, columns, mul, join
         self.reads_data, self.reads_x = uses(mul, 0), uses(mul, 1)
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
 
-    def terms(self, places, masks, rows):
+    def terms(self, places, masks, owners):
         k, g = self.k, self.g
         index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
                  for p, t in zip(places, masks, strict=True)]  # fmt: skip

@@ -16,12 +16,13 @@ from jaxspv.layouts import csr_pull_back as pull_back
 from jaxspv.layouts import row_bins
 from jaxspv.layouts import rows as rows_layout
 from jaxspv.ops import _spmv_kernel
-from pallas_kernels import _csr_rows
+from pallas_kernels import _csr_lanes
 from pallas_kernels import csr_pull_back as kernels
-from pallas_kernels._csr_rows import Lanes
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_stream import Stream
 from pallas_kernels._scalar import trace, uses
 from pallas_kernels.csr_pull_back import csr_pull_back
-from pallas_kernels.csr_spmv import LANES, csr_spmv
+from pallas_kernels.csr_spmv import SHAPES, csr_spmv
 from tests.kernels.test_lowering import lower
 
 HOST = {"programs": 3, "threads": 64, "interpret": True}
@@ -86,14 +87,16 @@ def test_products(rows, dtype):
         check(A, x, name)
 
 
-@pytest.mark.parametrize("lanes", [Lanes(1, 4, 2, True), Lanes(8, 2, 2), Lanes(32, 3, 1, True)])
+@pytest.mark.parametrize(
+    "shape", [Lanes(1, 4, 2, True), Lanes(32, 3, 1, True), Stream(2, 1), Stream(1, 3)]
+)
 @pytest.mark.parametrize("grid", [(1, 32), (1, 128), (40, 32)])
-def test_lanes_and_programs(lanes, grid):
+def test_shapes_and_programs(shape, grid):
     x = np.arange(COLUMNS, dtype=np.float32)
     for rows in ("hubs", "short"):
         A = matrix(ROWS[rows], np.float32)
         options = {"programs": grid[0], "threads": grid[1], "interpret": True}
-        check(A, x, "plus_times", lanes=lanes, **options)
+        check(A, x, "plus_times", shape=shape, **options)
 
 
 def test_more_parts_of_a_row_than_are_joined_together():
@@ -137,12 +140,12 @@ def test_derivatives(rows, values, vector):
 
 
 def test_pieces_of_a_long_row(monkeypatch):
-    monkeypatch.setattr(_csr_rows, "TURNS", 1)
+    monkeypatch.setattr(_csr_lanes, "TURNS", 1)
     A = matrix([5, 0, 9, 70, 33, 1, 0, 2], np.float32)
     x, w = np.arange(COLUMNS, dtype=np.float32), np.arange(8, dtype=np.float32)
-    check(A, x, "plus_times", lanes=Lanes(4, 2, 1), **HOST)
+    check(A, x, "plus_times", shape=Lanes(4, 2, 1), **HOST)
     row = np.repeat(np.arange(8), np.diff(A[0]))
-    by_values, _ = slopes(A, w, x, None, lanes=Lanes(4, 2, 1), **HOST)
+    by_values, _ = slopes(A, w, x, None, shape=Lanes(4, 2, 1), **HOST)
     np.testing.assert_array_equal(by_values[:-PADDING], w[row] * x[A[1][:-PADDING]])
 
 
@@ -258,13 +261,13 @@ def test_native_products_equal_those_of_xla(shape, dtype):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("lanes", [shape for _, shape in LANES])
-def test_native_grids(lanes):
+@pytest.mark.parametrize("shape", [shape for _, shape in SHAPES])
+def test_native_grids(shape):
     for programs, threads in ((1, 128), (7, 1024), (132, 512), (2000, 256)):
         for rows in ("hubs", "short", "one row"):
             x = np.arange(COLUMNS, dtype=np.float32)
             A = matrix(ROWS[rows] * 3, np.float32)
-            options = {"lanes": lanes, "programs": programs, "threads": threads}
+            options = {"shape": shape, "programs": programs, "threads": threads}
             check(A, x, "plus_times", **options)
 
 

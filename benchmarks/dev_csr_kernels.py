@@ -1,0 +1,103 @@
+"""The kernels straight from a CSR in one shape after another: microseconds in a profile on a GPU.
+
+`python -m benchmarks.dev_csr_kernels delaunay21 "Stream(1, 8)" "Lanes(4, 2, 2, ahead=True)"`; every
+result is compared with SciPy's in float64. Without a shape: the one that the kernels choose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_stream import Stream
+from pallas_kernels._scalar import trace
+from pallas_kernels.csr_pull_back import csr_pull_back
+from pallas_kernels.csr_spmv import csr_spmv
+
+from . import suite
+from .dev_gradients import kernels
+
+F = np.float32
+TIMES, PLUS = trace(lambda a, b: a * b, F, F), trace(lambda a, b: a + b, F, F)
+
+
+def product(indptr, indices, data, x, w, **options):
+    """A x by the kernel."""
+    del w
+    return csr_spmv(indptr, indices, data, x, mul=TIMES, join=PLUS, identity=0.0, **options)
+
+
+def slopes(indptr, indices, data, x, w, values=True, vector=True, **options):
+    """The derivatives of w A x by the kernel."""
+    x, data, n = x if values else None, data if vector else None, x.shape[0]
+    return csr_pull_back(indptr, indices, w, n, x=x, data=data, **options)
+
+
+PROGRAMS = {
+    "product": product,
+    "both": slopes,
+    "vector": functools.partial(slopes, values=False),
+    "values": functools.partial(slopes, vector=False),
+}
+
+
+def main() -> None:
+    """Prints one line a program and shape: microseconds of its kernel."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("graph")
+    parser.add_argument("shapes", nargs="*")
+    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    A = suite.get(args.graph).matrix()
+    n = A.shape[0]
+    x, w = (np.random.default_rng(seed).random(n, F) for seed in (0, 1))
+    arrays = tuple(map(jnp.asarray, (
+        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(F), x, w,
+    )))  # fmt: skip
+    exact = A.astype(np.float64)
+    rows = np.repeat(np.arange(n), np.diff(A.indptr))
+    want = {"product": exact @ x, "vector": exact.T @ w, "values": w[rows] * x[A.indices]}
+    shapes = {text: _shape(text) for text in args.shapes} or {"": None}
+    todo = [(name, text) for name in args.programs for text in shapes]
+
+    def compiled(case):
+        name, text = case
+        call = functools.partial(PROGRAMS[name], shape=shapes[text])
+        return jax.jit(call).lower(*arrays).compile()
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        programs = list(pool.map(compiled, todo))
+    print(f"{args.graph}: {n:,} rows, {A.nnz:,} entries")
+    for (name, text), program in zip(todo, programs, strict=True):
+        _verify(name, want, program(*arrays))
+        best = min(_microseconds(program, arrays) for _ in range(args.runs))
+        print(f"  {name:8} {text:30} {best:8.1f} us", flush=True)
+
+
+def _shape(text: str):
+    return eval(text, {"Lanes": Lanes, "Stream": Stream})
+
+
+def _verify(name, want, result):
+    result = (None, result) if name == "product" else result
+    for value, exact in zip(
+        result, (want["values"], want["product" if name == "product" else "vector"]), strict=True
+    ):
+        if value is not None:
+            np.testing.assert_allclose(value, exact, rtol=1e-4, atol=1e-4)
+
+
+def _microseconds(program, arrays) -> float:
+    found = kernels(lambda: jax.block_until_ready(program(*arrays)))
+    return sum(us for name, (_, us) in found.items() if name.startswith("csr_"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Rows of a CSR by some lanes each: for rows that keep those lanes busy.
+
+The lanes of a warp are split into groups, one a row, several rows of each group under way together;
+rows much longer than that are taken by the whole warp.
+"""
+
+import dataclasses
+import functools
+import operator
+
+WIDE = 8  # strides of a long row that are under way together
+TURNS = 8  # a row that would take a group of lanes more turns than this is taken by the warp
+
+
+@dataclasses.dataclass(frozen=True)
+class Lanes:
+    """A shape of `_csr_rows.CsrRows`.
+
+    lanes: lanes a row, a power of two; batch: rows of each group of lanes that are under way
+    together; unroll: entries of each row and lane that are; ahead: offsets are loaded a step before
+    their rows; stream: entries do not stay in the L1 cache.
+    """
+
+    lanes: int
+    batch: int
+    unroll: int
+    ahead: bool = False
+    stream: bool = False
+
+    def shared_words(self, threads: int) -> int:
+        return 0
+
+    def walker(self, job):
+        return _ByLanes(job, self)
+
+
+class _ByLanes:
+    """The walk of one warp."""
+
+    def __init__(self, job, shape):
+        k = job.k
+        self.job, self.shape = job, shape
+        job.cache = "stream" if shape.stream else "nc"
+        self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
+        self.member = k.lane & (shape.lanes - 1)
+
+    def walk(self, first, stop):
+        k = self.job.k
+        step = 32 // self.shape.lanes * self.shape.batch
+
+        def rows(base, *offsets):
+            later = self._offsets(base + step, stop) if self.shape.ahead else ()
+            self._rows(stop, base, *(offsets or self._offsets(base, stop)))
+            return later
+
+        k.for_(first, stop, step, rows, *(self._offsets(first, stop) if self.shape.ahead else ()))
+
+    def _places(self, base, stop):
+        """The rows of this lane's group in a step, and whether they exist."""
+        groups = 32 // self.shape.lanes
+        at = [base + b * groups + self.group for b in range(self.shape.batch)]
+        return at, [r < stop for r in at]
+
+    def _offsets(self, base, stop):
+        """Where their entries begin, then where they end."""
+        at, there = self._places(base, stop)
+        return tuple(
+            self.job.k.load(self.job.indptr, r + j, mask=t, cache="nc")
+            for j in range(2)
+            for r, t in zip(at, there, strict=True)
+        )
+
+    def _rows(self, stop, base, *offsets):
+        job, k, shape = self.job, self.job.k, self.shape
+        at, there = self._places(base, stop)
+        begins, ends = offsets[: shape.batch], offsets[shape.batch :]
+        rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
+        begins = [k.maximum(x, job.low) for x in begins]
+        ends = [k.minimum(x, job.high) for x in ends]
+        many = TURNS * shape.lanes * shape.unroll
+        long = [e - b > many for b, e in zip(begins, ends, strict=True)]
+        spans = [
+            (b + self.member, k.where(l, b, e)) for b, e, l in zip(begins, ends, long, strict=True)
+        ]
+        ys = self._entries(spans, rows, shape.lanes, shape.unroll)
+        ys = [self._over(shape.lanes, y) for y in ys]
+        for b in range(shape.batch):
+            ys[b : b + 1] = self._long(long[b], begins[b], ends[b], rows[b], ys[b : b + 1])
+        for b in range(shape.batch):
+            job.settle(at[b], ys[b] if ys else None, there[b] & (self.member == 0))
+
+    def _long(self, long, begin, end, row, y):
+        """The rows of a batch that are long, one after the other, by all lanes."""
+        k, shape = self.job.k, self.shape
+        word = k.ballot(long & (self.member == 0))
+
+        def one(word, *y):
+            lane = k.ctz(word)
+            span = k.shfl(begin, lane) + k.lane, k.shfl(end, lane)
+            found = self._entries([span], [tuple(k.shfl(v, lane) for v in row)], 32, WIDE)
+            mine = self.group == k.shr(lane, shape.lanes.bit_length() - 1)
+            y = [k.where(mine, self._over(32, new), old) for new, old in zip(found, y, strict=True)]
+            return word & (word - 1), *y
+
+        return k.while_(lambda word, *y: word != 0, one, word, *y)[1:]
+
+    def _entries(self, spans, rows, stride, unroll):
+        """The lane's join of the terms of entries first, first + stride, ... below the end of each
+        span; [] if there is nothing to join."""
+        job, k, many = self.job, self.job.k, len(spans)
+        ends = [end for _, end in spans for _ in range(unroll)]
+        owners = [row for row in rows for _ in range(unroll)]
+
+        def some(*carry):
+            at, ys = carry[:many], carry[many:]
+            places = [a + stride * u for a in at for u in range(unroll)]
+            masks = [p < end for p, end in zip(places, ends, strict=True)]
+            terms = job.terms(places, masks, lambda: owners)
+            if ys:
+                parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
+                ys = [job.joined(y, functools.reduce(job.joined, part))
+                      for y, part in zip(ys, parts, strict=True)]  # fmt: skip
+            return *(a + stride * unroll for a in at), *ys
+
+        def left(*carry):
+            more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
+            return functools.reduce(operator.or_, more)
+
+        start = [] if job.identity is None else [job.identity] * many
+        return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
+
+    def _over(self, lanes, y):
+        d = lanes // 2
+        while d:
+            y, d = self.job.joined(y, self.job.k.shfl_xor(y, d)), d // 2
+        return y

@@ -1,0 +1,129 @@
+"""Rows of a CSR by streaming their entries: for rows shorter than a warp.
+
+The entries of a block of rows lie side by side, so all lanes of the warp read them whatever the
+lengths of the rows; rows and entries meet in shared memory: what belongs to a row is written to the
+places of its entries before, terms are summed by the lane that has the row after. That is the idea
+of CSR-Stream: Greathouse and Daga, "Efficient sparse matrix-vector multiplication on GPUs using the
+CSR storage format", SC 2014.
+"""
+
+import dataclasses
+
+TURN = 4  # entries of a row that its lane reads or writes together in shared memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """A shape of `_csr_rows.CsrRows`.
+
+    rows: rows of each lane in a block; unroll: entries of each lane that are under way together.
+    """
+
+    rows: int
+    unroll: int
+
+    def shared_words(self, threads: int) -> int:
+        return threads * self.unroll
+
+    def walker(self, job):
+        return _Streamed(job, self)
+
+
+class _Streamed:
+    """The walk of one warp."""
+
+    def __init__(self, job, shape):
+        k = job.k
+        self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
+        job.cache = "stream"
+        kind = "f32" if job.identity is None else job.identity.kind
+        self.kept, self.at = k.shared(k.threads * shape.unroll, kind), k.warp * self.slots
+
+    def walk(self, first, stop):
+        k, step = self.job.k, 32 * self.shape.rows
+
+        def block(base, *offsets):
+            later = self._offsets(base + step, stop)
+            self._rows(base, stop, *offsets)
+            return later
+
+        k.for_(first, stop, step, block, *self._offsets(first, stop))
+
+    def _places(self, base, stop):
+        at = [base + 32 * b + self.job.k.lane for b in range(self.shape.rows)]
+        return at, [r < stop for r in at]
+
+    def _offsets(self, base, stop):
+        """Where the entries of the rows of a block begin, where they end, and where the last do."""
+        k, indptr = self.job.k, self.job.indptr
+        at, there = self._places(base, stop)
+        behind = k.minimum(base + 32 * self.shape.rows, stop)
+        return tuple(
+            k.load(indptr, r + j, mask=t, cache="nc")
+            for j in range(2)
+            for r, t in zip(at, there, strict=True)
+        ) + (k.load(indptr, behind, cache="nc"),)
+
+    def _rows(self, base, stop, *offsets):
+        job, k, many = self.job, self.job.k, self.shape.rows
+        at, there = self._places(base, stop)
+        rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
+        begins = [k.maximum(x, job.low) for x in offsets[:many]]
+        ends = [k.minimum(x, job.high) for x in offsets[many : 2 * many]]
+        stop_at = k.minimum(offsets[-1], job.high)
+
+        def entries(start, *ys):
+            spans = [
+                (k.maximum(b, start) - start, k.minimum(e - start, self.slots))
+                for b, e in zip(begins, ends, strict=True)
+            ]
+            places = [start + 32 * u + k.lane for u in range(self.shape.unroll)]
+            masks = [p < stop_at for p in places]
+            terms = job.terms(places, masks, lambda: self._owners(spans, rows))
+            return self._joined(spans, terms, ys) if ys else ()
+
+        start = [] if job.identity is None else [job.identity] * many
+        ys = k.for_(k.shfl(begins[0], 0), stop_at, self.slots, entries, *start)
+        for b in range(many):
+            job.settle(at[b], ys[b] if ys else None, there[b])
+
+    def _owners(self, spans, rows):
+        """What belongs to the row of each entry of this lane, one tuple an entry."""
+        k = self.job.k
+        found = []
+        for values in zip(*rows, strict=True):
+            k.sync_warp()  # whoever reads what lies here has done so
+            for (begin, end), value in zip(spans, values, strict=True):
+
+                def some(i, value=value, end=end):
+                    for j in range(TURN):
+                        k.store(self.kept, self.at + i + j, value, mask=i + j < end)
+
+                k.for_(begin, end, TURN, some)
+            k.sync_warp()
+            found.append([
+                k.load(self.kept, self.at + 32 * u + k.lane) for u in range(self.shape.unroll)
+            ])  # fmt: skip
+        return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
+
+    def _joined(self, spans, terms, ys):
+        """Each y joined with the terms of its row."""
+        job, k = self.job, self.job.k
+        k.sync_warp()
+        for u, term in enumerate(terms):
+            k.store(self.kept, self.at + 32 * u + k.lane, term)
+        k.sync_warp()
+        found = []
+        for (begin, end), y in zip(spans, ys, strict=True):
+
+            def some(i, y, end=end):
+                near = [
+                    k.load(self.kept, self.at + i + j, mask=i + j < end, other=job.identity)
+                    for j in range(TURN)
+                ]
+                for value in near:
+                    y = job.joined(y, value)
+                return y
+
+            found += k.for_(begin, end, TURN, some, y)
+        return tuple(found)

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 import jaxspv as jsp
 
@@ -26,19 +27,18 @@ def call(product: Callable[..., Any], x: Any, operand: Any, repeats: int) -> Cal
     def step(carry, operands):
         shift, _ = carry
         x, operand = operands
-        y = product(_shifted(x, shift), operand)
+        # Behind the barrier all of y must be there: of fused products XLA would make the element
+        # that is looked at, and leave the rest to the last step.
+        y = lax.optimization_barrier(product(_shifted(x, shift), operand))
         # No result is NaN, which XLA does not know: x stays what it is.
-        return jnp.where(jnp.isnan(_values(y)[0]), 1, 0).astype(x.dtype), y
+        some = sum(leaf.ravel()[0].astype(x.dtype) for leaf in jax.tree.leaves(y))
+        return jnp.where(jnp.isnan(some), 1, 0).astype(x.dtype), y
 
     shapes = jax.eval_shape(product, x, operand)
     empty = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
     program = chained(step, repeats, unroll=True)
     start = (jnp.zeros((), x.dtype), empty)
     return lambda: jax.block_until_ready(program(start, (x, operand)))[1]
-
-
-def _values(v: Any) -> jax.Array:
-    return v.data if isinstance(v, jsp.SparseVector) else v
 
 
 def _shifted(x: Any, shift: jax.Array) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from pallas_kernels._csr_lanes import Lanes
 from pallas_kernels._csr_stream import Stream
 from pallas_kernels._scalar import trace
-from pallas_kernels.csr_pull_back import csr_pull_back
+from pallas_kernels.csr_pull_back import HOT, csr_pull_back
 from pallas_kernels.csr_spmv import csr_spmv
 
 from . import suite
@@ -27,16 +27,19 @@ F = np.float32
 TIMES, PLUS = trace(lambda a, b: a * b, F, F), trace(lambda a, b: a + b, F, F)
 
 
-def product(indptr, indices, data, x, w, **options):
+def product(A, x, w, **options):
     """A x by the kernel."""
-    del w
-    return csr_spmv(indptr, indices, data, x, mul=TIMES, join=PLUS, identity=0.0, **options)
+    options.pop("hot")
+    return {"product": csr_spmv(*A, x, mul=TIMES, join=PLUS, identity=0.0, **options)}
 
 
-def slopes(indptr, indices, data, x, w, values=True, vector=True, **options):
-    """The derivatives of w A x by the kernel."""
-    x, data, n = x if values else None, data if vector else None, x.shape[0]
-    return csr_pull_back(indptr, indices, w, n, x=x, data=data, **options)
+def slopes(A, x, w, values=True, vector=True, hot=None, **options):
+    """The derivatives of w A x by the kernel; hot: of `HOT`, so many columns."""
+    operands = {"x": x if values else None, "data": A[2] if vector else None}
+    hot = 0 if hot is None else hot[not values]
+    found = csr_pull_back(*A[:2], w, x.shape[0], **operands, hot=hot, **options)
+    named = dict(zip(("values", "vector"), found, strict=True))
+    return {name: value for name, value in named.items() if value is not None}
 
 
 PROGRAMS = {
@@ -48,55 +51,51 @@ PROGRAMS = {
 
 
 def main() -> None:
-    """Prints one line a program and shape: microseconds of its kernel."""
+    """Prints one line a program and shape: microseconds of its kernels."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graph")
     parser.add_argument("shapes", nargs="*")
     parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
+    parser.add_argument("--by-degree", action="store_true", help="columns by falling degree")
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
     A = suite.get(args.graph).matrix()
-    n = A.shape[0]
+    n, hot = A.shape[0], None
+    if args.by_degree:
+        order = np.argsort(-np.bincount(A.indices, minlength=n), kind="stable")
+        A, hot = A[:, order].tocsr(), HOT
     x, w = (np.random.default_rng(seed).random(n, F) for seed in (0, 1))
-    arrays = tuple(map(jnp.asarray, (
-        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(F), x, w,
-    )))  # fmt: skip
+    csr = A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(F)
+    arrays = jax.tree.map(jnp.asarray, (csr, x, w))
     exact = A.astype(np.float64)
     rows = np.repeat(np.arange(n), np.diff(A.indptr))
-    want = {"product": exact @ x, "vector": exact.T @ w, "values": w[rows] * x[A.indices]}
+    want = {"product": exact @ x, "vector": exact.T @ w,
+            "values": w[rows] * x[A.indices]}  # fmt: skip
     shapes = {text: _shape(text) for text in args.shapes} or {"": None}
     todo = [(name, text) for name in args.programs for text in shapes]
 
     def compiled(case):
         name, text = case
-        call = functools.partial(PROGRAMS[name], shape=shapes[text])
+        call = functools.partial(PROGRAMS[name], shape=shapes[text], hot=hot)
         return jax.jit(call).lower(*arrays).compile()
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
         programs = list(pool.map(compiled, todo))
     print(f"{args.graph}: {n:,} rows, {A.nnz:,} entries")
     for (name, text), program in zip(todo, programs, strict=True):
-        _verify(name, want, program(*arrays))
+        for part, value in program(*arrays).items():
+            np.testing.assert_allclose(value, want[part], rtol=1e-4, atol=1e-4)
         best = min(_microseconds(program, arrays) for _ in range(args.runs))
-        print(f"  {name:8} {text:30} {best:8.1f} us", flush=True)
+        print(f"  {name:10} {text:30} {best:8.1f} us", flush=True)
 
 
 def _shape(text: str):
     return eval(text, {"Lanes": Lanes, "Stream": Stream})
 
 
-def _verify(name, want, result):
-    result = (None, result) if name == "product" else result
-    for value, exact in zip(
-        result, (want["values"], want["product" if name == "product" else "vector"]), strict=True
-    ):
-        if value is not None:
-            np.testing.assert_allclose(value, exact, rtol=1e-4, atol=1e-4)
-
-
 def _microseconds(program, arrays) -> float:
     found = kernels(lambda: jax.block_until_ready(program(*arrays)))
-    return sum(us for name, (_, us) in found.items() if name.startswith("csr_"))
+    return sum(us for _, us in found.values())
 
 
 if __name__ == "__main__":

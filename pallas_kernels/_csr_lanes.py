@@ -115,7 +115,7 @@ class _ByLanes:
             at, ys = carry[:many], carry[many:]
             places = [a + stride * u for a in at for u in range(unroll)]
             masks = [p < end for p, end in zip(places, ends, strict=True)]
-            terms = job.terms(places, masks, lambda: owners)
+            terms = job.terms(job.fetch(places, masks), places, masks, lambda: owners)
             if ys:
                 parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
                 ys = [job.joined(y, functools.reduce(job.joined, part))

@@ -31,24 +31,37 @@ def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -
 
 
 class CsrRows:
-    """What one warp has to do with its rows; a kernel gives `row`, `terms`, `joined`, `settle`.
+    """What one warp has to do with its rows; a kernel gives `row`, `terms`, `joined`,
+    `settle`.
 
     low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
     both. continued: whether `first`, its first row, began in the piece before.
     """
 
-    def __init__(self, k, indptr, n, shape: Shape, identity=None):
-        """indptr: (n + 1,) row offsets. identity: that of `joined`; None: nothing is joined."""
-        self.k, self.indptr, self.n, self.identity = k, indptr, n, identity
+    def __init__(self, k, indptr, n, streams, shape: Shape, identity=None):
+        """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
+        identity: that of `joined`; None: nothing is joined.
+        """
+        self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
         self.walker = shape.walker(self)
 
     def row(self, r, mask):
         """What belongs to row r, a tuple of values; loaded before its entries."""
         return ()
 
-    def terms(self, places, masks, owners):
-        """The terms of the entries at places (where masks hold), or None; owners() gives `row` of
-        each, by all lanes together.
+    def fetch(self, places, masks):
+        """What `streams` hold at these entries (where masks hold), column -1 elsewhere: one list as
+        long as places each.
+        """
+        return [
+            [self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=self.cache)
+             for p, t in zip(places, masks, strict=True)]
+            for j, a in enumerate(self.streams)
+        ]  # fmt: skip
+
+    def terms(self, fetched, places, masks, owners):
+        """The terms of the entries at places (where masks hold), or None. fetched: there, by
+        `fetch`; owners() gives `row` of each, by all lanes together.
         """
         raise NotImplementedError
 

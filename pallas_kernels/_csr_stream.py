@@ -1,10 +1,10 @@
 """Rows of a CSR by streaming their entries: for rows shorter than a warp.
 
 The entries of a block of rows lie side by side, so all lanes of the warp read them whatever the
-lengths of the rows; rows and entries meet in shared memory: what belongs to a row is written to the
-places of its entries before, terms are summed by the lane that has the row after. That is the idea
-of CSR-Stream: Greathouse and Daga, "Efficient sparse matrix-vector multiplication on GPUs using the
-CSR storage format", SC 2014.
+lengths of the rows, those of the next block before these are used. Rows and entries meet in shared
+memory: what belongs to a row is written to the places of its entries before, terms are summed by
+the lane that has the row after. That is the idea of CSR-Stream: Greathouse and Daga, "Efficient
+sparse matrix-vector multiplication on GPUs using the CSR storage format", SC 2014.
 """
 
 import dataclasses
@@ -40,14 +40,29 @@ class _Streamed:
         self.kept, self.at = k.shared(k.threads * shape.unroll, kind), k.warp * self.slots
 
     def walk(self, first, stop):
-        k, step = self.job.k, 32 * self.shape.rows
+        job, k, step = self.job, self.job.k, 32 * self.shape.rows
+        near, far = (self._offsets(first + j * step, stop) for j in range(2))
+        start = k.shfl(k.maximum(near[0], job.low), 0)
+        streams = self._fetch(start, k.minimum(near[-1], job.high))
 
-        def block(base, *offsets):
-            later = self._offsets(base + step, stop)
-            self._rows(base, stop, *offsets)
-            return later
+        def block(base, start, *carry):
+            near, far, streams = carry[:size], carry[size : 2 * size], carry[2 * size :]
+            end, behind = (k.minimum(x[-1], job.high) for x in (near, far))
+            later = self._offsets(base + 2 * step, stop)
+            ahead = self._fetch(end, behind)
+            self._rows(base, stop, start, end, near, streams)
+            return end, *far, *later, *ahead
 
-        k.for_(first, stop, step, block, *self._offsets(first, stop))
+        size = len(near)
+        k.for_(first, stop, step, block, start, *near, *far, *streams)
+
+    def _spots(self, start, end):
+        places = [start + 32 * u + self.job.k.lane for u in range(self.shape.unroll)]
+        return places, [p < end for p in places]
+
+    def _fetch(self, start, end):
+        """The streams of the first entries of a block, one after the other."""
+        return tuple(v for stream in self.job.fetch(*self._spots(start, end)) for v in stream)
 
     def _places(self, base, stop):
         at = [base + 32 * b + self.job.k.lane for b in range(self.shape.rows)]
@@ -64,26 +79,28 @@ class _Streamed:
             for r, t in zip(at, there, strict=True)
         ) + (k.load(indptr, behind, cache="nc"),)
 
-    def _rows(self, base, stop, *offsets):
+    def _rows(self, base, stop, start, end, offsets, streams):
         job, k, many = self.job, self.job.k, self.shape.rows
         at, there = self._places(base, stop)
         rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
         begins = [k.maximum(x, job.low) for x in offsets[:many]]
         ends = [k.minimum(x, job.high) for x in offsets[many : 2 * many]]
-        stop_at = k.minimum(offsets[-1], job.high)
 
-        def entries(start, *ys):
+        def entries(start, *ys, streams=None):
             spans = [
                 (k.maximum(b, start) - start, k.minimum(e - start, self.slots))
                 for b, e in zip(begins, ends, strict=True)
             ]
-            places = [start + 32 * u + k.lane for u in range(self.shape.unroll)]
-            masks = [p < stop_at for p in places]
-            terms = job.terms(places, masks, lambda: self._owners(spans, rows))
+            spots, owners = self._spots(start, end), lambda: self._owners(spans, rows)
+            streams = job.fetch(*spots) if streams is None else streams
+            terms = job.terms(streams, *spots, owners)
             return self._joined(spans, terms, ys) if ys else ()
 
-        start = [] if job.identity is None else [job.identity] * many
-        ys = k.for_(k.shfl(begins[0], 0), stop_at, self.slots, entries, *start)
+        ys = () if job.identity is None else (job.identity,) * many
+        wide = self.shape.unroll
+        streams = [streams[j : j + wide] for j in range(0, len(streams), wide)]
+        ys = entries(start, *ys, streams=streams)
+        ys = k.for_(start + self.slots, end, self.slots, entries, *ys)
         for b in range(many):
             job.settle(at[b], ys[b] if ys else None, there[b])
 

@@ -249,16 +249,16 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, programs, threads, shared_words, inputs, outputs, zeroed, control_words):
-    """Outputs (NumPy arrays) and the control words of one interpreted launch."""
+def run(kernel, programs, threads, shared_words, inputs, outputs, changed, control_words):
+    """Outputs (NumPy arrays), the last of them what became of `changed`, and the control words."""
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
     outs = [
         np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
         for o in outputs
     ]
-    for out in outs[len(outs) - zeroed :]:
-        out[:] = 0
+    for out, start in zip(outs[len(outs) - len(changed) :], changed, strict=True):
+        out[:] = _view(start).reshape(-1)
     control = np.zeros(control_words, np.int32)
     memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
     kernel(Lockstep(programs, threads, shared_words), *memories)

@@ -60,17 +60,17 @@ def programs_for(device_kind: str = "NVIDIA H200") -> int:
 
 
 def launch(
-    kernel, inputs, outputs, *, programs, threads, shared_words=0, zeroed=0, more_control=0, name,
-    interpret=False,
+    kernel, inputs, outputs, *, changed=(), programs, threads, shared_words=0, more_control=0,
+    name, interpret=False,
 ):  # fmt: skip
-    """Runs `kernel(k, *inputs, *outputs, control)` once: `programs` x `threads` threads.
+    """Runs `kernel(k, *inputs, *outputs, *changed, control)` once: `programs` x `threads` threads.
 
     inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
-    least one element; a kernel sees them flat and outputs start uninitialised, the last `zeroed` of
-    them at zero. shared_words bounds what k.shared gives out. control has CONTROL_WORDS +
-    more_control int32, zero at the start; its first CONTROL_WORDS are those of grid_barrier. Where
-    there is one, all programs must be resident together (`programs_for`). Returns (*outputs,
-    control). Refuses vmap.
+    least one element; a kernel sees them flat. Outputs start uninitialised, `changed` as the arrays
+    given, which the kernel may read and write. shared_words bounds what k.shared gives out. control
+    has CONTROL_WORDS + more_control int32, zero at the start; its first CONTROL_WORDS are those of
+    grid_barrier. Where there is one, all programs must be resident together (`programs_for`).
+    Returns (*outputs, *changed, control). Refuses vmap.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
@@ -82,21 +82,24 @@ def launch(
     shared_words = -(-shared_words // 4) * 4 + 8
     outputs, words = tuple(outputs), CONTROL_WORDS + more_control
 
-    inputs = _refusing_vmap(name)(*inputs)
+    operands = _refusing_vmap(name)(*inputs, *changed)
+    inputs, changed = operands[: len(inputs)], operands[len(inputs) :]
     if not interpret:
         return _mosaic.run(
-            kernel, inputs, outputs, programs, threads, shared_words, zeroed, words, name
+            kernel, inputs, outputs, changed, programs, threads, shared_words, words, name
         )
+    results = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in changed)
     control = jax.ShapeDtypeStruct((words,), jnp.int32)
 
-    def host(*inputs):
-        inputs = [np.asarray(x) for x in inputs]
+    def host(*operands):
+        operands = [np.asarray(x) for x in operands]
         outs, control = _interpret.run(
-            kernel, programs, threads, shared_words, inputs, outputs, zeroed, words
-        )
+            kernel, programs, threads, shared_words, operands[: len(inputs)], results,
+            operands[len(inputs) :], words,
+        )  # fmt: skip
         return (*outs, control)
 
-    return jax.pure_callback(host, (*outputs, control), *inputs)
+    return jax.pure_callback(host, (*results, control), *operands)
 
 
 def _refusing_vmap(name):

@@ -327,15 +327,15 @@ class Emitter(Simt):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 
 
-def run(kernel, inputs, outputs, programs, threads, shared_words, zeroed, control_words, name):
-    """One Mosaic GPU launch; the last `zeroed` outputs and the control words come in zeroed."""
+def run(kernel, inputs, outputs, changed, programs, threads, shared_words, control_words, name):
+    """One Mosaic GPU launch; `changed` and the control words come in with a content."""
     mesh = plgpu.Mesh(
         grid=(programs,),
         grid_names=("program",),
         num_threads=threads // 128,
         thread_name="warpgroup",
     )
-    arrays = [*inputs, *outputs, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
+    arrays = [*inputs, *outputs, *changed, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
 
     def body(*refs):
         def scoped(shared):
@@ -353,15 +353,15 @@ def run(kernel, inputs, outputs, programs, threads, shared_words, zeroed, contro
 
             emit(*refs, shared)
 
-        # inputs, what comes in zeroed (aliased in and out), outputs: in the kernel's order again
-        n, m = len(inputs), len(inputs) + zeroed + 1
+        # inputs, what comes with a content (aliased in and out), outputs: the kernel's order again
+        n, m = len(inputs), len(inputs) + len(changed) + 1
         refs = (*refs[:n], *refs[m:], *refs[n:m])
         pl.run_scoped(scoped, plgpu.SMEM((shared_words,), jnp.int32), collective_axes="warpgroup")
 
     params = plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Lane)
-    written = len(outputs) - zeroed
+    written = len(outputs)
     call = pl.kernel(
-        body, out_type=tuple(outputs[:written]), mesh=mesh, compiler_params=params, name=name
+        body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name
     )
     # `run_state` keeps the mutable control words inside one pure primitive, which custom_jvp and
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
@@ -370,5 +370,6 @@ def run(kernel, inputs, outputs, programs, threads, shared_words, zeroed, contro
         for ref, value in zip(outs, call(*inputs, *started), strict=True):
             ref[...] = value
 
-    start = [jnp.zeros(a.shape, a.dtype) for a in arrays[len(inputs) :]]
+    start = [*(jnp.zeros(a.shape, a.dtype) for a in outputs), *changed]
+    start.append(jnp.zeros(control_words, jnp.int32))
     return tuple(pl.run_state(launched)(start))

@@ -25,8 +25,7 @@ from pallas_kernels._csr_stream import Stream
 from pallas_kernels._launch import launch, programs_for
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
-    (4.5, Stream(2, 8)),
-    (12, Stream(1, 8)),
+    (12, Stream(1, 4)),
     (16, Lanes(4, 4, 2)),
     (32, Lanes(8, 4, 1)),
     (math.inf, Lanes(32, 4, 1)),
@@ -61,9 +60,9 @@ def csr_pull_back(
     programs = programs or programs_for()
     operands = {"indptr": indptr, "indices": indices, "w": w}
     operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
-    outputs = {} if x is None else {"by_values": nse}
-    outputs |= {} if data is None else {"by_vector": n_cols}
-    names = [*operands, *outputs, "control"]
+    changed = {} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)}
+    outputs = {"by_values": jax.ShapeDtypeStruct((nse,), jnp.float32)} if x is not None else {}
+    names = [*operands, *outputs, *changed, "control"]
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
@@ -72,13 +71,12 @@ def csr_pull_back(
         if x is not None:
             slopes.pad(nse)
 
-    results = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in outputs.values()]
     *out, _ = launch(
-        kernel, list(operands.values()), results, programs=programs, threads=threads,
-        shared_words=hot + shape.shared_words(threads), zeroed=int(data is not None),
+        kernel, list(operands.values()), list(outputs.values()), changed=list(changed.values()),
+        programs=programs, threads=threads, shared_words=hot + shape.shared_words(threads),
         name="csr_pull_back", interpret=interpret,
     )  # fmt: skip
-    found = dict(zip(outputs, out, strict=True))
+    found = dict(zip([*outputs, *changed], out, strict=True))
     return found.get("by_values"), found.get("by_vector")
 
 
@@ -86,7 +84,7 @@ class _Slopes(CsrRows):
     """One launch."""
 
     def __init__(self, k, g, n, columns, shape, values, vector):
-        super().__init__(k, g.indptr, n, shape)
+        super().__init__(k, g.indptr, n, [g.indices, g.data] if vector else [g.indices], shape)
         self.g, self.columns, self.values, self.vector = g, columns, values, vector
 
     def run(self, hot):
@@ -109,20 +107,16 @@ class _Slopes(CsrRows):
     def row(self, r, mask):
         return (self.k.load(self.g.w, r, mask=mask, cache="nc"),)
 
-    def terms(self, places, masks, owners):
+    def terms(self, fetched, places, masks, owners):
         k, g = self.k, self.g
-        index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
-                 for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        there = [k.below(j, self.columns) for j in index]
-        if self.vector:
-            data = [k.load(g.data, p, mask=t, cache=self.cache)
-                    for p, t in zip(places, masks, strict=True)]  # fmt: skip
+        index, *data = fetched
+        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
         if self.values:
             x = [k.load(g.x, j, mask=t, cache="nc")
                  for j, t in zip(index, there, strict=True)]  # fmt: skip
         rows = owners()
         if self.vector:
-            for j, a, t, (w,) in zip(index, data, there, rows, strict=True):
+            for j, a, t, (w,) in zip(index, *data, there, rows, strict=True):
                 if self.hot:
                     near = k.below(j, self.hot)
                     k.reduce("add", self.sums, j, w * a, mask=near)

@@ -21,8 +21,7 @@ from pallas_kernels._scalar import KINDS, evaluate, uses
 from pallas_kernels._simt import ARRIVALS
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
-    (4.5, Stream(2, 8)),
-    (12, Stream(1, 8)),
+    (12, Stream(1, 4)),
     (32, Lanes(8, 3, 1, ahead=True)),
     (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
 )
@@ -74,19 +73,17 @@ class _Product(CsrRows):
     """One launch."""
 
     def __init__(self, k, g, n, columns, shape, mul, join, identity):
-        super().__init__(k, g.indptr, n, shape, identity)
+        streams = [g.indices, g.data] if uses(mul, 0) else [g.indices]
+        super().__init__(k, g.indptr, n, streams, shape, identity)
         self.g, self.columns, self.mul, self.join = g, columns, mul, join
-        self.reads_data, self.reads_x = uses(mul, 0), uses(mul, 1)
+        self.reads_x = uses(mul, 1)
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
 
-    def terms(self, places, masks, owners):
+    def terms(self, fetched, places, masks, owners):
         k, g = self.k, self.g
-        index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
-                 for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        data = [k.load(g.data, p, mask=t, cache=self.cache) if self.reads_data else None
-                for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        there = [k.below(j, self.columns) for j in index]
+        index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
+        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
         x = [k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None
              for j, t in zip(index, there, strict=True)]  # fmt: skip
         return [k.where(t, evaluate(k, self.mul, a, v), self.identity)

@@ -71,7 +71,7 @@ def main() -> None:
     rows = np.repeat(np.arange(n), np.diff(A.indptr))
     want = {"product": exact @ x, "vector": exact.T @ w,
             "values": w[rows] * x[A.indices]}  # fmt: skip
-    shapes = {text: _shape(text) for text in args.shapes} or {"": None}
+    shapes = {text: _shape(text) for text in args.shapes or [""]}
     todo = [(name, text) for name in args.programs for text in shapes]
 
     def compiled(case):
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _shape(text: str):
-    return eval(text, {"Lanes": Lanes, "Stream": Stream})
+    return eval(text, {"Lanes": Lanes, "Stream": Stream}) if text else None
 
 
 def _microseconds(program, arrays) -> float:

@@ -27,8 +27,8 @@ def _not_here(semiring, A, x, rows, *, flip, moving=False) -> str | None:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
-    if rows is not None and rows.ranks is None and not moving:
-        return "the values lie in the bins of the rows, in short rows, which is faster"
+    if rows is not None and rows.ranks is None and not (moving or rows.scattered):
+        return "the values lie in the bins of the rows, their columns close together: faster"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
     if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:

@@ -182,6 +182,15 @@ def test_columns_by_degree(monkeypatch, hot):
     np.testing.assert_array_equal(by_vector, want)
 
 
+def test_which_columns_are_scattered():
+    n = 2**17
+    near = np.sort(np.arange(n)[:, None] + np.arange(6), 1) % n
+    far = np.random.default_rng(0).permutation(near.ravel())
+    scattered = [rows_layout._is_scattered(jnp.asarray(a.ravel()), n) for a in (near, far)]
+    assert scattered == [False, True]
+    assert not rows_layout._is_scattered(jnp.asarray(far.ravel()), 2**16)
+
+
 SQUARE = sp.csr_array(np.array([[0, 2, 0, 3.5], [0, 0, 0, 0], [1, 0.5, 4, 7], [0, 0, 6, 0]], "f"))
 
 
@@ -211,6 +220,10 @@ def test_what_runs_on_a_gpu(prepared):
     # values at rest stay in the bins of a prepared graph
     at_rest = M if prepared else A.asformat("csc")
     assert launches(lambda x: jsp.vxm(x, at_rest), x) == (not prepared)
+    if prepared:
+        rows = dataclasses.replace(M.layouts["vxm"], scattered=True)
+        far = dataclasses.replace(M, layouts={"vxm": rows})
+        assert launches(lambda x: jsp.vxm(x, far), x) == 1
     assert launches(lambda d, x: jsp.mxv(M.with_data(d), x), A.data, x) == 1
     arranged = jax.tree.map(lambda leaf: leaf, M.with_data(A.data))
     assert launches(lambda M, x: jsp.mxv(M, x), arranged, x) == (not prepared)

@@ -76,7 +76,10 @@ class _ByLanes:
         begins, ends = offsets[: shape.batch], offsets[shape.batch :]
         rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
         begins = [k.maximum(x, job.low) for x in begins]
-        ends = [k.minimum(x, job.high) for x in ends]
+        ends = [
+            k.where(job.wanted(row), k.minimum(x, job.high), 0)
+            for row, x in zip(rows, ends, strict=True)
+        ]
         many = TURNS * shape.lanes * shape.unroll
         long = [e - b > many for b, e in zip(begins, ends, strict=True)]
         spans = [

@@ -31,8 +31,8 @@ def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -
 
 
 class CsrRows:
-    """What one warp has to do with its rows; a kernel gives `row`, `terms`, `joined`,
-    `settle`.
+    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`,
+    `joined`, `settle`.
 
     low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
     both. continued: whether `first`, its first row, began in the piece before.
@@ -48,6 +48,10 @@ class CsrRows:
     def row(self, r, mask):
         """What belongs to row r, a tuple of values; loaded before its entries."""
         return ()
+
+    def wanted(self, row):
+        """Whether the entries of a row, by its values, count at all; others may be skipped."""
+        return True
 
     def fetch(self, places, masks):
         """What `streams` hold at these entries (where masks hold), column -1 elsewhere: one list as

@@ -36,8 +36,7 @@ class _Streamed:
         k = job.k
         self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
         job.cache = "stream"
-        kind = "f32" if job.identity is None else job.identity.kind
-        self.kept, self.at = k.shared(k.threads * shape.unroll, kind), k.warp * self.slots
+        self.kept, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
 
     def walk(self, first, stop):
         job, k, step = self.job, self.job.k, 32 * self.shape.rows
@@ -114,13 +113,14 @@ class _Streamed:
 
                 def some(i, value=value, end=end):
                     for j in range(TURN):
-                        k.store(self.kept, self.at + i + j, value, mask=i + j < end)
+                        k.store(self.kept, self.at + i + j, k.bits(value, "i32"), mask=i + j < end)
 
                 k.for_(begin, end, TURN, some)
             k.sync_warp()
-            found.append([
+            words = (
                 k.load(self.kept, self.at + 32 * u + k.lane) for u in range(self.shape.unroll)
-            ])  # fmt: skip
+            )
+            found.append([k.bits(word, values[0].kind) for word in words])
         return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
 
     def _joined(self, spans, terms, ys):
@@ -128,18 +128,16 @@ class _Streamed:
         job, k = self.job, self.job.k
         k.sync_warp()
         for u, term in enumerate(terms):
-            k.store(self.kept, self.at + 32 * u + k.lane, term)
+            k.store(self.kept, self.at + 32 * u + k.lane, k.bits(term, "i32"))
         k.sync_warp()
         found = []
         for (begin, end), y in zip(spans, ys, strict=True):
 
             def some(i, y, end=end):
-                near = [
-                    k.load(self.kept, self.at + i + j, mask=i + j < end, other=job.identity)
-                    for j in range(TURN)
-                ]
-                for value in near:
-                    y = job.joined(y, value)
+                there = [i + j < end for j in range(TURN)]
+                near = [k.load(self.kept, self.at + i + j, mask=t) for j, t in enumerate(there)]
+                for word, t in zip(near, there, strict=True):
+                    y = job.joined(y, k.where(t, k.bits(word, y.kind), job.identity))
                 return y
 
             found += k.for_(begin, end, TURN, some, y)

@@ -15,10 +15,11 @@ import types
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._csr_rows import CsrRows, Lanes, lanes_for
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_rows import CsrRows, Shape, shape_for
 from pallas_kernels._launch import launch, programs_for
 
-LANES = (
+SHAPES: tuple[tuple[float, Shape], ...] = (
     (4.5, Lanes(2, 4, 2)),
     (16, Lanes(4, 4, 2)),
     (32, Lanes(8, 4, 1)),
@@ -34,7 +35,7 @@ def first_tight(
     after: jax.Array,
     *,
     strict: bool,
-    lanes: Lanes | None = None,
+    shape: Shape | None = None,
     programs: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
@@ -47,18 +48,18 @@ def first_tight(
     well. n + nse < `_csr_rows.LIMIT`. Any number of programs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    lanes = lanes or lanes_for(n, nse, LANES)
+    shape = shape or shape_for(n, nse, SHAPES)
     names = ["indptr", "indices", "lengths", "before", "after", "slots", "rows", "control"]
 
     def kernel(k, *arrays):
-        _Edges(k, types.SimpleNamespace(**dict(zip(names, arrays, strict=True))), lanes, strict,
+        _Edges(k, types.SimpleNamespace(**dict(zip(names, arrays, strict=True))), shape, strict,
                n, nse).walk()  # fmt: skip
 
-    shapes = [jax.ShapeDtypeStruct((n,), jnp.int32)] * 2
+    none = [jnp.zeros(n, jnp.int32)] * 2
     slots, rows, _ = launch(
-        kernel, [indptr, indices, lengths, before, after], shapes,
-        programs=programs or programs_for(), threads=threads, zeroed=2, name="first_tight",
-        interpret=interpret,
+        kernel, [indptr, indices, lengths, before, after], [], changed=none,
+        programs=programs or programs_for(), threads=threads,
+        shared_words=shape.shared_words(threads), name="first_tight", interpret=interpret,
     )  # fmt: skip
     return nse - slots, n - rows
 
@@ -66,24 +67,23 @@ def first_tight(
 class _Edges(CsrRows):
     """One launch; `slots` and `rows` hold what remains behind the first found, 0 for none."""
 
-    def __init__(self, k, g, lanes, strict, n, nse):
-        super().__init__(k, g.indptr, n, lanes)
+    def __init__(self, k, g, shape, strict, n, nse):
+        super().__init__(k, g.indptr, n, [g.indices, g.lengths], shape)
         self.g, self.strict, self.nse = g, strict, nse
 
     def row(self, r, mask):
         return r, self.k.load(self.g.before, r, mask=mask, cache="nc")
 
-    def terms(self, places, masks, rows):
+    def wanted(self, row):
+        return row[1] < math.inf
+
+    def terms(self, fetched, places, masks, owners):
         k, g, n, nse = self.k, self.g, self.n, self.nse
-        masks = [t & (x < math.inf) for t, (_, x) in zip(masks, rows, strict=True)]
-        index = [k.load(g.indices, p, mask=t, other=-1, cache=self.cache)
-                 for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        lengths = [k.load(g.lengths, p, mask=t, cache=self.cache)
-                   for p, t in zip(places, masks, strict=True)]  # fmt: skip
-        there = [k.below(j, n) for j in index]
+        index, lengths = fetched
+        there = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
         after = [k.load(g.after, j, mask=t, other=math.nan, cache="nc")
                  for j, t in zip(index, there, strict=True)]  # fmt: skip
-        for p, j, w, y, (r, x) in zip(places, index, lengths, after, rows, strict=True):
+        for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
             tight = (x + w == y) & (y < math.inf) & (x < y if self.strict else x <= y)
             k.reduce("max", g.slots, j, nse - p, mask=tight)
             k.reduce("max", g.rows, j, n - r, mask=tight)

@@ -11,7 +11,8 @@ import jaxspv as jsp
 from jaxspv._guard import KERNELS_FROM, jax_version
 from jaxspv.algorithms import _tight_edges
 from jaxspv.algorithms._tight_edges import tree_edges
-from pallas_kernels._csr_rows import Lanes
+from pallas_kernels._csr_lanes import Lanes
+from pallas_kernels._csr_stream import Stream
 from pallas_kernels.tight_edges import first_tight
 from tests.kernels.test_lowering import lower
 
@@ -132,8 +133,8 @@ def test_several_sources_of_a_graph_with_edges_of_length_0():
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("lanes", [None, Lanes(1, 2, 2), Lanes(32, 2, 1, stream=True)])
-def test_the_kernel_finds_the_first_tight_edge(lanes, strict):
+@pytest.mark.parametrize("shape", [None, Lanes(32, 2, 1, stream=True), Stream(1, 2)])
+def test_the_kernel_finds_the_first_tight_edge(shape, strict):
     A = random_graph(3, 0)
     rng = np.random.default_rng(3)
     before, after = (rng.integers(0, 6, 40).astype(np.float32) for _ in range(2))
@@ -142,7 +143,7 @@ def test_the_kernel_finds_the_first_tight_edge(lanes, strict):
         array[rng.integers(0, 40, 6)] = np.nan
     pattern = A.indptr, A.indices, A.data
     slot, row = first_tight(*pattern, jnp.asarray(before), jnp.asarray(after), strict=strict,
-                            lanes=lanes, programs=3, threads=64, interpret=True)  # fmt: skip
+                            shape=shape, programs=3, threads=64, interpret=True)  # fmt: skip
     want, tail = _tight_edges._first_at_once(A, before, after, strict=strict)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)

@@ -6,7 +6,8 @@ ascend with their slots a second one finds its row, which would else be a search
 walk is that of `_csr_rows.py`. Rows whose `before` is infinite are passed over.
 
 Cost: 8 bytes an entry, coalesced, one gather of `after`; two atomics a tight edge (1.02 to 1.2 a
-vertex where lengths are integers of 1..64).
+vertex where lengths are integers of 1..64). H200: rmat18 0.17 ms, rmat20 0.69 (predicted, as a
+product with the same CSR: 0.15 and 0.63).
 """
 
 import math

@@ -6,11 +6,11 @@
 The walk is that of `_csr_rows.py`.
 
 Cost: 4 bytes an entry, and for by_values 4 bytes and a gather, for by_vector 4 bytes and an atomic.
-H200, microseconds by both, by vector, by values (predicted by both: gathers as in `csr_spmv`, and
-atomics at 100 G/s, which share the L2 cache and do not overlap): delaunay21 236, 142, 113 (210);
-grid2000 100, 73, 72; rmat18 358, 291, 142 (272); rmat20 1549, 1069, 637 (1250). With columns
-numbered by degree atomics take 2.3 to 4 times as long, for the hubs share cache lines, unless
-programs keep their sums (`hot`): rmat18 205, 133, 106; rmat20 976, 480, 450.
+H200, microseconds by both, by vector, by values: grid2000 105, 80, 55; delaunay21 233, 147, 104;
+rmat18 348, 290, 143; rmat20 1487, 1032, 626. Gathers in random places come at 120 G/s, atomics at
+85, and add up: both are traffic of the L2 cache. With columns numbered by degree atomics take 2.3
+to 4 times as long, for the hubs share cache lines, unless programs keep their sums (`hot`): rmat18
+200, 142, 146; rmat20 996, 475, 633.
 """
 
 import math

@@ -5,6 +5,10 @@
 The walk is that of `_csr_rows.py`. A row that is cut between warps is joined within the program
 after a barrier of its own, between programs by the last of them to finish: no program waits for
 another, and results do not change from run to run.
+
+Cost: 8 bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1
+TB/s); delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every
+shape tried (cuSPARSE 104 on delaunay21); with columns numbered by degree rmat18 114, rmat20 496.
 """
 
 import math

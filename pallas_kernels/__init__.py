@@ -4,8 +4,8 @@ The contract of a kernel: it is written once in SIMT form over the primitives of
 on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
 `status` (0: the result is right; otherwise a grid barrier expired and the result means nothing),
 refuses vmap, needs no zeroed workspace and keeps at most as many programs as the device holds at
-once. The kernels over a CSR (`csr_spmv`, `csr_pull_back`) have no grid barrier: no status, and any
-number of programs.
+once. The kernels over a CSR (`csr_spmv`, `csr_pull_back`, `tight_edges`) have no grid barrier: no
+status, and any number of programs.
 """
 
 from pallas_kernels._launch import launch as launch

@@ -40,7 +40,7 @@ class _ByLanes:
     def __init__(self, job, shape):
         k = job.k
         self.job, self.shape = job, shape
-        job.cache = "stream" if shape.stream else "nc"
+        self.cache = "stream" if shape.stream else "nc"
         self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
         self.member = k.lane & (shape.lanes - 1)
 
@@ -118,7 +118,7 @@ class _ByLanes:
             at, ys = carry[:many], carry[many:]
             places = [a + stride * u for a in at for u in range(unroll)]
             masks = [p < end for p, end in zip(places, ends, strict=True)]
-            terms = job.terms(job.fetch(places, masks), places, masks, lambda: owners)
+            terms = job.terms(job.fetch(places, masks, self.cache), places, masks, lambda: owners)
             if ys:
                 parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
                 ys = [job.joined(y, functools.reduce(job.joined, part))

@@ -19,7 +19,7 @@ class Shape(typing.Protocol):
         """Words of shared memory of a program."""
         ...
 
-    def walker(self, job: "CsrRows"):
+    def walker(self, job: "CsrRows") -> typing.Any:
         """An object whose `walk(first, stop)` does these rows of `job`; outside control flow."""
         ...
 
@@ -31,8 +31,8 @@ def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -
 
 
 class CsrRows:
-    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`,
-    `joined`, `settle`.
+    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`, `joined` and
+    `settle`.
 
     low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
     both. continued: whether `first`, its first row, began in the piece before.
@@ -53,12 +53,12 @@ class CsrRows:
         """Whether the entries of a row, by its values, count at all; others may be skipped."""
         return True
 
-    def fetch(self, places, masks):
+    def fetch(self, places, masks, cache):
         """What `streams` hold at these entries (where masks hold), column -1 elsewhere: one list as
         long as places each.
         """
         return [
-            [self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=self.cache)
+            [self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=cache)
              for p, t in zip(places, masks, strict=True)]
             for j, a in enumerate(self.streams)
         ]  # fmt: skip

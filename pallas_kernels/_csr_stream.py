@@ -35,7 +35,6 @@ class _Streamed:
     def __init__(self, job, shape):
         k = job.k
         self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
-        job.cache = "stream"
         self.kept, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
 
     def walk(self, first, stop):
@@ -61,7 +60,8 @@ class _Streamed:
 
     def _fetch(self, start, end):
         """The streams of the first entries of a block, one after the other."""
-        return tuple(v for stream in self.job.fetch(*self._spots(start, end)) for v in stream)
+        fetched = self.job.fetch(*self._spots(start, end), "stream")
+        return tuple(v for stream in fetched for v in stream)
 
     def _places(self, base, stop):
         at = [base + 32 * b + self.job.k.lane for b in range(self.shape.rows)]
@@ -91,7 +91,7 @@ class _Streamed:
                 for b, e in zip(begins, ends, strict=True)
             ]
             spots, owners = self._spots(start, end), lambda: self._owners(spans, rows)
-            streams = job.fetch(*spots) if streams is None else streams
+            streams = job.fetch(*spots, "stream") if streams is None else streams
             terms = job.terms(streams, *spots, owners)
             return self._joined(spans, terms, ys) if ys else ()
 

@@ -30,19 +30,24 @@ class Rows:
         ranks: (nse,) int32, the number by `bins.order` of the column of every entry of the CSR, for
             kernels: the much used part of x, and of sums by column, has the smallest numbers. None
             where columns keep their numbers and where no kernel reads them.
-        scattered: whether entries side by side lie all over x, for kernels (`_is_scattered`).
+        direct: whether a kernel that reads the CSR does better than the bins, because entries side
+            by side lie all over x (`_is_scattered`) or because the values moved (`in_products`).
     """
 
     bins: RowBins
     values: Array
     owners: Array | None = None
     ranks: Array | None = None
-    scattered: bool = static(default=False)
+    direct: bool = static(default=False)
 
     # Whether the values were put into the bins in this very trace (`revalued`), which costs more
     # than a product that reads the CSR instead. No leaf and no static: it ends where the object is
     # taken apart, as between two steps of a scan, and there the values are at hand.
-    moving = False
+    _moving = False
+
+    def in_products(self) -> Rows:
+        """These rows as an operand of a product of this trace."""
+        return dataclasses.replace(self, direct=True) if self._moving else self
 
 
 def arrange(A: CSR, entries: bool = False) -> Rows:
@@ -83,7 +88,7 @@ def _ranks(order: Array, indices: Array) -> Array:
 def revalued(rows: Rows, A: CSR) -> Rows:
     """The same rows with the values of A."""
     rows = dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
-    object.__setattr__(rows, "moving", not is_concrete(rows.values))
+    object.__setattr__(rows, "_moving", not is_concrete(rows.values))
     return rows
 
 

@@ -17,7 +17,7 @@ from .spmv import multiply_values, no_dense_fold, op, result_dtype
 _SCALARS = ("float32", "int32")
 
 
-def _not_here(semiring, A, x, rows, *, flip, moving=False) -> str | None:
+def _not_here(semiring, A, x, rows, *, flip) -> str | None:
     """Why the kernel cannot join these products."""
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
@@ -27,7 +27,7 @@ def _not_here(semiring, A, x, rows, *, flip, moving=False) -> str | None:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
-    if rows is not None and rows.ranks is None and not (moving or rows.scattered):
+    if rows is not None and rows.ranks is None and not rows.direct:
         return "the values lie in the bins of the rows, their columns close together: faster"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
@@ -58,7 +58,7 @@ def _functions(semiring, A, x, flip):
 
 
 @op.register("merge_path", backend="pallas", refuse=_not_here)
-def _merge_path(semiring, A, x, rows, *, flip, moving=False):
+def _merge_path(semiring, A, x, rows, *, flip):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
     indices = A.indices
     if rows is not None and rows.ranks is not None:

@@ -195,9 +195,8 @@ def explain_mxv(
     notes = () if rows is not None else (
         f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",
     )
-    moving = rows is not None and rows.moving
     return spmv_op.plan(
-        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, moving=moving, notes=notes
+        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes
     )
 
 
@@ -259,10 +258,7 @@ def _product(A, x, semiring, mask, nse, method, backend, flip):
         names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
     chosen = None if method == "auto" else method
-    moving = rows is not None and rows.moving
-    y = spmv_op(
-        semiring, M, x, rows, backend=backend, method=chosen, flip=flip, moving=moving
-    )
+    y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
     return y if checked is None else _masked(y, checked, semiring)
 
 
@@ -274,6 +270,7 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | Non
     """
     if isinstance(A, Graph):
         rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")
+        rows = rows and rows.in_products()
         if flip:
             return (A.out.T if rows is None or A.inn is None else A.inn), rows
         columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T

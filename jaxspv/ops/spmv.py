@@ -17,11 +17,11 @@ from ._bilinear import bilinear_tangent, is_bilinear
 from ._product import product, product_tangent, reduce_tangent, safe, take
 
 
-def _tangent(primals, tangents, y, *, flip, moving=False):
+def _tangent(primals, tangents, y, *, flip):
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     if is_bilinear(semiring, A, x, y):
-        return _bilinear(primals, A_dot.data, x_dot, flip, moving)
+        return _bilinear(primals, A_dot.data, x_dot, flip)
     out, inner = A.rowcol()
     valid = out < A.shape[0]
     x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
@@ -34,12 +34,12 @@ def _tangent(primals, tangents, y, *, flip, moving=False):
     return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
 
 
-def _bilinear(primals, data_dot, x_dot, flip, moving):
+def _bilinear(primals, data_dot, x_dot, flip):
     semiring, A, x, rows = primals
 
     def product(M, v, moved):
         prepared = rows if M is A and not moved else None
-        return op(semiring, M, v, prepared, flip=flip, moving=moving)
+        return op(semiring, M, v, prepared, flip=flip)
 
     data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))
     if data_dot is None and x_dot is None:
@@ -62,7 +62,7 @@ def result_dtype(semiring, A, x, flip):
     return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
 
 
-def no_dense_fold(semiring, A, x, rows, *, flip, moving=False) -> str | None:
+def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     if semiring.add.identity is None:
@@ -72,13 +72,13 @@ def no_dense_fold(semiring, A, x, rows, *, flip, moving=False) -> str | None:
     return None
 
 
-def _no_bins(semiring, A, x, rows, *, flip, moving=False) -> str | None:
+def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
     if rows is None:
         return "the rows are not arranged in bins: `prepare(A, for_=...)`"
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
-def _no_pieces(semiring, A, x, rows, *, flip, moving=False) -> str | None:
+def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     if not isinstance(A, CSR):
         return f"{type(A).__name__} does not list the entries of a row side by side"
     return no_dense_fold(semiring, A, x, rows, flip=flip)
@@ -87,7 +87,7 @@ def _no_pieces(semiring, A, x, rows, *, flip, moving=False) -> str | None:
 def _columns_at_once(run):
     """vmap over x alone: one pass over the matrix for all vectors (SpMM)."""
 
-    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip, moving=False):
+    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
         marks = jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))
         if any(marks):
             axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
@@ -102,7 +102,7 @@ def _columns_at_once(run):
     return batched
 
 
-def _row_bins(semiring, A, x, rows, *, flip, moving=False):
+def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
     dtype = result_dtype(semiring, A, x, flip)
     return row_bins.spmv(
@@ -115,7 +115,7 @@ def _row_bins(semiring, A, x, rows, *, flip, moving=False):
     )
 
 
-def _pieces(semiring, A, x, rows, *, flip, moving=False, loop_on_cpu=True):
+def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
     """A bare CSR: one native loop on a CPU, else rows in pieces of fixed width, joined by row."""
     dtype = result_dtype(semiring, A, x, flip)
     return csr_spmv(
@@ -148,7 +148,7 @@ op.register(
 
 
 @op.register("segments")
-def _segments(semiring, A, x, rows, *, flip, moving=False):
+def _segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
     terms = product(

@@ -221,7 +221,7 @@ def test_what_runs_on_a_gpu(prepared):
     at_rest = M if prepared else A.asformat("csc")
     assert launches(lambda x: jsp.vxm(x, at_rest), x) == (not prepared)
     if prepared:
-        rows = dataclasses.replace(M.layouts["vxm"], scattered=True)
+        rows = dataclasses.replace(M.layouts["vxm"], direct=True)
         far = dataclasses.replace(M, layouts={"vxm": rows})
         assert launches(lambda x: jsp.vxm(x, far), x) == 1
     assert launches(lambda d, x: jsp.mxv(M.with_data(d), x), A.data, x) == 1

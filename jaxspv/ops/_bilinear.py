@@ -79,11 +79,13 @@ def bilinear_tangent(
         slopes = [s for s in _pull_back(product, A, x, w, rows, *live) if s is not None]
         return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
 
+    # JAX transposes a solution only where all of its b is linear in what moves. Hence the zeros: in
+    # the equation, and so in its transpose, they tie every part to A and x, which may move next;
+    # below they tie all of b to every tangent.
     def equation(u):
         parts, y = u
-        return parts, y - by_definition(parts)
+        return tuple(_tied(p, A.data, x) for p in parts), _tied(y - by_definition(parts), A.data, x)
 
-    # JAX transposes the solution only where all of b is linear in what moves: hence these zeros.
     parts = tuple(t + _zeros(t.shape[0], moving) for t in moving)
     b = (parts, _zeros(m, moving))
     parts, y = lax.custom_linear_solve(equation, b, forward, backward)
@@ -95,6 +97,11 @@ def _zeros(size: int, moving: tuple[Array, ...]) -> Array:
     """`size` zeros, to JAX a linear function of every array of `moving`."""
     zero = jnp.zeros((), moving[0].dtype)
     return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
+
+
+def _tied(v: Array, *others: Array) -> Array:
+    """`v`, to JAX a bilinear function of itself and of every other array."""
+    return v + _zeros(v.shape[0], tuple(v[:0] * other[:0] for other in others))
 
 
 def _pull_back(product, A, x, w, rows, values: bool, vector: bool):

@@ -71,8 +71,28 @@ def with_index_dtype(x: Any, dtype: Any) -> Any:
     return dataclasses.replace(x, **{name: _cast(getattr(x, name), dtype) for name in names})
 
 
+def with_pattern(x: Any) -> Any:
+    """`x`, unless it is a sparse object without a pattern, as gradients are (`jaxspv.grad`).
+
+    Raises:
+        ValueError: it is one.
+    """
+    if hasattr(x, "index_fields") and x.overflow is None:
+        raise ValueError(
+            f"this {type(x).__name__} has values and no pattern, as a gradient g by A has: "
+            "use `A.with_data(g.data)`."
+        )
+    return x
+
+
 def alike(*operands: Any, also: Any = ()) -> tuple[np.dtype, tuple[Any, ...]]:
-    """The index dtype of all operands together, and the operands with it. `also` is asked too."""
+    """The index dtype of all operands together, and the operands with it. `also` is asked too.
+
+    Raises:
+        ValueError: an operand has no pattern.
+    """
+    for x in operands:
+        with_pattern(x)
     dtype = index_dtype_for(*operands, *also)
     return dtype, tuple(with_index_dtype(x, dtype) for x in operands)
 
@@ -81,12 +101,12 @@ def narrowed(name: str, *operands: Any) -> tuple[Any, ...]:
     """The operands of `name` with int32 indices, by which it computes; one object stays one.
 
     Raises:
-        ValueError: an extent or a capacity does not fit.
+        ValueError: an extent or a capacity does not fit; an operand has no pattern.
     """
     done: dict[int, Any] = {}  # by identity: A @ A is computed as such
     for x in operands:
         if id(x) not in done:
-            plain = getattr(x, "source", x)
+            plain = with_pattern(getattr(x, "source", x))
             sizes = (*plain.shape, plain.nse) if getattr(plain, "index_fields", ()) else ()
             if max(sizes, default=0) >= LIMIT:
                 raise ValueError(

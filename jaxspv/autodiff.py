@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 def value_and_grad(
@@ -19,8 +20,14 @@ def value_and_grad(
 
     Args:
         fn: scalar-valued function.
-        argnums: which arguments to differentiate.
-        has_aux: `fn` returns (value, aux).
+        argnums: which positional arguments to differentiate: an integer, or a tuple of them, which
+            gives a tuple of gradients; negative ones count from the last.
+        has_aux: `fn` returns (value, aux), and so does this: ((value, aux), gradients).
+
+    Raises:
+        TypeError: `argnums` is something else; a call's arguments to differentiate have no float
+            leaf, or its value is no scalar.
+        ValueError: a call has no such argument.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
@@ -28,14 +35,18 @@ def value_and_grad(
     >>> float(value), dA.data.tolist(), dA.indices
     (23.0, [10.0, 1.0], None)
     """
-    single = isinstance(argnums, int)
-    where = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single, asked = _checked(argnums)
 
     def wrapped(*args, **kwargs):
+        where = [_position(k, len(args)) for k in asked]
         leaves, tree = jax.tree.flatten([args[i] for i in where])
         moving = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
         if not moving:
-            raise TypeError("none of the arguments to differentiate has a floating-point leaf.")
+            kinds = ", ".join(type(args[i]).__name__ for i in where)
+            raise TypeError(
+                f"none of the arguments to differentiate (`argnums`={argnums}: {kinds}) has a "
+                "floating-point leaf; make one with `astype`."
+            )
 
         def inner(values):
             merged = list(leaves)
@@ -73,6 +84,24 @@ def grad(
         return (grads, value[1]) if has_aux else grads
 
     return wrapped
+
+
+def _checked(argnums: Any) -> tuple[bool, tuple[int, ...]]:
+    """Whether one integer was given, and all that were."""
+    single = not isinstance(argnums, (tuple, list))
+    asked = (argnums,) if single else tuple(argnums)
+    if not asked or not all(isinstance(k, (int, np.integer)) for k in asked):
+        raise TypeError(f"`argnums` must be an integer or a tuple of integers; got {argnums!r}.")
+    return single, asked
+
+
+def _position(argnum: int, count: int) -> int:
+    if not -count <= argnum < count:
+        raise ValueError(
+            f"`argnums` must name one of {count} positional arguments; got {argnum}. "
+            "Arguments passed by keyword are not differentiated."
+        )
+    return argnum % count
 
 
 def _differentiable(leaf: Any) -> bool:

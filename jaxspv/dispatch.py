@@ -101,7 +101,8 @@ class Op:
         name: shown in messages.
         tangent: `tangent(primals, tangents, result, **static) -> result tangent`, built only from
             operations that transpose. Leaves of `tangents` that are `SymbolicZero` are known to be
-            zero; leaves of integer results take `SymbolicZero` or float0. None: not differentiable.
+            zero; leaves of integer results take `SymbolicZero` or float0. None: every result is an
+            integer or a boolean, and has float0.
     """
 
     def __init__(self, name: str, tangent: Callable[..., Any] | None = None):
@@ -188,19 +189,16 @@ class Op:
         return call(*operands)
 
     def _layers(self, plan, backend, method, static):
-        raw = _by_platform(plan, static)
-        if self.tangent is None:
-            return raw
-        call = jax.custom_jvp(raw)
+        call = jax.custom_jvp(_by_platform(plan, static))
         call.defjvp(self._jvp_rule(backend, method, static), symbolic_zeros=True)
         return call
 
     def _jvp_rule(self, backend, method, static):
         def rule(primals, tangents):
             result = self(*primals, backend=backend, method=method, **static)
-            assert self.tangent is not None
             if not any(jnp.issubdtype(v.dtype, jnp.inexact) for v in jax.tree.leaves(result)):
                 return result, jax.tree.map(lambda v: np.zeros(v.shape, jax.dtypes.float0), result)
+            assert self.tangent is not None, self.name
             with using(backend) if backend == "xla" else contextlib.nullcontext():
                 out = self.tangent(primals, tangents, result, **static)
             return result, _instantiate(result, out)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._indices import index_dtype_for, with_index_dtype
+from ._indices import index_dtype_for, with_index_dtype, with_pattern
 from ._pytree import is_concrete, pytree_dataclass, static
 from ._stored import Stored
 from .compilation import to_device
@@ -48,16 +48,16 @@ class SparseVector(Stored):
 
     def valid(self) -> Array:
         """(nse,) bool: which slots hold an entry."""
-        return jnp.arange(self.nse, dtype=self.index_dtype) < self.count
+        return jnp.arange(self.nse, dtype=self.index_dtype) < with_pattern(self).count
 
     def todense(self, fill: Any = 0) -> Array:
         """A dense (n,) array; missing entries become `fill`."""
         dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
-        return dense.at[self.indices].set(self.data, mode="drop")
+        return dense.at[with_pattern(self).indices].set(self.data, mode="drop")
 
     def structure(self) -> Array:
         """(n,) bool: which entries are stored."""
-        return jnp.zeros(self.shape, bool).at[self.indices].set(True, mode="drop")
+        return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
 
     def resized(self, nse: int) -> SparseVector:
         """The same vector in another capacity; entries that do not fit set `overflow`.

@@ -220,3 +220,69 @@ def test_vmap_of_a_product_is_one_product_with_a_matrix(name):
     mapped = jax.vmap(lambda x: A @ x)
     np.testing.assert_allclose(mapped(xs), np.asarray(xs) @ DENSE.T, rtol=1e-5)
     assert "scan[" not in str(jax.make_jaxpr(mapped)(xs))  # no loop over the vectors
+
+
+def test_integer_results_beside_a_loss_have_no_slope():
+    A = jsp.from_dense(DENSE + DENSE.T)
+
+    def loss(data):
+        B = A.with_data(data)
+        near = jsp.bfs(B, 0).levels <= 1
+        count = jsp.connected_components(B).count + jsp.triangle_count(B).count
+        return jnp.sum(jnp.where(near, B @ X, 0)) * count
+
+    near = np.asarray(jsp.bfs(A, 0).levels) <= 1
+    want = np.where(near[np.asarray(A.rowcol()[0])], np.asarray(X)[np.asarray(A.indices)], 0)
+    count = jsp.connected_components(A).count + jsp.triangle_count(A).count
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(A.data), want * int(count))
+    _, dot = jax.jvp(lambda data: jsp.bfs(A.with_data(data), [0, 1]).levels, (A.data,), (A.data,))
+    assert dot.dtype == jax.dtypes.float0
+
+
+def test_graphs_and_vectors_closed_over_by_a_jitted_function():
+    A = jsp.from_dense(DENSE + DENSE.T)
+    x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 3)
+    count, y = jax.jit(lambda: (jsp.triangle_count(A).count, jsp.vxm(x, A).todense()))()
+    assert int(count) == int(jsp.triangle_count(A).count)
+    np.testing.assert_allclose(y, np.array([1.0, 0, 2]) @ (DENSE + DENSE.T))
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS) if THOROUGH else ["csr"])
+def test_a_gradient_says_that_it_has_no_pattern(name):
+    A = jsp.from_dense(DENSE, format=name)
+    slope = jsp.grad(lambda A: jnp.sum((A @ X) ** 2))(A)
+    assert slope.shape == slope.T.shape == (3, 3) and slope.nse == A.nse
+    for use in (
+        lambda g: g.todense(),
+        lambda g: g.to_bcoo(),
+        lambda g: g.count,
+        lambda g: g.rowcol(),
+        lambda g: g @ X,
+        lambda g: A + g,
+        lambda g: jsp.mxm(A, g),
+        lambda g: jsp.bfs(g, 0),
+        lambda g: g[0, 0],
+    ):
+        with pytest.raises(ValueError, match="has values and no pattern"):
+            use(slope)
+    np.testing.assert_array_equal(A.with_data(slope.data).rowcol(), A.rowcol())
+
+
+def test_grad_names_wrong_arguments():
+    def loss(A, x):
+        return (A @ x).sum()
+
+    A = jsp.from_dense(DENSE)
+    for argnums in (2, -3, (0, 5)):
+        with pytest.raises(ValueError, match="one of 2 positional arguments"):
+            jsp.grad(loss, argnums)(A, X)
+    with pytest.raises(ValueError, match="by keyword are not differentiated"):
+        jsp.grad(loss, 1)(A, x=X)
+    for argnums in ("A", 1.0, ()):
+        with pytest.raises(TypeError, match="`argnums` must be an integer or a tuple"):
+            jsp.grad(loss, argnums)
+    with pytest.raises(TypeError, match="argnums.*CSR.*floating-point leaf"):
+        jsp.grad(loss)(A.astype(int), X)
+    slopes, aux = jsp.grad(lambda A, x: (loss(A, x), 7), (0, -1), has_aux=True)(A, X)
+    assert aux == 7 and slopes[0].nse == A.nse
+    np.testing.assert_allclose(slopes[1], DENSE.sum(0))

@@ -240,3 +240,29 @@ def test_positional_products_have_no_slope():
         return jsp.mxv(A.with_data(data), jnp.ones(4), jsp.semirings.any_secondi).sum() * 1.0
 
     assert (jax.grad(total)(A.data) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "semiring",
+    ["plus_times", "min_plus", *(pytest.param(s, marks=pytest.mark.slow) for s in
+                                 ("times_plus", "log_plus", "user_hypot"))],
+)  # fmt: skip
+def test_a_product_of_which_most_entries_meet_nothing(semiring):
+    """Few products, and the first of them behind more entries than there are products."""
+    A = jsp.from_dense(np.arange(1, 21, dtype=np.float32)[None])
+    B = jsp.from_edges([19, 19], [0, 2], [2.0, 3.0], shape=(20, 3))
+    s = SEMIRINGS[semiring]
+    slope = jax.grad(lambda data: jsp.mxm(A.with_data(data), B, s).data.sum())(A.data)
+    want = jax.grad(lambda a: jnp.sum(s.mul(a, B.data)))(20.0)
+    np.testing.assert_allclose(slope, [0] * 19 + [want])
+
+
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "any_times", "log_plus"])
+def test_a_matrix_without_slots_has_an_empty_slope(semiring):
+    A = jsp.from_edges([], [], np.zeros(0, np.float32), shape=(3, 3))
+
+    def total(data, x):
+        return numbers(jsp.mxv(A.with_data(data), x, SEMIRINGS[semiring])).sum()
+
+    by_data, by_x = jax.grad(total, (0, 1))(A.data, jnp.ones(3))
+    assert by_data.shape == (0,) and not by_x.any()

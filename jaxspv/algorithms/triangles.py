@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._pytree import is_concrete, result_tuple
-from ..compilation import on_gpu
+from ..compilation import known_while_tracing, on_gpu
 from ..dispatch import Backend, Op, Plan
 from ..formats import CSR
 from ..graph import Graph, as_graph
@@ -140,8 +142,10 @@ def upward_edges(A: CSR) -> CSR:
 def _check_symmetric(graph: Graph) -> None:
     if graph.symmetric or not is_concrete(graph.out.indices, graph.out.indptr):
         return
-    A = graph.out
-    if not bool(_is_symmetric(A.with_data(jnp.zeros(A.nse, bool)), on_gpu(A.indices))):
+    A = dataclasses.replace(graph.out, data=np.zeros(graph.nse, bool), overflow=np.zeros((), bool))
+    with known_while_tracing():
+        symmetric = bool(_is_symmetric(A, on_gpu(A.indices)))
+    if not symmetric:
         raise ValueError(
             "`G` must have a symmetric pattern: triangles are counted in undirected graphs. "
             "Join A and its transpose first."

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
-from .._indices import LIMIT
+from .._indices import LIMIT, with_pattern
 from .._pytree import is_concrete
 from .._scalar_loops import read, write
 from .._stored import Stored
@@ -104,13 +104,14 @@ class SparseMatrix(Stored, abc.ABC):
         "bittiled" keeps the structure alone: its values are True.
 
         Raises:
-            ValueError: there is no such format.
+            ValueError: there is no such format; the matrix is a gradient, without a pattern.
         """
         known: dict[str, Any] = {**FORMATS, **STRUCTURES}
         if name not in known:
             raise ValueError(f"`name` must be one of {sorted(known)}; got {name!r}.")
         if name == self.format:
             return self
+        with_pattern(self)
         if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
             return _converted(self, name)
         if (name, self.format) == ("bittiled", "csr"):
@@ -123,7 +124,7 @@ class SparseMatrix(Stored, abc.ABC):
 
     def todense(self, fill: Any = 0) -> Array:
         """A dense (m, n) array; missing entries become `fill`."""
-        coo = self.to_coo()
+        coo = with_pattern(self).to_coo()
         dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
         if self.unique:
             return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
@@ -140,7 +141,7 @@ class SparseMatrix(Stored, abc.ABC):
         """
         import scipy.sparse
 
-        coo = self.to_coo()
+        coo = with_pattern(self).to_coo()
         if not is_concrete(coo):
             raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
         count = int(self.count)
@@ -155,7 +156,7 @@ class SparseMatrix(Stored, abc.ABC):
         """The same entries as `jax.experimental.sparse.BCOO`, padding included."""
         from jax.experimental import sparse
 
-        coo = self.to_coo()
+        coo = with_pattern(self).to_coo()
         valid = coo.row < self.shape[0]
         indices = jnp.stack([coo.row, coo.col], axis=1)
         data = jnp.where(valid, coo.data, jnp.zeros((), coo.dtype))

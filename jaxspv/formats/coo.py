@@ -7,7 +7,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._indices import index_dtype_for
+from .._indices import index_dtype_for, with_pattern
 from .._pytree import pytree_dataclass, static
 from ._base import SparseMatrix, register
 
@@ -43,7 +43,7 @@ class COO(SparseMatrix):
 
     @property
     def count(self) -> Array:
-        return jnp.sum(self.row < self.shape[0], dtype=self.index_dtype)
+        return jnp.sum(with_pattern(self).row < self.shape[0], dtype=self.index_dtype)
 
     @property
     def indices(self) -> Array:
@@ -60,7 +60,7 @@ class COO(SparseMatrix):
         return COO(self.data, self.col, self.row, self.overflow, (n, m), False, self.unique)
 
     def rowcol(self) -> tuple[Array, Array]:
-        return self.row, self.col
+        return with_pattern(self).row, self.col
 
     def to_coo(self) -> COO:
         return self if self.sorted else sort_coo(self)[0]

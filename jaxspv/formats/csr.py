@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 import jax.numpy as jnp
 from jax import Array
 
-from .._indices import LIMIT
+from .._indices import LIMIT, with_pattern
 from .._pytree import pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
@@ -31,7 +31,7 @@ class _Compressed(SparseMatrix):
 
     @property
     def count(self) -> Array:
-        return self.indptr[-1]
+        return with_pattern(self).indptr[-1]
 
     def _mirrored(self, kind: type[_C]) -> _C:
         """The transpose: the same arrays as a matrix compressed along the other axis."""
@@ -133,7 +133,7 @@ class CSC(_Compressed):
 
 def expand(A: CSR | CSC) -> tuple[Array, Array]:
     """(major, minor) index of every slot in slot order; both at their extent in padding."""
-    major = search_rows(A.indptr, A.nse).astype(A.index_dtype)
+    major = search_rows(with_pattern(A).indptr, A.nse).astype(A.index_dtype)
     minor_extent = A.shape[1] if isinstance(A, CSR) else A.shape[0]
     minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, minor_extent)
     return major, minor

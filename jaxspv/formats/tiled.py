@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._indices import narrowed
+from .._indices import narrowed, with_pattern
 from .._pytree import describe, is_concrete, pytree_dataclass, static
 from ._base import SparseMatrix, register, search_rows
 from ._tiles import (
@@ -82,7 +82,8 @@ class Tiled(SparseMatrix):
 
     @property
     def count(self) -> Array:
-        return self.slot_ptr[-1] + jnp.sum(self.rest_row < self._stored_shape[0], dtype=jnp.int32)
+        rest = jnp.sum(with_pattern(self).rest_row < self._stored_shape[0], dtype=jnp.int32)
+        return self.slot_ptr[-1] + rest
 
     @property
     def local(self) -> Array:
@@ -116,7 +117,7 @@ class Tiled(SparseMatrix):
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self._stored_shape
-        tiles = self.tile_col.shape[0]
+        tiles = with_pattern(self).tile_col.shape[0]
         inner = self.local
         tile = search_rows(self.slot_ptr, inner.shape[0])  # `tiles` in padding
         down = search_rows(self.tile_ptr, tiles)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._indices import with_pattern
 from .._pytree import is_concrete
 from ..compilation import known_while_tracing, on_gpu
 from ..formats import COO, CSC, CSR, SparseMatrix
@@ -167,7 +168,7 @@ def _matrix(name: str, A: Any) -> SparseMatrix:
         raise TypeError(
             f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
         )
-    return A if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
+    return with_pattern(A) if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
 
 
 def _mask_operand(mask: Any, shape: tuple[int, int]) -> Mask | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ..batching import batch_any
+from ..compilation import on_gpu
 from ..dispatch import dense_tangent, is_zero
 from ..formats import CSR, SparseMatrix
 from ._mxm_expand import (
@@ -24,6 +25,38 @@ from ._mxm_expand import (
 from ._product import safe, take
 
 LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
+LEAST = 1 << 13  # products or entries of A a step at least, where there are as many
+
+
+class Walk(NamedTuple):
+    """How the products are gone through: `size` of them and `window` entries of A at most a step.
+
+    A product takes about 26 words here. On a CPU, where C is made without listing them, a step is
+    so small that the derivative takes at most three times the memory of C and its operands. A GPU
+    sorts `size` products for C, and takes as many here: it is slow in small steps. Steps that have
+    to be replayed keep C each, so there are as few of them as can be.
+    """
+
+    size: int
+    window: int
+    steps: int
+
+
+def walk(
+    A: SparseMatrix, B: SparseMatrix, nse: int, size: int, steps: int | None, replays: bool
+) -> Walk:
+    """The walk of a product into `nse` entries that `steps` of `size` products make, if known."""
+    (m, n), a, b = (A.shape[0], B.shape[1]), A.nse, B.nse
+    most = min(a * min(n, b), b * min(m, a))
+    if steps is not None:
+        most = min(most, steps * size)
+    least = max(LEAST, (a + b + nse) // 24)
+    if replays or on_gpu(()):
+        least = max(least, size)
+    size, window = max(min(size, most, least), 1), min(a, least)
+    if most <= size and window == a:
+        return Walk(size, window, 1)
+    return Walk(size, window, most // size + a // max(window, 1) + 2)
 
 
 def tangent(primals, tangents, C, *, nse, size, steps, flip):
@@ -32,13 +65,13 @@ def tangent(primals, tangents, C, *, nse, size, steps, flip):
     semiring_dot, A_dot, B_dot, _ = tangents
     a, a_dot = _rows(A, A_dot)
     b, b_dot = _rows(B, B_dot)
-    o = operands(a, b)
     kind = semiring.add.kind
-    if kind in ("min", "max", "any"):
-        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, size, flip)
+    picks, sums = kind in ("min", "max", "any"), kind in ("add", "logaddexp")
+    o, way = operands(a, b), walk(A, B, nse, size, steps, not (picks or sums))
+    if picks:
+        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
     else:
-        count = _steps(o, size) if steps is None else steps
-        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, size, count, flip)
+        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
     return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
 
 
@@ -55,13 +88,6 @@ def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
         return csr(data), A_dot.data
     dot = jnp.where(valid, dense_tangent(A_dot.data), 0)
     return csr(data), jax.jvp(lambda d: csr(d).data, (data,), (dot,))[1]
-
-
-def _steps(o: Operands, size: int) -> int:
-    """A bound on the steps of `size` products where their number is not known."""
-    (m, n), entries, others = o.shape, o.row.shape[0], o.indices.shape[0]
-    most = min(entries * min(n, others), others * min(m, entries))
-    return math.ceil(most / size) + math.ceil(entries / min(size, entries)) + 1
 
 
 def _slots(o: Operands, C: CSR, p: Products) -> Array:
@@ -96,27 +122,26 @@ def _moving(semiring, semiring_dot, o, p, x_dot, y_dot, flip):
 # ---- min, max, any: the winning product ----
 
 
-def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, size, flip):
+def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
     still = jax.lax.stop_gradient
     frozen = jax.tree.map(still, semiring)
     values = jax.tree.map(still, (o.data, o.values, C.data))
     plain = o._replace(data=values[0], values=values[1])
-    first, second = _winners(frozen, plain, C.with_data(values[2]), size, flip)
+    first, second = _winners(frozen, plain, C.with_data(values[2]), way, flip)
     row, col = C.rowcol()
     won = (first < o.row.shape[0]) & (row < C.shape[0])
     place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
     return _moving(semiring, semiring_dot, o, place, a_dot, b_dot, flip)[1]
 
 
-def _winners(semiring, o: Operands, C: CSR, size: int, flip: bool) -> tuple[Array, Array]:
+def _winners(semiring, o: Operands, C: CSR, way: Walk, flip: bool) -> tuple[Array, Array]:
     """Slots of A and of B of the first product that equals each entry of C."""
     entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
-    window = min(size, entries)
 
     def scan_products(update, start):
         def step(c):
             at, found = c
-            p, at = next_products(o, at, size, window)
+            p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
             term = semiring.add.admit(terms_of(semiring, o, p, flip=flip)[0])
             hit = slot < nse
@@ -142,14 +167,14 @@ def _winners(semiring, o: Operands, C: CSR, size: int, flip: bool) -> tuple[Arra
 # ---- Any other monoid: every product ----
 
 
-def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, size, count, flip):
-    """A sum over all products, `size` at a time; what a step needs is computed again for its
-    transpose, so memory stays in proportion to `size` and nse."""
+def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
+    """A sum over all products, a step at a time; what a step needs is computed again for its
+    transpose, so memory stays in proportion to the size of a step and nse."""
     add = semiring.add
     if add.kind in ("add", "logaddexp"):
 
         def step(at, total):
-            p, at = next_products(o, at, size, min(size, o.row.shape[0]))
+            p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
             terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot, flip)
             if add.kind == "logaddexp":
@@ -159,7 +184,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, size, count, flip):
                 dots = jnp.exp(jnp.where(there, level, -jnp.inf)) * dots
             return at, total.at[slot].add(jnp.where(slot < C.nse, dots, 0), mode="drop")
 
-        return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], count)
+        return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
     live = [not is_zero(t) for t in (semiring_dot, a_dot, b_dot)]
     primals = (semiring, o.data, o.values)
     dots = [
@@ -169,7 +194,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, size, count, flip):
     def again(*moving):
         parts = iter(moving)
         s, x, y = (next(parts) if on else v for on, v in zip(live, primals, strict=True))
-        return _replay(s, o._replace(data=x, values=y), C, size, count, flip)
+        return _replay(s, o._replace(data=x, values=y), C, way, flip)
 
     if not dots:
         return jnp.zeros_like(C.data)
@@ -177,12 +202,12 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, size, count, flip):
     return jax.jvp(again, given, tuple(dots))[1]
 
 
-def _replay(semiring, o, C, size, count, flip):
+def _replay(semiring, o, C, way, flip):
     """The values of C again, in operations that can be differentiated."""
     add = semiring.add
 
     def step(at, total):
-        p, at = next_products(o, at, size, min(size, o.row.shape[0]))
+        p, at = next_products(o, at, way.size, way.window)
         slot = _slots(o, C, p)
         terms = add.admit(terms_of(semiring, o, p, flip=flip)[0])
         part = add.segment_scan(terms, slot, C.nse)
@@ -191,7 +216,7 @@ def _replay(semiring, o, C, size, count, flip):
         return at, jnp.where(here, joined, total)
 
     identity = jnp.asarray(add.identity_of(C.dtype))
-    return _repeat(step, jnp.full(C.nse, identity), o.row.shape[0], count)
+    return _repeat(step, jnp.full(C.nse, identity), o.row.shape[0], way.steps)
 
 
 def _repeat(step, start, entries: int, count: int):

@@ -13,7 +13,8 @@ from jax import Array, lax
 from .._guard import scatter_add_is_slow
 from .._pytree import is_concrete
 from ..batching import batch_any, batch_max
-from ..dispatch import Backend, Op, Plan, is_zero
+from ..compilation import known_while_tracing
+from ..dispatch import Backend, Op, Plan
 from ..formats import CSC, SparseMatrix, Tiled
 from ..masks import Mask
 from ..semirings import Semiring
@@ -21,7 +22,7 @@ from ..tiled_vectors import TiledVector
 from ..vectors import SparseVector, from_present
 from ._expand import capacities, edge_slots, select_rows, select_runs
 from ._merge import merge_rows
-from ._product import product, product_tangent, reduce_tangent, safe, take
+from ._product import Pairs, joined_tangent, product, safe, take
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
 METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
@@ -69,7 +70,8 @@ def _capacity(A: SparseMatrix, x: SparseVector, nse: int | None) -> int:
         return nse
     bound = min(A.shape[0], A.nse)
     if isinstance(A, CSC) and is_concrete(A.indptr, x.indices, x.count):
-        edges = int(select_rows(A.indptr, x.indices, x.count).total)
+        with known_while_tracing():
+            edges = int(select_rows(A.indptr, x.indices, x.count).total)
         bound = min(bound, 1 << max(edges - 1, 0).bit_length())
     return max(bound, 0)
 
@@ -172,17 +174,10 @@ def _tangent(primals, tangents, y, *, flip, nse):
     target = jnp.searchsorted(y.indices, out).astype(jnp.int32)
     target = jnp.where(valid & (take(y.indices, target) == out), target, nse)
 
-    def values(v):
-        return safe(take(v, owner), valid)
-
-    terms, terms_dot = product_tangent(
-        semiring, semiring_dot, safe(A.data, valid),
-        A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid),
-        out, inner, values(x.data), x_dot.data if is_zero(x_dot.data) else values(x_dot.data),
-        flip=flip,
+    pairs = Pairs(A.data, out, inner, x.data, owner, valid)
+    data = joined_tangent(
+        semiring, semiring_dot, pairs, A_dot.data, x_dot.data, target, y.data, flip=flip
     )
-    terms_dot = jnp.where(valid, terms_dot, 0)
-    data = reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, target, y.data)
     return SparseVector(data, None, None, None, y.shape)  # pyright: ignore[reportArgumentType]
 
 

@@ -14,7 +14,8 @@ from ..formats import CSR
 from ..layouts import row_bins
 from ..layouts.csr_rows import csr_spmv
 from ._bilinear import bilinear_tangent, is_bilinear
-from ._product import product, product_tangent, reduce_tangent, safe, take
+from ._product import Pairs, joined_tangent, picked_tangent, product, safe, take
+from ._spmv_winners import winning_slots
 
 
 def _tangent(primals, tangents, y, *, flip):
@@ -22,16 +23,20 @@ def _tangent(primals, tangents, y, *, flip):
     semiring_dot, A_dot, x_dot, _ = tangents
     if is_bilinear(semiring, A, x, y):
         return _bilinear(primals, A_dot.data, x_dot, flip)
+    if A.nse == 0:
+        return jnp.zeros_like(y)
+    if isinstance(A, CSR) and semiring.add.kind in ("min", "max", "any"):
+        slots = winning_slots(semiring, A, x, y, flip)
+        out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
+        return picked_tangent(
+            semiring, semiring_dot, A.data, A_dot.data, slots, out, inner, x, x_dot, inner,
+            flip=flip,
+        )  # fmt: skip
     out, inner = A.rowcol()
-    valid = out < A.shape[0]
-    x_terms_dot = x_dot if is_zero(x_dot) else take(x_dot, inner)
-    data_dot = A_dot.data if is_zero(A_dot.data) else safe(A_dot.data, valid)
-    terms, terms_dot = product_tangent(
-        semiring, semiring_dot, safe(A.data, valid, 1), data_dot, out, inner, take(x, inner),
-        x_terms_dot, flip=flip,
+    pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
+    return joined_tangent(
+        semiring, semiring_dot, pairs, A_dot.data, x_dot, out, y, flip=flip, sorted=A.row_sorted
     )
-    terms_dot = jnp.where(valid, terms_dot, 0)
-    return reduce_tangent(semiring.add, semiring_dot.add, terms, terms_dot, out, y)
 
 
 def _bilinear(primals, data_dot, x_dot, flip):

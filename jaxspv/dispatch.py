@@ -257,6 +257,30 @@ def dense_tangent(tangent: Any) -> Any:
     return jax.tree.map(_materialise, tangent, is_leaf=_is_symbolic)
 
 
+def jvp_of_moving(
+    fn: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """`jax.jvp(fn, primals, tangents)`, differentiated only in the primals that move.
+
+    Args:
+        fn: `fn(*primals) -> result`, a pytree of floating arrays.
+        primals: pytrees.
+        tangents: one for each, of which any may be symbolic zeros: those cost nothing.
+    """
+    live = [not is_zero(t) for t in tangents]
+
+    def of_live(*values):
+        given = iter(values)
+        return fn(*(next(given) if on else v for on, v in zip(live, primals, strict=True)))
+
+    values = tuple(v for v, on in zip(primals, live, strict=True) if on)
+    if not values:
+        result = fn(*primals)
+        return result, jax.tree.map(jnp.zeros_like, result)
+    dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
+    return jax.jvp(of_live, values, dots)
+
+
 def _is_symbolic(leaf):
     return isinstance(leaf, SymbolicZero)
 

@@ -122,6 +122,9 @@ class Graph:
         """The same pattern with new values in the slot order of `out`. Traceable.
 
         On a symmetric graph the new values must be symmetric too.
+
+        Layouts hold the values in orders of their own, so this is how values change: an optimiser
+        trains `G.data` and puts it back here. A step added to every leaf moves `out` alone.
         """
         out = self.out.with_data(data)
         transposed = self.transposed

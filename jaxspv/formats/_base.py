@@ -63,6 +63,11 @@ class SparseMatrix(Stored, abc.ABC):
     def from_coo(cls, coo: COO) -> SparseMatrix:
         """The inverse of `to_coo`; `coo` is sorted by row, then column. Traceable."""
 
+    @classmethod
+    def from_matrix(cls, A: SparseMatrix) -> SparseMatrix:
+        """`A` in this format, by `from_coo` unless the format has a shorter way. Traceable."""
+        return cls.from_coo(A.to_coo())
+
     @abc.abstractmethod
     def rowcol(self) -> tuple[Array, Array]:
         """Row and column of every slot, in slot order; (m, n) in padding. Traceable, O(nse + m)."""
@@ -114,9 +119,7 @@ class SparseMatrix(Stored, abc.ABC):
         with_pattern(self)
         if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
             return _converted(self, name)
-        if (name, self.format) == ("bittiled", "csr"):
-            return known[name].from_csr(self)
-        return known[name].from_coo(self.to_coo())
+        return known[name].from_matrix(self)
 
     def transpose(self) -> SparseMatrix:
         """`T`."""

@@ -201,6 +201,10 @@ class BitTiled(SparseMatrix):
         return cls(by_row, other, coo.overflow, coo.shape, coo.nse, nt, bool(symmetric))
 
     @classmethod
+    def from_matrix(cls, A: SparseMatrix) -> BitTiled:
+        return cls.from_csr(A) if isinstance(A, CSR) else cls.from_coo(A.to_coo())
+
+    @classmethod
     def from_csr(
         cls,
         A: CSR,

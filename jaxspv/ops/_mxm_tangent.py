@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from ..batching import batch_any
 from ..compilation import on_gpu
-from ..dispatch import dense_tangent, is_zero
+from ..dispatch import dense_tangent, is_zero, jvp_of_moving
 from ..formats import CSR, SparseMatrix
 from ._mxm_expand import (
     Operands,
@@ -98,24 +98,13 @@ def _slots(o: Operands, C: CSR, p: Products) -> Array:
 
 def _moving(semiring, semiring_dot, o, p, x_dot, y_dot, flip):
     """(products, their tangents) from values `o` and tangents of the two factors."""
-    live = [not is_zero(t) for t in (semiring_dot, x_dot, y_dot)]
-    primals = (semiring, o.data, o.values)
-    given = [v for v, on in zip(primals, live, strict=True) if on]
-    tangents = (semiring_dot, x_dot, y_dot)
-    dots = [dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on]
 
-    def terms(*moving):
-        parts = iter(moving)
-        s, x, y = (
-            next(parts) if on else still for on, still in zip(live, primals, strict=True)
-        )
+    def terms(s, x, y):
         value = terms_of(s, o._replace(data=x, values=y), p, flip=flip)[0]
         return semiring.add.admit(value)
 
-    if not given:
-        value = terms()
-        return value, jnp.zeros_like(value)
-    value, dot = jax.jvp(terms, tuple(given), tuple(dots))
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
+    value, dot = jvp_of_moving(terms, primals, tangents)
     return value, jnp.where(p.valid, dot, 0)
 
 
@@ -185,21 +174,12 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
             return at, total.at[slot].add(jnp.where(slot < C.nse, dots, 0), mode="drop")
 
         return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
-    live = [not is_zero(t) for t in (semiring_dot, a_dot, b_dot)]
-    primals = (semiring, o.data, o.values)
-    dots = [
-        dense_tangent(t) for t, on in zip((semiring_dot, a_dot, b_dot), live, strict=True) if on
-    ]
 
-    def again(*moving):
-        parts = iter(moving)
-        s, x, y = (next(parts) if on else v for on, v in zip(live, primals, strict=True))
+    def again(s, x, y):
         return _replay(s, o._replace(data=x, values=y), C, way, flip)
 
-    if not dots:
-        return jnp.zeros_like(C.data)
-    given = tuple(v for v, on in zip(primals, live, strict=True) if on)
-    return jax.jvp(again, given, tuple(dots))[1]
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
+    return jvp_of_moving(again, primals, tangents)[1]
 
 
 def _replay(semiring, o, C, way, flip):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..dispatch import dense_tangent, is_zero
+from ..dispatch import is_zero, jvp_of_moving
 from ..monoids import Monoid, plus
 from ..semirings import Semiring
 
@@ -51,24 +51,11 @@ def safe(data: Array, valid: Array, fill: int = 0) -> Array:
 
 def product_tangent(semiring, semiring_dot, data, data_dot, out, inner, x, x_dot, *, flip):
     """(terms, tangent of terms), element-wise; a tangent that is known to be zero costs nothing."""
-    live = [not is_zero(t) for t in (semiring_dot, data_dot, x_dot)]
-    primals = [v for v, on in zip((semiring, data, x), live, strict=True) if on]
-    tangents = [
-        dense_tangent(t) for t, on in zip((semiring_dot, data_dot, x_dot), live, strict=True) if on
-    ]
 
-    def terms(*moving):
-        parts = iter(moving)
-        s, d, v = (
-            next(parts) if on else still
-            for on, still in zip(live, (semiring, data, x), strict=True)
-        )
+    def terms(s, d, v):
         return product(s, d, out, inner, v, flip=flip)
 
-    if not primals:
-        t = terms()
-        return t, jnp.zeros_like(t)
-    return jax.jvp(terms, tuple(primals), tuple(tangents))
+    return jvp_of_moving(terms, (semiring, data, x), (semiring_dot, data_dot, x_dot))
 
 
 class Pairs(NamedTuple):
@@ -196,9 +183,7 @@ def reduce_tangent(
     def scan(monoid, values):
         return monoid.segment_scan(values, segments, count, sorted=sorted)
 
-    if is_zero(add_dot):
-        return jax.jvp(lambda values: scan(add, values), (terms,), (terms_dot,))[1]
-    return jax.jvp(scan, (add, terms), (dense_tangent(add_dot), terms_dot))[1]
+    return jvp_of_moving(scan, (add, terms), (add_dot, terms_dot))[1]
 
 
 def winners(add: Monoid, terms: Array, segments: Array, y: Array) -> Array:

@@ -67,6 +67,14 @@ def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., An
     return _cached(_Keyed(fn, key), on_gpu(operands))
 
 
+def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
+    """`fn`, traced once for all calls with an equal key and operands of the same types.
+
+    Leaves no trace of its own in the program around it; not for eager calls.
+    """
+    return _inlined(_Keyed(fn, key))
+
+
 class _Keyed:
     """A function that hashes and compares by its key."""
 
@@ -83,3 +91,8 @@ class _Keyed:
 @functools.lru_cache(maxsize=1024)
 def _cached(keyed: _Keyed, for_gpu: bool) -> Callable[..., Any]:
     return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if for_gpu else None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _inlined(keyed: _Keyed) -> Callable[..., Any]:
+    return jax.jit(keyed.fn, inline=True)

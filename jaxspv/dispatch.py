@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
-from .compilation import is_eager, jitted, on_gpu
+from .compilation import inlined, is_eager, jitted, on_gpu
 
 Backend = Literal["xla", "pallas"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
@@ -200,28 +201,52 @@ class Op:
                 return result, jax.tree.map(lambda v: np.zeros(v.shape, jax.dtypes.float0), result)
             assert self.tangent is not None, self.name
             with using(backend) if backend == "xla" else contextlib.nullcontext():
-                out = self.tangent(primals, tangents, result, **static)
-            return result, _instantiate(result, out)
+                return result, _instantiate(result, self._push(primals, tangents, result, static))
 
         return rule
+
+    def _push(self, primals, tangents, result, static):
+        """The tangent of what of `result` is inexact, None for the rest; eagerly in one program."""
+        leaves, tree = jax.tree.flatten(tangents, is_leaf=_is_symbolic)
+        still = tuple(leaf.aval if _is_symbolic(leaf) else None for leaf in leaves)
+        operands = primals, [leaf for leaf in leaves if not _is_symbolic(leaf)], result
+
+        def push(primals, moving, result):
+            moving = iter(moving)
+            leaves = [next(moving) if aval is None else SymbolicZero(aval) for aval in still]
+            assert self.tangent is not None
+            out = self.tangent(primals, jax.tree.unflatten(tree, leaves), result, **static)
+            return jax.tree.map(
+                lambda v, t: t if jnp.issubdtype(v.dtype, jnp.inexact) else None,
+                result, _instantiate(result, out),
+            )  # fmt: skip
+
+        key = (self.tangent, tree, still, tuple(sorted(static.items())), _ASKED.get())
+        compiled = jitted(push, key, operands) if is_eager(primals) else inlined(push, key)
+        return compiled(*operands)
 
 
 def _by_platform(plan: Plan, static: dict[str, Any]) -> Callable[..., Any]:
     """The batching layer over the choice by the platform that is lowered for."""
     impls = {impl.backend: impl for impl in plan.chosen}
+    run = {impl.backend: _traced_once(impl, static) for impl in plan.chosen}
     if "pallas" not in impls:
-        return _batchable(impls["xla"], lambda *o: impls["xla"].run(*o, **static), static)
+        return _batchable(impls["xla"], run["xla"], static)
     pallas = impls["pallas"]
 
     def choose(*operands):
-        kernel = {PALLAS_PLATFORM: lambda *o: pallas.run(*o, **static)}
+        kernel = {PALLAS_PLATFORM: run["pallas"]}
         if "xla" not in impls:  # lowering for another platform raises
             return lax.platform_dependent(*operands, **kernel)
-        return lax.platform_dependent(
-            *operands, default=lambda *o: impls["xla"].run(*o, **static), **kernel
-        )
+        return lax.platform_dependent(*operands, default=run["xla"], **kernel)
 
     return _batchable(impls.get("xla", pallas), choose, static, pallas.batched)
+
+
+def _traced_once(impl, static):
+    """The implementation as a function that is traced once for all operands of the same types."""
+    key = (impl, tuple(sorted(static.items())), _ASKED.get())
+    return inlined(functools.partial(impl.run, **static), key)
 
 
 def _batchable(impl, run, static, batched=None):

@@ -205,3 +205,27 @@ def test_a_switch_under_vmap_stays_a_switch():
         want = jsp.spmspv(A, x).todense()
         one = jax.tree.map(lambda leaf, k=k: leaf[k], got)
         np.testing.assert_allclose(one.todense(), want)
+
+
+def test_an_eager_gradient_is_a_few_programs_and_none_at_the_second_call():
+    A = jsp.from_dense(DENSE + 1)
+    compiled = []
+
+    def listen(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(duration)
+
+    def slope():
+        # A function of its own each time: what is shared is the operation's, not this one's.
+        return jax.grad(lambda d, x: jsp.mxv(A.with_data(d), x)[0], (0, 1))(A.data, X)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        first, programs = slope(), len(compiled)
+        again = slope()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert programs <= 12  # 35 when every primitive of a tangent is one
+    assert len(compiled) == programs
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], DENSE[0] + 1)

@@ -262,7 +262,7 @@ def test_attention_layer_equals_the_dense_one_with_its_slopes_padded_or_not():
     hs = jnp.asarray(rng.standard_normal((3, 9, 4)), jnp.float32)
     Wq, Wk = (jnp.asarray(rng.standard_normal((4, 2)), jnp.float32) for _ in range(2))
     batch = jax.jit(jax.vmap(attention, (None, 0, None, None)))
-    want = jax.vmap(dense_attention, (None, 0, None, None))(jnp.asarray(D), hs, Wq, Wk)
+    want = jax.jit(jax.vmap(dense_attention, (None, 0, None, None)))(jnp.asarray(D), hs, Wq, Wk)
     np.testing.assert_allclose(batch(A, hs, Wq, Wk), want, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(batch(wide, hs, Wq, Wk), batch(A, hs, Wq, Wk), rtol=1e-5)
 
@@ -270,13 +270,14 @@ def test_attention_layer_equals_the_dense_one_with_its_slopes_padded_or_not():
         return lambda values, h, Wq, Wk: jnp.sum(jnp.sin(layer(M(values), h, Wq, Wk)))
 
     args = (hs[0], Wq, Wk)
-    ours = jax.grad(loss(attention, A.with_data), (0, 1, 2, 3))(A.data, *args)
-    dense = jax.grad(loss(dense_attention, lambda D: D), (0, 1, 2, 3))(jnp.asarray(D), *args)
+    every = (0, 1, 2, 3)
+    ours = jax.jit(jax.grad(loss(attention, A.with_data), every))(A.data, *args)
+    dense = jax.jit(jax.grad(loss(dense_attention, lambda D: D), every))(jnp.asarray(D), *args)
     row, col = A.rowcol()
     np.testing.assert_allclose(ours[0], dense[0][row, col], rtol=1e-3, atol=1e-5)
     for a, b in zip(ours[1:], dense[1:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
-    padded = jax.grad(loss(attention, wide.with_data))(wide.data, *args)
+    padded = jax.jit(jax.grad(loss(attention, wide.with_data)))(wide.data, *args)
     np.testing.assert_allclose(padded[: A.nse], ours[0], rtol=1e-5)
     assert (padded[A.nse :] == 0).all()
 

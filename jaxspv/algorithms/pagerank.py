@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -17,7 +16,7 @@ from pallas_kernels.sssp_prepare import is_narrow
 from .._guard import kernels_refused
 from .._pytree import is_concrete, pytree_dataclass, result_tuple
 from ..compilation import on_gpu
-from ..dispatch import Backend, Op, Plan, dense_tangent, is_zero
+from ..dispatch import Backend, Op, Plan, is_zero, jvp_of_moving
 from ..graph import Graph, as_graph, register_layout
 from ..layouts.rows import Rows, arrange
 from ..monoids import plus
@@ -228,15 +227,14 @@ def _tangent(primals, tangents, result):
     graph_dot, p_dot, damping_dot = tangents[:3]
     row, col = graph.out.rowcol()
     x, n = result.scores, graph.n
-    moving = [graph_dot.out.data, p_dot, damping_dot]
-    nothing = all(is_zero(t) for t in moving)
-    if nothing:
+    moves = graph_dot.out.data, p_dot, damping_dot
+    if is_zero(moves):
         return PageRank(jnp.zeros_like(x), None, None, None)  # pyright: ignore
-    _, source = jax.jvp(
-        lambda data, p, damping: _step(data, x, p, damping, row, col, n),
-        (graph.data, p, damping),
-        tuple(dense_tangent(t) for t in moving),
-    )
+
+    def step(data, p, damping):
+        return _step(data, x, p, damping, row, col, n)
+
+    _, source = jvp_of_moving(step, (graph.data, p, damping), moves)
 
     valid = row < n
     data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))

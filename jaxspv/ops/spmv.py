@@ -19,6 +19,11 @@ from ._spmv_winners import winning_slots
 
 
 def _tangent(primals, tangents, y, *, flip):
+    """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x.
+
+    (+, x) on a compressed axis has a transpose of its own, a CSR over min, max or any finds its
+    winners by rows; the rest goes through the list of all entries.
+    """
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     if is_bilinear(semiring, A, x, y):
@@ -40,6 +45,7 @@ def _tangent(primals, tangents, y, *, flip):
 
 
 def _bilinear(primals, data_dot, x_dot, flip):
+    """`bilinear_tangent` with the product itself as its means; prepared rows have A's values."""
     semiring, A, x, rows = primals
 
     def product(M, v, moved):

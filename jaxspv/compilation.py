@@ -70,7 +70,8 @@ def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., An
 def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
     """`fn`, traced once for all calls with an equal key and operands of the same types.
 
-    Leaves no trace of its own in the program around it; not for eager calls.
+    Leaves no trace of its own in the program around it. Not for eager calls with loops, which want
+    the options of `jitted`.
     """
     return _inlined(_Keyed(fn, key))
 

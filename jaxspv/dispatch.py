@@ -222,8 +222,8 @@ class Op:
             )  # fmt: skip
 
         key = (self.tangent, tree, still, tuple(sorted(static.items())), _ASKED.get())
-        compiled = jitted(push, key, operands) if is_eager(primals) else inlined(push, key)
-        return compiled(*operands)
+        # Without the options of `jitted`: under an eager `jax.grad` this is a nested jit to JAX.
+        return inlined(push, key)(*operands)
 
 
 def _by_platform(plan: Plan, static: dict[str, Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
+from jaxspv import compilation
 from jaxspv.formats import FORMATS
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
@@ -286,3 +287,20 @@ def test_grad_names_wrong_arguments():
     slopes, aux = jsp.grad(lambda A, x: (loss(A, x), 7), (0, -1), has_aux=True)(A, X)
     assert aux == 7 and slopes[0].nse == A.nse
     np.testing.assert_allclose(slopes[1], DENSE.sum(0))
+
+
+def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
+    """As on a GPU: no jit inside another may have any."""
+    monkeypatch.setattr(compilation, "on_gpu", lambda operands: True)
+    monkeypatch.setattr(compilation, "gpu_compiler_options",
+                        lambda: {"xla_llvm_disable_expensive_passes": False})  # fmt: skip
+    A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))
+    w = jnp.arange(3.0)
+    losses = (
+        lambda d: jnp.vdot(w, jnp.sin(jsp.mxv(A.with_data(d), w))),
+        lambda d: jsp.pagerank(A.with_data(d)).scores @ w,
+    )
+    for loss in losses:
+        slope = jax.grad(loss)(A.data)
+        along = jax.jvp(loss, (A.data,), (1 / A.data,))[1]
+        np.testing.assert_allclose(along, slope @ (1 / A.data), rtol=1e-4, atol=1e-6)

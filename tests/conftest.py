@@ -68,6 +68,7 @@ def pytest_runtest_teardown(item):
         with MAPS.open("rb") as lines:
             if sum(1 for _ in lines) > MOST_MAPS:
                 jax.clear_caches()
+                gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,7 @@ def check_conversions(results, problem):
 
 
 # The others are in these, in what is made eagerly, or in the random matrices: each is a program.
+@pytest.mark.once
 @pytest.mark.parametrize(
     "name",
     ["no rows", "no columns", "nothing at all", "one row full", "explicit zeros", "shuffled"],
@@ -98,6 +99,7 @@ def test_every_pair_of_formats_eagerly(name):
     check_conversions(conversions(coo_of(PROBLEMS[name])), PROBLEMS[name])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("spare", [0, 13])
 def test_random_matrices_in_two_capacities(spare):
     run, capacity = jax.jit(conversions), 20 + spare
@@ -109,6 +111,7 @@ def test_random_matrices_in_two_capacities(spare):
     check()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_dtypes_and_what_padding_holds(dtype):
     """Every number of the dtype survives, and no content of the padding is seen."""

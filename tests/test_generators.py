@@ -226,6 +226,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", MAKERS)
 def test_keys_decide(name):
     make = MAKERS[name]

@@ -56,6 +56,7 @@ def check(got, want, dtype, tolerance, message):
     assert good.all(), f"{message}: got {got[~good]}, want {want[~good]}"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_laws(dtype):
     with precision(dtype):
@@ -127,6 +128,7 @@ def slack(name):
     return 2 * SLOTS if name in ("times", "logaddexp") else 0
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reductions_are_folds(dtype):
     """Empty segments, segments out of range that hold NaN, one segment, sorted or not."""

@@ -18,14 +18,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
-from pallas_kernels._csr_rows import LIMIT
 from pallas_kernels.tight_edges import first_tight as first_tight_kernel
 
-from .._guard import kernels_refused
 from .._scalar_loops import is_negative, read, write
 from ..dispatch import PALLAS_PLATFORM, asked
 from ..formats import CSR
 from ..formats._base import search_rows
+from ..layouts.csr_pull_back import serves
 from ._sssp_parents import adopted_sequential
 from ._sssp_sequential import Graph
 from ._sssp_xla import sssp_parents_xla
@@ -111,21 +110,12 @@ def _first_tight(A, before, after, *, strict):
     branches = {}
     if strict:
         branches["cpu"] = functools.partial(_first_sequential, A)
-    if asked() != "xla" and _kernel_serves(A):
+    if asked() != "xla" and serves(A.dtype, A.indptr, A.indices):
         branches[PALLAS_PLATFORM] = lambda before, after: first_tight_kernel(
             A.indptr, A.indices, A.data, before, after, strict=strict
         )
     default = functools.partial(_first_at_once, A, strict=strict)
     return lax.platform_dependent(before, after, default=default, **branches)
-
-
-def _kernel_serves(A):
-    return (
-        kernels_refused() is None
-        and A.data.dtype == jnp.float32
-        and A.indptr.dtype == A.indices.dtype == jnp.int32
-        and A.indptr.shape[0] + A.nse <= LIMIT
-    )
 
 
 def _first_at_once(A, before, after, *, strict):

@@ -51,11 +51,20 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     if "<locals>" not in cls.__qualname__:
         export.register_pytree_node_serialization(
             cls,
-            serialized_name=f"{cls.__module__}.{cls.__qualname__}",
+            serialized_name=_serialized_name(cls),
             serialize_auxdata=_written(cls.__name__),
             deserialize_auxdata=lambda text: _tuples(json.loads(bytes(text))),
         )
     return cls
+
+
+def _serialized_name(cls: type) -> str:
+    """`jaxspv.CSR`: what exported programs call a class, wherever its module moves.
+
+    JAX refuses a name that is taken, so that the classes of the project have names of their own.
+    """
+    package = cls.__module__.partition(".")[0]
+    return f"{package if package == 'jaxspv' else cls.__module__}.{cls.__qualname__}"
 
 
 def _written(name: str) -> Callable[[Any], bytes]:
@@ -79,8 +88,7 @@ def _tuples(value: Any) -> Any:
 
 def result_tuple(cls: type[_T]) -> type[_T]:
     """Class decorator of named tuples that algorithms return: `jax.export` can serialise them."""
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    return export.register_namedtuple_serialization(cls, serialized_name=name)
+    return export.register_namedtuple_serialization(cls, serialized_name=_serialized_name(cls))
 
 
 def is_concrete(*trees: Any) -> bool:

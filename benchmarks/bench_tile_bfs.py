@@ -16,7 +16,7 @@ import numpy as np
 
 import jaxspv as jsp
 from jaxspv.formats import BitTiled
-from pallas_kernels.tile_bfs import Side, tile_bfs
+from pallas_kernels.bfs.tile import Side, tile_bfs
 
 from .bench_tiles import matrix
 from .harness import Candidate, measure

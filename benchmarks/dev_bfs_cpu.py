@@ -20,7 +20,7 @@ import scipy.io
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv.algorithms._bfs_xla import bfs_xla
+from jaxspv.algorithms.bfs.forms import bfs_xla
 from jaxspv.verify import levels_of
 
 

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pallas_kernels._csr_lanes import Lanes
-from pallas_kernels._csr_stream import Stream
-from pallas_kernels._scalar import trace
-from pallas_kernels.csr_pull_back import HOT, csr_pull_back
-from pallas_kernels.csr_spmv import csr_spmv
+from pallas_kernels.products.spmv import csr_spmv
+from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
+from pallas_kernels.rows.lanes import Lanes
+from pallas_kernels.rows.stream import Stream
+from pallas_kernels.simt.scalar_jaxpr import trace
 
 from . import suite
 from .dev_gradients import kernels
@@ -37,7 +37,7 @@ def slopes(A, x, w, values=True, vector=True, hot=None, **options):
     """The derivatives of w A x by the kernel; hot: of `HOT`, so many columns."""
     operands = {"x": x if values else None, "data": A[2] if vector else None}
     hot = 0 if hot is None else hot[not values]
-    found = csr_pull_back(*A[:2], w, x.shape[0], **operands, hot=hot, **options)
+    found = csr_vjp(*A[:2], w, x.shape[0], **operands, hot=hot, **options)
     named = dict(zip(("values", "vector"), found, strict=True))
     return {name: value for name, value in named.items() if value is not None}
 

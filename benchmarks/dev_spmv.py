@@ -13,9 +13,9 @@ import scipy.io
 import scipy.sparse
 from jax import lax
 
-from jaxspv.algorithms._pagerank_xla import pagerank_xla, pull_row_bins
-from jaxspv.layouts import csr_rows, row_bins
-from jaxspv.layouts.row_plan import Tuning
+from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_row_bins
+from jaxspv.ops.mxv.rows import bins, xla
+from jaxspv.ops.mxv.rows.plan import Tuning
 
 START = time.perf_counter()
 PLUS = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
@@ -83,9 +83,9 @@ def compiled(function, *args, options=None):
 
 def pieces(indptr, indices, data, x, width, how):
     """Bare CSR in pieces; how: "double" or "scatter", however many pieces there are."""
-    csr_rows.MOST_SCATTERED = 2**31
+    xla.MOST_SCATTERED = 2**31
     scatter = None if how == "double" else "add"
-    return csr_rows.csr_spmv(indptr, indices, data, x, scatter=scatter, width=width, **PLUS)
+    return xla.csr_spmv(indptr, indices, data, x, scatter=scatter, width=width, **PLUS)
 
 
 def bare_csr(indptr, indices, data, x, widths):
@@ -147,13 +147,13 @@ def study(name, indptr, indices, widths, variants):
 
     def chain(layout, values, x):
         def again(_, x):
-            return row_bins.spmv(layout, values, x, **PLUS) * jnp.float32(1e-3)
+            return bins.spmv(layout, values, x, **PLUS) * jnp.float32(1e-3)
 
         return lax.fori_loop(0, count, again, x)
 
     for unroll, launch, by_degree in variants:
         begin = time.perf_counter()
-        layout = row_bins.build(indptr, indices, (n, n), platform="gpu", by_degree=by_degree,
+        layout = bins.build(indptr, indices, (n, n), platform="gpu", by_degree=by_degree,
                                 tuning=Tuning(unroll, 256, launch))  # fmt: skip
         values = jax.block_until_ready(layout.arrange(data))
         built = time.perf_counter() - begin

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
+from jaxspv.algorithms.sssp.forms import default_delta, sssp_parents_xla, sssp_xla
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "algorithms"))

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from jax import lax
 
-from pallas_kernels import bfs, default_bfs_config, prepare_bfs
-from pallas_kernels.bfs import _search
+from pallas_kernels.bfs.api import _search, bfs, default_bfs_config
+from pallas_kernels.prepare.adjacency import prepare_bfs
 
 
 def csr_from_edges(s, d, n):

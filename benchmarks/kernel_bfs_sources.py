@@ -15,7 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.kernel_bfs import load, median_ms, oracle, wrong
-from pallas_kernels import bfs, bfs_sources, prepare_bfs
+from pallas_kernels.bfs.api import bfs
+from pallas_kernels.bfs.multi_source import bfs_sources
+from pallas_kernels.prepare.adjacency import prepare_bfs
 
 EACH, COUNT = 8, 32
 
@@ -67,7 +69,7 @@ def run(name, variants, out):
     for variant in variants:
         module_options = {"unroll": "UNROLL", "long": "LONG", "span": "SPAN",
                           "by_vertex": "BY_VERTEX"}
-        module = __import__("pallas_kernels.bfs_sources", fromlist=["x"])
+        module = __import__("pallas_kernels.bfs.multi_source", fromlist=["x"])
         saved = {name: getattr(module, name) for name in module_options.values()}
         for key, value in variant.items():
             if key in module_options:

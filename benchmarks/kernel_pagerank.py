@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from benchmarks import suite
 from benchmarks.kernel_bfs import median_ms
-from pallas_kernels.pagerank import pagerank
-from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.pull.pagerank import pagerank
 
 KNOBS = 0.85, 1e-6, 200
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.kernel_bfs import load, median_ms, parse
-from pallas_kernels.sssp import _search, default_config, default_delta
-from pallas_kernels.sssp_prepare import prepare_sssp
+from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.sssp.api import _search, default_config, default_delta
 
 
 def weights_of(indptr, indices):

@@ -22,14 +22,16 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from benchmarks import suite
-from pallas_kernels import bfs, default_bfs_config, launch, prepare_bfs
-from pallas_kernels._scalar import trace
+from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.components import components
-from pallas_kernels.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pagerank import pagerank
-from pallas_kernels.pagerank_prepare import prepare_pagerank
-from pallas_kernels.sssp import default_config, default_delta, sssp
-from pallas_kernels.sssp_prepare import is_narrow, prepare_sssp
+from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.lengths import is_narrow, prepare_sssp
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.pull.pagerank import pagerank
+from pallas_kernels.simt.launch import launch
+from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.sssp.api import default_config, default_delta, sssp
 
 
 def kernels(name, form):

@@ -22,9 +22,10 @@ import scipy.sparse as sp
 from jax import lax
 
 from benchmarks import suite
-from pallas_kernels import bfs, default_bfs_config, prepare_bfs
-from pallas_kernels.sssp import default_config, default_delta, sssp
-from pallas_kernels.sssp_prepare import prepare_sssp
+from pallas_kernels.bfs.api import bfs, default_bfs_config
+from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.sssp.api import default_config, default_delta, sssp
 
 LAUNCHES = ((132, 1024), (97, 512), (31, 256), (7, 1024))  # programs, threads
 SIZES = ((1 << 16, 1 << 19), (1 << 19, 1 << 22))  # vertices, entries; multiples of these above
@@ -225,7 +226,7 @@ check.programs = {}
 @contextlib.contextmanager
 def delays():
     """Warps sleep for 1 us before a twelfth of their atomics, barriers and waits, by the clock."""
-    from pallas_kernels import _mosaic
+    from pallas_kernels.simt import mosaic
 
     kept = {}
 
@@ -240,13 +241,13 @@ def delays():
         return method
 
     for name in ("atomic", "atomic_cas", "reduce", "sync", "grid_barrier"):
-        kept[name] = getattr(_mosaic.Emitter, name)
-        setattr(_mosaic.Emitter, name, sleepy(name))
+        kept[name] = getattr(mosaic.Emitter, name)
+        setattr(mosaic.Emitter, name, sleepy(name))
     try:
         yield
     finally:
         for name, plain in kept.items():
-            setattr(_mosaic.Emitter, name, plain)
+            setattr(mosaic.Emitter, name, plain)
 
 
 def graphs(names):

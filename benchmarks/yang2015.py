@@ -29,9 +29,9 @@ from jax import lax
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.ops._expand import capacities, edge_slots, select_runs
-from jaxspv.ops._merge import merge_rows
-from jaxspv.ops.spmspv import CHUNKS
+from jaxspv.ops.frame.expand import capacities, edge_slots, select_runs
+from jaxspv.ops.mxv.merge import merge_rows
+from jaxspv.ops.mxv.spmspv import CHUNKS
 
 from . import suite
 from ._traversal import component_edges

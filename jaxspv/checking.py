@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import checkify
 
-from ._pytree import is_concrete
+from ._core.pytree import is_concrete
 from .formats import SparseMatrix
-from .vectors import SparseVector
+from .formats.vector import SparseVector
 
 _R = TypeVar("_R")
 

@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .algorithms.bfs import explain_bfs
+from ._core.dispatch import Plan
+from .algorithms.bfs.api import explain_bfs
 from .algorithms.components import explain_components
-from .algorithms.fixpoint import explain_fixpoint
-from .algorithms.pagerank import explain_pagerank
-from .algorithms.sssp import explain_sssp
+from .algorithms.fixpoint.api import explain_fixpoint
+from .algorithms.pagerank.api import explain_pagerank
+from .algorithms.sssp.api import explain_sssp
 from .algorithms.triangles import explain_triangles
-from .dispatch import Plan
-from .ops.mxm import explain_mxm
-from .ops.mxv import explain_mxv
+from .ops.mxm.api import explain_mxm
+from .ops.mxv.api import explain_mxv
 
 
 def _vxm(x: Any, A: Any, *args: Any, **kwargs: Any) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jax import export as jax_export
 
-from .dispatch import Backend, using
+from ._core.dispatch import Backend, using
 
 KERNEL_CALLS = ("mosaic_gpu_v2", "mosaic_gpu")  # what a Pallas kernel is in an exported program
 

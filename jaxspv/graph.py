@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._indices import narrowed
-from ._pytree import is_concrete, pytree_dataclass, static
+from ._core.indices import narrowed
+from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`

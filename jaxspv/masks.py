@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ._pytree import pytree_dataclass, static
+from ._core.pytree import pytree_dataclass, static
 
 
 @pytree_dataclass

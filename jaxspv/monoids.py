@@ -11,8 +11,8 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 
 from . import operators
-from ._guard import scatter_add_is_slow
-from ._pytree import pytree_dataclass, static
+from ._core.compat import scatter_add_is_slow
+from ._core.pytree import pytree_dataclass, static
 from .operators import BinaryOp, as_binary
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._pytree import pytree_dataclass, static
+from ._core.pytree import pytree_dataclass, static
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 

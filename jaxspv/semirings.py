@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from . import monoids, operators
-from ._pytree import pytree_dataclass, static
+from ._core.pytree import pytree_dataclass, static
 from .monoids import Monoid, monoid
 from .operators import BinaryOp, as_binary
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array
 
-from ._pytree import is_concrete, pytree_dataclass, static
+from ._core.pytree import is_concrete, pytree_dataclass, static
 
 Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
 

@@ -1,17 +1,9 @@
 """Fast paths: GPU kernels that take arrays and give arrays. Imports jax only, nothing of jaxspv.
 
-The contract of a kernel: it is written once in SIMT form over the primitives of `_launch.py`, runs
-on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
+The contract of a kernel: it is written once in SIMT form over the primitives of `simt/launch.py`,
+runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
 `status` (0: the result is right; otherwise a grid barrier expired and the result means nothing),
 refuses vmap, needs no zeroed workspace and keeps at most as many programs as the device holds at
-once. The kernels over a CSR (`csr_spmv`, `csr_pull_back`, `tight_edges`) have no grid barrier: no
+once. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) have no grid barrier: no
 status, and any number of programs.
 """
-
-from pallas_kernels._launch import launch as launch
-from pallas_kernels._launch import programs_for as programs_for
-from pallas_kernels.bfs import BFSConfig as BFSConfig
-from pallas_kernels.bfs import bfs as bfs
-from pallas_kernels.bfs import default_bfs_config as default_bfs_config
-from pallas_kernels.bfs_prepare import prepare_bfs as prepare_bfs
-from pallas_kernels.bfs_sources import bfs_sources as bfs_sources

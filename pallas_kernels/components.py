@@ -22,7 +22,7 @@ import types
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels._launch import launch, programs_for
+from .simt.launch import launch, programs_for
 
 SAMPLED = 2  # neighbours of every vertex that are hooked before the sample
 LONG = 1024  # edges from which a row is shared by the warps of a program

@@ -18,19 +18,16 @@ pytestmark = pytest.mark.fast
 # From the ground up; a module may import its own layer and those before it. A module that is not
 # named here joins the layer of the highest one it imports.
 LAYERS = (
-    ("_pytree", "_indices", "_sugar", "compilation", "_guard", "batching", "_scalar_loops"),
+    ("_core",),
     ("operators", "until"),
     ("monoids",),
     ("masks", "semirings"),
-    ("formats", "vectors", "tiled_vectors"),
-    ("construct", "_edges", "_random", "io", "generators", "sparsity_types", "graph",
-     "format_choice"),
-    ("dispatch",),
-    ("layouts",),
+    ("formats",),
+    ("inputs", "graph"),
     ("ops",),
     ("algorithms",),
     ("explaining", "exporting", "checking", "autodiff", "verify"),
-    ("_command_line", "cli", "__init__", "__main__"),
+    ("cli", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

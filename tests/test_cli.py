@@ -13,8 +13,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv._command_line import reached_edges
-from jaxspv.cli import main
+from jaxspv.cli.main import main
+from jaxspv.cli.support import reached_edges
 from jaxspv.formats import FORMATS
 
 pytestmark = pytest.mark.fast

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
-from jaxspv import compilation
+from jaxspv._core import compilation
 from jaxspv.formats import FORMATS
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"

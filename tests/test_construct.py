@@ -12,8 +12,8 @@ from jax.experimental import sparse as jax_sparse
 from strategies import edges as edge_lists
 
 import jaxspv as jsp
-from jaxspv import _edges
 from jaxspv.formats import FORMATS
+from jaxspv.inputs import edges
 
 SHAPE, EDGES = (6, 8), 12
 FOLDS = {"plus": np.add, "min_": np.minimum, "max_": np.maximum, "times": np.multiply}
@@ -153,11 +153,11 @@ def test_sorts_agree(ends):
     """The host's counting sort, XLA's sort, and the two passes that a GPU takes."""
     row, col = ends
     order = np.lexsort((np.arange(EDGES), col, row))
-    for sort in (_edges.sort_in_one_pass, _edges.sort_in_two_passes):
+    for sort in (edges.sort_in_one_pass, edges.sort_in_two_passes):
         got = sort(jnp.asarray(row), jnp.asarray(col))
         for a, b in zip(got, (row[order], col[order], order), strict=True):
             np.testing.assert_array_equal(a, b)
-    by_col = _edges.counting_argsort(col, SHAPE[1])
+    by_col = edges.counting_argsort(col, SHAPE[1])
     np.testing.assert_array_equal(by_col, np.argsort(col, kind="stable"))
 
 

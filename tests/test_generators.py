@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from scipy.spatial import Delaunay
 
 import jaxspv as jsp
-from jaxspv import generators
-from jaxspv._random import distinct, random_generator
 from jaxspv.formats import FORMATS
+from jaxspv.inputs import generators
+from jaxspv.inputs.random import distinct, random_generator
 
 KEY = jax.random.key(7)
 

@@ -28,7 +28,7 @@ from graphblas_rows import theirs as theirs_operator
 from strategies import precision
 
 import jaxspv as jsp
-from jaxspv.ops import _call, _entries, _write
+from jaxspv.ops.frame import call, entries, write
 
 THOROUGH = bool(os.environ.get("JAXSPV_THOROUGH"))
 ROUNDS = 20 if THOROUGH else 1
@@ -104,12 +104,12 @@ def plan(group):
             yield row, dtypes, listed * (2 * ROUNDS if twice else ROUNDS)
 
 
-UNION = jax.jit(lambda a, b: vars(_entries.union(a, b)))
+UNION = jax.jit(lambda a, b: vars(entries.union(a, b)))
 PARTS = {
-    "union": lambda a, b: _entries.Union(**UNION(a, b)),
-    "keep": jax.jit(_entries.keep, static_argnums=2),
-    "find": jax.jit(_entries.find),
-    "entries_of": jax.jit(_entries.entries_of),
+    "union": lambda a, b: entries.Union(**UNION(a, b)),
+    "keep": jax.jit(entries.keep, static_argnums=2),
+    "find": jax.jit(entries.find),
+    "entries_of": jax.jit(entries.entries_of),
 }
 
 
@@ -117,8 +117,8 @@ PARTS = {
 def in_small_programs():
     """Operations run eagerly, in the programs of their parts, which combinations share."""
     with mock.patch.multiple(
-        _call, _computed=lambda f, static, x: f(*x, **dict(static)), _written=_call._write
-    ), mock.patch.multiple(_write, **PARTS):
+        call, _computed=lambda f, static, x: f(*x, **dict(static)), _written=call._write
+    ), mock.patch.multiple(write, **PARTS):
         yield
 
 

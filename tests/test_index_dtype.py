@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv import _indices
+from jaxspv._core import indices
 
 S = sp.random_array((6, 6), density=0.4, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
 DENSE = S.toarray()
@@ -191,7 +191,7 @@ def test_options_of_products_over_extents_that_need_int64(x64):
 
 
 def test_a_capacity_that_needs_int64(monkeypatch, x64):
-    monkeypatch.setattr(_indices, "LIMIT", 50)  # as if 2^31 - 1 were 50
+    monkeypatch.setattr(indices, "LIMIT", 50)  # as if 2^31 - 1 were 50
     edges = np.arange(43)
     A = jsp.from_edges(edges, edges, shape=(43, 45))
     assert A.index_dtype == jnp.int32

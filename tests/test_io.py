@@ -11,8 +11,8 @@ import scipy.sparse
 from strategies import DTYPES, PROBLEMS, precision
 
 import jaxspv as jsp
-from jaxspv import io
 from jaxspv.formats import FORMATS
+from jaxspv.inputs import files
 
 GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}
 % a comment
@@ -139,14 +139,14 @@ def test_broken_archives_and_missing_files(tmp_path):
     np.savez(path, a=np.ones(3))
     with pytest.raises(ValueError, match=r"broken\.npz.*written neither by"):
         jsp.load_npz(path)
-    for read in (jsp.read_mtx, jsp.load_npz, io.load):
+    for read in (jsp.read_mtx, jsp.load_npz, files.load):
         with pytest.raises(FileNotFoundError, match="absent"):
             read(tmp_path / "absent.mtx")
     with pytest.raises(ValueError, match="`name` must be one of .*karate"):
         jsp.bundled("absent")
     (tmp_path / "a.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"must end in one of \.mtx"):
-        io.load(tmp_path / "a.csv")
+        files.load(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.uint32, np.float32, np.float16, np.float64])

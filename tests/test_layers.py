@@ -9,7 +9,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv.dispatch import Op
+from jaxspv._core.dispatch import Op
 from jaxspv.formats import FORMATS
 
 DENSE = np.array(

@@ -14,8 +14,8 @@ from test_mxv import NUMPY_ADD, NUMPY_MUL, SEMIRINGS, VALUES, dense_of
 
 import jaxspv as jsp
 from jaxspv.formats import FORMATS, SparseMatrix
-from jaxspv.ops._mxm_call import METHODS as ALL_METHODS
-from jaxspv.ops._mxm_call import prepare_call, rounded_up
+from jaxspv.ops.mxm.call import METHODS as ALL_METHODS
+from jaxspv.ops.mxm.call import prepare_call, rounded_up
 
 METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
 M, L, N, CAPACITY = 5, 6, 7, 24  # one shape: one compilation for all examples
@@ -282,7 +282,7 @@ def test_places_beyond_2_to_the_32():
 
 def test_blocks_of_rows(monkeypatch):
     """Dense accumulators of two rows, steps that end inside a row and inside a block."""
-    monkeypatch.setattr("jaxspv.ops._mxm_dense.CELLS", 2 * N)
+    monkeypatch.setattr("jaxspv.ops.mxm.dense.CELLS", 2 * N)
     A, B = matrix(A_CELLS, (M, L)), matrix(B_CELLS, (L, N))
     mask = ~jsp.structure(matrix(MASK_CELLS, (M, N)))
     for semiring in (jsp.semirings.plus_times, jsp.semirings.any_first, jsp.semirings.lor_lor):

@@ -10,8 +10,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxspv.layouts import csr_rows, row_bins
-from jaxspv.layouts.row_plan import TUNING, Tuning, plan_bins
+from jaxspv.ops.mxv.rows import bins, xla
+from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
 
 TUNINGS = {
     "cpu": TUNING["cpu"],
@@ -41,7 +41,7 @@ def random_csr(rng, n_rows, n_cols, mean, dtype=np.float32):
     return indptr, indices, data
 
 
-SPMV = jax.jit(row_bins.spmv, static_argnames=("mul", "combine", "identity"))
+SPMV = jax.jit(bins.spmv, static_argnames=("mul", "combine", "identity"))
 
 
 def by_rows(indptr, indices, data, x, mul, add, identity):
@@ -61,7 +61,7 @@ def test_semirings(name, tuning):
     dtype = np.bool_ if name == "or_and" else np.float32
     indptr, indices, data = random_csr(rng, 37, 23, 5, dtype)
     x = rng.integers(-4, 5, 23).astype(dtype)
-    layout = row_bins.build(indptr, indices, (37, 23), tuning=tuning)
+    layout = bins.build(indptr, indices, (37, 23), tuning=tuning)
     values = layout.arrange(jnp.asarray(data))
     y = SPMV(layout, values, x, mul=mul, combine=add, identity=identity)
     expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
@@ -83,7 +83,7 @@ def test_random_shapes_capacity_and_tunings(seed, n_rows, n_cols, mean, spare, t
     indptr, indices, data = random_csr(rng, n_rows, n_cols, mean)
     indices_padded = np.concatenate([indices, np.full(spare, n_cols, np.int32)])
     data_padded = np.concatenate([data, np.full(spare, np.nan, np.float32)])
-    layout = row_bins.build(indptr, indices_padded, (n_rows, n_cols), tuning=tuning)
+    layout = bins.build(indptr, indices_padded, (n_rows, n_cols), tuning=tuning)
     x = rng.integers(-4, 5, n_cols).astype(np.float32)
     values = layout.arrange(jnp.asarray(data_padded))
     y = SPMV(layout, values, x, mul=jnp.multiply, combine=jnp.add, identity=0)
@@ -98,7 +98,7 @@ def test_values_of_one_row_do_not_reach_another(tuning):
     data[indptr[20] : indptr[21]] = np.inf
     data[indptr[30]] = np.nan
     x = rng.integers(1, 5, 40).astype(np.float32)
-    layout = row_bins.build(indptr, indices, (50, 40), tuning=tuning)
+    layout = bins.build(indptr, indices, (50, 40), tuning=tuning)
     y = SPMV(
         layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
     )
@@ -112,7 +112,7 @@ def test_padding_values_change_nothing(poison):
     rng = np.random.default_rng(2)
     indptr, indices, data = random_csr(rng, 60, 60, 9)
     x = rng.normal(size=60).astype(np.float32)
-    layout = row_bins.build(indptr, indices, (60, 60), tuning=Tuning(4, 16, 10_000))
+    layout = bins.build(indptr, indices, (60, 60), tuning=Tuning(4, 16, 10_000))
     values = layout.arrange(jnp.asarray(data))
     padding = layout.columns == 60
     assert padding.any()
@@ -124,7 +124,7 @@ def test_padding_values_change_nothing(poison):
 def test_scalar_value_counts_the_entries_of_rows():
     rng = np.random.default_rng(3)
     indptr, indices, _ = random_csr(rng, 40, 40, 4)
-    layout = row_bins.build(indptr, indices, (40, 40))
+    layout = bins.build(indptr, indices, (40, 40))
     count = SPMV(layout, 1, jnp.zeros(40), mul=lambda a, x: a, combine=jnp.add, identity=0)
     np.testing.assert_array_equal(count, np.diff(indptr))
 
@@ -133,7 +133,7 @@ def test_several_vectors_at_once():
     rng = np.random.default_rng(4)
     indptr, indices, data = random_csr(rng, 40, 30, 7)
     x = rng.integers(-4, 5, (30, 3)).astype(np.float32)
-    layout = row_bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
+    layout = bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
     y = SPMV(
         layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
     )
@@ -146,7 +146,7 @@ def test_pairs_find_the_smallest_winning_column(tuning):
     rng = np.random.default_rng(5)
     indptr, indices, data = random_csr(rng, 40, 30, 7)
     x = rng.integers(-4, 5, 30).astype(np.float32)
-    layout = row_bins.build(indptr, indices, (40, 30), tuning=tuning)
+    layout = bins.build(indptr, indices, (40, 30), tuning=tuning)
 
     def earlier(a, b):
         first = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
@@ -169,7 +169,7 @@ def test_pairs_find_the_smallest_winning_column(tuning):
 def test_values_may_be_traced():
     rng = np.random.default_rng(6)
     indptr, indices, data = random_csr(rng, 40, 30, 7)
-    layout = row_bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
+    layout = bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
     x = rng.integers(-4, 5, 30).astype(np.float32)
 
     @jax.jit
@@ -184,8 +184,8 @@ def test_values_may_be_traced():
 def test_device_and_host_build_agree(by_degree):
     rng = np.random.default_rng(7)
     indptr, indices, _ = random_csr(rng, 60, 50, 9)
-    on_host = row_bins.build(indptr, indices, (60, 50), by_degree=by_degree)
-    on_device = row_bins.build(indptr, jnp.asarray(indices), (60, 50), by_degree=by_degree)
+    on_host = bins.build(indptr, indices, (60, 50), by_degree=by_degree)
+    on_device = bins.build(indptr, jnp.asarray(indices), (60, 50), by_degree=by_degree)
     assert on_host.bins == on_device.bins
     for a, b in zip(jax.tree.leaves(on_host), jax.tree.leaves(on_device), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -198,11 +198,11 @@ def test_columns_numbered_by_degree_change_no_result():
     kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
     results = []
     for by_degree in (True, False):
-        layout = row_bins.build(indptr, indices, (60, 50), by_degree=by_degree)
+        layout = bins.build(indptr, indices, (60, 50), by_degree=by_degree)
         assert (layout.order is not None) == by_degree
         results.append(SPMV(layout, layout.arrange(jnp.asarray(data)), x, **kwargs))
     np.testing.assert_array_equal(*results)
-    layout = row_bins.build(indptr, indices, (60, 50), by_degree=True)
+    layout = bins.build(indptr, indices, (60, 50), by_degree=True)
     degree = np.bincount(indices, minlength=50)[layout.order]
     assert (np.diff(degree) <= 0).all()
 
@@ -213,8 +213,8 @@ def test_only_long_skewed_graphs_are_renumbered(skewed):
     n = 140_000
     indices = rng.integers(0, n // 20 if skewed else n, 2 * n).astype(np.int32)
     indptr = np.arange(0, 2 * n + 1, 2)
-    assert (row_bins.build(indptr, indices, (n, n), platform="gpu").order is not None) == skewed
-    assert row_bins.build(indptr, indices, (n, n), platform="cpu").order is None
+    assert (bins.build(indptr, indices, (n, n), platform="gpu").order is not None) == skewed
+    assert bins.build(indptr, indices, (n, n), platform="cpu").order is None
 
 
 def test_one_bin_in_the_order_of_the_rows_needs_no_place():
@@ -222,7 +222,7 @@ def test_one_bin_in_the_order_of_the_rows_needs_no_place():
     length[::50] = 0
     indptr = np.concatenate([[0], np.cumsum(length)])
     indices = np.random.default_rng(13).integers(0, 2_000, indptr[-1]).astype(np.int32)
-    layout = row_bins.build(indptr, indices, (2_000, 2_000))
+    layout = bins.build(indptr, indices, (2_000, 2_000))
     assert layout.place is None
     count = SPMV(layout, 1, jnp.zeros(2_000), mul=lambda a, x: a, combine=jnp.add, identity=0)
     np.testing.assert_array_equal(count, length)
@@ -239,7 +239,7 @@ def test_little_padding_on_a_power_law(platform):
 
 
 CSR_SPMV = jax.jit(
-    csr_rows.csr_spmv,
+    xla.csr_spmv,
     static_argnames=("mul", "combine", "identity", "scatter", "width", "loop_on_cpu"),
 )
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import DTYPES, bounds, garbage, precision, samples
 
 import jaxspv as jsp
-from jaxspv.vectors import compact, from_present
+from jaxspv.formats.vector import compact, from_present
 
 pytestmark = pytest.mark.fast
 N = 9

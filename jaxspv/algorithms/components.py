@@ -9,12 +9,12 @@ from jax import Array, lax
 
 from pallas_kernels.components import components as components_kernel
 
-from .._guard import kernels_refused
-from .._pytree import result_tuple
-from ..batching import batch_any
-from ..dispatch import Backend, Op, Plan
+from .._core.batching import batch_any
+from .._core.compat import kernels_refused
+from .._core.dispatch import Backend, Op, Plan
+from .._core.pytree import result_tuple
 from ..graph import as_graph
-from ._status import finished
+from .common.status import finished
 
 
 @result_tuple

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._pytree import is_concrete, result_tuple
-from ..batching import batch_any
-from ..dispatch import Op, dense_tangent, is_zero
+from .._core.batching import batch_any
+from .._core.dispatch import Op, dense_tangent, is_zero
+from .._core.pytree import is_concrete, result_tuple
 from ..formats import CSR
 from ..graph import as_graph
-from ._sources import check_source, over_sources
+from .common.sources import check_source, over_sources
 
 
 @result_tuple

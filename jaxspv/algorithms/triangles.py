@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._pytree import is_concrete, result_tuple
-from ..compilation import known_while_tracing, on_gpu
-from ..dispatch import Backend, Op, Plan
+from .._core.compilation import known_while_tracing, on_gpu
+from .._core.dispatch import Backend, Op, Plan
+from .._core.pytree import is_concrete, result_tuple
 from ..formats import CSR
 from ..graph import Graph, as_graph
 from ..masks import structure
-from ..ops._mxm_loops import by_columns
-from ..ops._mxm_methods import sorted_csr
-from ..ops.mxm import mxm
+from ..ops.mxm.api import mxm
+from ..ops.mxm.gustavson_cpu import by_columns
+from ..ops.mxm.methods import sorted_csr
 from ..semirings import plus_pair
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._indices import index_dtype_for, with_pattern
-from .._pytree import pytree_dataclass, static
-from ._base import SparseMatrix, register
+from .._core.indices import index_dtype_for, with_pattern
+from .._core.pytree import pytree_dataclass, static
+from .base import SparseMatrix, register
 
 
 @register

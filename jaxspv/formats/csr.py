@@ -8,9 +8,9 @@ from typing import ClassVar, TypeVar
 import jax.numpy as jnp
 from jax import Array
 
-from .._indices import LIMIT, with_pattern
-from .._pytree import pytree_dataclass, static
-from ._base import SparseMatrix, register, search_rows
+from .._core.indices import LIMIT, with_pattern
+from .._core.pytree import pytree_dataclass, static
+from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
 
 _C = TypeVar("_C", bound="_Compressed")

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from ..monoids import Monoid
 from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
-from ._call import Dense, Options, call, format_of, is_dense, operand
-from ._entries import Entries, entries_of, keep
+from .frame.call import Dense, Options, call, format_of, is_dense, operand
+from .frame.entries import Entries, entries_of, keep
 
 
 def apply(

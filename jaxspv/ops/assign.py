@@ -8,13 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..formats import SparseMatrix
+from ..formats.vector import SparseVector
 from ..masks import Mask, as_mask
 from ..operators import BinaryOp
-from ..vectors import SparseVector
-from ._call import Dense, Options, call, format_of, is_dense, operand
-from ._entries import Entries, entries_of, find, keep, sort_entries
-from ._index import Index, as_index, check_distinct
-from ._write import allowed_at, as_accum, cast, merge
+from .frame.call import Dense, Options, call, format_of, is_dense, operand
+from .frame.entries import Entries, entries_of, find, keep, sort_entries
+from .frame.index import Index, as_index, check_distinct
+from .frame.write import allowed_at, as_accum, cast, merge
 
 
 def assign(

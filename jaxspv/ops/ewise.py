@@ -7,11 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from .._indices import index_dtype_for
+from .._core.indices import index_dtype_for
 from ..monoids import Monoid
 from ..operators import BinaryOp, as_binary, plus, times
-from ._call import Dense, Options, call, format_of, is_dense, operand
-from ._entries import Entries, both, entries_of, find, keep, take, union
+from .frame.call import Dense, Options, call, format_of, is_dense, operand
+from .frame.entries import Entries, both, entries_of, find, keep, take, union
 
 
 def ewise_add(

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._indices import index_dtype_for
-from .._pytree import is_concrete
-from ..compilation import known_while_tracing
-from ._call import Dense, Options, call, format_of, is_dense, operand
-from ._entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
-from ._index import Index, as_index
+from .._core.compilation import known_while_tracing
+from .._core.indices import index_dtype_for
+from .._core.pytree import is_concrete
+from .frame.call import Dense, Options, call, format_of, is_dense, operand
+from .frame.entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
+from .frame.index import Index, as_index
 
 
 def extract(

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._indices import LIMIT
+from .._core.indices import LIMIT
 from ..monoids import Monoid, monoid, plus
-from ._call import Dense, Options, call, operand
-from ._entries import Entries, entries_of, keep, run_starts, sort_entries, take
-from ._product import winners
-from ._write import as_accum
+from .frame.call import Dense, Options, call, operand
+from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
+from .frame.product import winners
+from .frame.write import as_accum
 
 
 def reduce(

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._pytree import is_concrete
-from ..construct import check_shape, from_edges
+from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
+from ..formats.vector import SparseVector, vector_from_entries
+from ..inputs.construct import check_shape, from_edges
 from ..monoids import Monoid, any_
 from ..operators import as_binary, times
-from ..vectors import SparseVector, vector_from_entries
-from ._call import Options, call, format_of, is_dense, matrix, operand
-from ._entries import Entries, both, entries_of, find, keep, sort_entries, take
-from ._index import as_index
+from .frame.call import Options, call, format_of, is_dense, matrix, operand
+from .frame.entries import Entries, both, entries_of, find, keep, sort_entries, take
+from .frame.index import as_index
 
 
 def transpose(

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._sugar import SUGAR
 from ..formats import SparseMatrix
+from ..formats.arithmetic import SUGAR
+from ..formats.vector import SparseVector
 from ..masks import as_mask
 from ..operators import ainv, minus, plus, times, truediv
-from ..vectors import SparseVector
-from ._call import Options, call, format_of, operand
-from ._entries import Entries, entries_of, take
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract
+from .frame.call import Options, call, format_of, operand
+from .frame.entries import Entries, entries_of, take
 
 
 def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:

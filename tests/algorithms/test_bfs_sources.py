@@ -9,9 +9,9 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms._bfs_sources_results import BITS, parents_of, transposed_in_turn
-from jaxspv.algorithms._bfs_sources_sequential import bfs_sources_sequential
-from jaxspv.algorithms._bfs_sources_xla import bfs_sources_xla
+from jaxspv.algorithms.bfs.multi_source import bfs_sources_xla
+from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_sequential
+from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of, transposed_in_turn
 
 FORMS = ("sequential", "dense", "one_by_one")
 

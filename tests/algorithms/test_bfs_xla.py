@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv.algorithms._bfs_xla import bfs_xla
+from jaxspv.algorithms.bfs.forms import bfs_xla
 
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
 FORMS = ("sequential", "level_synchronous")

@@ -10,11 +10,11 @@ import scipy.sparse.csgraph as csgraph
 from fixpoint_cases import N, start, weighted
 
 import jaxspv as jsp
-from jaxspv._guard import KERNELS_FROM, jax_version
-from jaxspv.algorithms import _fixpoint_push as push
-from jaxspv.algorithms.fixpoint import _checked
-from pallas_kernels.bfs import BFSConfig
-from pallas_kernels.sssp import Config
+from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv.algorithms.fixpoint import gpu_push as push
+from jaxspv.algorithms.fixpoint.api import _checked
+from pallas_kernels.bfs.api import BFSConfig
+from pallas_kernels.sssp.api import Config
 from tests.kernels.test_lowering import lower
 
 SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from jaxspv.algorithms._pagerank_xla import pagerank_xla, pull_csr, pull_row_bins
-from jaxspv.layouts import row_bins
+from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_csr, pull_row_bins
+from jaxspv.ops.mxv.rows import bins
 
 RUN = jax.jit(
     lambda make_pull, matrix, *args, **kwargs: pagerank_xla(make_pull(*matrix), *args, **kwargs),
@@ -36,7 +36,7 @@ def arrays(matrix, kind, dtype, weighted=True):
     if kind == "csr":
         operands = (jnp.asarray(inn.indptr), jnp.asarray(inn.indices), data if weighted else 1)
         return pull_csr, operands
-    layout = row_bins.build(inn.indptr, inn.indices, inn.shape)
+    layout = bins.build(inn.indptr, inn.indices, inn.shape)
     return pull_row_bins, (layout, layout.arrange(data) if weighted else 1)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv._guard import KERNELS_FROM, jax_version
-from jaxspv.algorithms import _tight_edges
-from jaxspv.algorithms._tight_edges import tree_edges
-from pallas_kernels._csr_lanes import Lanes
-from pallas_kernels._csr_stream import Stream
-from pallas_kernels.tight_edges import first_tight
+from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv.algorithms.sssp import tight_edges
+from jaxspv.algorithms.sssp.tight_edges import tree_edges
+from pallas_kernels.rows.lanes import Lanes
+from pallas_kernels.rows.stream import Stream
+from pallas_kernels.sssp.tight_edges import first_tight
 from tests.kernels.test_lowering import lower
 
 
@@ -62,7 +62,7 @@ def test_both_modes_and_second_order():
 
 
 def by_rule(A, d, source):
-    """The slots of `_tight_edges`, edge by edge in float32; no negative weights."""
+    """The slots of `sssp/tight_edges`, edge by edge in float32; no negative weights."""
     indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     row = np.repeat(np.arange(len(d)), np.diff(indptr))
     tight = [e for e in range(indptr[-1])
@@ -114,10 +114,10 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
         return
     # the rounds of a GPU, by XLA, from the edges of the first rule
     wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
-    first, tail = _tight_edges._first_at_once(A, d, d, strict=True)
+    first, tail = tight_edges._first_at_once(A, d, d, strict=True)
     first = jnp.where(wanted, first, A.nse)
     assert int(jnp.sum(wanted & (first == A.nse))) > 3
-    slot, again = _tight_edges._adopted(A, d, wanted, first, tail)
+    slot, again = tight_edges._adopted(A, d, wanted, first, tail)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(np.where(slot < A.nse, again, parent), parent)
 
@@ -144,12 +144,12 @@ def test_the_kernel_finds_the_first_tight_edge(shape, strict):
     pattern = A.indptr, A.indices, A.data
     slot, row = first_tight(*pattern, jnp.asarray(before), jnp.asarray(after), strict=strict,
                             shape=shape, programs=3, threads=64, interpret=True)  # fmt: skip
-    want, tail = _tight_edges._first_at_once(A, before, after, strict=strict)
+    want, tail = tight_edges._first_at_once(A, before, after, strict=strict)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)
     assert 0 < np.sum(np.asarray(slot) < A.nse) < 40
     if strict:
-        one, _ = _tight_edges._first_sequential(A, jnp.asarray(before), jnp.asarray(after))
+        one, _ = tight_edges._first_sequential(A, jnp.asarray(before), jnp.asarray(after))
         np.testing.assert_array_equal(one, want)
 
 

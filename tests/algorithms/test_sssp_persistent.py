@@ -9,9 +9,9 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms import sssp as module
-from pallas_kernels.sssp import Config
-from pallas_kernels.sssp_prepare import prepare_sssp
+from jaxspv.algorithms.sssp import api as module
+from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.sssp.api import Config
 
 SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
 

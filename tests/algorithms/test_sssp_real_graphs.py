@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms._sssp_xla import default_delta, sssp_parents_xla, sssp_xla
+from jaxspv.algorithms.sssp.forms import default_delta, sssp_parents_xla, sssp_xla
 
 
 @jax.jit

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import garbage, precision
 
-from jaxspv.algorithms import _sssp_xla
-from jaxspv.algorithms._sssp_xla import FORMS, default_delta, sssp_parents_xla, sssp_xla
+from jaxspv.algorithms.sssp import forms
+from jaxspv.algorithms.sssp.forms import FORMS, default_delta, sssp_parents_xla, sssp_xla
 
 FORM = pytest.mark.parametrize("form", FORMS)
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
@@ -387,12 +387,12 @@ def test_default_delta():
     indptr, indices, weights = bare
     width = default_delta(indptr, indices, weights)
     assert 0.15 * weights.mean() <= width <= 3 * weights.mean()
-    traced = _sssp_xla.traced_delta(*map(jnp.asarray, padded[::2]))
+    traced = forms.traced_delta(*map(jnp.asarray, padded[::2]))
     np.testing.assert_allclose(traced, width, rtol=1e-5)
     whole = padded[0], (100 * np.nan_to_num(padded[2])).astype(np.int32)
     width = default_delta(indptr, indices, whole[1][: len(indices)])
-    assert 0 <= width - _sssp_xla.traced_delta(*whole) <= 1
-    assert _sssp_xla.traced_delta(indptr, -padded[2]) == np.inf
+    assert 0 <= width - forms.traced_delta(*whole) <= 1
+    assert forms.traced_delta(indptr, -padded[2]) == np.inf
     weights[:3] = np.inf
     assert np.isfinite(default_delta(indptr, indices, weights))
     big = np.full(len(indices), 2**31 - 1, np.int32)

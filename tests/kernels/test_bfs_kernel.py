@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import BFSConfig, bfs, prepare_bfs
+from pallas_kernels.bfs.api import BFSConfig, bfs
+from pallas_kernels.prepare.adjacency import prepare_bfs
 
 
 def csr(n, edges, symmetric=True):

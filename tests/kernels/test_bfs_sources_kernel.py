@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pallas_kernels.bfs_sources import bfs_sources
+from pallas_kernels.bfs.multi_source import bfs_sources
 from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, check, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-module = importlib.import_module("pallas_kernels.bfs_sources")
+module = importlib.import_module("pallas_kernels.bfs.multi_source")
 SMALL = {"threads": 64, "interpret": True}
 
 

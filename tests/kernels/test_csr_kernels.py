@@ -10,19 +10,19 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv._guard import KERNELS_FROM, jax_version
-from jaxspv.dispatch import using
-from jaxspv.layouts import csr_pull_back as pull_back
-from jaxspv.layouts import row_bins
-from jaxspv.layouts import rows as rows_layout
-from jaxspv.ops import _spmv_kernel
-from pallas_kernels import _csr_lanes
-from pallas_kernels import csr_pull_back as kernels
-from pallas_kernels._csr_lanes import Lanes
-from pallas_kernels._csr_stream import Stream
-from pallas_kernels._scalar import trace, uses
-from pallas_kernels.csr_pull_back import csr_pull_back
-from pallas_kernels.csr_spmv import SHAPES, csr_spmv
+from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv._core.dispatch import using
+from jaxspv.ops.mxv import spmv_gpu
+from jaxspv.ops.mxv.rows import bins
+from jaxspv.ops.mxv.rows import layout as rows_layout
+from jaxspv.ops.mxv.rows import vjp as pull_back
+from pallas_kernels.products import spmv_vjp as kernels
+from pallas_kernels.products.spmv import SHAPES, csr_spmv
+from pallas_kernels.products.spmv_vjp import csr_vjp
+from pallas_kernels.rows import lanes
+from pallas_kernels.rows.lanes import Lanes
+from pallas_kernels.rows.stream import Stream
+from pallas_kernels.simt.scalar_jaxpr import trace, uses
 from tests.kernels.test_lowering import lower
 
 HOST = {"programs": 3, "threads": 64, "interpret": True}
@@ -117,7 +117,7 @@ def slopes(A, w, x, data, **options):
     def given(v):
         return None if v is None else jnp.asarray(v)
 
-    return csr_pull_back(*map(jnp.asarray, A[:2]), jnp.asarray(w), COLUMNS, x=given(x),
+    return csr_vjp(*map(jnp.asarray, A[:2]), jnp.asarray(w), COLUMNS, x=given(x),
                          data=given(data), **(options or HOST))  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def test_derivatives(rows, values, vector):
 
 
 def test_pieces_of_a_long_row(monkeypatch):
-    monkeypatch.setattr(_csr_lanes, "TURNS", 1)
+    monkeypatch.setattr(lanes, "TURNS", 1)
     A = matrix([5, 0, 9, 70, 33, 1, 0, 2], np.float32)
     x, w = np.arange(COLUMNS, dtype=np.float32), np.arange(8, dtype=np.float32)
     check(A, x, "plus_times", shape=Lanes(4, 2, 1), **HOST)
@@ -163,18 +163,18 @@ def test_columns_by_degree(monkeypatch, hot):
         jsp.from_dense(np.ones((8, COLUMNS), np.float32)),
         indptr=jnp.asarray(indptr), indices=jnp.asarray(indices), data=jnp.asarray(data),
     )  # fmt: skip
-    bins = row_bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
-    ranks = rows_layout._ranks(bins.order, M.indices)
+    layout = bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
+    ranks = rows_layout._ranks(layout.order, M.indices)
     assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()
-    rows = rows_layout.Rows(bins, bins.arrange(M.data[: indptr[-1]]), None, ranks)
-    monkeypatch.setattr(_spmv_kernel, "csr_spmv", functools.partial(csr_spmv, **HOST))
-    monkeypatch.setattr(kernels, "csr_pull_back", functools.partial(csr_pull_back, **HOST))
+    rows = rows_layout.Rows(layout, layout.arrange(M.data[: indptr[-1]]), None, ranks)
+    monkeypatch.setattr(spmv_gpu, "csr_spmv", functools.partial(csr_spmv, **HOST))
+    monkeypatch.setattr(kernels, "csr_vjp", functools.partial(csr_vjp, **HOST))
     monkeypatch.setattr(kernels, "HOT", (hot, hot))
     x, w = np.arange(COLUMNS, dtype=np.float32), np.arange(8, dtype=np.float32)
-    y = _spmv_kernel._merge_path(jsp.semirings.plus_times, M, jnp.asarray(x), rows, flip=False)
+    y = spmv_gpu._merge_path(jsp.semirings.plus_times, M, jnp.asarray(x), rows, flip=False)
     np.testing.assert_array_equal(y, by_definition(*A, x, TIMES, np.add, 0))
     operands = M.indptr, M.indices, *map(jnp.asarray, (w, x, data))
-    by_values, by_vector = pull_back._by_kernel(*operands, COLUMNS, (ranks, bins.order))
+    by_values, by_vector = pull_back._by_kernel(*operands, COLUMNS, (ranks, layout.order))
     row, inside = np.repeat(np.arange(8), np.diff(indptr)), slice(indptr[-1])
     np.testing.assert_array_equal(by_values[inside], w[row] * x[indices[inside]])
     terms = w[row] * data[inside]

@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from examples import fixpoint as written
-from jaxspv.algorithms import _fixpoint_kernel
-from jaxspv.algorithms.fixpoint import Fixpoint, _checked
-from pallas_kernels import pagerank_prepare
-from pallas_kernels._scalar import evaluate, hoist, trace
-from pallas_kernels.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pagerank_prepare import prepare_pagerank, weights_of_vertices
+from jaxspv.algorithms.fixpoint import gpu_dense
+from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked
+from pallas_kernels.prepare import sliced_rows
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
+from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.simt.scalar_jaxpr import evaluate, hoist, trace
 from tests.kernels.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
 
@@ -78,8 +78,8 @@ def test_shortest_paths(name, programs):
 
 
 def test_long_rows_in_segments(monkeypatch):
-    monkeypatch.setattr(pagerank_prepare, "SEGMENTS", (8, 8))
-    monkeypatch.setattr(pagerank_prepare, "THREAD_ROWS", (4, 4))
+    monkeypatch.setattr(sliced_rows, "SEGMENTS", (8, 8))
+    monkeypatch.setattr(sliced_rows, "THREAD_ROWS", (4, 4))
     graph = weighted("dense")
     x0 = np.where(np.arange(len(graph[0]) - 1) == 3, 0, np.inf).astype(np.float32)
     want, steps = bellman_ford(graph, x0, 500)
@@ -166,7 +166,7 @@ def test_one_launch():
 @pytest.fixture
 def interpreted(monkeypatch):
     """The kernel's layout on a CPU, and the kernel interpreted."""
-    module = _fixpoint_kernel
+    module = gpu_dense
     kernel = functools.partial(fixpoint_dense, interpret=True, programs=2, threads=64)
     monkeypatch.setattr(module, "on_gpu", lambda arrays: True)
     monkeypatch.setattr(module, "fixpoint_dense", kernel)
@@ -177,9 +177,9 @@ def both(A, x0, semiring, **options):
     """(the kernel's, XLA's) fixpoint."""
     G = jsp.prepare(A, for_=("fixpoint",))
     call, static = _checked(G, x0, semiring, **{**DEFAULTS, **options})
-    assert _fixpoint_kernel.refuse(*call, **static) is None
+    assert gpu_dense.refuse(*call, **static) is None
     want = jsp.fixpoint(G, x0, semiring, backend="xla", method="dense", **options)
-    return Fixpoint(*_fixpoint_kernel.run(*call, **static)), want
+    return Fixpoint(*gpu_dense.run(*call, **static)), want
 
 
 DEFAULTS = {"update": None, "operands": (), "sums": None, "until": None, "monotone": False}
@@ -273,7 +273,7 @@ def test_integers_are_not_divided(interpreted):
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0], jnp.int32)
     options = DEFAULTS | {"update": lambda old, y, i, sums: jax.lax.div(y, old)}
     call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
-    assert "float32 alone" in _fixpoint_kernel.refuse(*call, **static)
+    assert "float32 alone" in gpu_dense.refuse(*call, **static)
 
 
 @pytest.mark.parametrize("name, update", [("sin", jnp.sin), ("rev", lambda y: y[::-1])])
@@ -282,7 +282,7 @@ def test_what_the_kernel_lacks_is_named(interpreted, name, update):
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0])
     options = DEFAULTS | {"update": lambda old, y, i, sums: update(y)}
     call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
-    assert f"`{name}`" in _fixpoint_kernel.refuse(*call, **static)
+    assert f"`{name}`" in gpu_dense.refuse(*call, **static)
 
 
 def matrix(name, values, dtype):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.fixpoint_push import fixpoint_push, keys_of, values_of
-from pallas_kernels.sssp import Config
-from pallas_kernels.sssp_prepare import prepare_sssp
+from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.sssp.api import Config
+from pallas_kernels.sssp.fixpoint_push import fixpoint_push, keys_of, values_of
 from tests.kernels.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 

@@ -9,7 +9,9 @@ import pytest
 from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
-from pallas_kernels import BFSConfig, bfs, default_bfs_config, prepare_bfs, programs_for
+from pallas_kernels.bfs.api import BFSConfig, bfs, default_bfs_config
+from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.simt.launch import programs_for
 
 
 def lower(f, *args):

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import bfs, launch, prepare_bfs
+from pallas_kernels.bfs.api import bfs
+from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.simt.launch import launch
 from tests.kernels.test_bfs_kernel import NATIVE, check, oracle, random_graph
 
 pytestmark = pytest.mark.gpu

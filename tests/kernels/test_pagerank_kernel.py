@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pallas_kernels import pagerank_prepare
-from pallas_kernels.pagerank import pagerank
-from pallas_kernels.pagerank_prepare import prepare_pagerank
+from pallas_kernels.prepare import sliced_rows
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.pull.pagerank import pagerank
 from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -31,7 +31,7 @@ def operands(A, order="degree", weighted=False, thread_row=4, segment=None):
     T = sp.csr_array(A.T.tocsr())
     with pytest.MonkeyPatch.context() as patch:
         if segment:
-            patch.setattr(pagerank_prepare, "SEGMENTS", (segment, segment))
+            patch.setattr(sliced_rows, "SEGMENTS", (segment, segment))
         prepared = prepare_pagerank(
             T.indptr, T.indices, T.data if weighted else None,
             out_degree=np.diff(A.indptr), order=order, thread_row=thread_row,

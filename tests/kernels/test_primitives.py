@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import launch
+from pallas_kernels.simt.launch import launch
 
 THREADS, PROGRAMS = 64, 3
 N = THREADS * PROGRAMS

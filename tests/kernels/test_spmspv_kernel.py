@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv.formats import Tiled
-from pallas_kernels import _flatten, _own_rows, spmspv
-from pallas_kernels._scalar import refuse
-from pallas_kernels.spmspv import spmspv_push, spmspv_tile
+from pallas_kernels.products import spmspv, spmspv_small
+from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
+from pallas_kernels.rows import flatten
+from pallas_kernels.simt.scalar_jaxpr import refuse
 from tests.kernels.test_lowering import lower
 
 ADD = {"add": np.add, "min": np.minimum, "max": np.maximum}
@@ -111,9 +112,9 @@ def test_tile_sizes_and_remainder(nt, limit):
 def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
     """With all programs' rows in shared memory, and where that is refused, in each of its ways."""
     monkeypatch.setattr(spmspv, "FEW", few)
-    monkeypatch.setattr(_own_rows, "CROWD", crowd)
-    monkeypatch.setattr(_own_rows, "LONG", long)
-    monkeypatch.setattr(_own_rows, "MOST", 140)
+    monkeypatch.setattr(spmspv_small, "CROWD", crowd)
+    monkeypatch.setattr(spmspv_small, "LONG", long)
+    monkeypatch.setattr(spmspv_small, "MOST", 140)
     A = matrix(150, 120, 900, 2, hub=50)
     A.sort_indices()
     keep = np.arange(150) % 3 != 0
@@ -128,8 +129,8 @@ def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
 
 @pytest.mark.parametrize("kind", ["push", "tile"])
 def test_long_ranges_are_cut(monkeypatch, kind):
-    monkeypatch.setattr(_flatten, "LONG", 6)
-    monkeypatch.setattr(_flatten, "PIECE", 4)
+    monkeypatch.setattr(flatten, "LONG", 6)
+    monkeypatch.setattr(flatten, "PIECE", 4)
     monkeypatch.setattr(spmspv, "LIKELY", 0)  # the way of many products
     A = matrix(100, 120, 300, 2, hub=50)
     x = {3: np.float32(2), 50: np.float32(1), 51: np.float32(-1)}

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import _sssp_wide
-from pallas_kernels.sssp import Config, _search, default_config, default_delta, sssp
-from pallas_kernels.sssp_prepare import prepare_sssp, revalue
+from pallas_kernels.prepare.lengths import prepare_sssp, revalue
+from pallas_kernels.sssp import any_degree
+from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, sssp
 from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -245,7 +245,7 @@ def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
         lost = vertex % 3 != 0
         k.store_pair(state.noted, 2 * vertex, k.where(lost, vertex, parent), slot, mask=mask)
 
-    monkeypatch.setattr(_sssp_wide, "note", stale)
+    monkeypatch.setattr(any_degree, "note", stale)
     for name, dtype in (("random", np.float32), ("star with a tail", np.int32)):
         graph = GRAPHS[name]
         weights = symmetric_weights(graph, dtype)

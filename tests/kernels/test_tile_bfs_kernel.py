@@ -12,8 +12,8 @@ from graph_files import graph_files
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.formats import BitTiled
-from pallas_kernels import _tile_levels
-from pallas_kernels.tile_bfs import KERNELS, Side, tile_bfs
+from pallas_kernels.bfs import tile_levels
+from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
 from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
@@ -84,9 +84,9 @@ def test_a_directed_path_is_walked_one_way(way):
 @pytest.mark.parametrize("way", ["csr", "pull"])
 @pytest.mark.parametrize("room", [1024, 1])
 def test_long_lines_of_tiles_are_shared(monkeypatch, way, room):
-    monkeypatch.setattr(_tile_levels, "SPLIT", 2)
-    monkeypatch.setattr(_tile_levels, "LISTED", room)
-    monkeypatch.setattr("pallas_kernels.tile_bfs.LISTED", room)
+    monkeypatch.setattr(tile_levels, "SPLIT", 2)
+    monkeypatch.setattr(tile_levels, "LISTED", room)
+    monkeypatch.setattr("pallas_kernels.bfs.tile.LISTED", room)
     graph = random_graph(400, 900, 3)
     check(graph, 5, searcher(graph, 32, 0, **WAYS[way], **HOST)(jnp.int32(5)))
 

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from graph_files import graph_files
 
 import jaxspv as jsp
-from jaxspv.formats import bit_tiled
-from pallas_kernels import tile_words
-from pallas_kernels.tile_words import count_tiles, fill_tiles
+from jaxspv.formats.tiles import bit_tiled
+from pallas_kernels.products import tile_words
+from pallas_kernels.products.tile_words import count_tiles, fill_tiles
 from tests.kernels.test_lowering import lower
 
 

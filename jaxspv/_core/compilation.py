@@ -1,0 +1,99 @@
+"""How eager calls are compiled, and the options that keep a loop on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
+
+from .pytree import is_concrete
+
+
+def gpu_compiler_options() -> dict[str, Any]:
+    """XLA options under which a `lax.while_loop` stays on an NVIDIA GPU.
+
+    By default XLA brings the loop's predicate to the host in every iteration (17 to 32 us each on
+    an H200); with WHILE and CONDITIONAL among the command buffers it takes 8 us. Options can only
+    be set on the outermost jit, so an eager call of jaxspv sets them itself and a jitted program
+    of yours has to:
+
+    >>> import jax, jaxspv as jsp
+    >>> options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
+    """
+    return {
+        "xla_gpu_enable_command_buffer": (
+            "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
+        ),
+        "xla_gpu_graph_min_graph_size": 1,
+    }
+
+
+def is_eager(*operands: Any) -> bool:
+    """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
+    return is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
+
+
+def known_while_tracing() -> AbstractContextManager[Any]:
+    """Inside, what is computed of concrete arrays is concrete, in a trace too."""
+    # Outside of traces there is nothing to ensure, and constants would become programs.
+    return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
+
+
+def to_device(arrays: Any) -> Any:
+    """`jnp.asarray` of NumPy arrays that nobody will write to, without a program for each shape."""
+    return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
+
+
+def on_gpu(operands: Any) -> bool:
+    """Whether the first array lives on a GPU; without any, whether the default device is one."""
+    for leaf in jax.tree.leaves(operands):
+        if isinstance(leaf, jax.Array):
+            return any(device.platform == "gpu" for device in leaf.devices())
+    return jax.default_backend() == "gpu"
+
+
+def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
+    """`fn` under a jit of its own with the options that suit the device of the operands.
+
+    `key` names the function: equal keys share one compilation.
+    """
+    return _cached(_Keyed(fn, key), on_gpu(operands))
+
+
+def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
+    """`fn`, traced once for all calls with an equal key and operands of the same types.
+
+    Leaves no trace of its own in the program around it. Not for eager calls with loops, which want
+    the options of `jitted`.
+    """
+    return _inlined(_Keyed(fn, key))
+
+
+class _Keyed:
+    """A function that hashes and compares by its key."""
+
+    def __init__(self, fn: Callable[..., Any], key: Any):
+        self.fn, self.key = fn, key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached(keyed: _Keyed, for_gpu: bool) -> Callable[..., Any]:
+    return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if for_gpu else None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _inlined(keyed: _Keyed) -> Callable[..., Any]:
+    return jax.jit(keyed.fn, inline=True)

@@ -1,0 +1,129 @@
+"""The dtype of indices, decided here alone: int32, or int64 where asked for or needed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from .compilation import known_while_tracing
+from .pytree import is_concrete
+
+LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding holds the extent
+INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
+
+
+def index_dtype_for(*operands: Any, sizes: Iterable[int] = (), asked: Any = None) -> np.dtype:
+    """int64 where it is asked for, an operand has it, or a size needs it; else int32.
+
+    Args:
+        operands: sparse objects; anything without an `index_dtype` has no say.
+        sizes: extents and capacities that indices must reach.
+        asked: int32, int64, or None.
+
+    Raises:
+        TypeError: another dtype is asked for.
+        ValueError: int32 is asked for and a size needs int64; int64 without `jax_enable_x64`.
+    """
+    large = [int(size) for size in sizes if size >= LIMIT]
+    wide = bool(large) or any(getattr(x, "index_dtype", INT32) == INT64 for x in operands)
+    if asked is not None:
+        try:
+            dtype = np.dtype(asked)
+        except TypeError:
+            dtype = None
+        if dtype not in (INT32, INT64):
+            raise TypeError(f"`index_dtype` must be int32 or int64; got {asked!r}.")
+        if large and dtype == INT32:
+            raise ValueError(
+                f"`index_dtype` must be int64 for a size of {large[0]}: int32 indices stay below "
+                f"2^31 - 1."
+            )
+        wide = dtype == INT64 or (wide and dtype != INT32)
+    if wide and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        why = f"a size of {large[0]} needs them" if large else "they were asked for"
+        raise ValueError(f"int64 indices need jax_enable_x64, which is off; {why}.")
+    return INT64 if wide else INT32
+
+
+def stored_dtype(x: Any, names: Iterable[str]) -> np.dtype:
+    """What the index arrays `names` of a sparse object have: int64 if any of them has."""
+    found = [getattr(getattr(x, name), "dtype", INT32) for name in names]
+    return INT64 if INT64 in found else INT32
+
+
+def with_index_dtype(x: Any, dtype: Any) -> Any:
+    """A sparse object, or a mask of one, with indices of `dtype`; anything else as it is.
+
+    Raises:
+        ValueError: as `index_dtype`; the extents of `x` or its capacity do not fit.
+    """
+    if hasattr(x, "source"):
+        source = with_index_dtype(x.source, dtype)
+        return x if source is x.source else dataclasses.replace(x, source=source)
+    names = getattr(x, "index_fields", ())
+    if not names or all(getattr(getattr(x, n), "dtype", dtype) == dtype for n in names):
+        return x
+    dtype = index_dtype_for(sizes=(*x.shape, x.nse), asked=dtype)
+    return dataclasses.replace(x, **{name: _cast(getattr(x, name), dtype) for name in names})
+
+
+def with_pattern(x: Any) -> Any:
+    """`x`, unless it is a sparse object without a pattern, as gradients are (`jaxspv.grad`).
+
+    Raises:
+        ValueError: it is one.
+    """
+    if hasattr(x, "index_fields") and x.overflow is None:
+        raise ValueError(
+            f"this {type(x).__name__} has values and no pattern, as a gradient g by A has: "
+            "use `A.with_data(g.data)`."
+        )
+    return x
+
+
+def alike(*operands: Any, also: Any = ()) -> tuple[np.dtype, tuple[Any, ...]]:
+    """The index dtype of all operands together, and the operands with it. `also` is asked too.
+
+    Raises:
+        ValueError: an operand has no pattern.
+    """
+    for x in operands:
+        with_pattern(x)
+    dtype = index_dtype_for(*operands, *also)
+    return dtype, tuple(with_index_dtype(x, dtype) for x in operands)
+
+
+def narrowed(name: str, *operands: Any) -> tuple[Any, ...]:
+    """The operands of `name` with int32 indices, by which it computes; one object stays one.
+
+    Raises:
+        ValueError: an extent or a capacity does not fit; an operand has no pattern.
+    """
+    done: dict[int, Any] = {}  # by identity: A @ A is computed as such
+    for x in operands:
+        if id(x) not in done:
+            plain = with_pattern(getattr(x, "source", x))
+            sizes = (*plain.shape, plain.nse) if getattr(plain, "index_fields", ()) else ()
+            if max(sizes, default=0) >= LIMIT:
+                raise ValueError(
+                    f"{name} takes extents and capacities below 2^31 - 1; got shape {plain.shape} "
+                    f"and nse={plain.nse}. Renumber the rows and columns that hold entries."
+                )
+            done[id(x)] = with_index_dtype(x, INT32)
+    return tuple(done[id(x)] for x in operands)
+
+
+def widened(x: Any, dtype: np.dtype) -> Any:
+    """A result with indices of `dtype`, unless its own are wider."""
+    return with_index_dtype(x, dtype) if dtype == INT64 else x
+
+
+def _cast(array: Any, dtype: np.dtype) -> Any:
+    if not is_concrete(array):
+        return array.astype(dtype)
+    with known_while_tracing():
+        return array.astype(dtype)

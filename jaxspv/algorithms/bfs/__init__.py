@@ -1,0 +1,1 @@
+"""Breadth-first search: the public call and its forms."""

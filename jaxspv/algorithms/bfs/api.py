@@ -1,0 +1,317 @@
+"""Breadth-first search: levels and parents from one source or several."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pallas_kernels.bfs.api import bfs as bfs_kernel
+from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
+from pallas_kernels.prepare.adjacency import prepare_bfs
+
+from ..._core.batching import one_by_one
+from ..._core.compat import kernels_refused
+from ..._core.compilation import on_gpu
+from ..._core.dispatch import Backend, Op, Plan
+from ..._core.pytree import result_tuple
+from ...graph import Graph, as_graph, register_layout
+from ...until import Until, check_until
+from ..common.sources import check_source, over_sources
+from ..common.status import finished
+from . import tile as tiles
+from .forms import bfs_xla
+from .multi_source import all_smallest_parents, bfs_sources_xla, in_words, smallest_parents
+from .tile import TileRule
+
+UNTIL = ("reached", "unchanged", "max_iterations")
+
+
+@result_tuple
+class BFS(NamedTuple):
+    """What `bfs` found; a leading axis for several sources.
+
+    Attributes:
+        levels: (n,) int32, hops from the source; -1 where unreached.
+        parents: (n,) int32, the vertex before on a shortest path; the source is its own parent, -1
+            where unreached. None if not asked for.
+        num_levels: int32, levels that hold a vertex: the largest level + 1, or 0.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    levels: Array
+    parents: Array | None
+    num_levels: Array
+    status: Array
+
+
+def bfs(
+    G: Any,
+    source: Any,
+    *,
+    until: Until | None = None,
+    parents: bool = True,
+    deterministic: bool = False,
+    format: str = "auto",
+    rule: TileRule = TileRule(),  # noqa: B008 - frozen
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> BFS:
+    """Breadth-first search along the edges i -> j stored as A[i, j], whatever their values.
+
+    `levels[v] = min over paths source -> v of the number of edges`.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix; a `BitTiled` is
+            searched by its words. Only a Graph whose in-edges are known is searched in both
+            directions.
+        source: vertex, or an array of vertices (a leading axis in the result). An array, as
+            `vmap` over the source, is searched in one traversal, 32 sources a word: an edge is
+            looked at once for all of them. With `until`, and under vmap over graphs, one source
+            follows the other on the device.
+        until: stop after the level in which it holds: `reached(node)`, `unchanged()`,
+            `max_iterations(k)` (levels), joined by `|` and `&`; deeper vertices stay unreached.
+            None: exhaust.
+        parents: whether to compute them.
+        deterministic: of several possible parents take the smallest id, on every backend.
+        format: "csr" (rows), "bittiled" (words of 64-by-64 tiles, made here unless prepared for
+            "bittiled"), or "auto": tiles where they were prepared and `choose_format` prefers them.
+        rule: when a level of TileBFS goes which way.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        method: name of an implementation, see `explain`.
+
+    Returns:
+        `BFS(levels, parents, num_levels, status)`.
+
+    Raises:
+        TypeError: G is no graph, `source` no integer.
+        ValueError: a concrete source is out of range (under jit: everything unreached); `until`
+            holds a condition without meaning here.
+
+    Cost: O(n + edges) work in all; each level costs in proportion to the edges of its frontier, or
+    of the unvisited vertices where that is less.
+
+    Source: Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012;
+    several sources: Then et al., "The more the merrier", VLDB 2014.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 1], [1, 2, 3], shape=(5, 5))
+    >>> bfs(A, 0).levels.tolist()
+    [0, 1, 2, 2, -1]
+    """
+    check_until(until, UNTIL, "bfs")
+    bounds = () if until is None else until.bounds()
+    words, _ = tiles.tiles_for(G, format)
+    if words is not None:
+        source = check_source(source, words.shape[0])
+
+        def search(s):
+            static = {"parents": parents, "bounds": bounds, "rule": rule}
+            return BFS(*tiles.op(words, s, until, backend=backend, method=method, **static))
+
+        return finished(over_sources(search, source), "bfs")
+    graph = as_graph(G, "bfs")
+    source = check_source(source, graph.n)
+
+    def one(s):
+        return op(
+            graph, s, until, parents=parents, deterministic=deterministic, bounds=bounds,
+            backend=backend, method=method,
+        )
+
+    return finished(over_sources(one, source), "bfs")
+
+
+def explain_bfs(
+    G: Any,
+    source: Any = 0,
+    *,
+    format: str = "auto",
+    backend: Backend | None = None,
+    method: str | None = None,
+    **_: Any,
+) -> Plan:
+    """The plan of `bfs` on this graph."""
+    words, why = tiles.tiles_for(G, format)
+    if words is not None:
+        return tiles.op.plan(words, jnp.int32(0), None, parents=True, bounds=(), rule=TileRule(),
+                             backend=backend, method=method, notes=(why,))  # fmt: skip
+    graph = as_graph(G, "bfs")
+    notes = [why]
+    if "bfs" not in graph.layouts:
+        notes.append("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
+    return op.plan(
+        graph, jnp.int32(0), None, parents=True, deterministic=False, bounds=(),
+        backend=backend, method=method, notes=tuple(notes),
+    )
+
+
+@register_layout("bfs")
+def _layout(graph: Graph) -> Any:
+    """What the kernel wants, on a GPU; the XLA forms gain from the in-edges alone."""
+    inn = graph.inn
+    assert inn is not None
+    count = int(graph.out.count)
+    if not on_gpu(graph.out.indices):
+        return {}
+    pull = (np.asarray(inn.indptr), np.asarray(inn.indices)[:count])
+    push = (np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count])
+    reverse = (None, None) if graph.symmetric else pull
+    return {"pallas": _device(prepare_bfs(*push, *reverse))}
+
+
+def _device(arrays: dict[str, Any]) -> dict[str, Array]:
+    return {name: jnp.asarray(array) for name, array in arrays.items()}
+
+
+op = Op("bfs")
+
+
+def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
+    """Why the kernel cannot run; it needs nothing prepared but gains from it."""
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if None in bounds:
+        return "`max_iterations` of a traced number: the kernel wants a Python integer"
+    return None
+
+
+def _together(axis_size, in_batched, graph, source, until, *, parents, deterministic, bounds):
+    """vmap over the source alone: one traversal for all of them. Anything else: one by one."""
+    if until is None and not any(jax.tree.leaves(in_batched[0])):
+        result = many(graph, source, parents=parents, deterministic=deterministic)
+    else:
+
+        def one(graph, source, until):
+            return op(
+                graph, source, until, parents=parents, deterministic=deterministic, bounds=bounds
+            )
+
+        result = one_by_one(one, axis_size, in_batched, graph, source, until)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register("persistent", backend="pallas", refuse=_not_persistent, batched=_together)
+def _persistent(graph, source, until, *, parents, deterministic, bounds):
+    """The whole traversal in one launch, with grid barriers between its levels."""
+    inn = None if graph.symmetric else graph.inn
+    stop, targets = (None, None) if until is None else until.in_kernel(bounds)
+    levels, tree, num_levels, status = bfs_kernel(
+        graph.out.indptr,
+        graph.out.indices,
+        source,
+        in_indptr=None if inn is None else inn.indptr,
+        in_indices=None if inn is None else inn.indices,
+        prepared=graph.layouts.get("bfs", {}).get("pallas"),
+        symmetric=graph.symmetric,
+        targets=targets,
+        stop=stop,
+        parents=parents and not deterministic,
+    )
+    if parents and deterministic:
+        tree = smallest_parents(graph.out.indptr, graph.out.indices, source, levels)
+    return BFS(levels, tree, num_levels, status)
+
+
+@op.register("direction_optimising", batched=_together)
+def _direction_optimising(graph, source, until, *, parents, deterministic, bounds):
+    del bounds  # the same numbers are leaves of `until`
+    inn = graph.inn
+    levels, tree, num_levels = bfs_xla(
+        graph.out.indptr,
+        graph.out.indices,
+        source,
+        in_indptr=None if graph.symmetric or inn is None else inn.indptr,
+        in_indices=None if graph.symmetric or inn is None else inn.indices,
+        symmetric=graph.symmetric,
+        stop=None if until is None else _stop(until),
+        parents=parents,
+        deterministic=deterministic,
+    )
+    return BFS(levels, tree, num_levels, jnp.int32(0))
+
+
+def _stop(until):
+    def stop(level, levels, frontier_size):
+        reached = [levels[jnp.asarray(node)] >= 0 for node in until.targets()]
+        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
+
+    return stop
+
+
+many = Op("bfs from several sources")
+
+
+def _sources_apart(axis_size, in_batched, graph, sources, *, parents, deterministic):
+    """vmap over arrays of sources: one array of all. Anything else: one by one."""
+    if not any(jax.tree.leaves(in_batched[0])):
+        each = sources.shape[1]
+        result = many(
+            graph, sources.reshape(axis_size * each), parents=parents, deterministic=deterministic
+        )
+        result = jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)
+    else:
+
+        def one(graph, sources):
+            return many(graph, sources, parents=parents, deterministic=deterministic)
+
+        result = one_by_one(one, axis_size, in_batched, graph, sources)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | None:
+    return _not_persistent(
+        graph, sources, None, parents=parents, deterministic=deterministic, bounds=()
+    )
+
+
+@many.register(
+    "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_apart
+)
+def _persistent_sources(graph, sources, *, parents, deterministic):
+    """All levels of 32 sources in one launch; further ones follow."""
+    inn = None if graph.symmetric else graph.inn
+
+    def some(sources):
+        return bfs_sources_kernel(
+            graph.out.indptr,
+            graph.out.indices,
+            sources,
+            in_indptr=None if inn is None else inn.indptr,
+            in_indices=None if inn is None else inn.indices,
+            symmetric=graph.symmetric,
+            parents=parents and not deterministic,
+        )
+
+    levels, tree, status = in_words(some, sources, graph.n)
+    if parents and deterministic:
+        tree = all_smallest_parents(graph.out.indptr, graph.out.indices, sources, levels)
+    return _of_levels(levels, tree)._replace(status=status)
+
+
+@many.register("bitmask", batched=_sources_apart)
+def _bitmask(graph, sources, *, parents, deterministic):
+    """A bit a source, 32 sources a word."""
+    inn = graph.inn
+    levels, tree = bfs_sources_xla(
+        graph.out.indptr,
+        graph.out.indices,
+        sources,
+        in_indptr=None if graph.symmetric or inn is None else inn.indptr,
+        in_indices=None if graph.symmetric or inn is None else inn.indices,
+        symmetric=graph.symmetric,
+        parents=parents,
+        deterministic=deterministic,
+    )
+    return _of_levels(levels, tree)
+
+
+def _of_levels(levels: Array, tree: Array | None) -> BFS:
+    count = levels.shape[0]
+    depth = jnp.max(levels, axis=1, initial=-1) + 1
+    return BFS(levels, tree, depth.astype(jnp.int32), jnp.zeros(count, jnp.int32))

@@ -1,0 +1,158 @@
+"""TileBFS behind `bfs`: the rule for the way through a level, the layout, both backends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
+
+from ..._core.batching import one_by_one
+from ..._core.compat import kernels_refused
+from ..._core.dispatch import Op
+from ..._core.pytree import pytree_dataclass, static
+from ...formats import BitTiled
+from ...formats.choose import choose_format
+from ...graph import Graph, as_graph, register_layout
+from .tile_xla import tile_bfs_xla
+
+FORMATS = ("auto", "csr", "bittiled")
+
+
+@dataclasses.dataclass(frozen=True)
+class TileRule:
+    """When a level of TileBFS goes which way.
+
+    Pull-CSC where fewer than `few` of the vertices are unvisited, else Push-CSR where the frontier
+    holds at least `sparsity` of them, else Push-CSC.
+
+    Attributes:
+        kernels: the ways that may be taken; "push_csc" is always among them.
+        sparsity: 0.01 is the paper's.
+        few: share of the vertices.
+
+    Source: Ji et al., "TileSpMSpV", ICPP 2022, section 3.4.
+
+    >>> TileRule(kernels=("push_csc", "pull_csc")).few
+    0.01
+    """
+
+    kernels: tuple[str, ...] = KERNELS
+    sparsity: float = 0.01
+    few: float = 0.01
+
+    def __post_init__(self):
+        if "push_csc" not in self.kernels or set(self.kernels) - set(KERNELS):
+            raise ValueError(
+                f"`kernels` must be among {KERNELS}, with push_csc; got {self.kernels}."
+            )
+
+
+@pytree_dataclass
+class TileLayout:
+    """What `prepare(A, for_="bittiled")` keeps: the tiles, and whether they are worth it."""
+
+    tiles: BitTiled
+    format: str = static()
+    reason: str = static()
+
+
+@register_layout("bittiled")
+def _layout(graph: Graph) -> TileLayout:
+    tiles = BitTiled.from_csr(graph.out, symmetric=graph.symmetric)
+    choice = choose_format(graph.out, "bfs")
+    return TileLayout(tiles, choice.format, choice.reason)
+
+
+def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
+    """(the bit tiles that `bfs` shall search, or None for rows; why).
+
+    Raises:
+        ValueError: `format` is unknown, or G is not square.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"`format` must be one of {FORMATS}; got {format!r}.")
+    if format == "csr":
+        return None, "format='csr' was asked for"
+    if isinstance(G, BitTiled):
+        if G.shape[0] != G.shape[1]:
+            raise ValueError(f"a graph needs a square matrix; got shape {G.shape}.")
+        return G, "the matrix is a BitTiled"
+    layout = G.layouts.get("bittiled") if isinstance(G, Graph) else None
+    if format == "bittiled":
+        graph = as_graph(G, "bfs")
+        tiles = layout.tiles if layout is not None else BitTiled.from_csr(
+            graph.out, symmetric=True if graph.symmetric else None)  # fmt: skip
+        return tiles, "format='bittiled' was asked for"
+    if layout is None:
+        return None, "there are no bit tiles: `prepare(A, for_=('bfs', 'bittiled'))` makes them"
+    if layout.format == "bittiled":
+        return layout.tiles, f"tiles are faster: {layout.reason}"
+    return None, f"rows are faster: {layout.reason}"
+
+
+op = Op("bfs")
+
+
+def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if A.shape[0] == 0:
+        return "there is nothing to traverse"
+    if A.nt == 16:
+        return "its words are those of tiles of 32 or 64"
+    if None in bounds:
+        return "`max_iterations` of a traced number: the kernel wants a Python integer"
+    return None
+
+
+def _in_turn(axis_size, in_batched, A, source, until, **static):
+    """vmap: one search after the other."""
+    result = one_by_one(
+        lambda *operands: op(*operands, **static), axis_size, in_batched, A, source, until
+    )
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register("tile", backend="pallas", refuse=_no_kernel, batched=_in_turn)
+def _kernel(A, source, until, *, parents, bounds, rule):
+    """TileBFS in one launch; parents come from the levels, by a look at every entry."""
+    stop, targets = (None, None) if until is None else until.in_kernel(bounds)
+    out, inn = (Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
+                for s in (A.by_row, A.by_column))  # fmt: skip
+    levels, num_levels, status, _ = tile_bfs(
+        out, inn, source, n=A.shape[0], nt=A.nt, kernels=rule.kernels, sparsity=rule.sparsity,
+        few=rule.few, targets=targets, stop=stop,
+    )  # fmt: skip
+    return levels, _tree(A, source, levels) if parents else None, num_levels, status
+
+
+@op.register("tile", batched=_in_turn)
+def _xla(A, source, until, *, parents, bounds, rule):
+    """TileBFS as a device loop over the words."""
+    del bounds  # the same numbers are leaves of `until`
+
+    def stop(level, levels, frontier_size):
+        reached = [levels[jnp.asarray(node)] >= 0 for node in until.targets()]
+        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
+
+    levels, num_levels = tile_bfs_xla(
+        A, source, kernels=rule.kernels, sparsity=rule.sparsity, few=rule.few,
+        stop=None if until is None else stop,
+    )  # fmt: skip
+    return levels, _tree(A, source, levels) if parents else None, num_levels, jnp.int32(0)
+
+
+def _tree(A: BitTiled, source: Array, levels: Array) -> Array:
+    """Of the neighbours one level nearer to the source the one of smallest id. O(nse)."""
+    n, (row, col) = A.shape[0], A.rowcol()
+    above, below = (jnp.take(levels, v, mode="clip") for v in (row, col))
+    tight = (row < n) & (above >= 0) & (below == above + 1)
+    best = jnp.full(n, n, jnp.int32).at[jnp.where(tight, col, n)].min(row, mode="drop")
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    best = jnp.where((vertex == source) & (levels == 0), source, best)
+    return jnp.where(levels >= 0, best, -1)

@@ -1,0 +1,302 @@
+"""`fixpoint`: a user's loop of products and element-wise updates, to its end, as one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.dispatch import Backend, Op, Plan
+from ..._core.pytree import pytree_dataclass, result_tuple, static
+from ...graph import Graph, as_graph, register_layout
+from ...ops.mxv.rows.layout import Rows, arrange, revalued
+from ...ops.mxv.spmv import op as spmv_op
+from ...semirings import Semiring, plus_times
+from ...until import Until, check_until, unchanged
+from ..common.status import finished
+from . import gpu_dense
+from .elementwise import trace
+from .gpu_push import (
+    has_ones,
+    levels,
+    not_levels,
+    not_persistent,
+    persistent,
+    push_layout,
+    push_revalued,
+)
+from .jvp import tangent
+from .step import IDEMPOTENT, JOIN, loop_of, push_of
+from .xla import run_dense, run_frontier
+
+UNTIL = ("reached", "unchanged", "residual", "max_iterations")
+
+
+@result_tuple
+class Fixpoint(NamedTuple):
+    """What `fixpoint` found.
+
+    Attributes:
+        x: (n,), the vector after the last step.
+        iterations: int32, steps taken.
+        converged: bool; False: only a bound on the iterations stopped the loop.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    x: Array
+    iterations: Array
+    converged: Array
+    status: Array
+
+
+@pytree_dataclass
+class InEdges:
+    """The layout "fixpoint".
+
+    Attributes:
+        rows: bins and values of the transpose.
+        kernel: the same for the kernel of all elements, on a GPU; None after new values.
+        push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
+        ones: every weight is 1, static.
+    """
+
+    rows: Rows
+    kernel: dict[str, Array] | None = None
+    push: Any = None
+    ones: bool = static(default=False)
+
+
+def fixpoint(
+    A: Any,
+    x0: Any,
+    semiring: Semiring = plus_times,
+    *,
+    update: Callable[..., Any] | None = None,
+    operands: tuple[Any, ...] = (),
+    sums: Mapping[str, Callable[..., Any]] | None = None,
+    until: Until | None = None,
+    monotone: bool = False,
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> Fixpoint:
+    """Repeats `y = x (add.mul) A; x = update(x, y, i, *operands, sums)` until `until` holds.
+
+    `y[j] = add over edges i -> j of mul(x[i], A[i, j])`, the identity of `add` where j has no
+    in-edge (with `monotone`: none from an element that is present).
+
+    Args:
+        A: a square matrix, or a Graph; `prepare(A, for_="fixpoint")` arranges the in-edges. Where
+            `monotone`, its weights and x0 must not be NaN.
+        x0: (n,), the start.
+        semiring: `add` joins, `mul(x[i], A[i, j])` extends.
+        update: `update(old, y, i, *operands, sums)` gives the new vector, element by element, in
+            the dtype of x0: old and y are (n,), i the int32 number of steps taken, sums a dict of
+            scalars. It may capture arrays. None: y; with `monotone`, `add(old, y)`.
+        operands: arrays of shape (n,) or () for `update` and `sums`.
+        sums: name -> `f(x, *operands)`, element-wise; before each step f of the vector is summed.
+        until: conditions of `jaxspv.reached` (`x[node]` differs from `x0[node]`), `unchanged`,
+            `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`.
+        monotone: promises that a step may be done for the elements that changed alone: `add` is
+            idempotent, `update(old, y)` leaves old where y is the identity, never undoes, and
+            `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
+            is then missing and passes nothing on. The loop ends where nothing changes.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        method: "dense", "frontier", "levels" or None; see `explain`. On a GPU they are one launch
+            each; "levels" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
+            "fixpoint"))` found every weight to be 1.
+
+    Returns:
+        `Fixpoint(x, iterations, converged, status)`.
+
+    Raises:
+        TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
+        ValueError: wrong shapes.
+
+    Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
+    by the implicit function theorem at the last x, where the step must contract (x0 has no
+    influence); with `monotone` along the tree of the terms that won (x0 at its roots). Nothing of
+    the iterates is stored. Padding of A changes nothing; NaN in x is equal to NaN.
+
+    Source: Kepner, Gilbert, "Graph Algorithms in the Language of Linear Algebra", SIAM 2011.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 5.0], shape=(3, 3))
+    >>> x0 = jnp.array([0.0, jnp.inf, jnp.inf])
+    >>> fixpoint(A, x0, jsp.semirings.min_plus, monotone=True).x.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    call = _checked(A, x0, semiring, update, operands, sums, until, monotone)
+    return finished(op(*call[0], **call[1], backend=backend, method=method), "fixpoint")
+
+
+def explain_fixpoint(
+    A: Any,
+    x0: Any,
+    semiring: Semiring = plus_times,
+    *,
+    update: Callable[..., Any] | None = None,
+    operands: tuple[Any, ...] = (),
+    sums: Mapping[str, Callable[..., Any]] | None = None,
+    until: Until | None = None,
+    monotone: bool = False,
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> Plan:
+    """The plan of `fixpoint`."""
+    call, static = _checked(A, x0, semiring, update, operands, sums, until, monotone)
+    notes = ()
+    if "fixpoint" not in call[1].layouts:
+        notes = ("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.",)
+    return op.plan(*call, **static, backend=backend, method=method, notes=notes)
+
+
+def _checked(A, x0, semiring, update, operands, sums, until, monotone):
+    """(operands, static arguments) of the operation."""
+    graph = as_graph(A, "fixpoint")
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if not isinstance(operands, (tuple, list)):
+        raise TypeError(f"`operands` must be a tuple of arrays; got {type(operands).__name__}.")
+    x0 = _strong(x0)
+    if x0.shape != (graph.n,):
+        raise ValueError(f"`x0` must have shape ({graph.n},); got {x0.shape}.")
+    arrays = tuple(map(_strong, operands))
+    for place, array in enumerate(arrays):
+        if array.shape not in ((), (graph.n,)):
+            raise ValueError(
+                f"`operands[{place}]` must have shape () or ({graph.n},); got {array.shape}."
+            )
+    if monotone and not (semiring.add.kind in IDEMPOTENT or semiring.add.kind is None):
+        raise ValueError(f"`monotone` needs an idempotent addition, not `{semiring.add.name}`.")
+    until = check_until(until, UNTIL, "fixpoint") or unchanged()
+    named = dict(sums or {})
+    traced = {name: _traced_sum(name, fn, x0, arrays) for name, fn in sorted(named.items())}
+    step, captured = _traced_update(update, graph, x0, semiring, arrays, traced, monotone)
+    consts = (captured, tuple(c for _, c in traced.values()))
+    static = {
+        "update": step,
+        "sums": tuple((name, fn) for name, (fn, _) in traced.items()),
+        "monotone": bool(monotone),
+    }
+    return (semiring, graph, x0, arrays, consts, until), static
+
+
+def _strong(value: Any) -> Array:
+    """An array without JAX's weak type, which would add conversions to what is traced."""
+    array = jnp.asarray(value)
+    return jnp.asarray(array, array.dtype)
+
+
+def _traced_sum(name, fn, x0, arrays):
+    if not callable(fn):
+        raise TypeError(f"`sums[{name!r}]` must be a function; got {fn!r}.")
+    function, captured = trace(fn, x0, *arrays)
+    shape = function.result.shape
+    if shape not in (x0.shape, ()):
+        raise ValueError(f"`sums[{name!r}]` must be element-wise: {x0.shape}; got {shape}.")
+    return function, captured
+
+
+def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
+    """The update as a program; checks its result."""
+    y = jax.eval_shape(
+        lambda semiring, M, x: spmv_op(semiring, M, x, None, flip=True), semiring, graph.out.T, x0
+    )
+    sums = {
+        name: jax.ShapeDtypeStruct((), jnp.sum(jnp.zeros(0, fn.result.dtype)).dtype)
+        for name, (fn, _) in traced.items()
+    }
+
+    def full(old, y, *args):
+        if update is not None:
+            new = update(old, y, *args)
+        else:
+            new = semiring.add.op(old, y) if monotone else y
+        return jnp.broadcast_to(new, x0.shape)
+
+    step, captured = trace(full, x0, y, jnp.int32(0), *arrays, sums)
+    if step.result.dtype != x0.dtype:
+        raise TypeError(
+            f"a step must keep the dtype of `x0`, {x0.dtype}; `update` gives {step.result.dtype}."
+        )
+    return step, captured
+
+
+def _revalue(layout: InEdges, graph: Graph) -> InEdges:
+    push = None if layout.push is None else push_revalued(layout.push, graph)
+    return InEdges(revalued(layout.rows, graph.inn or graph.out), None, push)
+
+
+@register_layout("fixpoint", revalue=_revalue)
+def _layout(graph: Graph) -> InEdges:
+    assert graph.inn is not None
+    kernel = gpu_dense.kernel_layout(graph)
+    return InEdges(arrange(graph.inn), kernel, push_layout(graph), has_ones(graph))
+
+
+def _tangent(primals, tangents, result, **static):
+    x = tangent(primals, tangents, result, **static)
+    return Fixpoint(x, None, None, None)  # pyright: ignore[reportArgumentType]
+
+
+op = Op("fixpoint", _tangent)
+
+
+def _finish(result: Any) -> Fixpoint:
+    return Fixpoint(result.x, result.iterations, result.converged, jnp.int32(0))
+
+
+def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums, monotone):
+    """Why the frontier form cannot run."""
+    if not monotone:
+        return "the loop is not declared monotone"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if semiring.add.kind not in JOIN:
+        return f"the monoid `{semiring.add.name}` has no scatter"
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if sums:
+        return "`sums` need all elements in every step"
+    reason = update.refuses()
+    return None if reason is None else f"`update` uses `{reason}`, which is not element-wise"
+
+
+def _vectors_at_once(axis_size, in_batched, *operands, **static):
+    axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+    run = jax.vmap(lambda *o: _dense(*o, **static), in_axes=tuple(axes), axis_size=axis_size)
+    result = run(*operands)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register("levels", backend="pallas", refuse=not_levels, batched=_vectors_at_once)
+def _levels(*operands, **static):
+    """(min, +) over weights of 1 is breadth-first search, where one element starts."""
+    return Fixpoint(*levels(*operands, **static))
+
+
+@op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_at_once)
+def _persistent(*operands, **static):
+    """The whole loop in one launch: what changed pushes on, without waiting for its round."""
+    return Fixpoint(*persistent(*operands, **static))
+
+
+@op.register("frontier", refuse=_not_pushed, batched=_vectors_at_once)
+def _frontier(*operands, **static):
+    """The elements that changed push to their out-neighbours; monotone loops."""
+    return _finish(run_frontier(loop_of(*operands, **static), push_of(*operands, **static)))
+
+
+@op.register("dense")
+def _dense(*operands, **static):
+    """A product and an update of all elements in every step."""
+    return _finish(run_dense(loop_of(*operands, **static)))
+
+
+@op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_at_once)
+def _dense_kernel(*operands, **static):
+    """The same in one launch, a grid barrier a step."""
+    return Fixpoint(*gpu_dense.run(*operands, **static))

@@ -1,0 +1,180 @@
+"""`fixpoint` as one kernel launch: what the kernel takes, its scalar functions, its layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pallas_kernels.prepare.lengths import is_narrow
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
+from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
+from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
+
+from ..._core.compat import kernels_refused
+from ..._core.compilation import on_gpu
+from ...graph import Graph
+from .xla import differs, unbounded
+
+DTYPES = (np.dtype(np.float32), np.dtype(np.int32))
+
+
+def kernel_layout(graph: Graph) -> dict[str, Array] | None:
+    """In-edges as the kernel wants them, on a GPU."""
+    inn = graph.inn
+    assert inn is not None
+    if not on_gpu(inn.indices) or graph.dtype not in DTYPES or graph.nse == 0:
+        return None
+    count = int(graph.out.count)
+    degree = np.diff(np.asarray(graph.out.indptr))
+    scales = weights_of_vertices(graph.out.indptr, np.asarray(graph.data)[:count])
+    prepared = prepare_pagerank(
+        np.asarray(inn.indptr), np.asarray(inn.indices),
+        None if scales is not None else np.asarray(inn.data)[:count],
+        out_degree=degree, order="breadth_first" if is_narrow(degree) else "degree",
+    )  # fmt: skip
+    if scales is not None:
+        prepared["scales"] = np.append(scales, scales.dtype.type(0))[prepared["vertices"]]
+    return {name: jnp.asarray(array) for name, array in prepared.items()}
+
+
+def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> str | None:
+    """Why the kernel cannot run, with the primitive that it lacks."""
+    if reason := kernels_refused():
+        return reason
+    layout = graph.layouts.get("fixpoint")
+    if layout is None or layout.kernel is None:
+        return "its edges are not arranged, or have new values: `prepare(A, for_='fixpoint')`"
+    arrays = [x0, *operands, *jax.tree.leaves(captured)]
+    for array in arrays:
+        if array.dtype not in DTYPES or array.shape not in ((), x0.shape):
+            return f"it takes float32 and int32 of {x0.shape} or (); not {array.dtype}{array.shape}"
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    for name, fn in (("update", update), *sums):
+        reason = fn.refuses()
+        if reason is not None:
+            return f"`{name}` uses `{reason}`, which is not element-wise"
+    functions = _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone)
+    for name, (fn, dtypes) in functions.items():
+        reason = refuse_scalar(fn, *dtypes)
+        if reason is not None:
+            return f"`{name}`: {reason}"
+    return None
+
+
+def run(semiring, graph, x0, operands, captured, until, *, update, sums, monotone):
+    """(x, iterations, converged, status)."""
+    arrays = _Arrays(x0, operands, captured, until)
+    functions = _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone)
+    traced = {name: trace_scalar(fn, *dtypes) for name, (fn, dtypes) in functions.items()}
+    prepared = graph.layouts["fixpoint"].kernel
+    term = traced["join"].out_avals[0].dtype
+    tree = jax.tree.structure(until)
+    kinds = {c.kind for c in until.conditions()}
+    facts = (("change",) if "residual" in kinds else ()) + (
+        ("changed",) if monotone or "unchanged" in kinds else ())  # fmt: skip
+
+    def stop(i, reached, unchanged, change, scalars):
+        condition = jax.tree.unflatten(tree, scalars[len(arrays.scalars) - arrays.knobs :])
+        now = {"reached": reached, "unchanged": unchanged, "residual": change}
+        found = [c.holds(iteration=i, **now) for c in (condition, unbounded(condition))]
+        return tuple(f | unchanged if monotone else f for f in found)
+
+    x, iterations, converged, status = fixpoint_dense(
+        x0, arrays.vectors, arrays.scalars, prepared=prepared, mul=traced["mul"],
+        join=traced["join"], identity=semiring.add.identity_of(term)[()].item(),
+        update=traced["update"], sums=tuple(traced[name] for name, _ in sums),
+        targets=_targets(until, prepared, x0.shape[0]), stop=stop, facts=facts,
+    )  # fmt: skip
+    return x, iterations, converged != 0, status
+
+
+def _targets(until, prepared, n) -> Array | None:
+    """(vertex, position) of the nodes of `reached`."""
+    if not until.targets():
+        return None
+    nodes = jnp.stack([jnp.asarray(node, jnp.int32) for node in until.targets()])
+    places = jnp.arange(len(prepared["vertices"]), dtype=jnp.int32)
+    position = jnp.zeros(n, jnp.int32).at[prepared["vertices"]].set(places, mode="drop")
+    known = position.at[jnp.where((nodes >= 0) & (nodes < n), nodes, 0)].get(mode="clip")
+    return jnp.stack([nodes, known], axis=1).reshape(-1)
+
+
+class _Arrays:
+    """The arrays of a call in the kernel's order: vectors, then scalars, the last of `until`.
+
+    `parts` are (operands, captured by the update, captured by each of the sums), as places.
+    """
+
+    def __init__(self, x0, operands, captured, until):
+        knobs = [_knob(leaf) for leaf in jax.tree.leaves(until)]
+        self.knobs = len(knobs)
+        groups = [tuple(operands), tuple(captured[0]), *map(tuple, captured[1])]
+        flat = [a for group in groups for a in group]
+        self.vectors = tuple(a for a in flat if a.shape != ())
+        self.scalars = (*(a for a in flat if a.shape == ()), *knobs)
+        order = [j for j, a in enumerate(flat) if a.shape != ()]
+        order += [j for j, a in enumerate(flat) if a.shape == ()]
+        place = {j: at for at, j in enumerate(order)}
+        numbers = iter(range(len(flat)))
+        self.parts = [[place[next(numbers)] for _ in group] for group in groups]
+        self.dtypes = [a.dtype for a in (*self.vectors, *self.scalars)]
+
+
+def _knob(leaf: Any) -> Array:
+    """A number of `until` as float32 or int32."""
+    array = jnp.asarray(leaf)
+    return array.astype(jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32)
+
+
+def _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone):
+    """name -> (function of scalars, its dtypes), in the kernel's order of arguments."""
+    arrays = _Arrays(x0, operands, captured, until)
+    missing = semiring.add.identity_of(x0.dtype)[()]
+
+    def mul(x, a):
+        term = semiring.add.admit(jnp.asarray(semiring.mul(x, a)))
+        if not monotone:
+            return term
+        nothing = semiring.add.identity_of(term.dtype)[()]
+        return jnp.where(differs(x, missing), term, jnp.asarray(nothing, term.dtype))
+
+    def at(group, values):
+        return [values[place] for place in arrays.parts[group]]
+
+    def step(old, y, i, *rest):
+        values, totals = rest[: len(arrays.dtypes)], rest[len(arrays.dtypes) :]
+        named = dict(zip([name for name, _ in sums], totals, strict=True))
+        return update.at(at(1, values), old, y, i, *at(0, values), *jax.tree.leaves(named))
+
+    def total(j, fn):
+        dtype = _sum_dtype(fn)
+
+        def one(x, *values):
+            return fn.at(at(2 + j, values), x, *at(0, values)).astype(dtype)
+
+        return one
+
+    x_dtype, term = x0.dtype, jax.eval_shape(
+        mul, jax.ShapeDtypeStruct((), x0.dtype), jax.ShapeDtypeStruct((), graph.dtype)
+    ).dtype
+    found = {
+        "mul": (mul, (x_dtype, graph.dtype)),
+        "join": (lambda a, b: jnp.asarray(semiring.add.op(a, b), term), (term, term)),
+    }
+    for j, (name, fn) in enumerate(sums):
+        found[name] = (total(j, fn), (x_dtype, *arrays.dtypes))
+    totals = [_sum_dtype(fn) for _, fn in sums]
+    found["update"] = (step, (x_dtype, term, jnp.int32, *arrays.dtypes, *totals))
+    return found
+
+
+def _sum_dtype(fn) -> Any:
+    return jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((0,), fn.result.dtype)).dtype

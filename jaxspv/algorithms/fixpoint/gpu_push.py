@@ -1,0 +1,159 @@
+"""When one kernel runs a whole monotone fixpoint, and how it is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from pallas_kernels.bfs.api import bfs as bfs_kernel
+from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.sssp.fixpoint_push import ORDERS
+from pallas_kernels.sssp.fixpoint_push import fixpoint_push as kernel
+
+from ... import operators
+from ..._core.compat import kernels_refused
+from ..._core.compilation import on_gpu
+from ...graph import LAYOUTS, Graph
+from .elementwise import trace
+
+_DATA = ("float32", "int32", "bool")
+_SUMS = (operators.min_extend.fn, operators.plus.fn)
+
+
+def not_persistent(
+    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
+) -> str | None:
+    """Why the kernel cannot run."""
+    if reason := kernels_refused():
+        return reason
+    if not monotone:
+        return "the loop is not declared monotone"
+    if until.kind != "unchanged":
+        return "the kernel runs to the end: no other `until` than `unchanged()`"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if semiring.add.kind not in ORDERS.get(x0.dtype.name, ()):
+        return f"the monoid `{semiring.add.name}` on {x0.dtype} is no order of the kernel"
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    if graph.dtype.name not in _DATA:
+        return f"the kernel takes weights of {', '.join(_DATA)}, not {graph.dtype}"
+    mul = _extend(semiring)
+    zeros = (jax.ShapeDtypeStruct((), d) for d in (x0.dtype, graph.dtype))
+    if jax.eval_shape(mul, *zeros).dtype != x0.dtype:
+        return "`mul` changes the dtype"
+    reason = scalar_jaxpr.refuse(mul, x0.dtype, graph.dtype)
+    if reason is not None:
+        return f"`{semiring.mul.name}`: {reason}"
+    if not _is_addition(semiring, x0, operands, update, sums):
+        return "`update` is more than the addition of old and y, which the kernel joins by atomics"
+    return None
+
+
+def _extend(semiring):
+    def mul(x, a):
+        return semiring.add.admit(semiring.mul(x, a))
+
+    return mul
+
+
+def _is_addition(semiring, x0, operands, update, sums) -> bool:
+    """Whether the traced update is `add(old, y)` or `add(y, old)`."""
+    if sums:
+        return False
+    like = jax.ShapeDtypeStruct(x0.shape, x0.dtype)
+    add = semiring.add.op
+    plain = (lambda old, y, *_: add(old, y), lambda old, y, *_: add(y, old))
+    same = [trace(fn, like, like, jnp.int32(0), *operands, {})[0] for fn in plain]
+    return any(update == other for other in same)
+
+
+def persistent(
+    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
+) -> tuple[Array, Array, Array, Array]:
+    """(x, iterations, converged, status) of one launch."""
+    del operands, captured, until, update, sums, monotone
+    layout = _layout_of(graph) or {}
+    out, delta = graph.out, None
+    if semiring.mul.fn in _SUMS and semiring.add.kind == "min" and "widths" in layout:
+        if graph.dtype == x0.dtype:
+            top = semiring.add.identity_of(x0.dtype)[()]
+            delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
+    x, rounds, status = kernel(
+        out.indptr, out.indices, out.data, x0, add=str(semiring.add.kind), mul=_extend(semiring),
+        delta=delta, prepared=layout.get("pallas"),
+    )  # fmt: skip
+    return x, rounds, jnp.bool_(True), status
+
+
+def not_levels(
+    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
+) -> str | None:
+    """Why the loop is no breadth-first search."""
+    layout = graph.layouts.get("fixpoint")
+    if layout is None or not layout.ones or "bfs" not in graph.layouts:
+        return "it needs weights of 1, known from `prepare(A, for_=('bfs', 'fixpoint'))`"
+    if semiring.mul.fn not in _SUMS or semiring.add.kind != "min" or graph.dtype != x0.dtype:
+        return "only (min, +) counts levels"
+    if x0.dtype == np.float32 and graph.n > 2**24:
+        return "float32 does not count so many levels"
+    return not_persistent(
+        semiring, graph, x0, operands, captured, until, update=update, sums=sums, monotone=monotone
+    )
+
+
+def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
+    """Breadth-first search from the one element that is 0; the general kernel from any others."""
+    top = semiring.add.identity_of(x0.dtype)[()]
+    present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)
+    count, place = (jnp.sum(term, dtype=jnp.int32) for term in (present, jnp.where(present, at, 0)))
+    single = (count == 1) & (x0.at[place].get(mode="fill", fill_value=1) == 0)
+    inn = None if graph.symmetric else graph.inn
+
+    def search(x0):
+        found, _, steps, status = bfs_kernel(
+            graph.out.indptr, graph.out.indices, place,
+            in_indptr=None if inn is None else inn.indptr,
+            in_indices=None if inn is None else inn.indices,
+            prepared=graph.layouts["bfs"].get("pallas"), symmetric=graph.symmetric, parents=False,
+        )  # fmt: skip
+        return jnp.where(found < 0, top, found.astype(x0.dtype)), steps, jnp.bool_(True), status
+
+    def general(x0):
+        return persistent(semiring, graph, x0, *rest, **static)
+
+    return lax.cond(single, search, general, x0)
+
+
+def has_ones(graph: Graph) -> bool:
+    """Whether every weight is 1."""
+    return graph.nse > 0 and bool(jnp.all(graph.data[: int(graph.out.count)] == 1))
+
+
+def _layout_of(graph: Graph) -> Any:
+    """What `prepare` made for shortest paths, or for a fixpoint."""
+    layout = graph.layouts.get("fixpoint")
+    own = None if layout is None else layout.push
+    return graph.layouts.get("sssp") if own is None else own
+
+
+def push_layout(graph: Graph) -> Any:
+    """On a GPU the layout "sssp" of the graph; None where it has one, or cannot have it."""
+    if not on_gpu(graph.out.indices) or "sssp" in graph.layouts:
+        return None
+    if graph.dtype not in (np.float32, np.int32) or graph.nse == 0:
+        return None
+    return None if bool(jnp.any(jnp.isnan(graph.data))) else LAYOUTS["sssp"].build(graph)
+
+
+def push_revalued(layout: Any, graph: Graph) -> Any:
+    """The same after `with_data`."""
+    revalue = LAYOUTS["sssp"].revalue
+    assert revalue is not None
+    return revalue(layout, graph)

@@ -1,0 +1,192 @@
+"""Tangents of a fixpoint: implicit where a step contracts, along the tree where it is monotone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
+
+from ..._core.dispatch import dense_tangent, is_zero
+from ...ops.frame.product import product, safe, take
+from ...ops.mxv.spmv import op as spmv_op
+from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
+from ..sssp.cpu import Graph as Edges
+from ..sssp.xla import for_edges
+from .step import totals_of
+from .xla import differs
+
+STEPS = 10_000  # of the linear iteration, at most
+
+
+def tangent(primals, tangents, result, *, update, sums, monotone) -> Array:
+    """The tangent of the vector."""
+    if not jnp.issubdtype(result.x.dtype, jnp.inexact):
+        return jnp.zeros_like(result.x)
+    rule = _along_tree if monotone else _implicit
+    return rule(primals, tangents, result, update, sums)
+
+
+def _moving(primals, tangents, *more):
+    """(values that have a tangent, their tangents, put back: values -> (semiring, data, ...))."""
+    semiring, graph, _, operands, captured, _ = primals
+    semiring_dot, graph_dot, _, operands_dot, captured_dot, _ = tangents
+    whole = (semiring, graph.out.data, operands, captured, *(v for v, _ in more))
+    dots = (semiring_dot, graph_dot.out.data, operands_dot, captured_dot, *(t for _, t in more))
+    leaves, tree = jax.tree.flatten(whole)
+    parts = jax.tree.leaves(dots, is_leaf=lambda t: isinstance(t, SymbolicZero))
+    live = [
+        jnp.issubdtype(v.dtype, jnp.inexact) and not is_zero(t)
+        for v, t in zip(leaves, parts, strict=True)
+    ]
+
+    def put_back(values):
+        values = iter(values)
+        full = [next(values) if on else v for v, on in zip(leaves, live, strict=True)]
+        return jax.tree.unflatten(tree, full)
+
+    values = tuple(v for v, on in zip(leaves, live, strict=True) if on)
+    moves = tuple(dense_tangent(t) for t, on in zip(parts, live, strict=True) if on)
+    return values, moves, put_back
+
+
+def _implicit(primals, tangents, result, update, sums) -> Array:
+    """`x' = dF/dx x' + dF/dtheta theta'`, by Richardson's iteration: dF/dx contracts."""
+    graph = primals[1]
+    values, moves, put_back = _moving(primals, tangents)
+    if not values:
+        return jnp.zeros_like(result.x)
+
+    def step(x, values):
+        semiring, data, operands, captured = put_back(values)
+        y = spmv_op(semiring, graph.out.with_data(data).T, x, None, flip=True)
+        totals = totals_of(sums, x, operands, captured)
+        return update(captured[0], x, y, result.iterations, operands, totals)
+
+    _, source = jax.jvp(lambda values: step(result.x, values), (values,), (moves,))
+    _, along = jax.linearize(lambda x: step(x, values), result.x)
+    return lax.custom_linear_solve(lambda v: v - along(v), source, _richardson, _richardson)
+
+
+def _richardson(matvec, b):
+    """`v = b + (I - matvec) v`, until the change is that of rounding."""
+    tolerance = 4 * jnp.finfo(b.dtype).eps
+
+    def go(state):
+        v, change, k = state
+        return (change > tolerance * jnp.sum(jnp.abs(v))) & (k < STEPS)
+
+    def step(state):
+        v, _, k = state
+        remainder = b - matvec(v)
+        return v + remainder, jnp.sum(jnp.abs(remainder)), k + 1
+
+    return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
+
+
+def _along_tree(primals, tangents, result, update, sums) -> Array:
+    """The element keeps the tangent of x0, or has that of the term that gave it its value."""
+    del sums
+    semiring, graph, x0, operands, captured, _ = primals
+    x, n = result.x, graph.n
+    if n == 0 or graph.nse == 0:
+        return dense_tangent(tangents[2])
+    values, moves, put_back = _moving(primals, tangents, (x0, tangents[2]))
+
+    def settled(parts, before, slot, tail, v, live: Any = True):
+        """What the edge makes of element v when x at its tail is `before`.
+
+        Where it is not `live` all values are 1: no infinity meets the cotangent 0.
+        """
+        semiring, data, operands, captured, x0 = parts
+        before, weight, old = (
+            jnp.where(live, value, jnp.ones((), value.dtype))
+            for value in (before, take(data, slot), take(x0, v))
+        )
+        term = semiring.add.admit(product(semiring, weight, v, tail, before, flip=True))
+
+        def part(a):
+            return a if a.ndim == 0 else take(a, v)
+
+        consts = [part(c) for c in captured[0]]
+        return update.at(
+            consts, old, term, result.iterations, [part(a) for a in operands], {}
+        )
+
+    data = safe(graph.data, graph.out.rowcol()[0] < n)
+    parts = (semiring, data, operands, captured, x0)
+    missing = jnp.full_like(x, semiring.add.identity_of(x.dtype)[()])
+
+    def tight(slot, tail, v):
+        value = settled(parts, take(x, tail), slot, tail, v)
+        return ~differs(value, take(x, v)) & differs(take(x, tail), missing[0])
+
+    parent, slot, inner = _tree(graph, differs(x, x0), tight)
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    still = tuple(values)
+
+    def own(values):
+        return settled(put_back(values), take(x, parent), slot, parent, vertex, inner)
+
+    def from_parent(before):
+        return settled(put_back(still), before, slot, parent, vertex, inner)
+
+    moved = jax.jvp(own, (values,), (moves,))[1] if values else jnp.zeros_like(x)
+    gain = jax.jvp(from_parent, (take(x, parent),), (jnp.ones_like(x),))[1]
+    root = dense_tangent(tangents[2])
+    moved = jnp.where(inner, moved, jnp.where(differs(x, x0), 0, root))
+    return _sum_to_roots(moved, jnp.where(inner, gain, 0), parent)
+
+
+def _sum_to_roots(values: Array, gain: Array, parent: Array) -> Array:
+    """`t[v] = values[v] + gain[v] t[parent[v]]`, a root its own parent of gain 0; log2 n rounds."""
+    rounds = max(values.shape[0] - 1, 1).bit_length()
+
+    def double(state, _):
+        total, factor, jump = state
+        return (total + factor * total[jump], factor * factor[jump], jump[jump]), None
+
+    return lax.scan(double, (values, gain, parent), None, length=rounds)[0][0]
+
+
+def _tree(graph, changed: Array, tight) -> tuple[Array, Array, Array]:
+    """(parents, slots, whether there is one): breadth-first over tight edges from what stayed.
+
+    Along it the number of edges rises, so cycles of tight edges do no harm; of the edges of one
+    level the one of smallest slot.
+    """
+    n, nse, out = graph.n, graph.nse, graph.out
+    edges = Edges(out.indptr, out.indices, graph.data)
+    place = jnp.arange(n, dtype=jnp.int32)
+    index = jnp.where(changed, n, jnp.cumsum(~changed, dtype=jnp.int32) - 1)
+    items = jnp.zeros(n, jnp.int32).at[index].set(place, mode="drop")
+    queue = Queue(items, jnp.int32(0), jnp.sum(~changed, dtype=jnp.int32))
+    hops = jnp.where(changed, n, 0).astype(jnp.int32)
+
+    def level(c):
+        depth, queue, *rest = c
+
+        def visit(c, e):
+            queue, hops, parent, slots, claims = c
+            v = jnp.where(e.valid, out.indices.at[e.slot].get(mode="clip"), 0)
+            good = e.valid & (hops[v] > depth) & tight(e.slot, e.tail, v)
+            claims, first = one_of_each(claims, v, good & (hops[v] == n))
+            slots = slots.at[jnp.where(good, v, n)].min(e.slot, mode="drop")
+            won = good & (slots[v] == e.slot)
+            parent = parent.at[distinct_or_dropped(v, won, n)].set(
+                e.tail, mode="drop", unique_indices=True
+            )
+            hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
+            return append(queue, v, first), hops, parent, slots, claims
+
+        carry = for_edges(edges, queue, (queue, *rest), lambda c, vertices, valid: c, visit)
+        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
+
+    none = jnp.full(n, nse, jnp.int32)
+    start = (jnp.int32(0), queue, hops, place, none, jnp.zeros(n, jnp.int32))
+    _, _, _, parent, slots, _ = lax.while_loop(lambda c: c[1].head < c[1].tail, level, start)
+    inner = changed & (slots < nse)
+    return jnp.where(inner, parent, place), jnp.where(inner, slots, 0), inner
+

@@ -1,0 +1,1 @@
+"""PageRank: the public call and its forms."""

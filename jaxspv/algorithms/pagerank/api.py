@@ -1,0 +1,339 @@
+"""PageRank: the stationary distribution of a random surfer, by power iteration."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from pallas_kernels.prepare.lengths import is_narrow
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
+
+from ..._core.compat import kernels_refused
+from ..._core.compilation import on_gpu
+from ..._core.dispatch import Backend, Op, Plan, is_zero, jvp_of_moving
+from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
+from ...graph import Graph, as_graph, register_layout
+from ...monoids import plus
+from ...ops.mxv.rows.layout import Rows, arrange
+from ..common.status import finished
+from .xla import pagerank_xla, pull_row_bins
+
+MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
+
+
+@result_tuple
+class PageRank(NamedTuple):
+    """What `pagerank` found.
+
+    Attributes:
+        scores: (n,), non-negative, of sum 1.
+        iterations: int32, steps taken.
+        converged: bool, whether the last L1 change was at most `tol`.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    scores: Array
+    iterations: Array
+    converged: Array
+    status: Array
+
+
+@pytree_dataclass
+class Links:
+    """The layout "pagerank": in-edges in row bins, and the out-strength of each vertex.
+
+    Attributes:
+        rows: bins and values of the transpose; None: every weight is 1.
+        bins: the bins alone where every weight is 1.
+        strength: (n,) row sums of A.
+        kernel: on a GPU, float32: the in-edges as the kernel wants them, `prepare_pagerank`.
+    """
+
+    rows: Rows | None
+    bins: Any
+    strength: Array
+    kernel: dict[str, Array] | None = None
+
+
+def pagerank(
+    G: Any,
+    damping: Any = 0.85,
+    tol: Any = 1e-6,
+    max_iterations: Any = 100,
+    personalization: Any = None,
+    *,
+    min_iterations: Any = 0,
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> PageRank:
+    """Scores x with `x = d (x D^-1 A + dangling(x) p) + (1 - d) p`, by iterating the right side.
+
+    D is the out-strength (row sums of A); a vertex of strength 0 dangles: its mass goes to p.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="pagerank")`, or a square sparse matrix with weights
+            A[i, j] >= 0 of the edge i -> j.
+        damping: d, in [0, 1].
+        tol: stop when the L1 change of a step is at most this. (NetworkX compares with n tol.)
+        max_iterations: bound on the steps.
+        personalization: (n,) non-negative weights p, not all zero, scaled to sum 1; uniform if
+            None.
+        min_iterations: steps that run in any case.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        method: name of an implementation, see `explain`.
+
+    Returns:
+        `PageRank(scores, iterations, converged, status)`, in the dtype of the weights (float32 for
+        integers and booleans).
+
+    Raises:
+        TypeError: G is no graph.
+        ValueError: a concrete weight is negative or NaN, `damping` is out of [0, 1],
+            `personalization` has a wrong shape or is negative or zero.
+
+    Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
+    function theorem: nothing of the iterates is stored.
+
+    Source: Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 2], [1, 2, 0], shape=(3, 3))
+    >>> [round(float(s), 4) for s in pagerank(A).scores]
+    [0.3333, 0.3333, 0.3333]
+    """
+    graph = as_graph(G, "pagerank")
+    if not jnp.issubdtype(graph.dtype, jnp.floating):
+        graph = graph.with_data(graph.data.astype(jnp.float32))
+    if graph.n == 0:
+        raise ValueError("pagerank needs at least one vertex.")
+    if "pagerank" not in graph.layouts and is_concrete(graph.data):
+        _check_weights(graph)
+    if is_concrete(damping) and not 0 <= float(damping) <= 1:
+        raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
+    p = _personalization(personalization, graph)
+    operands = (
+        jnp.asarray(damping, graph.dtype),
+        jnp.asarray(tol, graph.dtype),
+        jnp.asarray(max_iterations, jnp.int32),
+        jnp.asarray(min_iterations, jnp.int32),
+    )
+    return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
+
+
+def explain_pagerank(
+    G: Any, *_: Any, backend: Backend | None = None, method: str | None = None, **__: Any
+) -> Plan:
+    """The plan of `pagerank` on this graph."""
+    graph = as_graph(G, "pagerank")
+    notes = ()
+    if "pagerank" not in graph.layouts:
+        notes = ("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.",)
+    zero = jnp.zeros((), jnp.float32)
+    p = jnp.zeros(graph.n, jnp.float32)
+    return op.plan(graph, p, zero, zero, zero, zero, backend=backend, method=method, notes=notes)
+
+
+def _personalization(personalization: Any, graph: Graph) -> Array:
+    n = graph.n
+    if personalization is None:
+        return jnp.full(n, 1 / n, graph.dtype)
+    p = jnp.asarray(personalization, graph.dtype)
+    if p.shape != (n,):
+        raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
+    if is_concrete(p):
+        if not bool((p >= 0).all()):
+            raise ValueError("`personalization` must be non-negative and not NaN.")
+        if not float(p.sum()) > 0:
+            raise ValueError("`personalization` must not be zero everywhere.")
+    return p / jnp.sum(p)
+
+
+def _check_weights(graph: Graph) -> None:
+    weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
+    bad = ~(weights >= 0)
+    if bad.any():
+        slot = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"weights must not be negative or NaN; slot {slot} holds {weights[slot]}.")
+
+
+def strength_of(graph: Graph) -> Array:
+    """(n,) row sums of A in the dtype of its values, floats at least."""
+    row, _ = graph.out.rowcol()
+    data = jnp.where(row < graph.n, graph.data, jnp.zeros((), graph.dtype))
+    data = data if jnp.issubdtype(data.dtype, jnp.floating) else data.astype(jnp.float32)
+    return plus.segment_reduce(data, row, graph.n, sorted=True)
+
+
+def _revalue(links: Links, graph: Graph) -> Links:
+    """After new values: weights are taken as they come, also where all were 1 before."""
+    assert graph.inn is not None
+    bins = links.bins if links.rows is None else links.rows.bins
+    rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
+    strength = strength_of(graph)
+    return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
+
+
+@register_layout("pagerank", revalue=_revalue)
+def _layout(graph: Graph) -> Links:
+    assert graph.inn is not None
+    _check_weights(graph)
+    rows = arrange(graph.inn)
+    count = int(graph.out.count)
+    unweighted = bool(jnp.all(graph.data[:count] == 1))
+    kernel = None
+    if on_gpu(graph.out.indices) and graph.dtype == np.float32 and count < MOST_ENTRIES:
+        kernel = _kernel_layout(graph, None if unweighted else graph.inn.data[:count])
+    if unweighted:
+        return Links(None, rows.bins, strength_of(graph), kernel)
+    return Links(rows, None, strength_of(graph), kernel)
+
+
+def _kernel_layout(graph: Graph, values: Array | None) -> dict[str, Array]:
+    """Meshes and roads in breadth-first order, others by degree."""
+    assert graph.inn is not None
+    degree = np.diff(np.asarray(graph.out.indptr))
+    prepared = prepare_pagerank(
+        np.asarray(graph.inn.indptr),
+        np.asarray(graph.inn.indices),
+        None if values is None else np.asarray(values),
+        out_degree=degree,
+        order="breadth_first" if is_narrow(degree) else "degree",
+    )
+    return {name: jnp.asarray(array) for name, array in prepared.items()}
+
+
+# ---- The step, its derivative, and the implementations ----
+
+
+def _step(data, x, p, damping, row, col, n):
+    """One step of the iteration on triplets; differentiable and transposable."""
+    valid = row < n
+    data = jnp.where(valid, data, jnp.zeros((), data.dtype))
+    strength = plus.segment_reduce(data, row, n)
+    share = jnp.where(strength > 0, x / jnp.where(strength > 0, strength, 1), 0)
+    flow = plus.segment_reduce(data * jnp.take(share, row, mode="clip"), col, n)
+    dangling = jnp.sum(jnp.where(strength > 0, 0, x))
+    return damping * (flow + dangling * p) + (1 - damping) * p
+
+
+def _tangent(primals, tangents, result):
+    """Implicit differentiation: `x' = dF/dx x' + dF/d(data, p, d) (data', p', d')`."""
+    graph, p, damping, tol, _, _ = primals
+    graph_dot, p_dot, damping_dot = tangents[:3]
+    row, col = graph.out.rowcol()
+    x, n = result.scores, graph.n
+    moves = graph_dot.out.data, p_dot, damping_dot
+    if is_zero(moves):
+        return PageRank(jnp.zeros_like(x), None, None, None)  # pyright: ignore
+
+    def step(data, p, damping):
+        return _step(data, x, p, damping, row, col, n)
+
+    _, source = jvp_of_moving(step, (graph.data, p, damping), moves)
+
+    valid = row < n
+    data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
+    strength = plus.segment_reduce(data, row, n)
+    spread = strength > 0
+    share = data / jnp.take(jnp.where(spread, strength, 1), row, mode="clip")
+    target = jnp.where(valid, col, n)
+
+    def matvec(v):  # (I - dF/dx) v; F is affine in x
+        flow = plus.segment_reduce(share * jnp.take(v, row, mode="clip"), target, n)
+        return v - damping * (flow + jnp.sum(jnp.where(spread, 0, v)) * p)
+
+    def richardson(project):
+        """I - matvec contracts with factor d, on vectors of sum 0 mostly much faster."""
+
+        def solve(matvec, b):
+            def step(state):
+                v, _, k = state
+                new = project(v + b - matvec(v))
+                return new, jnp.sum(jnp.abs(new - v)) > tol * jnp.sum(jnp.abs(new)), k + 1
+
+            first = (project(b), jnp.bool_(True), jnp.int32(0))
+            return lax.while_loop(lambda s: s[1] & (s[2] < 1000), step, first)[0]
+
+        return solve
+
+    # The scores sum to 1 whatever moves, so `source` sums to 0, and the solution of the transposed
+    # system matters up to a constant: its slowest mode, which decays with d alone, is left out.
+    scores = lax.custom_linear_solve(
+        matvec, source, richardson(lambda v: v), richardson(lambda v: v - jnp.mean(v))
+    )
+    return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
+
+
+op = Op("pagerank", _tangent)
+
+
+def _not_persistent(graph, *_) -> str | None:
+    """Why the kernel cannot run."""
+    if reason := kernels_refused():
+        return reason
+    if graph.dtype != np.float32:
+        return f"the kernel takes float32 weights, not {graph.dtype}"
+    links = graph.layouts.get("pagerank")
+    if links is None or links.kernel is None:
+        return "its edges are not arranged, or have new values: `prepare(A, for_='pagerank')`"
+    return None
+
+
+@op.register("persistent", backend="pallas", refuse=_not_persistent)
+def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
+    """All iterations in one launch, a grid barrier after each."""
+    links = graph.layouts["pagerank"]
+    scores, iterations, change, status = pagerank_kernel(
+        links.strength, p, damping, tol, max_iterations, min_iterations, prepared=links.kernel
+    )
+    return PageRank(scores, iterations, change <= tol, status)
+
+
+def _no_links(graph, *_) -> str | None:
+    if "pagerank" not in graph.layouts:
+        return "the in-edges are not arranged in bins: `prepare(A, for_='pagerank')`"
+    return None
+
+
+@op.register("pull", refuse=_no_links)
+def _pull(graph, p, damping, tol, max_iterations, min_iterations):
+    """Each vertex gathers from its in-edges, in row bins."""
+    links = graph.layouts["pagerank"]
+    if links.rows is None:
+        pull = pull_row_bins(links.bins, 1)
+    else:
+        pull = pull_row_bins(links.rows.bins, links.rows.values)
+    return _run(pull, links.strength, p, damping, tol, max_iterations, min_iterations)
+
+
+@op.register("push")
+def _push(graph, p, damping, tol, max_iterations, min_iterations):
+    """Every edge adds to its target, by a segmented reduction; needs no in-edges."""
+    row, col = graph.out.rowcol()
+    valid = row < graph.n
+    data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
+    target = jnp.where(valid, col, graph.n)
+
+    def pull(scaled):
+        return plus.segment_reduce(data * jnp.take(scaled, row, mode="clip"), target, graph.n)
+
+    return _run(pull, strength_of(graph), p, damping, tol, max_iterations, min_iterations)
+
+
+def _run(pull, strength, p, damping, tol, max_iterations, min_iterations):
+    scores, iterations, converged = pagerank_xla(
+        pull,
+        strength.astype(p.dtype),
+        p,
+        p,
+        damping=damping,
+        tol=tol,
+        max_iterations=max_iterations,
+        min_iterations=min_iterations,
+    )
+    return PageRank(scores, iterations, converged, jnp.int32(0))

@@ -1,0 +1,1 @@
+"""Single-source shortest paths: the public call, its forms and its derivative."""

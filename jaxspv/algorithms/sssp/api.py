@@ -1,0 +1,284 @@
+"""Single-source shortest paths over min-plus: Bellman-Ford on the frontier, delta-stepping."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from pallas_kernels.sssp.api import sssp as sssp_kernel
+
+from ..._core.batching import one_by_one
+from ..._core.compat import kernels_refused
+from ..._core.dispatch import Backend, Op, Plan
+from ..._core.pytree import result_tuple
+from ...graph import Graph, as_graph
+from ...until import Until, check_until
+from ..common.sources import check_source, over_sources
+from ..common.status import finished
+from .dense import relax
+from .forms import sssp_parents_xla, sssp_xla, traced_delta
+from .jvp import path_tangent
+from .layout import choose_delta, with_lengths
+from .lengths import infinity, wraps
+
+UNTIL = ("reached", "unchanged", "max_iterations")
+
+
+@result_tuple
+class SSSP(NamedTuple):
+    """What `sssp` found; a leading axis for several sources.
+
+    Attributes:
+        distances: (n,), length of a shortest path; unreached: inf, or the largest integer.
+        parents: (n,) int32, the vertex before on a shortest path; always a tree: the source is its
+            own parent; -1 where unreached. None if not asked for.
+        steps: int32, relaxation steps.
+        converged: bool; False: a negative cycle is reachable, or `max_steps` were too few.
+        overflow: bool; a finite integer sum was clamped.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    distances: Array
+    parents: Array | None
+    steps: Array
+    converged: Array
+    overflow: Array
+    status: Array
+
+
+def sssp(
+    G: Any,
+    source: Any,
+    *,
+    until: Until | None = None,
+    parents: bool = True,
+    deterministic: bool = False,
+    delta: Any = None,
+    max_steps: int | None = None,
+    backend: Backend | None = None,
+    method: str | None = None,
+) -> SSSP:
+    """Lengths of the shortest paths along the edges i -> j of length A[i, j].
+
+    `d[source] = 0`, `d[v] = min over edges u -> v of d[u] + A[u, v]`. A stored zero is an edge.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="sssp")`, or a square sparse matrix.
+        source: vertex, or an array of vertices (a leading axis in the result).
+        until: `reached(node)`: every distance up to that of the node is settled, the rest is
+            unreached; `max_iterations(k)`: k relaxation steps; `unchanged()`. None: to the end.
+        parents: whether to compute them.
+        deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
+            on every backend and by every method.
+        delta: bucket width of delta-stepping, in units of the weights; None: from the weights
+            (one pass over them in every call unless the graph was prepared).
+        max_steps: bound on the steps; None: to the end.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),
+            "bellman_ford", "persistent", "relaxation" (all edges in every step, all sources of a
+            vmap in one product), or None for the fastest that accepts the call.
+
+    Returns:
+        `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
+        is that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of
+        the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
+
+    Raises:
+        TypeError: G is no graph, `source` no integer.
+        ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
+            NaN, or negative with delta-stepping; `delta` is not positive.
+
+    Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
+    path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;
+    where edges of length 0 leave none, one as near as itself, the fewest such edges from those.
+
+    Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
+    Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single source
+    shortest paths", IPDPS 2014.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 5.0], shape=(3, 3))
+    >>> sssp(A, 0).distances.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    graph = with_lengths(as_graph(G, "sssp"))
+    source = check_source(source, graph.n)
+    check_until(until, UNTIL, "sssp")
+    delta = choose_delta(graph, delta, method)
+    if max_steps is not None and (not isinstance(max_steps, int) or max_steps < 0):
+        raise ValueError(f"`max_steps` must be a non-negative integer; got {max_steps!r}.")
+
+    def one(s):
+        return op(
+            graph, s, until, delta, parents=parents, deterministic=deterministic,
+            max_steps=max_steps, backend=backend, method=method,
+        )
+
+    return finished(over_sources(one, source), "sssp")
+
+
+def explain_sssp(
+    G: Any,
+    source: Any = 0,
+    *,
+    delta: Any = None,
+    backend: Backend | None = None,
+    method: str | None = None,
+    **_: Any,
+) -> Plan:
+    """The plan of `sssp` on this graph."""
+    graph = as_graph(G, "sssp")
+    notes = []
+    if "sssp" not in graph.layouts:
+        notes.append("`prepare(A, for_='sssp')` would choose the bucket width once.")
+    delta = choose_delta(graph, delta, method)
+    return op.plan(
+        graph, jnp.int32(0), None, delta, parents=True, deterministic=False, max_steps=None,
+        backend=backend, method=method, notes=tuple(notes),
+    )
+
+
+def _tangent(primals, tangents, result, **static):
+    del static
+    graph, source, _, _ = primals
+    distances = path_tangent(graph.out, tangents[0].out, source, result.distances)
+    return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
+
+
+op = Op("sssp", _tangent)
+
+
+def _not_persistent(graph, source, until, delta, *, max_steps, **_):
+    """Why the kernel cannot run."""
+    if reason := kernels_refused():
+        return reason
+    if max_steps is not None or (until is not None and until.bounds()):
+        return "the kernel counts no steps: no `max_steps`, no `max_iterations`"
+    if graph.dtype not in (np.float32, np.int32):
+        return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if delta is None or delta.kernel is None:
+        return "weights may be negative: give `delta`, or `prepare(A, for_='sssp')`"
+    return None
+
+
+def _sources_apart(axis_size, in_batched, *operands, **static):
+    """vmap: one after the other on a CPU, whose native loops are the fastest, and by the kernel;
+    all relaxed together elsewhere."""
+
+    def apart(*operands):
+        return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
+
+    def together(*operands):
+        axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+        run = functools.partial(_relaxation, **static)
+        return jax.vmap(run, in_axes=tuple(axes), axis_size=axis_size)(*operands)
+
+    alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))  # the source, no `until`
+    if alone and operands[2] is None and _not_persistent(*operands, **static) is not None:
+        result = lax.platform_dependent(*operands, cpu=apart, default=together)
+    else:
+        result = apart(*operands)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@op.register(
+    "persistent", backend="pallas", refuse=_not_persistent, batched=_sources_apart
+)
+def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
+    """Near and far queues, the whole search in one launch; non-negative weights."""
+    del max_steps
+    out = graph.out
+    layout = graph.layouts.get("sssp", {})
+    options = {}
+    if until is not None:
+        targets = jnp.asarray(until.targets(), jnp.int32).reshape(-1)
+        options = {"targets": targets, "limit": until.limit_of}
+    distances, tree, steps, status = sssp_kernel(
+        out.indptr, out.indices, out.data, source, delta.kernel, prepared=layout.get("pallas"),
+        symmetric=graph.symmetric, parents=parents and not deterministic, **options,
+    )  # fmt: skip
+    if until is not None:
+        distances, tree = _settled(until, distances, tree)
+    if parents and deterministic:
+        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+    negative = layout["negative"] if layout else _any_negative(graph)
+    return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
+
+
+def _overflow(graph: Graph, distances: Array) -> Array:
+    """Whether the sum at an edge of a reached vertex is no finite integer. O(nse)."""
+    if jnp.issubdtype(graph.dtype, jnp.floating):
+        return jnp.asarray(False)
+    tail, _ = graph.out.rowcol()
+    valid = tail < graph.n
+    before = jnp.take(distances, tail, mode="clip")
+    live = valid & (before != infinity(distances.dtype))
+    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
+    return jnp.any(live & wraps(before, weights))
+
+
+def _any_negative(graph: Graph) -> Array:
+    valid = jnp.arange(graph.nse) < graph.out.count
+    return jnp.any(valid & (graph.data < 0))
+
+
+def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array, Array | None]:
+    """Unreached is what lies beyond the limit of `until`."""
+    top = infinity(distances.dtype)
+    distances = jnp.where(distances <= until.limit(distances, top), distances, top)
+    return distances, None if tree is None else jnp.where(distances == top, -1, tree)
+
+
+def _has_delta(graph, source, until, delta, **_):
+    return "a bucket width was given" if delta is not None else None
+
+
+@op.register("delta_stepping", batched=_sources_apart)
+def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
+    """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
+    width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
+    return _run(graph, source, until, width, parents, deterministic, max_steps)
+
+
+@op.register("bellman_ford", refuse=_has_delta)
+def _bellman_ford(graph, source, until, delta, *, parents, deterministic, max_steps):
+    return _run(graph, source, until, None, parents, deterministic, max_steps)
+
+
+@op.register("relaxation", refuse=lambda graph, source, until, delta, **_: (
+    "it relaxes to the end: no `until`" if until is not None else None))
+def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
+    """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
+    del until, delta, deterministic
+    found = relax(graph, source, max_steps, parents)
+    return SSSP(*found, jnp.int32(0))
+
+
+def _run(graph, source, until, delta, parents, deterministic, max_steps):
+    out = graph.out
+    paths = sssp_xla(
+        out.indptr, out.indices, out.data, source, delta=delta,
+        stop=None if until is None else _stop(until), max_steps=max_steps,
+        parents=parents and not deterministic,
+    )
+    distances, tree = paths.distances, paths.parents
+    if until is not None:
+        distances, tree = _settled(until, distances, tree)
+    if parents and deterministic:
+        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+    return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
+
+
+def _stop(until):
+    def stop(step, distances, settled_threshold, frontier_size):
+        reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
+        return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
+
+    return stop

@@ -1,0 +1,159 @@
+"""Shortest paths a frontier at a time: the parallel form of `cpu`, for GPU and TPU.
+
+The same labels and the same two waiting lists, with the same rules for who is in them; but all
+vertices that wait for the current bucket are scanned together, in chunks of edges.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...ops.frame.expand import select_rows
+from ..common.frontier import Edges, Queue, append, distinct_or_dropped, edges_of, one_of_each
+from .cpu import FAR, NEAR, WORSE, Graph, effect
+from .lengths import extend, infinity, wraps
+
+VERTICES, EDGES = 2**14, 2**16  # of a frontier that are expanded together, at most
+
+
+class State(NamedTuple):
+    """Labels, (n,) each, and lists: `ring` waits for this bucket, `beyond` for later ones.
+
+    `claims` (n,) is scratch; `pred` as in `cpu`.
+    """
+
+    length: Array
+    scanned: Array
+    ring: Queue
+    beyond: Queue
+    claims: Array
+    pred: Array | None
+
+    @property
+    def near(self) -> Array:
+        """How many vertices wait in the ring."""
+        return self.ring.tail
+
+    @property
+    def far(self) -> Array:
+        """How many entries `beyond` has."""
+        return self.beyond.tail
+
+
+def _empty(n: int) -> Queue:
+    return Queue(jnp.zeros(n, jnp.int32), jnp.int32(0), jnp.int32(0))
+
+
+def start(graph: Graph, source: Array, predecessors: bool) -> State:
+    """Only the source waits; nothing does where it is out of range."""
+    n = graph.n
+    top = infinity(graph.weights.dtype)
+    inside = ((source >= 0) & (source < n)).astype(jnp.int32)
+    ring = Queue(jnp.full(n, source, jnp.int32), jnp.int32(0), inside)
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    length = jnp.where(at_source, jnp.zeros_like(top), top)
+    pred = jnp.full(n, -1, jnp.int32) if predecessors else None
+    return State(length, jnp.full(n, top), ring, _empty(n), jnp.zeros(n, jnp.int32), pred)
+
+
+def for_edges(graph: Graph, ring: Queue, carry, begin, visit):
+    """`carry = visit(carry, edges)` over chunks of the edges of the vertices of the ring.
+
+    `begin(carry, vertices, valid)` is called for each block of vertices before their edges.
+    """
+    block, chunk = min(graph.n, VERTICES), min(graph.indices.shape[0], EDGES)
+
+    def of_block(c):
+        first, carry = c
+        vertices = ring._replace(head=first).window(block)
+        left = ring.tail - first
+        carry = begin(carry, vertices, jnp.arange(block, dtype=jnp.int32) < left)
+        rows = select_rows(graph.indptr, vertices, left)
+
+        def of_chunk(c):
+            return c[0] + chunk, visit(c[1], edges_of(vertices, rows, c[0], chunk))
+
+        more = lambda c: (c[0] < rows.total) & (c[0] >= 0)  # noqa: E731 - int32 may wrap at the end
+        return first + block, lax.while_loop(more, of_chunk, (jnp.int32(0), carry))[1]
+
+    return lax.while_loop(lambda c: c[0] < ring.tail, of_block, (ring.head, carry))[1]
+
+
+def drain(graph: Graph, state: State, limit: Array | None) -> State:
+    """One step, as in `cpu`: with a `limit` rounds until the ring is empty."""
+    if limit is None:
+        return _round(graph, state, None)
+    return lax.while_loop(lambda s: s.near > 0, lambda s: _round(graph, s, limit), state)
+
+
+def _round(graph: Graph, state: State, limit: Array | None) -> State:
+    """Relaxes the edges of the vertices in the ring; the next ring is what they improved."""
+    n = graph.n
+
+    def begin(s: State, vertices, valid):
+        index = distinct_or_dropped(vertices, valid, n)
+        scanned = s.scanned.at[index].set(s.length[vertices], mode="drop", unique_indices=True)
+        return s._replace(scanned=scanned)
+
+    def visit(s: State, edges: Edges):
+        v, weight = _ends(graph, edges)
+        length_u, old = s.length[edges.tail], s.length[v]
+        value = extend(length_u, weight) if limit is None else length_u + weight
+        to = effect(value, length_u, old, s.scanned[v], limit)
+        better = edges.valid & (to != WORSE)
+        length = s.length.at[jnp.where(better, v, n)].min(value, mode="drop")
+        claims, keep = one_of_each(s.claims, v, better & (length[v] == value))
+        pred = s.pred
+        if pred is not None:
+            index = distinct_or_dropped(v, keep, n)
+            pred = pred.at[index].set(edges.tail, mode="drop", unique_indices=True)
+        ring = append(s.ring, v, keep & (to == NEAR))
+        beyond = s.beyond if limit is None else append(s.beyond, v, keep & (to == FAR))
+        return State(length, s.scanned, ring, beyond, claims, pred)
+
+    return for_edges(graph, state.ring, state._replace(ring=_empty(n)), begin, visit)
+
+
+def _ends(graph: Graph, edges: Edges) -> tuple[Array, Array]:
+    """Head and weight of edges; any value where they are not valid."""
+    v = graph.indices.at[edges.slot].get(mode="clip")
+    return jnp.where(edges.valid, v, 0), graph.weights.at[edges.slot].get(mode="clip")
+
+
+def refill(state: State, limit: Array, wider: Array, source: Array) -> State:
+    """Moves the vertices of length in (limit, wider] from `beyond` to the empty ring."""
+    del source
+    n = state.length.shape[0]
+    block = min(n, VERTICES)
+    old = state.beyond
+
+    def move(c):
+        first, ring, beyond = c
+        vertices = beyond._replace(head=first).window(block)
+        valid = first + jnp.arange(block, dtype=jnp.int32) < old.tail
+        length = state.length[vertices]
+        ring = append(ring, vertices, valid & (length > limit) & (length <= wider))
+        return first + block, ring, append(beyond, vertices, valid & (length > wider))
+
+    first = (jnp.int32(0), state.ring, old._replace(tail=jnp.int32(0)))
+    _, ring, beyond = lax.while_loop(lambda c: c[0] < old.tail, move, first)
+    return state._replace(ring=ring, beyond=beyond)
+
+
+def has_cycle(pred: Array) -> Array:
+    """Whether following `pred` (-1: none) from some vertex never ends: pointer doubling."""
+    n = pred.shape[0]
+    jump = jnp.append(jnp.where(pred < 0, n, pred), n)
+    jump = lax.fori_loop(0, n.bit_length(), lambda _, jump: jump[jump], jump)
+    return jnp.any(jump < n)
+
+
+def any_wraps(graph: Graph, length: Array) -> Array:
+    """Whether `length[u] + weight` of some edge of a reached vertex is clamped."""
+    slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
+    u = jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
+    valid = slot < graph.indptr[-1]
+    return jnp.any(valid & wraps(length[jnp.where(valid, u, 0)], graph.weights))

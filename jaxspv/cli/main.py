@@ -1,0 +1,274 @@
+"""The command line: `jaxspv info|convert|bfs|sssp|pagerank|bench FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from .. import verify
+from .._core.dispatch import Plan
+from ..algorithms.bfs.api import bfs
+from ..algorithms.pagerank.api import pagerank
+from ..algorithms.sssp.api import sssp
+from ..checking import check
+from ..explaining import explain
+from ..formats import FORMATS, SparseMatrix
+from ..graph import Graph, prepare
+from ..inputs import files
+from ..ops.mxv.api import mxv
+from .support import (
+    Timing,
+    describe_matrix,
+    open_graph,
+    out_degrees,
+    reached_edges,
+    show,
+    timed,
+    what_ran,
+)
+
+GRAPHS = """FILE is a path (.mtx, .mtx.gz, .npz), a bundled graph (karate, jazz, minnesota,
+delaunay_n13), or a generator with its sizes:
+  rmat:SCALE[:EDGE_FACTOR]    2^SCALE vertices, EDGE_FACTOR (16) edges each before joining
+  grid:SIDE[:DROP]            SIDE x SIDE, the share DROP of the edges left out
+  delaunay:SCALE              2^SCALE points
+  erdos_renyi:N:P             N vertices, every edge with probability P
+  TYPE:N[:DENSITY]            a type of sparsity: random, uniform, diagonal, power_law, block,
+                              arrow_head, triangular"""
+
+METHOD_HELP = "name of an implementation; chosen by default"
+
+
+class _Refused(Exception):
+    """Wrong arguments; its text is the one line to print."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Refused(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        The exit code: 0; 1 where a result failed (a negative cycle, overflow, a wrong answer); 2
+        for bad input. Errors are one line on stderr.
+    """
+    try:
+        args = _parser().parse_args(argv)
+        report = args.command(args)
+    except (_Refused, ValueError, OSError, NotImplementedError) as error:
+        print(f"jaxspv: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    failed = report.pop("failed", None)
+    print(json.dumps(report)) if args.json else show(report)
+    if failed:
+        print(f"jaxspv: failed: {failed}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="jaxspv", description="Sparse matrices and graphs on JAX.", epilog=GRAPHS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+
+    def add(name: str, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=text, description=text, epilog=GRAPHS,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(command=run)
+        sub.add_argument("file", metavar="FILE", help="a graph, see below")
+        sub.add_argument("--format", default="csr", help=f"storage: {', '.join(FORMATS)}")
+        sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+        sub.add_argument("--seed", type=int, default=0, help="of a generator")
+        return sub
+
+    add("info", _info, "Shape, entries, symmetry and row lengths of a matrix.")
+    convert = add("convert", _convert, "Write a matrix to another file.")
+    convert.add_argument("out", metavar="OUT", help="path, .mtx, .mtx.gz or .npz (keeps --format)")
+    for sub in (
+        add("bfs", _bfs, "Breadth-first search: levels from a source."),
+        add("sssp", _sssp, "Shortest paths from a source along the stored weights."),
+    ):
+        _running(sub)
+        sub.add_argument("--method", help=METHOD_HELP)
+        sub.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
+        sub.add_argument("--output", metavar="OUT.npz", help="where to write levels or distances")
+    rank = add("pagerank", _pagerank, "PageRank of every vertex.")
+    _running(rank)
+    rank.add_argument("--method", help=METHOD_HELP)
+    rank.add_argument("--damping", type=float, default=0.85)
+    rank.add_argument("--tol", type=float, default=1e-6, help="L1 change to stop at")
+    rank.add_argument("--max-iterations", type=int, default=100)
+    rank.add_argument("--top", type=int, default=5, help="vertices to list")
+    rank.add_argument("--output", metavar="OUT.npz", help="where to write the scores")
+    bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
+    _running(bench)
+    bench.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
+    return parser
+
+
+def _running(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--backend", choices=("xla", "pallas"), help="the fastest by default")
+    sub.add_argument("--repeat", type=int, default=5, help="timed calls after the first")
+
+
+def _info(args: argparse.Namespace) -> dict[str, Any]:
+    return describe_matrix(args.file, open_graph(args.file, args.format, args.seed))
+
+
+def _convert(args: argparse.Namespace) -> dict[str, Any]:
+    if not args.out.endswith((".npz", ".mtx", ".mtx.gz")):
+        raise ValueError(f"`OUT` must end in .mtx, .mtx.gz or .npz; got {args.out}.")
+    A = open_graph(args.file, args.format, args.seed)
+    (files.save_npz if args.out.endswith(".npz") else files.write_mtx)(args.out, A)
+    return {"graph": args.file, "written": args.out, "matrix": repr(A)}
+
+
+def _prepared(args: argparse.Namespace, *purposes: str) -> tuple[SparseMatrix, Graph, float]:
+    if args.repeat < 1:
+        raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
+    A = open_graph(args.file, args.format, args.seed)
+    timing, G = timed(lambda: prepare(A, for_=purposes), 0)
+    return A, G, timing.first_ms
+
+
+def _source(args: argparse.Namespace, G: Graph) -> int:
+    if G.n == 0:
+        raise ValueError(f"{args.file} has no vertices.")
+    return int(np.argmax(out_degrees(G))) if args.source is None else args.source
+
+
+def _report(
+    args: argparse.Namespace, A: SparseMatrix, G: Graph, prepare_ms: float, timing: Timing,
+    plan: Plan, found: dict[str, Any], edges: int,
+) -> dict[str, Any]:
+    """What every algorithm prints: graph, findings, times, speed, and what ran."""
+    ms = timing.median_ms
+    return {
+        "graph": args.file, "vertices": G.n, "entries": int(A.count),
+        "symmetric": G.symmetric, "dtype": str(A.dtype), **found,
+        "edges": edges, "time_ms": ms, "compile_ms": max(timing.first_ms - ms, 0.0),
+        "prepare_ms": prepare_ms, "runs": len(timing.runs_ms),
+        "gteps": edges / ms / 1e6, "format": G.out.format, **what_ran(plan),
+    }
+
+
+def _failure(result: Any) -> str | None:
+    try:
+        check(result)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _save(path: str | None, **arrays: Any) -> None:
+    if path is not None:
+        saved = {name: np.asarray(array) for name, array in arrays.items()}
+        np.savez_compressed(path, allow_pickle=False, **saved)
+
+
+def _bfs(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms = _prepared(args, "bfs")
+    source, choice = _source(args, G), {"backend": args.backend, "method": args.method}
+    plan = explain("bfs", G, source, **choice)
+    timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
+    levels = np.asarray(result.levels)
+    found = {
+        "source": source, "reached": int((levels >= 0).sum()), "levels": int(result.num_levels),
+        "failed": _failure(result),
+    }
+    _save(args.output, levels=levels, parents=result.parents)
+    return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
+
+
+def _sssp(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms = _prepared(args, "sssp")
+    source, choice = _source(args, G), {"backend": args.backend, "method": args.method}
+    plan = explain("sssp", G, source, **choice)
+    timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+    distances = np.asarray(result.distances)
+    reached = np.asarray(result.parents) >= 0
+    found = {
+        "source": source, "reached": int(reached.sum()),
+        "farthest": float(distances[reached].max(initial=0)), "steps": int(result.steps),
+        "converged": bool(result.converged), "failed": _failure(result),
+    }
+    _save(args.output, distances=distances, parents=result.parents)
+    return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
+
+
+def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms = _prepared(args, "pagerank")
+    choice = {"backend": args.backend, "method": args.method}
+    plan = explain("pagerank", G, **choice)
+    timing, result = timed(
+        lambda: pagerank(
+            G, args.damping, args.tol, args.max_iterations, **choice
+        ),
+        args.repeat,
+    )
+    scores = np.asarray(result.scores)
+    top = np.argsort(-scores, kind="stable")[: args.top]
+    found = {
+        "iterations": int(result.iterations), "converged": bool(result.converged),
+        "top": [[int(v), float(scores[v])] for v in top], "failed": _failure(result),
+    }
+    _save(args.output, scores=scores)
+    edges = int(A.count) * int(result.iterations)
+    return _report(args, A, G, prepare_ms, timing, plan, found, edges)
+
+
+def _bench(args: argparse.Namespace) -> dict[str, Any]:
+    """Each result is verified against SciPy before it is timed."""
+    A, G, _ = _prepared(args)
+    source, rows = _source(args, G), []
+    x = jax.numpy.linspace(0, 1, G.n, dtype=np.float32)
+    purposes: dict[str, tuple[str, Callable[..., Any], Callable[..., None], tuple[Any, ...]]] = {
+        "spmv": ("mxv", lambda g: mxv(g, x, backend=args.backend), _verify_product, (x,)),
+        "bfs": ("bfs", lambda g: bfs(g, source, backend=args.backend), verify.bfs, (source,)),
+        "sssp": ("sssp", lambda g: sssp(g, source, backend=args.backend), verify.sssp, (source,)),
+        "pagerank": (
+            "pagerank", lambda g: pagerank(g, backend=args.backend), verify.pagerank, ()
+        ),
+    }
+    wrong = []
+    for name, (purpose, run, verifier, operands) in purposes.items():
+        try:
+            preparing, graph = timed(lambda p=purpose: prepare(G, for_=p), 0)
+            result = run(graph)
+            verifier(G, *operands, result)
+        except (ValueError, NotImplementedError) as refusal:
+            rows.append({"program": name, "refused": str(refusal).splitlines()[0]})
+            continue
+        except AssertionError as error:
+            wrong.append(f"{name}: {error}")
+            continue
+        timing, _ = timed(lambda g=graph, r=run: r(g), args.repeat)
+        rows.append({
+            "program": name, "time_ms": timing.median_ms, "least_ms": min(timing.runs_ms),
+            "most_ms": max(timing.runs_ms), "prepare_ms": preparing.first_ms,
+        })
+    return {
+        "graph": args.file, "vertices": G.n, "entries": int(A.count), "source": source,
+        "device": str(jax.devices()[0].device_kind), "runs": args.repeat, "programs": rows,
+        "failed": "; ".join(wrong) or None,
+    }
+
+
+def _verify_product(G: Graph, x: Any, y: Any) -> None:
+    matrix, x = G.out.to_scipy().astype(np.float64), np.asarray(x, np.float64)
+    want, scale = matrix @ x, abs(matrix) @ np.abs(x)
+    assert np.all(np.abs(np.asarray(y) - want) <= 1e-4 * scale + 1e-30), "the product is wrong."

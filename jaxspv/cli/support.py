@@ -1,0 +1,222 @@
+"""What the commands share: graphs by name, timing, counting edges, printing."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.sparse.csgraph
+
+from .._core.dispatch import Plan
+from ..formats import FORMATS, SparseMatrix
+from ..graph import Graph
+from ..inputs import files, generators
+from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
+
+
+def open_graph(name: str, format: str, seed: int) -> SparseMatrix:
+    """A matrix from a file, a bundled graph, or a generator's name and sizes joined by colons.
+
+    Raises:
+        ValueError: none of these, or a size is wrong.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")
+    show_progress = sys.stderr.isatty()
+    if os.path.exists(name) or ":" not in name:
+        return files.load(name, format=format, progress=show_progress)
+    kind, *sizes = name.split(":")
+    if kind not in GENERATORS and kind not in SPARSITY_TYPES:
+        known = ", ".join([*GENERATORS, *SPARSITY_TYPES])
+        raise ValueError(f"no generator is called {kind!r}; known are {known}.")
+    with _waiting(name, show_progress):
+        key = jax.random.key(seed)
+        if kind in SPARSITY_TYPES:
+            n, density = _numbers(name, sizes, (int, float), needed=1)
+            return sparsity(key, kind, n, density or 0.05, format=format)
+        make, types, needed = GENERATORS[kind]
+        return make(key, format, *_numbers(name, sizes, types, needed))
+
+
+def _numbers(name: str, texts: list[str], types: tuple[type, ...], needed: int) -> list[Any]:
+    """The sizes after a generator's name, None where one is left out."""
+    try:
+        values = [kind(text) for kind, text in zip(types, texts, strict=False)]
+    except ValueError:
+        values = []
+    if not needed <= len(values) == len(texts) <= len(types):
+        wanted = [kind.__name__ for kind in types]
+        most = ":".join([name.split(":")[0], *wanted])
+        least = ":".join([name.split(":")[0], *wanted[:needed]])
+        raise ValueError(f"{name!r} must read {' or '.join(dict.fromkeys([least, most]))}.")
+    return values + [None] * (len(types) - len(values))
+
+
+def _grid(key, format, side, drop):
+    return generators.grid2d(key, side, drop=drop or 0.0, format=format)
+
+
+def _erdos_renyi(key, format, n, p):
+    return generators.erdos_renyi(key, n, p=p, format=format)
+
+
+def _delaunay(key, format, scale):
+    return generators.delaunay(key, 1 << _exponent(scale), format=format)
+
+
+def _exponent(scale: int) -> int:
+    if not 0 <= scale <= 30:
+        raise ValueError(f"the scale must lie in [0, 30]; got {scale}.")
+    return scale
+
+
+GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
+    "rmat": (
+        lambda key, format, scale, factor: generators.rmat(
+            key, scale, 16 if factor is None else factor, format=format
+        ),
+        (int, int), 1,
+    ),
+    "grid": (_grid, (int, float), 1),
+    "delaunay": (_delaunay, (int,), 1),
+    "erdos_renyi": (_erdos_renyi, (int, float), 2),
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def _waiting(name: str, visible: bool) -> Iterator[None]:
+    """A line on stderr that counts the seconds; generators have no steps to count."""
+    done = threading.Event()
+
+    def count():
+        start = time.perf_counter()
+        while not done.wait(0.5):
+            print(f"\rgenerating {name}: {time.perf_counter() - start:.0f} s", end="",
+                  file=sys.stderr, flush=True)  # fmt: skip
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    counter = threading.Thread(target=count, daemon=True)
+    if visible:
+        counter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if visible:
+            counter.join()
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """Milliseconds of the first call, which compiles, and of those after it."""
+
+    first_ms: float
+    runs_ms: tuple[float, ...]
+
+    @property
+    def median_ms(self) -> float:
+        """The median of the runs after the first."""
+        return statistics.median(self.runs_ms)
+
+
+def timed(call: Callable[[], Any], repeats: int) -> tuple[Timing, Any]:
+    """Runs `call` once and `repeats` times more, waiting for every result; gives the last one."""
+    spent, result = [], None
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        result = jax.block_until_ready(call())
+        spent.append(1e3 * (time.perf_counter() - start))
+    return Timing(spent[0], tuple(spent[1:])), result
+
+
+def out_degrees(G: Graph) -> np.ndarray:
+    """(n,) stored entries of each row."""
+    return np.diff(np.asarray(G.out.indptr))
+
+
+def reached_edges(G: Graph, reached: np.ndarray) -> int:
+    """Edges out of reached vertices: each undirected one once on a symmetric graph."""
+    arcs = int(out_degrees(G)[reached].sum())
+    if not G.symmetric:
+        return arcs
+    row, col = (np.asarray(index) for index in G.out.rowcol())
+    loops = int(reached[row[(row == col) & (row < G.n)]].sum())
+    return (arcs - loops) // 2 + loops
+
+
+def what_ran(plan: Plan) -> dict[str, Any]:
+    """Backend and method that serve this process's default device, and the plan in words."""
+    on_gpu = jax.default_backend() == "gpu"
+    impl = plan.chosen[0 if on_gpu else -1]
+    return {
+        "backend": impl.backend, "method": impl.name,
+        "device": jax.devices()[0].device_kind, "jax": jax.__version__, "plan": str(plan),
+    }
+
+
+def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
+    """Shape, entries, symmetry, row lengths, and the components of a square matrix."""
+    csr = A.to_scipy().tocsr()
+    lengths = np.diff(csr.indptr)
+    m, n = csr.shape
+    mean = float(lengths.mean()) if m else 0.0
+    report: dict[str, Any] = {
+        "graph": name, "rows": m, "columns": n, "entries": int(csr.nnz), "dtype": str(A.dtype),
+        "format": A.format, "row_length_mean": mean,
+        "row_length_max": int(lengths.max(initial=0)), "empty_rows": int((lengths == 0).sum()),
+        "row_length_variance": float(lengths.var()) if m else 0.0,
+    }
+    if csr.nnz:
+        report |= {"least_value": csr.data.min().item(), "largest_value": csr.data.max().item()}
+    if m == n:
+        ones = np.ones(csr.nnz, np.int8)  # a stored zero is an edge
+        pattern = scipy.sparse.csr_array((ones, csr.indices, csr.indptr), shape=csr.shape)
+        flipped = csr.T.tocsr()
+        flipped.sort_indices()
+        csr.sort_indices()
+        same = np.array_equal(csr.indices, flipped.indices) and np.array_equal(
+            csr.indptr, flipped.indptr
+        )
+        components = scipy.sparse.csgraph.connected_components(pattern, directed=False)[0]
+        report |= {
+            "symmetric_pattern": bool(same),
+            "symmetric": bool(same and np.array_equal(csr.data, flipped.data)),
+            "self_loops": int((pattern.diagonal() != 0).sum()), "weak_components": int(components),
+        }
+    return report
+
+
+LABELS = {"gteps": "GTEPS", "time_ms": "time, median ms", "dtype": "values"}
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints a report for people, a name and a value a line; tables under their name."""
+    for name, value in report.items():
+        label = LABELS.get(name, name.replace("_", " "))
+        if name == "plan":
+            print(f"{'plan':<21}" + str(value).replace("\n", "\n" + " " * 21))
+        elif isinstance(value, list):
+            print(f"{label}:")
+            for row in value:
+                cells = row.items() if isinstance(row, dict) else enumerate(row)
+                print("  " + "  ".join(
+                    _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
+                    for k, c in cells
+                ))  # fmt: skip
+        else:
+            print(f"{label:<21}{_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,226 @@
+"""What every storage format owes to the rest: fields, a way to COO and back, the registry."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.custom_batching import sequential_vmap
+
+from .._core.compilation import is_eager
+from .._core.indices import LIMIT, with_pattern
+from .._core.native_loops import read, write
+from .._core.pytree import is_concrete
+from ..monoids import plus
+from .stored import Stored
+
+if TYPE_CHECKING:
+    from .coo import COO
+
+FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
+STRUCTURES: dict[str, type[SparseMatrix]] = {}  # formats that keep the structure and no values
+PRODUCT: dict[str, Callable[..., Any]] = {}  # "matmul", "rmatmul": filled by jaxspv.ops
+
+_M = TypeVar("_M", bound="SparseMatrix")
+
+
+def register(cls: type[_M]) -> type[_M]:
+    """Class decorator: enters a format into `FORMATS` under its `format` name."""
+    FORMATS[cls.format] = cls
+    return cls
+
+
+class SparseMatrix(Stored, abc.ABC):
+    """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
+
+    A stored entry is an entry whatever its value; the slots from `count` on are padding: their
+    index along the compressed axis is at the extent, their `data` is arbitrary and never read into
+    a result. Fields are checked by the functions that build one (`from_*`), not here: JAX puts
+    tracers and placeholders in them.
+    """
+
+    format: ClassVar[str]
+    shape: tuple[int, int]
+    unique: bool
+
+    @property
+    @abc.abstractmethod
+    def count(self) -> Array:
+        """The number of stored entries, a traced integer scalar."""
+
+    @abc.abstractmethod
+    def to_coo(self) -> COO:
+        """The same entries as sorted triplets; traceable, O(nse log m)."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_coo(cls, coo: COO) -> SparseMatrix:
+        """The inverse of `to_coo`; `coo` is sorted by row, then column. Traceable."""
+
+    @classmethod
+    def from_matrix(cls, A: SparseMatrix) -> SparseMatrix:
+        """`A` in this format, by `from_coo` unless the format has a shorter way. Traceable."""
+        return cls.from_coo(A.to_coo())
+
+    @abc.abstractmethod
+    def rowcol(self) -> tuple[Array, Array]:
+        """Row and column of every slot, in slot order; (m, n) in padding. Traceable, O(nse + m)."""
+
+    @property
+    @abc.abstractmethod
+    def row_sorted(self) -> bool:
+        """Whether the rows that `rowcol` gives ascend; static."""
+
+    @property
+    @abc.abstractmethod
+    def T(self) -> SparseMatrix:
+        """The transpose, sharing every array."""
+
+    @property
+    def size(self) -> int:
+        """`nse`."""
+        return self.nse
+
+    def with_edge_data(self: _M, slots: Any, values: Any, dup: Any = None) -> _M:
+        """The same pattern, slot `slots[e]` holding the `dup`-sum of its edges' `values[e]`.
+
+        Args:
+            slots: int array (edges,), as `from_edges(..., return_slots=True)` gives it; a slot out
+                of bounds drops its edge.
+            values: array (edges,).
+            dup: the monoid that joins edges of one slot; plus by default.
+        """
+        slots, values = jnp.asarray(slots), jnp.asarray(values)
+        if slots.shape != values.shape:
+            raise ValueError(
+                f"`slots` and `values` must have one shape; got {slots.shape} and {values.shape}."
+            )
+        return self.with_data((dup or plus).segment_reduce(values, slots, self.nse))
+
+    def asformat(self, name: str) -> Any:
+        """The same matrix in the format called `name` ("coo", "csr", "csc", "tiled", ...).
+
+        "bittiled" keeps the structure alone: its values are True.
+
+        Raises:
+            ValueError: there is no such format; the matrix is a gradient, without a pattern.
+        """
+        known: dict[str, Any] = {**FORMATS, **STRUCTURES}
+        if name not in known:
+            raise ValueError(f"`name` must be one of {sorted(known)}; got {name!r}.")
+        if name == self.format:
+            return self
+        with_pattern(self)
+        if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
+            return _converted(self, name)
+        return known[name].from_matrix(self)
+
+    def transpose(self) -> SparseMatrix:
+        """`T`."""
+        return self.T
+
+    def todense(self, fill: Any = 0) -> Array:
+        """A dense (m, n) array; missing entries become `fill`."""
+        coo = with_pattern(self).to_coo()
+        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
+        if self.unique:
+            return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
+        m, n = self.shape
+        flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
+        total = plus.segment_reduce(coo.data, flat, m * n).reshape(m, n)
+        stored = jnp.zeros(self.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
+        return jnp.where(stored, total, dense)
+
+    def to_scipy(self) -> Any:
+        """The stored entries as the `scipy.sparse` array of the same format (host).
+
+        SciPy has no float16 and no bfloat16: these become float32.
+        """
+        import scipy.sparse
+
+        coo = with_pattern(self).to_coo()
+        if not is_concrete(coo):
+            raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
+        count = int(self.count)
+        row, col = np.asarray(coo.row[:count]), np.asarray(coo.col[:count])
+        data = np.asarray(coo.data[:count])
+        if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
+            data = data.astype(np.float32)
+        matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
+        return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
+
+    def to_bcoo(self) -> Any:
+        """The same entries as `jax.experimental.sparse.BCOO`, padding included."""
+        from jax.experimental import sparse
+
+        coo = with_pattern(self).to_coo()
+        valid = coo.row < self.shape[0]
+        indices = jnp.stack([coo.row, coo.col], axis=1)
+        data = jnp.where(valid, coo.data, jnp.zeros((), coo.dtype))
+        return sparse.BCOO(
+            (data, indices), shape=self.shape, indices_sorted=True, unique_indices=self.unique
+        )
+
+    def block_until_ready(self: _M) -> _M:
+        """Waits for every array."""
+        return jax.block_until_ready(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return PRODUCT["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return PRODUCT["rmatmul"](self, other)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
+    """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
+    return FORMATS[name].from_coo(A.to_coo())
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def search_rows(indptr: Array, nse: int) -> Array:
+    """The row of each slot of a compressed matrix; the number of rows for padding slots.
+
+    `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot, on a CPU by
+    writing row after row: O(nse + m). int32, or the dtype of `indptr` where nse needs it. Jitted:
+    eager conversions would compile the choice each time.
+    """
+    m = indptr.shape[0] - 1
+    if nse == 0 or m == 0:
+        return jnp.full(nse, m, jnp.int32)
+
+    @sequential_vmap
+    def native(indptr):
+        return _rows_in_turn(indptr, nse)
+
+    def counted(indptr):
+        ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
+        return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), m)
+
+    if nse >= LIMIT:
+        return counted(indptr)
+    return lax.platform_dependent(indptr.astype(jnp.int32), cpu=native, default=counted)
+
+
+def _rows_in_turn(indptr: Array, nse: int) -> Array:
+    """`search_rows` as one native loop (see `native_loops`), 6 times faster than a prefix sum."""
+    m = indptr.shape[0] - 1
+
+    def row(c):
+        i, rows = c
+        last = read(indptr, i + 1)
+        first = (read(indptr, i), rows)
+        _, rows = lax.while_loop(
+            lambda c: c[0] < last, lambda c: (c[0] + 1, write(c[1], c[0], i)), first
+        )
+        return i + 1, rows
+
+    start = (jnp.int32(0), jnp.full(nse, m, jnp.int32))
+    return lax.while_loop(lambda c: c[0] < m, row, start)[1]

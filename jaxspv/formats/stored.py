@@ -1,0 +1,86 @@
+"""What sparse matrices and vectors have in common: capacity, dtypes, how they print."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype
+from .._core.pytree import describe
+from ..masks import Mask, as_mask
+from .arithmetic import Arithmetic
+
+
+class Stored(Arithmetic):
+    """A frozen dataclass of `nse` slots, of which the first `count` hold entries."""
+
+    index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
+    data: Array
+    overflow: Array
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return self.data.dtype
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The dtype of the indices: int32, or int64 under x64."""
+        return stored_dtype(self, self.index_fields)
+
+    def with_index_dtype(self, dtype: Any) -> Self:
+        """The same entries with indices of another dtype, int32 or int64 (under x64).
+
+        Raises:
+            ValueError: int64 without `jax_enable_x64`; sizes that need int64.
+            TypeError: another dtype; a format whose indices are int32.
+        """
+        if not self.index_fields and index_dtype_for(asked=dtype) != INT32:
+            raise TypeError(f"the indices of {type(self).__name__} are int32.")
+        return with_index_dtype(self, np.dtype(dtype))
+
+    @property
+    def ndim(self) -> int:
+        """2 of a matrix, 1 of a vector."""
+        return len(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """The static capacity: slots stored, padding included."""
+        return self.data.shape[-1]
+
+    @property
+    def nnz(self) -> Array:
+        """`count`, under SciPy's name."""
+        return self.count  # pyright: ignore[reportAttributeAccessIssue]
+
+    def with_data(self, data: Any) -> Self:
+        """The same pattern with new values in slot order, exactly `(nse,)` of them.
+
+        Raises:
+            ValueError: `data` has another shape.
+        """
+        data = jnp.asarray(data)
+        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
+            hint = "Values per edge go through `with_edge_data(slots, values)`."
+            raise ValueError(
+                f"`data` must have shape ({self.nse},), one value a slot; got {data.shape}."
+                + (f" {hint}" if self.ndim == 2 else "")
+            )
+        return dataclasses.replace(self, data=data)  # pyright: ignore[reportArgumentType]
+
+    def astype(self, dtype: Any) -> Self:
+        """The same pattern with values of another dtype."""
+        return self.with_data(self.data.astype(dtype))
+
+    def __invert__(self) -> Mask:
+        """The complement of what is stored, as a mask by value."""
+        return ~as_mask(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"

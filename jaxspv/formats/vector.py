@@ -1,0 +1,223 @@
+"""SparseVector: a counted list of entries in a fixed capacity, the frontier of a traversal."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._core.compilation import to_device
+from .._core.indices import index_dtype_for, with_index_dtype, with_pattern
+from .._core.pytree import is_concrete, pytree_dataclass, static
+from ..monoids import plus
+from .stored import Stored
+
+
+@pytree_dataclass
+class SparseVector(Stored):
+    """Entries `(indices[k], data[k])` for k < count, of a vector of length n.
+
+    A stored entry is an entry whatever its value. Slots from `count` on are padding: index n, data
+    arbitrary.
+
+    Attributes:
+        data: (nse,) values.
+        indices: (nse,) int32 or int64, ascending where `sorted`.
+        count: scalar of that dtype, the entries stored.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (n,), static.
+        sorted, unique: static.
+
+    >>> x = vector_from_entries([3, 1], [4.0, 2.0], 5)
+    >>> x, x.indices.tolist(), int(x.count), x.todense().tolist()
+    (SparseVector(float32[2], shape=(5,)), [1, 3], 2, [0.0, 2.0, 0.0, 4.0, 0.0])
+    """
+
+    index_fields: ClassVar[tuple[str, ...]] = ("indices", "count")
+    data: Array
+    indices: Array
+    count: Array
+    overflow: Array
+    shape: tuple[int] = static()
+    sorted: bool = static(default=True)
+    unique: bool = static(default=True)
+
+    def valid(self) -> Array:
+        """(nse,) bool: which slots hold an entry."""
+        return jnp.arange(self.nse, dtype=self.index_dtype) < with_pattern(self).count
+
+    def todense(self, fill: Any = 0) -> Array:
+        """A dense (n,) array; missing entries become `fill`."""
+        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
+        return dense.at[with_pattern(self).indices].set(self.data, mode="drop")
+
+    def structure(self) -> Array:
+        """(n,) bool: which entries are stored."""
+        return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
+
+    def resized(self, nse: int) -> SparseVector:
+        """The same vector in another capacity; entries that do not fit set `overflow`.
+
+        Raises:
+            ValueError: values are concrete and `nse` is too small.
+        """
+        _check_capacity(self.count, nse)
+        (n,) = self.shape
+        keep, extra = min(nse, self.nse), max(nse - self.nse, 0)
+        indices = jnp.pad(self.indices[:keep], (0, extra), constant_values=n)
+        data = jnp.pad(self.data[:keep], (0, extra))
+        overflow = self.overflow | (self.count > nse)
+        count = jnp.minimum(self.count, nse)
+        return dataclasses.replace(
+            self, data=data, indices=indices, count=count, overflow=overflow
+        )
+
+
+def compact(present: Array, nse: int) -> tuple[Array, Array]:
+    """The positions of True, ascending, in `nse` slots (n where there are fewer), and their count.
+
+    Stream compaction: a scan of the flags gives each its place.
+    """
+    n = present.shape[0]
+    dtype = index_dtype_for(sizes=(n, nse))
+    count = jnp.sum(present, dtype=dtype)
+    place = jnp.cumsum(present, dtype=dtype) - 1
+    target = jnp.where(present, place, nse)
+    positions = jnp.full(nse, n, dtype)
+    positions = positions.at[target].set(jnp.arange(n, dtype=dtype), mode="drop")
+    return positions, count
+
+
+def from_present(values: Array, present: Array, nse: int | None = None) -> SparseVector:
+    """The entries of the dense `values` (n,) where `present` (n,) bool; capacity `nse` or n.
+
+    Raises:
+        ValueError: values are concrete and `nse` is too small; says the size needed.
+    """
+    n = values.shape[0]
+    capacity = n if nse is None else nse
+    indices, count = compact(present, capacity)
+    _check_capacity(count, capacity)
+    if n == 0:  # a gather from nothing is refused by XLA
+        data = jnp.zeros(capacity, values.dtype)
+    else:
+        data = values.at[indices].get(mode="fill", fill_value=0)
+    return SparseVector(data, indices, jnp.minimum(count, capacity), count > capacity, (n,))
+
+
+def vector_from_dense(
+    x: Any, *, nse: int | None = None, fill: Any = 0, index_dtype: Any = None
+) -> SparseVector:
+    """The entries of a dense vector that differ from `fill`.
+
+    Args:
+        x: array (n,).
+        nse: capacity; by default the number of entries where `x` is concrete. It must be given
+            under jit, where that number is unknown.
+        fill: the value of what is left out; NaN leaves out NaN.
+        index_dtype: int32 or int64 (under x64); None: int32.
+
+    Raises:
+        ValueError: `x` is not one-dimensional, `nse` is too small, or missing under jit.
+
+    >>> vector_from_dense([0.0, 2.0, 0.0])
+    SparseVector(float32[1], shape=(3,))
+    """
+    x = jnp.asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
+    differs = ~jnp.isnan(x) if fill != fill else x != jnp.asarray(fill, x.dtype)
+    if nse is None:
+        if not is_concrete(x):
+            raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
+        nse = int(jnp.sum(differs))
+    dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
+    return with_index_dtype(from_present(x, differs, nse), dtype)
+
+
+def vector_from_entries(
+    indices: Any, values: Any, n: int, *, nse: int | None = None, dup: Any = None,
+    index_dtype: Any = None,
+) -> SparseVector:
+    """A vector of length n from a list of indices and values, in any order.
+
+    Args:
+        indices: int (k,); equal indices are joined by `dup`.
+        values: (k,), or a scalar for all.
+        n: the length.
+        nse: capacity, k by default.
+        dup: a monoid; plus by default.
+        index_dtype: int32 or int64 (under x64); None: int32, unless n or k needs int64.
+
+    Raises:
+        ValueError: shapes differ, a concrete index is out of [0, n), int64 without x64.
+        TypeError: indices are no integers, or n is none.
+
+    >>> vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5).todense().tolist()
+    [0.0, 2.0, 0.0, 5.0, 0.0]
+    """
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise TypeError(f"`n` must be a non-negative integer; got {n!r}.")
+    if not isinstance(indices, jax.Array):
+        indices = np.asarray(indices)  # 64-bit indices are checked before they are narrowed
+    if not jnp.issubdtype(indices.dtype, jnp.integer) and indices.size:
+        raise TypeError(f"`indices` must be integers; got {indices.dtype}.")
+    if indices.ndim > 1:
+        raise ValueError(f"`indices` must be one-dimensional; got shape {indices.shape}.")
+    if is_concrete(indices) and indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
+    dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)
+    if isinstance(indices, np.ndarray) and is_concrete(values) and dup in (None, plus):
+        distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)
+        if distinct is not None:
+            return distinct if nse is None else distinct.resized(nse)
+    indices, values = jnp.atleast_1d(jnp.asarray(indices, dtype)), jnp.asarray(values)
+    if values.ndim and values.shape != indices.shape:
+        raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
+    values = jnp.broadcast_to(values, indices.shape)
+    k = indices.shape[0]
+    slots = jnp.arange(k, dtype=dtype)
+    inside = (indices >= 0) & (indices < n)
+    keys, order = lax.sort((jnp.where(inside, indices, n), slots), num_keys=1, is_stable=True)
+    if k == 0:
+        empty = SparseVector(values, keys, jnp.zeros((), dtype), jnp.asarray(False), (n,))
+        return empty if nse is None else empty.resized(nse)
+    starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
+    group = jnp.where(keys < n, jnp.cumsum(starts, dtype=dtype) - 1, k)
+    data = (dup or plus).segment_reduce(values[order], group, k, sorted=True)
+    places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
+    count = jnp.sum(starts, dtype=dtype)
+    vector = SparseVector(data, places, count, jnp.asarray(False), (n,))
+    return vector if nse is None else vector.resized(nse)
+
+
+def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector | None:
+    """The vector of entries on the host, sorted by NumPy without any program.
+
+    None: a place comes twice, or the values are not there or do not fit what JAX makes of them.
+    """
+    order = np.argsort(indices, kind="stable")
+    keys = indices[order]
+    devices = values.devices() if isinstance(values, jax.Array) else ()
+    if (keys[1:] == keys[:-1]).any() or any(d.platform != "cpu" for d in devices):
+        return None
+    values = np.asarray(values)
+    dtype = jax.dtypes.canonicalize_dtype(values.dtype)
+    if values.dtype.kind in "iu" and (values.astype(dtype) != values).any():
+        return None
+    if values.ndim and values.shape != indices.shape:
+        raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
+    data = np.broadcast_to(values, indices.shape)[order]
+    count = to_device(np.asarray(keys.size, keys.dtype))
+    return SparseVector(to_device(data), to_device(keys), count, jnp.asarray(False), (n,))
+
+
+def _check_capacity(count: Array, nse: int) -> None:
+    if is_concrete(count) and int(count) > nse:
+        raise ValueError(f"`nse` must be at least {int(count)} to hold the result; got {nse}.")

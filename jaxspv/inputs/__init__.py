@@ -1,0 +1,1 @@
+"""How matrices come to be: from edges and other libraries, files, generators."""

@@ -1,0 +1,99 @@
+"""Edge lists made sorted and unique: counting sorts on the host, XLA sorts on a device."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jax import Array, lax
+
+from .._core.indices import INT32, LIMIT, index_dtype_for
+
+
+def on_accelerator(*arrays: Any) -> bool:
+    """Whether any of the arrays lives on something else than a CPU."""
+    return any(
+        device.platform != "cpu"
+        for array in arrays
+        if isinstance(array, jax.Array)
+        for device in array.devices()
+    )
+
+
+def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
+    """Sorted distinct pairs, the slot of each edge, their number: two counting sorts in SciPy."""
+    row, col = np.asarray(row, dtype), np.asarray(col, dtype)
+    if row.size == 0:
+        return row, col, row, 0
+    ascending = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))
+    if bool(ascending.all()):
+        return row, col, np.arange(row.size, dtype=dtype), row.size
+    if max(*shape, row.size) >= LIMIT:
+        order = np.lexsort((col, row))
+    else:
+        order = counting_argsort(col, shape[1])
+        order = order[counting_argsort(row[order], shape[0])]
+    row, col = row[order], col[order]
+    fresh = np.append(True, (row[1:] != row[:-1]) | (col[1:] != col[:-1]))
+    slots = np.empty(row.size, dtype)
+    slots[order] = np.cumsum(fresh, dtype=dtype) - 1
+    return row[fresh], col[fresh], slots, int(slots.max()) + 1
+
+
+def counting_argsort(keys: np.ndarray, extent: int) -> np.ndarray:
+    """The stable order of `keys` in [0, extent): O(keys + extent), on the host.
+
+    The transposition of the matrix with entry (e, keys[e]) for every e is a counting sort.
+    """
+    edges = np.arange(keys.size + 1, dtype=np.int32)
+    one_a_row = scipy.sparse.csr_array(
+        (np.ones(keys.size, np.int8), keys.astype(np.int32, copy=False), edges),
+        shape=(keys.size, extent),
+    )
+    return one_a_row.tocsc().indices
+
+
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def unique_traced(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
+    """The same by XLA sorts; edges out of range get a slot past every other."""
+    m, n = shape
+    edges = row.shape[0]
+    if edges == 0:
+        row, col = jnp.asarray(row, dtype), jnp.asarray(col, dtype)
+        return row, col, row, jnp.zeros((), dtype)
+    # 64-bit numbers are compared before they are narrowed.
+    row, col = (x if x.dtype == np.int64 else jnp.asarray(x, dtype) for x in (row, col))
+    inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)
+    row = jnp.where(inside, row, m).astype(dtype)
+    col = jnp.where(inside, col, n).astype(dtype)
+    row, col, order = lax.platform_dependent(
+        row, col, cuda=sort_in_two_passes, default=sort_in_one_pass
+    )
+    fresh = jnp.append(True, (row[1:] != row[:-1]) | (col[1:] != col[:-1])) & (row < m)
+    slot = jnp.where(row < m, jnp.cumsum(fresh, dtype=dtype) - 1, edges)
+    slots = jnp.zeros(edges, dtype).at[order].set(slot, unique_indices=True)
+    target = jnp.where(fresh, slot, edges)
+    distinct_row = jnp.full(edges, m, dtype).at[target].set(row, mode="drop")
+    distinct_col = jnp.full(edges, n, dtype).at[target].set(col, mode="drop")
+    return distinct_row, distinct_col, slots, jnp.sum(fresh, dtype=dtype)
+
+
+def sort_in_one_pass(row: Array, col: Array) -> tuple[Array, Array, Array]:
+    """Pairs sorted by row, then column, and the stable order that sorts them."""
+    row, col, order = lax.sort((row, col, _places(row)), num_keys=2, is_stable=True)
+    return row, col, order
+
+
+def sort_in_two_passes(row: Array, col: Array) -> tuple[Array, Array, Array]:
+    """The same by column, then stably by row: XLA takes CUB's radix sort for one key, one value."""
+    col, order = lax.sort((col, _places(col)), num_keys=1, is_stable=True)
+    row, second = lax.sort((row[order], _places(row)), num_keys=1, is_stable=True)
+    return row, col[second], order[second]
+
+
+def _places(x: Array) -> Array:
+    return jnp.arange(x.shape[0], dtype=index_dtype_for(sizes=(x.shape[0],)))

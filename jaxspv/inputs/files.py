@@ -1,0 +1,343 @@
+"""Reading and writing matrices: Matrix Market files, NumPy archives, the bundled graphs (host)."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gzip
+import importlib.resources
+import io
+import json
+import os
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+from .._core.pytree import is_concrete
+from ..formats import FORMATS, SparseMatrix
+from ..formats.vector import SparseVector
+from ..monoids import Monoid, plus
+from .construct import from_scipy, narrow
+
+_SUFFIXES = (".mtx", ".mtx.gz", ".npz")
+_HEADER = "jaxspv"  # the archive's member that holds everything but arrays
+_VECTOR = "sparse_vector"
+
+
+def read_mtx(
+    path: str | os.PathLike[str],
+    *,
+    dtype: Any = None,
+    dup: Monoid = plus,
+    nse: int | None = None,
+    format: str = "csr",
+    progress: bool = False,
+) -> Any:
+    """A matrix from a Matrix Market file, `.mtx` or `.mtx.gz`.
+
+    Symmetric and skew-symmetric files are expanded to both triangles. Stored zeros stay entries.
+
+    Args:
+        path: the file.
+        dtype: of the values; by default float32 for real and pattern (ones) files, int32 for
+            integer ones.
+        dup: the monoid that joins entries at one place.
+        nse: capacity; the number of entries by default.
+        format: name of the format.
+        progress: shows a bar on stderr.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is broken or complex, or its integers do not fit; names the file.
+
+    >>> read_mtx(bundled("karate"))
+    CSR(float32[156], shape=(34, 34))
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    with _refusing(path, "Matrix Market file"):
+        with _opened(path, progress=False) as file:
+            field, symmetry = _mtx_header(file)
+        with _opened(path, progress) as file:
+            matrix = scipy.io.mmread(file, spmatrix=False)
+        if field == "complex":
+            raise ValueError("its values are complex")
+        coo: Any = scipy.sparse.coo_array(matrix)
+        if symmetry != "general" and coo.shape[0] != coo.shape[1]:
+            raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
+        dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
+        narrow(coo.data.astype(dtype, copy=False))
+    return from_scipy(coo, nse=nse, dtype=dtype, dup=dup, format=format)
+
+
+def write_mtx(
+    path: str | os.PathLike[str], A: Any, *, comment: str = "", symmetry: str | None = None
+) -> None:
+    """Writes a matrix as a Matrix Market coordinate file, compressed where `path` ends in `.gz`.
+
+    Values are written so that they read back to the last bit. Booleans become integers 0 and 1.
+
+    Args:
+        path: `.mtx` or `.mtx.gz`.
+        A: a matrix of jaxspv or SciPy.
+        comment: put into the header.
+        symmetry: "general", "symmetric" or "skew-symmetric"; None: found out, so that just the
+            stored entries read back, zeros among them.
+
+    Raises:
+        ValueError: `path` has another suffix, or A is traced.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.mtx"
+    ...     write_mtx(path, from_dense([[0.0, 2.5]]))
+    ...     read_mtx(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = pathlib.Path(path)
+    if not path.name.endswith((".mtx", ".mtx.gz")):
+        raise ValueError(f"`path` must end in .mtx or .mtx.gz; got {path}.")
+    matrix = A.to_scipy() if isinstance(A, SparseMatrix) else A
+    coo = scipy.sparse.coo_array(matrix)
+    if coo.dtype == bool:
+        coo = coo.astype(np.int8)
+    elif coo.dtype.kind not in "iuf" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
+        coo = coo.astype(np.float32)  # float16, bfloat16
+    opened = gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb")
+    symmetry = symmetry or _symmetry_of(coo)
+    with opened as file:
+        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
+
+
+def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
+    """Writes a matrix of any format, or a SparseVector, field by field; `load_npz` reads it back.
+
+    Capacity, padding, flags and dtype survive.
+
+    Raises:
+        TypeError: A is neither.
+        ValueError: `path` does not end in .npz, or A is traced.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = pathlib.Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"`path` must end in .npz; got {path}.")
+    arrays: dict[str, np.ndarray] = {}
+    header = _pack(A, "", arrays)
+    write = np.savez_compressed if compressed else np.savez
+    write(path, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
+
+
+def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
+    """What `save_npz` wrote; or a `scipy.sparse.save_npz` file, as CSR.
+
+    Args:
+        path: the file.
+        format: convert a matrix to this format; None: as it was saved.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is broken, of another kind, or needs x64; names the file.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    with _refusing(path, "archive of a sparse matrix"):
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
+            if _HEADER in archive:
+                loaded = _unpack(json.loads(str(archive[_HEADER])), archive)
+            elif "format" in archive and "shape" in archive:
+                loaded = from_scipy(scipy.sparse.load_npz(path))
+            else:
+                raise ValueError("it was written neither by jaxspv nor by scipy.sparse.save_npz")
+    return loaded if format is None else loaded.asformat(format)
+
+
+def load(path: str | os.PathLike[str], *, format: str = "csr", progress: bool = False) -> Any:
+    """A matrix from a file by its suffix, or a bundled graph by its name.
+
+    Raises:
+        FileNotFoundError: neither a file nor a bundled graph.
+        ValueError: the suffix is not known, or the file is broken.
+
+    >>> load("karate", format="coo")
+    COO(float32[156], shape=(34, 34))
+    """
+    name = str(path)
+    if not os.path.exists(name) and name in bundled_names():
+        path = bundled(name)
+    if str(path).endswith((".mtx", ".mtx.gz")):
+        return read_mtx(path, format=format, progress=progress)
+    if str(path).endswith(".npz"):
+        return load_npz(path, format=format)
+    if not os.path.exists(name):
+        raise FileNotFoundError(
+            f"no file and no bundled graph is called {name!r}; bundled: "
+            f"{', '.join(bundled_names())}."
+        )
+    raise ValueError(f"`path` must end in one of {', '.join(_SUFFIXES)}; got {name}.")
+
+
+def bundled_names() -> list[str]:
+    """Names of the small real graphs that come with the package.
+
+    >>> bundled_names()
+    ['delaunay_n13', 'jazz', 'karate', 'minnesota']
+    """
+    return sorted(p.name.split(".")[0] for p in _data_folder().iterdir() if ".mtx" in p.name)
+
+
+def bundled(name: str) -> pathlib.Path:
+    """The file of a graph that comes with the package, for `read_mtx`.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    >>> bundled("karate").name
+    'karate.mtx'
+    """
+    for suffix in (".mtx", ".mtx.gz"):
+        path = _data_folder() / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
+
+
+def _data_folder() -> pathlib.Path:
+    return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
+
+
+@contextlib.contextmanager
+def _refusing(path: pathlib.Path, what: str) -> Iterator[None]:
+    """Whatever a broken file raises becomes a ValueError with its name and the reason."""
+    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error)
+    try:
+        yield
+    except (*broken, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no readable {what}: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
+    """The file's bytes, decompressed; the bar counts those on the disk."""
+    from tqdm.auto import tqdm
+
+    with path.open("rb") as raw:
+        size = path.stat().st_size
+        bar = tqdm.wrapattr(
+            raw, "read", total=size, desc=path.name, disable=not progress, leave=False
+        )
+        with bar as wrapped:
+            counted: Any = wrapped
+            if path.name.endswith(".gz"):
+                with gzip.GzipFile(fileobj=counted) as plain:
+                    yield plain
+            else:
+                yield counted
+
+
+def _mtx_header(file: Any) -> tuple[str, str]:
+    """Field and symmetry, as the banner has them."""
+    words = file.read(200).split(b"\n")[0].decode("latin-1").lower().split()
+    if len(words) != 5 or not words[0].startswith("%%matrixmarket"):
+        raise ValueError("it lacks the banner `%%MatrixMarket matrix ...`")
+    return words[3], words[4]
+
+
+def _symmetry_of(coo: Any) -> str:
+    """The symmetry of the stored entries and their values (for SciPy, zeros are absent)."""
+    csr = coo.tocsr()
+    csr.sum_duplicates()
+    flipped = csr.T.tocsr()
+    pairs = ((csr.indptr, flipped.indptr), (csr.indices, flipped.indices))
+    if csr.shape[0] != csr.shape[1] or not all(np.array_equal(a, b) for a, b in pairs):
+        return "general"
+    if np.array_equal(csr.data, flipped.data):
+        return "symmetric"
+    on_diagonal = (coo.coords[0] == coo.coords[1]).any()
+    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -flipped.data)
+    return "skew-symmetric" if opposite and not on_diagonal else "general"
+
+
+def _mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
+    if "integer" not in field:  # integer, or unsigned-integer
+        return np.dtype(np.float32)
+    info = np.iinfo(np.int32)
+    fits = values.size == 0 or (values.min() >= info.min and values.max() <= info.max)
+    return np.dtype(np.int32) if fits else values.dtype
+
+
+def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The header of a matrix or vector; its arrays go into `arrays` under `prefix` + field."""
+    if not isinstance(node, (SparseMatrix, SparseVector)):
+        raise TypeError(f"`A` must be a sparse matrix or vector; got {type(node).__name__}.")
+    if not is_concrete(node):
+        raise ValueError("`A` holds traced values: save it outside of jit.")
+    kind = _VECTOR if isinstance(node, SparseVector) else node.format
+    static, leaves, children = {}, {}, {}
+    for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
+        value = getattr(node, field.name)
+        if field.metadata.get("static"):
+            static[field.name] = value
+        elif value is None:
+            leaves[field.name] = None
+        elif isinstance(value, (SparseMatrix, SparseVector)):
+            children[field.name] = _pack(value, f"{prefix}{field.name}.", arrays)
+        else:
+            array = np.asarray(value)
+            leaves[field.name] = array.dtype.name
+            arrays[prefix + field.name] = _as_bits(array)
+    return {"format": kind, "static": static, "leaves": leaves, "children": children}
+
+
+def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
+    kind = header["format"]
+    if kind != _VECTOR and kind not in FORMATS:
+        raise ValueError(f"its format is {kind!r}, known are {sorted(FORMATS)}")
+    cls = SparseVector if kind == _VECTOR else FORMATS[kind]
+    fields = {name: _tuples(value) for name, value in header["static"].items()}
+    for name, dtype in header["leaves"].items():
+        if dtype is not None:
+            array = archive[prefix + name]
+            array = array if array.dtype.name == dtype else array.view(jnp.dtype(dtype))
+            fields[name] = jnp.asarray(narrow(array))
+        else:
+            fields[name] = None
+    for name, child in header["children"].items():
+        fields[name] = _unpack(child, archive, f"{prefix}{name}.")
+    return cls(**fields)
+
+
+def _as_bits(array: np.ndarray) -> np.ndarray:
+    """Dtypes that NumPy does not have (bfloat16) as unsigned integers of their size."""
+    if array.dtype.kind != "V":
+        return array
+    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,1 +1,0 @@
-"""What `prepare` computes once per graph: row bins, probe tables, orders."""

@@ -1,0 +1,1 @@
+"""What every operation goes through: checked operands, entries, products, the write rule."""

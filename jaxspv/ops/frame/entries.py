@@ -1,0 +1,284 @@
+"""Entries: matrices and vectors as one thing, sorted unique keys with values, and how two meet.
+
+A matrix has keys (row, column), a vector (index,). What follows is written once for both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.indices import index_dtype_for, with_index_dtype
+from ..._core.pytree import pytree_dataclass, static
+from ...formats import COO, FORMATS, SparseMatrix
+from ...formats.vector import SparseVector
+from ...monoids import plus
+
+Keys = tuple[Array, ...]
+
+
+@pytree_dataclass
+class Entries:
+    """`data[k]` at `keys[0][k], keys[1][k]` for k < count, ascending, no place twice.
+
+    Attributes:
+        data: (nse,) values; arbitrary in padding.
+        keys: one (nse,) array an axis, each at the extent of its axis in padding; all of one dtype,
+            int32 or int64, that holds the extents and the capacity.
+        count: scalar of that dtype.
+        overflow: bool scalar.
+        shape: static.
+    """
+
+    data: Array
+    keys: Keys
+    count: Array
+    overflow: Array
+    shape: tuple[int, ...] = static()
+
+    @property
+    def nse(self) -> int:
+        """The capacity."""
+        return self.keys[0].shape[-1]
+
+    @property
+    def index_dtype(self) -> Any:
+        """The dtype of keys, slots and the count."""
+        return self.keys[0].dtype
+
+    def slots(self) -> Array:
+        """(nse,) the number of each slot."""
+        return jnp.arange(self.nse, dtype=self.index_dtype)
+
+    def valid(self) -> Array:
+        """(nse,) bool: which slots hold an entry."""
+        return self.slots() < self.count
+
+    def holding(self, *sizes: int) -> Entries:
+        """The same entries in an index dtype that holds these extents and capacities too."""
+        return self.in_dtype(index_dtype_for(self, sizes=sizes))
+
+    def in_dtype(self, dtype: Any) -> Entries:
+        """The same entries with keys of another dtype."""
+        if dtype == self.index_dtype:
+            return self
+        keys = tuple(k.astype(dtype) for k in self.keys)
+        return dataclasses.replace(self, keys=keys, count=self.count.astype(dtype))
+
+    def with_data(self, data: Array) -> Entries:
+        """The same places with other values."""
+        return dataclasses.replace(self, data=data)
+
+    def values(self, stand_in: Any = 0) -> Array:
+        """The values, `stand_in` in padding: nothing stored there reaches a result."""
+        return jnp.where(self.valid(), self.data, jnp.asarray(stand_in, self.data.dtype))
+
+
+def entries_of(x: Any) -> Entries:
+    """The entries of a sparse matrix, a sparse vector, or a dense vector (all of them stored)."""
+    if isinstance(x, Entries):
+        return x
+    if isinstance(x, (SparseMatrix, SparseVector)):
+        x = with_index_dtype(x, x.index_dtype)  # in all of its arrays
+    if isinstance(x, SparseMatrix):
+        coo = x.to_coo()
+        found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
+        return found if x.unique else join_equal(found, plus)
+    if isinstance(x, SparseVector):
+        keys = (x.indices,)
+        found = Entries(x.data, keys, x.count, x.overflow, x.shape)
+        if not x.sorted:
+            found = sort_entries(found)
+        return found if x.unique else join_equal(found, plus)
+    if hasattr(x, "to_sparse"):
+        return entries_of(x.to_sparse())
+    x = jnp.asarray(x)
+    if x.ndim == 2:
+        return _all_of(x)
+    return Entries(x, *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:
+    """The keys of everything in a shape, and their number."""
+    size = math.prod(shape)
+    dtype = index_dtype_for(sizes=(size,))
+    flat = jnp.arange(size, dtype=dtype)
+    n = max(shape[-1], 1)
+    keys = (flat,) if len(shape) == 1 else (flat // n, flat % n)
+    return keys, jnp.asarray(size, dtype)
+
+
+def _all_of(x: Array) -> Entries:
+    return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def stored(e: Entries, format: str) -> Any:
+    """The entries as a `SparseVector`, or as a matrix of the format called `format`."""
+    if len(e.shape) == 1:
+        return SparseVector(e.data, e.keys[0], e.count, e.overflow, (e.shape[0],))
+    row, col = e.keys
+    return FORMATS[format].from_coo(COO(e.data, row, col, e.overflow, (e.shape[0], e.shape[1])))
+
+
+def take(values: Array, slot: Array) -> Array:
+    """`values[slot]`; a slot past the end reads the last one, which the caller masks."""
+    if values.shape[0] == 0:
+        return jnp.zeros(slot.shape, values.dtype)
+    return jnp.take(values, slot, axis=0, mode="clip")
+
+
+def sort_entries(e: Entries) -> Entries:
+    """`e` with keys in any order, brought into order; padding goes last."""
+    *keys, slots = lax.sort((*e.keys, e.slots()), num_keys=len(e.keys), is_stable=True)
+    return dataclasses.replace(e, data=take(e.data, slots), keys=tuple(keys))
+
+
+def run_starts(e: Entries) -> Array:
+    """(nse,) bool: the first slot of every run of equal keys."""
+    moved = [jnp.append(True, k[1:] != k[:-1])[: e.nse] for k in e.keys]
+    differs = moved[0]
+    for other in moved[1:]:
+        differs |= other
+    return differs & e.valid()
+
+
+def join_equal(e: Entries, dup: Any) -> Entries:
+    """Joins the runs of equal keys of sorted entries by the monoid `dup`."""
+    starts = run_starts(e)
+    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
+    data = dup.segment_reduce(e.values(), group, e.nse, sorted=True)
+    joined = keep(e, starts, e.nse)
+    return dataclasses.replace(joined, data=data)
+
+
+def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
+    """Keys of `nse` slots of padding."""
+    return tuple(jnp.full(nse, extent, dtype) for extent in shape)
+
+
+def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
+    """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
+    size, room = chosen.shape[0], chosen.shape[0] if nse is None else nse
+    e = e.holding(*e.shape, room)
+    place = jnp.cumsum(chosen, dtype=e.index_dtype) - 1
+    count = jnp.sum(chosen, dtype=e.index_dtype)
+    slots = jnp.full(room, size, e.index_dtype)
+    slots = slots.at[jnp.where(chosen, place, room)].set(e.slots(), mode="drop")
+    there = slots < size
+    keys = tuple(
+        jnp.where(there, take(k, slots), extent).astype(k.dtype)
+        for k, extent in zip(e.keys, e.shape, strict=True)
+    )
+    return Entries(
+        take(e.data, slots), keys, jnp.minimum(count, room), e.overflow | (count > room), e.shape
+    )
+
+
+def fitted(e: Entries, nse: int | None) -> Entries:
+    """`e` in the capacity `nse`; entries that do not fit set `overflow`."""
+    if nse is None or nse == e.nse:
+        return e
+    e = e.holding(nse)
+    kept, extra = min(nse, e.nse), max(nse - e.nse, 0)
+    keys = tuple(
+        jnp.pad(k[:kept], (0, extra), constant_values=extent)
+        for k, extent in zip(e.keys, e.shape, strict=True)
+    )
+    data = jnp.pad(e.data[:kept], (0, extra))
+    return Entries(data, keys, jnp.minimum(e.count, nse), e.overflow | (e.count > nse), e.shape)
+
+
+@jax.jit
+def lower_bound(keys: Keys, wanted: Keys) -> Array:
+    """For each wanted key how many of the ascending `keys` are smaller, by binary search.
+
+    Jitted: an eager loop would be compiled anew at each call.
+    """
+    size, dtype = keys[0].shape[0], keys[0].dtype
+    if size == 0:
+        return jnp.zeros(wanted[0].shape, dtype)
+
+    def step(_, bounds):
+        low, high = bounds
+        middle = (low + high) // 2
+        smaller, tied = False, True
+        for key, want in zip(keys, wanted, strict=True):
+            at = take(key, middle)
+            smaller, tied = smaller | (tied & (at < want)), tied & (at == want)
+        up = (low < high) & smaller
+        return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
+
+    low = jnp.zeros(wanted[0].shape, dtype)
+    return lax.fori_loop(0, size.bit_length(), step, (low, jnp.full_like(low, size)))[0]
+
+
+def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
+    """(slot, found): where each wanted key is stored in `e`. Keys at an extent are not found."""
+    slot = lower_bound(e.keys, wanted)
+    found = slot < e.count
+    for key, want in zip(e.keys, wanted, strict=True):
+        found &= take(key, slot) == want
+    return slot, found
+
+
+@dataclasses.dataclass(frozen=True)
+class Union:
+    """The places of two sets of entries, ascending, and the slots there: `nse` where there is none.
+
+    Attributes:
+        places: their keys; `data` is of no meaning.
+        left, right: slot of each place in the one and in the other.
+        in_left, in_right: whether there is one.
+    """
+
+    places: Entries
+    left: Array
+    right: Array
+    in_left: Array
+    in_right: Array
+
+
+def union(a: Entries, b: Entries) -> Union:
+    """Merges by ranks: a place's number is its own slot plus its rank in the other, less doubles.
+
+    O((a.nse + b.nse) log) by binary searches, no sort. The capacity is the sum of both, or the size
+    of the whole shape if that is less.
+    """
+    room = min(a.nse + b.nse, math.prod(a.shape))
+    dtype = index_dtype_for(a, b, sizes=(room,))
+    a, b = a.in_dtype(dtype), b.in_dtype(dtype)
+    (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
+    own_a, own_b = a.slots(), b.slots()
+    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
+    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
+    to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
+    to_a, to_b = jnp.where(a.valid(), to_a, room), jnp.where(b.valid(), to_b, room)
+    keys = tuple(
+        blank.at[to_a].set(ka, mode="drop").at[to_b].set(kb, mode="drop")
+        for blank, ka, kb in zip(padded_keys(a.shape, room, dtype), a.keys, b.keys, strict=True)
+    )
+    left = jnp.full(room, a.nse, dtype).at[to_a].set(own_a, mode="drop")
+    right = jnp.full(room, b.nse, dtype).at[to_b].set(own_b, mode="drop")
+    count = a.count + b.count - jnp.sum(hit_a, dtype=dtype)
+    places = Entries(
+        jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
+    )
+    return Union(places, left, right, left < a.nse, right < b.nse)
+
+
+def both(op: Any, x: Array, y: Array, where: Array) -> Array:
+    """`op(x, y)` where both are there; elsewhere the operands are 1, so that no derivative is NaN.
+
+    min and max take the first of equal operands, and so does their derivative.
+    """
+    x, y = (jnp.where(where, v, jnp.ones((), v.dtype)) for v in (x, y))
+    name = getattr(op, "name", None)
+    if op.fn in (jnp.minimum, jnp.maximum) and name in ("min", "max", "minimum", "maximum"):
+        first = x <= y if op.fn is jnp.minimum else x >= y
+        return jnp.where(first | (x != x), x, y)
+    return op(x, y)

@@ -1,0 +1,141 @@
+"""Indices of extract and assign: integers, slices and arrays, and the way there and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.compilation import to_device
+from ..._core.indices import LIMIT, index_dtype_for
+from ..._core.pytree import is_concrete, pytree_dataclass, static
+from .entries import take
+
+
+@pytree_dataclass
+class Index:
+    """The places `start + k * step` (a slice), or `values[k]`, for 0 <= k < size.
+
+    Attributes:
+        values: (size,) integers, the extent where an entry selects nothing; None for a slice.
+        start, step: of a slice.
+        size: how many.
+        extent: of the axis.
+        point: an integer was given: the axis vanishes.
+    """
+
+    values: Any
+    start: int = static(default=0)
+    step: int = static(default=1)
+    size: int = static(default=0)
+    extent: int = static(default=0)
+    point: bool = static(default=False)
+
+    @property
+    def ascending(self) -> bool:
+        """Whether the places are known to ascend."""
+        return (self.values is None and self.step > 0) or self.size <= 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the axis as it is."""
+        return self.values is None and self.size == self.extent and self.step == 1
+
+    def there(self, k: Array) -> Array:
+        """Place k of the axis; the extent for k = size and where nothing is selected."""
+        if self.values is None:
+            place = self.start + k * self.step
+        else:
+            place = take(self.values, k)
+        return jnp.where((k >= 0) & (k < self.size), place, self.extent).astype(k.dtype)
+
+    def back(self, place: Array) -> Array:
+        """The k of a place, `size` where it is not selected; for places selected once."""
+        if self.values is None:
+            k, rest = jnp.divmod(place - self.start, self.step)
+            inside = (rest == 0) & (k >= 0) & (k < self.size) & (place < self.extent)
+            return jnp.where(inside, k, self.size).astype(place.dtype)
+        own = jnp.arange(self.size, dtype=self.values.dtype)
+        if self.extent >= LIMIT:  # no table of an extent like that
+            ordered, own = lax.sort((self.values, own), num_keys=1)
+            slot = jnp.searchsorted(ordered, place)
+            found = (take(ordered, slot) == place) & (place < self.extent) & (self.size > 0)
+            return jnp.where(found, take(own, slot), self.size)
+        number = jnp.full(self.extent + 1, self.size, own.dtype)
+        number = number.at[self.values].set(own, mode="drop")
+        return take(number.at[self.extent].set(self.size), place)
+
+    def times(self, place: Array) -> Array:
+        """How often each place is selected; any number for the extent."""
+        if self.values is None:
+            return (self.back(place) < self.size).astype(place.dtype)
+        if self.extent >= LIMIT:
+            ordered = jnp.sort(self.values)
+            above, below = (jnp.searchsorted(ordered, place, side=s) for s in ("right", "left"))
+            return (above - below).astype(place.dtype)
+        table = jnp.zeros(self.extent, self.values.dtype).at[self.values].add(1, mode="drop")
+        return take(table, place)
+
+
+def as_index(name: str, index: Any, extent: int) -> Index:
+    """`index` as an `Index` into an axis.
+
+    Args:
+        name: of the argument, for messages.
+        index: None or a slice; an integer (negative ones count from the end, as in NumPy); a 1-D
+            array of integers; a concrete 1-D boolean array.
+        extent: of the axis.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+        TypeError: it is something else.
+    """
+    dtype = index_dtype_for(sizes=(extent,))
+    if index is None:
+        index = slice(None)
+    if isinstance(index, slice):
+        places = range(extent)[index]
+        step = places.step if len(places) > 1 else 1  # a step beyond the extent is of no use
+        return Index(None, places.start, step, len(places), extent)
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        if not -extent <= index < extent:
+            raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
+        place = int(index) % extent
+        return Index(to_device(np.full(1, place, dtype)), size=1, extent=extent, point=True)
+    array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
+    if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
+        array = np.flatnonzero(np.asarray(array))
+    if array.size == 0:
+        array = np.zeros(array.shape, np.int32)
+    if array.ndim > 1 or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(
+            f"`{name}` must be an integer, a slice, or a 1-D array of integers; got {index!r}."
+        )
+    point = array.ndim == 0
+    if is_concrete(array):  # by NumPy: no programs
+        array = np.atleast_1d(np.asarray(array)).astype(np.int64)
+        if array.size and not -extent <= array.min() <= array.max() < extent:
+            wrong = array.min() if array.min() < -extent else array.max()
+            raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
+        values = to_device(np.where(array < 0, array + extent, array).astype(dtype))
+    else:
+        values = jnp.atleast_1d(array)
+        values = values if values.dtype == np.int64 else values.astype(dtype)
+        values = jnp.where(values < 0, values + extent, values)
+        values = jnp.where((values >= 0) & (values < extent), values, extent).astype(dtype)
+    return Index(values, size=values.shape[0], extent=extent, point=point)
+
+
+def check_distinct(name: str, index: Index) -> None:
+    """Assignment to a place twice is undefined in GraphBLAS.
+
+    Raises:
+        ValueError: concrete indices hold a place twice.
+    """
+    if index.values is not None and is_concrete(index.values):
+        values = np.asarray(index.values)
+        if np.unique(values).size != values.size:
+            raise ValueError(f"`{name}` must not hold an index twice; got {values.tolist()}.")

@@ -1,0 +1,1 @@
+"""Matrix times matrix: the public call, its plan and its methods."""

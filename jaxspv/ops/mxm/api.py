@@ -1,0 +1,185 @@
+"""Sparse matrix times sparse matrix over a semiring: `mxm`, and how it is planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.compilation import is_eager, jitted, on_gpu
+from ..._core.dispatch import Backend, Plan
+from ..._core.indices import index_dtype_for, narrowed, widened
+from ..._core.pytree import is_concrete
+from ...formats import SparseMatrix
+from ...formats.base import PRODUCT
+from ...formats.vector import SparseVector
+from ...graph import Graph
+from ...semirings import Semiring, plus_times
+from ..frame.call import Options
+from ..frame.call import call as run
+from ..frame.entries import entries_of
+from ..frame.hypersparse import beyond_int32, multiply_matrices
+from ..frame.product import positions_as
+from ..frame.write import as_accum
+from ..mxv.api import mxv, vxm
+from .call import checked_nse, prepare_call
+from .methods import empty, op
+from .run import run_eagerly, run_traced
+
+
+def mxm(
+    A: Any,
+    B: Any,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: SparseMatrix | None = None,
+    replace: bool = False,
+    nse: int | None = None,
+    method: str = "auto",
+    chunk: int | None = None,
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies two sparse matrices: `C[i, j] = add_k mul(A[i, k], B[k, j])` over stored pairs.
+
+    An entry of C is stored where at least one pair (A[i, k], B[k, j]) is, whatever its value.
+
+    Args:
+        A: (m, l), any format, or a `Graph`.
+        B: (l, n), likewise.
+        semiring: `add` joins, `mul` extends; positional operators, `any` and your own included.
+        mask: boolean (m, n) array, sparse matrix (by value), `structure(M)` or `~` of these: places
+            that are not allowed are not computed; they stay what they are in `out`.
+        accum: operator, monoid or function that joins an entry of `out` (first) and of the product.
+        out: sparse (m, n) matrix, the C of `C<mask, replace> = C accum (A B)`; None: nothing is
+            stored in it. The result is a new matrix of its dtype and format.
+        replace: entries of `out` that the mask does not allow are deleted.
+        nse: capacity of C. By default exactly what C needs where the patterns of A and B are
+            concrete (a symbolic pass finds it), else a safe bound.
+        method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
+            CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
+            a sparse mask a row of A meets a column of B), "dense" (products scattered into dense
+            accumulators of blocks of rows); `explain` says which and why.
+        chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
+            many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
+            product of any size runs: it takes more steps.
+        backend: "xla" or None.
+
+    Returns:
+        A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
+        of `mul` on the dtypes of A and B (of positional operators the index dtype); indices are
+        int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
+        Where an extent is 2^31 - 1 or more, a COO. With `out`: see there; capacity `nse`, or as
+        `ewise_add` of `out` and the product.
+
+    Raises:
+        ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
+            patterns are traced, `nse` is missing and no bound is reasonable; a capacity of 2^31 - 1
+            or more.
+        TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
+
+    Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
+    on the pattern of C: for min and max the winning product, the first k at ties.
+
+    Cost: O(products + entries) time, in steps of `chunk` products; memory O(entries + nse + chunk).
+
+    Source: Gustavson, ACM TOMS 4 (3), 1978; Dalton, Olson, Bell, ACM TOMS 41 (4), 2015.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> jsp.mxm(A, A).todense().tolist()
+    [[6.0, 0.0], [0.0, 6.0]]
+    >>> jsp.mxm(A, A, jsp.semirings.min_plus).todense().tolist()
+    [[5.0, 0.0], [0.0, 5.0]]
+    """
+    as_accum(accum)
+    capacity = checked_nse(nse)
+    how: dict[str, Any] = {"nse": nse, "method": method, "chunk": chunk, "backend": backend}
+    dtype = index_dtype_for(A, B, out)
+    if out is not None:
+        T = mxm(A, B, semiring, mask=mask, **how)
+        options = Options(mask, accum, out, replace, capacity)
+        return widened(run(entries_of, (T,), options), dtype)
+    if beyond_int32(A, B):
+        return multiply_matrices(
+            lambda A, B, mask: mxm(A, B, semiring, mask=mask, **how), A, B, semiring, mask
+        )
+    A, B, mask = narrowed("`mxm`", A, B, mask)
+    semiring = positions_as(semiring, dtype)
+    call = prepare_call(A, B, semiring, mask, method, chunk)
+    if call.nothing:
+        C = empty(semiring, call.A, call.B, capacity or 0, call.flip)
+    elif is_eager(semiring, call.A, call.B, call.mask):
+        C = run_eagerly(call, capacity, backend)
+    else:
+        C = run_traced(call, capacity, backend)
+    return widened(call.finish(C), dtype)
+
+
+def explain_mxm(
+    A: Any,
+    B: Any,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    nse: int | None = None,
+    method: str = "auto",
+    chunk: int | None = None,
+    backend: Backend | None = None,
+    **_: Any,
+) -> Plan:
+    """The plan of `mxm` on these operands."""
+    call = prepare_call(A, B, semiring, mask, method, chunk)
+    chosen = call.method
+    notes = [] if chosen is None else [f"method={method!r} was asked for"]
+    if is_concrete(call.pattern) and not call.nothing:
+        products, searches = call.products, call.searches
+        work = f"{products} products" + ("" if searches is None else f", {searches} searches")
+        chosen = call.chosen(on_gpu(call.pattern))
+        notes.append(f"{chosen!r} on this device for {work}")
+        size = call.size(nse, products)
+        notes.append(f"sorting them takes {-(-products // size)} steps of {size}")
+    else:
+        notes.append("traced: gustavson on a CPU; elsewhere dot if the mask lists places, or sort")
+    static = {"nse": nse or 0, "size": 1, "steps": 1, "flip": call.flip}
+    return op.plan(
+        semiring, call.A, call.B, call.mask, backend=backend, method=chosen,
+        notes=tuple(notes), **static,
+    )  # fmt: skip
+
+
+# ---- The operator @ ----
+
+
+def _matmul(A: SparseMatrix, other: Any) -> Any:
+    if isinstance(other, (SparseMatrix, Graph)):
+        return mxm(A, other)
+    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+        return _as_one(_by_columns, A, jnp.asarray(other))
+    return mxv(A, other)
+
+
+def _rmatmul(A: SparseMatrix, other: Any) -> Any:
+    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+        return _as_one(_by_rows, A, jnp.asarray(other))
+    return vxm(other, A)
+
+
+def _by_columns(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(X)
+
+
+def _by_rows(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: vxm(x, A))(X)
+
+
+def _as_one(product: Any, A: Any, X: jax.Array) -> jax.Array:
+    """Eagerly in one program: outside of jit vmap would compile what it maps at each call."""
+    eager = is_eager(A, X)
+    return (jitted(product, product.__name__, A, X) if eager else product)(A, X)
+
+
+PRODUCT["matmul"] = _matmul
+PRODUCT["rmatmul"] = _rmatmul

@@ -1,0 +1,288 @@
+"""Sparse times sparse for a CPU: Gustavson's algorithm as native loops, a dense accumulator.
+
+Column by column, C(:, j) = add over k of mul(A(:, k), B(k, j)), in three passes, each a loop of the
+kind that `native_loops` describes:
+
+1. `pattern`: which rows a column has, in order of discovery; a row is marked when it is found.
+2. `fill`: the values, in an accumulator of m numbers of which only the marked ones are set.
+3. a counting sort by row, which leaves every row of C sorted by column.
+
+Source: Gustavson, "Two fast algorithms for sparse matrices: multiplication and permuted
+transposition", ACM TOMS 4 (3), 1978.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.native_loops import is_negative, read, write
+from ...formats import COO, CSC, CSR, SparseMatrix
+from ...formats.csr import compress
+from ...monoids import Monoid
+
+LARGEST = np.int32(np.iinfo(np.int32).max)
+UNROLL = 4  # products a turn of the innermost loop of `fill`
+SKIP = 4  # rows that `pattern` passes over together, where columns of A are long
+
+
+class Compressed(NamedTuple):
+    """Entries by row or by column: (extent + 1,) offsets, (nse,) minor indices, (nse,) values."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+
+
+class Pattern(NamedTuple):
+    """Rows of each column of C, unsorted: (n + 1,) offsets, (capacity + 1,) rows.
+
+    `cut`: there are more, and the offsets from some column on are the capacity. Else `total` is
+    their number.
+    """
+
+    indptr: Array
+    rows: Array
+    cut: Array
+    total: Array
+
+
+def by_rows(A: SparseMatrix) -> Compressed:
+    """The entries of A by row, in ascending order of column where A is sorted."""
+    if isinstance(A, CSR):
+        return Compressed(A.indptr, A.indices, A.data)
+    if isinstance(A, CSC):
+        return transpose(Compressed(A.indptr, A.indices, A.data), A.shape[0])
+    coo = A if isinstance(A, COO) else A.to_coo()
+    m, n = coo.shape
+    if coo.sorted:
+        return Compressed(compress(coo.row, m), coo.col, coo.data)
+    # By column, then by row: stable, so rows end up sorted.
+    whole = Compressed(jnp.stack([jnp.int32(0), coo.count]), coo.col, coo.data)
+    if n == 0 or m == 0:
+        return Compressed(jnp.zeros(m + 1, jnp.int32), coo.col, coo.data)
+    columns = transpose(whole, n, major=coo.row)
+    return transpose(columns, m)
+
+
+def by_columns(A: SparseMatrix) -> Compressed:
+    """The entries of A by column, in ascending order of row."""
+    if isinstance(A, CSC):
+        return Compressed(A.indptr, A.indices, A.data)
+    return transpose(by_rows(A), A.shape[1])
+
+
+def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:
+    """The same entries compressed along the other axis, of extent `minor`, by a counting sort.
+
+    `major`: the index of each slot along the first axis, where `A.indptr` does not tell it. Stable,
+    O(nse + extents). Padding gets the extent of the first axis for an index.
+    """
+    extent, nse = A.indptr.shape[0] - 1, A.indices.shape[0]
+    if nse == 0 or minor == 0:
+        return Compressed(jnp.zeros(minor + 1, jnp.int32), A.indices, A.data)
+
+    def count(c):
+        e, ends = c
+        j = read(A.indices, e) + 1
+        return e + 1, write(ends, j, read(ends, j) + 1)
+
+    start = (jnp.int32(0), jnp.zeros(minor + 1, jnp.int32))
+    _, ends = lax.while_loop(lambda c: c[0] < A.indptr[-1], count, start)
+    indptr = jnp.cumsum(ends, dtype=jnp.int32)
+
+    def row(c):
+        i, e, place, indices, data = c
+        last = read(A.indptr, i + 1)
+
+        def entry(c):
+            e, place, indices, data = c
+            j = read(A.indices, e)
+            place = write(place, j, read(place, j) + 1)
+            p = read(place, j) - 1
+            owner = i if major is None else read(major, e)
+            return e + 1, place, write(indices, p, owner), write(data, p, read(A.data, e))
+
+        state = lax.while_loop(lambda c: c[0] < last, entry, (e, place, indices, data))
+        return i + 1, *state
+
+    fill = jnp.full(nse, extent if major is None else LARGEST, jnp.int32)
+    state = (jnp.int32(0), A.indptr[0], indptr, fill, jnp.zeros_like(A.data))
+    _, _, _, indices, data = lax.while_loop(lambda c: c[0] < extent, row, state)
+    return Compressed(indptr, indices, data)
+
+
+class Allowed(NamedTuple):
+    """Where C may hold entries: columns of rows (with truth values or None), or a dense (m, n).
+
+    `complement`: the sparse form lists where it may not.
+    """
+
+    sparse: Compressed | None
+    dense: Array | None
+    complement: bool
+
+
+def pattern(
+    a: Compressed, b: Compressed, allowed: Allowed | None, m: int, capacity: int
+) -> Pattern:
+    """The `Pattern` of the product of A and B, both by columns. It ends where `capacity` does.
+
+    Row i is marked by `mark[i]`, which is j once it is found in column j: any other mark means that
+    it is new. A mask marks by j what it forbids. Or it marks by ~j what it allows, and then only
+    that mark is new. Slot m takes the marks that do not count. Stretches of A in which nothing is
+    new, most of them where many products fall on one place, are passed over by reads alone.
+    """
+    n = b.indptr.shape[0] - 1
+    long = a.indices.shape[0] >= 2 * SKIP * (a.indptr.shape[0] - 1)
+    only = allowed is not None and not (allowed.sparse is not None and allowed.complement)
+
+    def is_new(mark, i, j):
+        return read(mark, i) == ~j if only else read(mark, i) != j
+
+    def column(c):
+        j, e, top, mark, rows, ends = c
+        last = read(b.indptr, j + 1)
+        if allowed is not None:
+            mark = _mark_allowed(allowed, mark, j, m)
+            if only and allowed.sparse is not None:
+                nothing = read(allowed.sparse.indptr, j) == read(allowed.sparse.indptr, j + 1)
+                e = jnp.where(nothing, last, e)
+        mark = write(mark, jnp.int32(m), j)
+
+        def entry(c):
+            e, top, mark, rows = c
+            k = read(b.indices, e)
+            end = read(a.indptr, k + 1)
+
+            def stretch(c):
+                f, top, mark, rows = c
+
+                def known(f):
+                    inside = f + (SKIP - 1) < end
+                    for u in range(SKIP):
+                        inside &= ~is_new(mark, read(a.indices, f + u), j)
+                    return inside
+
+                if long:
+                    (f,) = lax.while_loop(lambda c: known(c[0]), lambda c: (c[0] + SKIP,), (f,))
+                for u in range(2):
+                    i = jnp.where(f + u < end, read(a.indices, f + u), m)
+                    new = is_negative(-is_new(mark, i, j).astype(jnp.int32))
+                    mark = write(mark, jnp.where(new > 0, i, m), j)
+                    rows = write(rows, jnp.minimum(top, capacity), i)
+                    top = top + new
+                return f + 2, top, mark, rows
+
+            first = (read(a.indptr, k), top, mark, rows)
+            _, top, mark, rows = lax.while_loop(lambda c: c[0] < end, stretch, first)
+            return e + 1, top, mark, rows
+
+        e, top, mark, rows = lax.while_loop(lambda c: c[0] < last, entry, (e, top, mark, rows))
+        return j + 1, e, top, mark, rows, write(ends, j + 1, jnp.minimum(top, capacity))
+
+    # 2^31 - 1 slots at most, and a column adds less than 2^31 rows: the sum never wraps unseen.
+    marks, rows = jnp.full(m + 1, LARGEST), jnp.zeros(capacity + 1, jnp.int32)
+    state = (jnp.int32(0), b.indptr[0], jnp.int32(0), marks, rows, jnp.zeros(n + 1, jnp.int32))
+    j, _, total, _, rows, ends = lax.while_loop(
+        lambda c: (c[0] < n) & (c[2] >= 0) & (c[2] <= capacity), column, state
+    )
+    cut = (total < 0) | (total > capacity)
+    ends = jnp.where(jnp.arange(n + 1) < j, ends, jnp.where(cut, capacity, total))
+    return Pattern(ends, rows, cut, jnp.where(cut, capacity, total))
+
+
+def _mark_allowed(allowed: Allowed, mark: Array, j: Array, m: int) -> Array:
+    if allowed.sparse is None:
+        dense = allowed.dense
+        assert dense is not None
+
+        def cell(c):
+            i, mark = c
+            here = lax.dynamic_slice(dense, (i, j), (1, 1), allow_negative_indices=False)
+            return i + 1, write(mark, jnp.where(lax.squeeze(here, (0, 1)), i, m), ~j)
+
+        return lax.while_loop(lambda c: c[0] < m, cell, (jnp.int32(0), mark))[1]
+    entries = allowed.sparse
+    sign = j if allowed.complement else ~j
+
+    def entry(c):
+        e, mark = c
+        i = jnp.where(read(entries.data, e), read(entries.indices, e), m)
+        return e + 1, write(mark, i, sign)
+
+    end = read(entries.indptr, j + 1)
+    return lax.while_loop(lambda c: c[0] < end, entry, (read(entries.indptr, j), mark))[1]
+
+
+def fill(
+    add: Monoid,
+    term: Callable[..., Any],
+    wraps: Callable[..., Any] | None,
+    a: Compressed,
+    b: Compressed,
+    found: Pattern,
+    m: int,
+    capacity: int,
+) -> tuple[Array, Array]:
+    """(capacity,) values of the `Pattern`, and whether a product did not fit its dtype.
+
+    `term(x, y, i, k, j)`: the product of A[i, k] = x and B[k, j] = y, in the dtype of the result.
+    `any` takes the products from the last to the first, each over the one before.
+    """
+    n = b.indptr.shape[0] - 1
+    zero = jnp.int32(0)
+    number = [jnp.zeros((), v.dtype) for v in (a.data, b.data)]
+    dtype = term(*number, zero, zero, zero).dtype
+    identity = jnp.asarray(add.identity_of(dtype))
+    first_wins = add.kind == "any"
+
+    def column(c):
+        j, begin, acc, values, flag = c
+        last, low, high = read(b.indptr, j + 1), read(found.indptr, j), read(found.indptr, j + 1)
+        _, acc = lax.while_loop(
+            lambda c: c[0] < high,
+            lambda c: (c[0] + 1, write(c[1], read(found.rows, c[0]), identity)),
+            (low, acc),
+        )
+
+        def entry(c):
+            e, acc, flag = c
+            place = begin + last - 1 - e if first_wins else e
+            k, y = read(b.indices, place), read(b.data, place)
+            end = read(a.indptr, k + 1)
+
+            def products(c):
+                f, acc, flag = c
+                for u in range(UNROLL):
+                    i = jnp.where(f + u < end, read(a.indices, f + u), m)
+                    x = read(a.data, f + u)
+                    value = term(x, y, i, k, j)
+                    if not first_wins:
+                        value = add.op(read(acc, i), value).astype(dtype)
+                    acc = write(acc, i, value)
+                    if wraps is not None:
+                        flag = flag | ((f + u < end) & wraps(x, y))
+                return f + UNROLL, acc, flag
+
+            state = (read(a.indptr, k), acc, flag)
+            _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
+            return e + 1, acc, flag
+
+        first = jnp.where(low < high, begin, last)
+        _, acc, flag = lax.while_loop(lambda c: c[0] < last, entry, (first, acc, flag))
+        _, values = lax.while_loop(
+            lambda c: c[0] < high,
+            lambda c: (c[0] + 1, write(c[1], c[0], read(acc, read(found.rows, c[0])))),
+            (low, values),
+        )
+        return j + 1, last, acc, values, flag
+
+    acc, values = jnp.full(m + 1, identity), jnp.zeros(capacity, dtype)
+    state = (zero, b.indptr[0], acc, values, jnp.asarray(False))
+    state = lax.while_loop(lambda c: c[0] < n, column, state)
+    return state[3], state[4]

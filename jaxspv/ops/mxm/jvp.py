@@ -1,0 +1,218 @@
+"""The tangent of a sparse product, on the pattern of the product; every part of it transposes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.batching import batch_any
+from ..._core.compilation import on_gpu
+from ..._core.dispatch import dense_tangent, is_zero, jvp_of_moving
+from ...formats import CSR, SparseMatrix
+from ..frame.product import safe, take
+from .expand import Operands, Position, Products, find, next_products, operands, terms_of
+
+LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
+LEAST = 1 << 13  # products or entries of A a step at least, where there are as many
+
+
+class Walk(NamedTuple):
+    """How the products are gone through: `size` of them and `window` entries of A at most a step.
+
+    A product takes about 26 words here. On a CPU, where C is made without listing them, a step is
+    so small that the derivative takes at most three times the memory of C and its operands. A GPU
+    sorts `size` products for C, and takes as many here: it is slow in small steps. Steps that have
+    to be replayed keep C each, so there are as few of them as can be.
+    """
+
+    size: int
+    window: int
+    steps: int
+
+
+def walk(
+    A: SparseMatrix, B: SparseMatrix, nse: int, size: int, steps: int | None, replays: bool
+) -> Walk:
+    """The walk of a product into `nse` entries that `steps` of `size` products make, if known."""
+    (m, n), a, b = (A.shape[0], B.shape[1]), A.nse, B.nse
+    most = min(a * min(n, b), b * min(m, a))
+    if steps is not None:
+        most = min(most, steps * size)
+    least = max(LEAST, (a + b + nse) // 24)
+    if replays or on_gpu(()):
+        least = max(least, size)
+    size, window = max(min(size, most, least), 1), min(a, least)
+    if most <= size and window == a:
+        return Walk(size, window, 1)
+    return Walk(size, window, most // size + a // max(window, 1) + 2)
+
+
+def tangent(primals, tangents, C, *, nse, size, steps, flip):
+    """The tangent of `C = A B`: see `_product.reduce_tangent` for what each monoid has."""
+    semiring, A, B, _ = primals
+    semiring_dot, A_dot, B_dot, _ = tangents
+    a, a_dot = _rows(A, A_dot)
+    b, b_dot = _rows(B, B_dot)
+    kind = semiring.add.kind
+    picks, sums = kind in ("min", "max", "any"), kind in ("add", "logaddexp")
+    o, way = operands(a, b), walk(A, B, nse, size, steps, not (picks or sums))
+    if picks:
+        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
+    else:
+        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
+    return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
+
+
+def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
+    """A as a sorted CSR, and the tangent of its values in that order (or a symbolic zero)."""
+
+    def csr(data):
+        M = A.with_data(data)
+        return M if isinstance(M, CSR) and M.sorted else CSR.from_coo(M.to_coo())
+
+    valid = A.rowcol()[0] < A.shape[0]
+    data = safe(A.data, valid)
+    if is_zero(A_dot.data):
+        return csr(data), A_dot.data
+    dot = jnp.where(valid, dense_tangent(A_dot.data), 0)
+    return csr(data), jax.jvp(lambda d: csr(d).data, (data,), (dot,))[1]
+
+
+def _slots(o: Operands, C: CSR, p: Products) -> Array:
+    """The slot of C that each product goes to; nse where it goes to none."""
+    slot = find(C.indptr, C.indices, p.row, p.col)
+    return jnp.where(p.valid, slot, C.nse)
+
+
+def _moving(semiring, semiring_dot, o, p, x_dot, y_dot, flip):
+    """(products, their tangents) from values `o` and tangents of the two factors."""
+
+    def terms(s, x, y):
+        value = terms_of(s, o._replace(data=x, values=y), p, flip=flip)[0]
+        return semiring.add.admit(value)
+
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
+    value, dot = jvp_of_moving(terms, primals, tangents)
+    return value, jnp.where(p.valid, dot, 0)
+
+
+# ---- min, max, any: the winning product ----
+
+
+def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
+    still = jax.lax.stop_gradient
+    frozen = jax.tree.map(still, semiring)
+    values = jax.tree.map(still, (o.data, o.values, C.data))
+    plain = o._replace(data=values[0], values=values[1])
+    first, second = _winners(frozen, plain, C.with_data(values[2]), way, flip)
+    row, col = C.rowcol()
+    won = (first < o.row.shape[0]) & (row < C.shape[0])
+    place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
+    return _moving(semiring, semiring_dot, o, place, a_dot, b_dot, flip)[1]
+
+
+def _winners(semiring, o: Operands, C: CSR, way: Walk, flip: bool) -> tuple[Array, Array]:
+    """Slots of A and of B of the first product that equals each entry of C."""
+    entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
+
+    def scan_products(update, start):
+        def step(c):
+            at, found = c
+            p, at = next_products(o, at, way.size, way.window)
+            slot = _slots(o, C, p)
+            term = semiring.add.admit(terms_of(semiring, o, p, flip=flip)[0])
+            hit = slot < nse
+            if semiring.add.kind != "any":
+                hit &= term == take(C.data, slot)
+            return at, update(found, p, slot, hit)
+
+        begin = (Position(jnp.int32(0), jnp.int32(0)), start)
+        return lax.while_loop(lambda c: batch_any(c[0].entry < entries), step, begin)[1]
+
+    def least_a(found, p, slot, hit):
+        return found.at[jnp.where(hit, slot, nse)].min(p.a, mode="drop")
+
+    first = scan_products(least_a, jnp.full(nse, entries, jnp.int32))
+
+    def least_b(found, p, slot, hit):
+        mine = hit & (take(first, slot) == p.a)
+        return found.at[jnp.where(mine, slot, nse)].min(p.b, mode="drop")
+
+    return first, scan_products(least_b, jnp.full(nse, others, jnp.int32))
+
+
+# ---- Any other monoid: every product ----
+
+
+def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
+    """A sum over all products, a step at a time; what a step needs is computed again for its
+    transpose, so memory stays in proportion to the size of a step and nse."""
+    add = semiring.add
+    if add.kind in ("add", "logaddexp"):
+
+        def step(at, total):
+            p, at = next_products(o, at, way.size, way.window)
+            slot = _slots(o, C, p)
+            terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot, flip)
+            if add.kind == "logaddexp":
+                peak = take(C.data, slot)
+                level = jnp.where(terms == peak, 0, terms - peak)
+                there = p.valid & (terms > -jnp.inf)
+                dots = jnp.exp(jnp.where(there, level, -jnp.inf)) * dots
+            return at, total.at[slot].add(jnp.where(slot < C.nse, dots, 0), mode="drop")
+
+        return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
+
+    def again(s, x, y):
+        return _replay(s, o._replace(data=x, values=y), C, way, flip)
+
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
+    return jvp_of_moving(again, primals, tangents)[1]
+
+
+def _replay(semiring, o, C, way, flip):
+    """The values of C again, in operations that can be differentiated."""
+    add = semiring.add
+
+    def step(at, total):
+        p, at = next_products(o, at, way.size, way.window)
+        slot = _slots(o, C, p)
+        terms = add.admit(terms_of(semiring, o, p, flip=flip)[0])
+        part = add.segment_scan(terms, slot, C.nse)
+        here = jnp.zeros(C.nse, bool).at[slot].set(True, mode="drop")
+        joined = add.op(jnp.where(here, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
+        return at, jnp.where(here, joined, total)
+
+    identity = jnp.asarray(add.identity_of(C.dtype))
+    return _repeat(step, jnp.full(C.nse, identity), o.row.shape[0], way.steps)
+
+
+def _repeat(step, start, entries: int, count: int):
+    """`step(at, total)` until A ends, at most `count` times, in loops of static length."""
+
+    def guarded(carry, _):
+        at, total = carry
+        more = batch_any(at.entry < entries)
+        return lax.cond(more, step, lambda at, total: (at, total), at, total), None
+
+    def nested(carry, _):
+        more = batch_any(carry[0].entry < entries)
+        inner = math.ceil(math.sqrt(count))
+        return lax.cond(
+            more,
+            lambda carry: lax.scan(jax.checkpoint(guarded), carry, length=inner)[0],
+            lambda carry: carry,
+            carry,
+        ), None
+
+    carry = (Position(jnp.int32(0), jnp.int32(0)), start)
+    if count == 1:
+        return step(*carry)[1]
+    if count <= LOCAL_STEPS:
+        return lax.scan(jax.checkpoint(guarded), carry, length=count)[0][1]
+    outer = math.ceil(count / math.ceil(math.sqrt(count)))
+    return lax.scan(jax.checkpoint(nested), carry, length=outer)[0][1]

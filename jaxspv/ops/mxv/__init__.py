@@ -1,0 +1,1 @@
+"""Matrix times vector: the public call, SpMV and SpMSpV by form, derivatives."""

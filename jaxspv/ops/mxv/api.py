@@ -1,0 +1,287 @@
+"""Matrix times vector over a semiring: `mxv`, `vxm`, and `spmv`, `spmspv` by kind of vector."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.dispatch import Backend, Plan
+from ..._core.indices import index_dtype_for, narrowed, widened
+from ...formats import SparseMatrix
+from ...formats.vector import SparseVector
+from ...graph import Graph
+from ...masks import Mask, check_mask
+from ...semirings import Semiring, plus_times
+from ..frame.call import Dense, Options, call
+from ..frame.entries import entries_of
+from ..frame.hypersparse import beyond_int32, multiply_vector
+from ..frame.product import positions_as
+from .rows.layout import Rows
+from .spmspv import explain_spmspv, multiply_sparse
+from .spmv import op as spmv_op
+
+
+def mxv(
+    A: SparseMatrix,
+    x: Any,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a matrix by a vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows in bins).
+        x: dense (n,) array, or a `SparseVector` of length n.
+        semiring: `add` joins, `mul` extends.
+        mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
+            that are not allowed stay missing.
+        accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
+        nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense one.
+        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
+            "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
+            `explain`.
+        backend: "xla", "pallas", or None for the fastest that accepts the call.
+
+    Returns:
+        For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
+        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x (of
+        positional operators the index dtype); indices are int64 where those of A, x or `out` are.
+        With `out` the kind and dtype of `out`.
+
+    Raises:
+        ValueError: shapes do not match; `nse` too small for concrete values; a capacity of 2^31 - 1
+            or more, or such an extent and a dense x or a positional operator.
+        TypeError: A is not a sparse matrix, or the monoid is not defined on the dtype.
+        NotImplementedError: no implementation accepts the call; says why for each.
+
+    Differentiable in both modes in `A.data`, x and the semiring's parameters: for min and max the
+    winning entry, the one of smallest index at ties.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> mxv(A, jnp.array([1.0, 10.0]))
+    Array([20.,  3.], dtype=float32)
+    >>> mxv(A, jnp.array([1.0, 10.0]), jsp.semirings.min_plus)
+    Array([12.,  4.], dtype=float32)
+    """
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=False)
+
+
+def vxm(
+    x: Any,
+    A: SparseMatrix,
+    semiring: Semiring = plus_times,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a vector by a matrix: `y[j] = add_i mul(x[i], A[i, j])` over stored entries.
+
+    With A[i, j] the edge i -> j this is one step of a traversal.
+
+    Args:
+        x: dense (m,) array or `SparseVector` of length m; the first operand of `mul`.
+        A: (m, n), or a `Graph` (from `prepare(A, for_="vxm")`: columns in bins).
+        semiring, mask, accum, out, replace, nse, method, backend: as in `mxv`, for y of length n.
+
+    Returns:
+        A vector of length n, as `mxv` gives one of length m.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: as `mxv`.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> vxm(jnp.array([1.0, 10.0]), A)
+    Array([30.,  2.], dtype=float32)
+    """
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=True)
+
+
+def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
+    """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: dense (n,) array.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A dense (m,) array, missing places holding the identity of `add`.
+
+    Raises:
+        TypeError: x is a SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
+    Array([2., 3.], dtype=float32)
+    """
+    if isinstance(x, SparseVector):
+        raise TypeError("`x` must be a dense array; use `spmspv` for a SparseVector.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def spmspv(
+    A: SparseMatrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
+) -> SparseVector:
+    """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: `SparseVector` of length n.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A `SparseVector` of length m with the rows in which a stored entry met one of x.
+
+    Raises:
+        TypeError: x is no SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
+
+    Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
+    compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way
+    merge of the already sorted columns), "row" (each row searches its columns in x), "dense" (SpMV
+    on x made dense), "tile" (each tile of A meets one tile of x, empty ones are skipped; A is
+    `Tiled`), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
+
+    Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
+    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021; "tile" is Algorithm 4 of
+    Ji et al., "TileSpMSpV", ICPP 2022.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="csc")
+    >>> spmspv(A, jsp.vector_from_entries([1], [10.0], 2)).todense().tolist()
+    [20.0, 0.0]
+    """
+    if not isinstance(x, SparseVector):
+        raise TypeError(f"`x` must be a SparseVector; got {type(x).__name__}. Use `spmv`.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def explain_mxv(
+    A: SparseMatrix,
+    x: Any,
+    semiring: Semiring = plus_times,
+    *,
+    method: str = "auto",
+    backend: Backend | None = None,
+    flip: bool = False,
+    **_: Any,
+) -> Plan:
+    """The plan of `mxv` (or of `vxm` with `flip`) on these operands."""
+    M, rows = _operand(A, flip, isinstance(x, SparseVector))
+    if isinstance(x, SparseVector):
+        return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
+    notes = () if rows is not None else (
+        f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",
+    )
+    return spmv_op.plan(
+        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes
+    )
+
+
+def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
+    """Products run on int32 indices; the result has those of the operands."""
+    dtype = index_dtype_for(A, x, options.out)
+    if beyond_int32(A, x):
+        return _renumbered(A, x, semiring, options, method, backend, flip)
+    A, x, mask, out = narrowed("a product", A, x, options.mask, options.out)
+    options = dataclasses.replace(options, mask=mask, out=out)
+    semiring = positions_as(semiring, dtype)
+    return widened(_narrow(A, x, semiring, options, method, backend, flip), dtype)
+
+
+def _renumbered(A, x, semiring, options: Options, method, backend, flip):
+    def product(M, x, mask):
+        plain = Options(mask=mask, nse=options.nse if options.out is None else None)
+        return _multiply(M.T if flip else M, x, semiring, plain, method, backend, flip=flip)
+
+    M = _operand(A, flip, True)[0]
+    y = multiply_vector(product, M, x, semiring, options.mask)
+    return y if options.out is None else call(entries_of, (y,), options)
+
+
+def _narrow(A, x, semiring, options: Options, method, backend, flip):
+    if options.out is None:
+        return _product(A, x, semiring, options.mask, options.nse, method, backend, flip)
+    M = _operand(A, flip, isinstance(x, SparseVector))[0]
+    # Only what is added up where may be left out beforehand: the rule reads the mask again.
+    y = _product(A, x, semiring, options.mask, None, method, backend, flip)
+    rows = None if isinstance(x, SparseVector) else M.rowcol()[0]
+    return call(_written, (y, rows), options, fill=semiring.zero(options.out.dtype))
+
+
+def _written(y: Any, rows: Array | None) -> Any:
+    """A dense product has an entry in every row that stores one."""
+    if rows is None:
+        return entries_of(y)
+    return Dense(y, jnp.zeros(y.shape, bool).at[rows].set(True, mode="drop"))
+
+
+def _product(A, x, semiring, mask, nse, method, backend, flip):
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if not isinstance(x, SparseVector):
+        x = jnp.asarray(x)
+    M, rows = _operand(A, flip, isinstance(x, SparseVector))
+    if x.shape != M.shape[1:]:
+        side = "left" if flip else "right"
+        raise ValueError(
+            f"`x` must have shape {M.shape[1:]} on the {side} of A of {A.shape}; got {x.shape}."
+        )
+    checked = check_mask(mask, M.shape[:1])
+    if isinstance(x, SparseVector):
+        return multiply_sparse(
+            M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
+        )
+    if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
+        names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
+        raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
+    chosen = None if method == "auto" else method
+    y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
+    return y if checked is None else _masked(y, checked, semiring)
+
+
+def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | None]:
+    """The matrix whose rows are the places of the result, and its row bins if they were prepared.
+
+    Raises:
+        TypeError: A is neither a sparse matrix nor a Graph.
+    """
+    if isinstance(A, Graph):
+        rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")
+        rows = rows and rows.in_products()
+        if flip:
+            return (A.out.T if rows is None or A.inn is None else A.inn), rows
+        columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T
+        return (A.out if columns is None else columns.T), rows
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"`A` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
+            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
+        )
+    return (A.T if flip else A), None
+
+
+def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
+    return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
+
+

@@ -1,0 +1,123 @@
+"""The tangent of a product over (+, x): a linear map that knows a fast transpose of itself."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...formats import CSC, CSR
+from ...monoids import plus
+from ...semirings import Semiring
+from ..frame.product import safe, take
+from .rows.layout import Rows
+from .rows.vjp import csr_vjp
+
+
+def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
+    """Whether `y = A x` adds ordinary products of one floating dtype along a compressed axis."""
+    return (
+        isinstance(A, (CSR, CSC))
+        and semiring.add.kind == "add"
+        and semiring.mul.fn is jnp.multiply
+        and A.dtype == x.dtype == y.dtype
+        and jnp.issubdtype(y.dtype, jnp.floating)
+    )
+
+
+def bilinear_tangent(
+    product: Any,
+    A: CSR | CSC,
+    x: Array,
+    data_dot: Array | None,
+    x_dot: Array | None,
+    rows: Rows | None = None,
+) -> Array:
+    """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
+
+    `product(A, x, moved)` computes `A x` by the best means; `moved`: the values of A are new.
+    rows: what was prepared of the rows of a CSR; its values are not looked at.
+
+    Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of
+    all entries, after the row of every entry has been found. To give it the transpose
+    `(w[i] x[j], sum_i w[i] A[i, j])` of `csr_vjp` instead, the map L is written as the
+    solution (u, y) of `u = b, y - L u = 0`, whose transpose is `L^T`; JAX differentiates the
+    equation further, not its solution, so derivatives of every order stay exact.
+    """
+    m, n = A.shape
+    live = [t is not None for t in (data_dot, x_dot)]
+    moving = tuple(t for t in (data_dot, x_dot) if t is not None)
+
+    def named(parts):
+        parts = iter(parts)
+        return [next(parts) if on else None for on in live]
+
+    def by_definition(parts):
+        d, v = named(parts)
+        out, inner = A.rowcol()
+        valid = out < m
+        terms = jnp.zeros(A.nse, x.dtype)
+        if d is not None:
+            terms += safe(d, valid) * take(x, inner)
+        if v is not None:
+            terms += safe(A.data, valid) * take(v, inner)
+        return plus.segment_reduce(jnp.where(valid, terms, 0), out, m)
+
+    def forward(_, b):
+        parts, y = b
+        d, v = named(parts)
+        if d is not None:
+            y = y + product(A.with_data(d), x, moved=True)
+        if v is not None:
+            y = y + product(A, v, moved=False)
+        return parts, y
+
+    def backward(_, c):
+        parts, w = c
+        slopes = [s for s in _pull_back(product, A, x, w, rows, *live) if s is not None]
+        return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
+
+    # JAX transposes a solution only where all of its b is linear in what moves. Hence the zeros: in
+    # the equation, and so in its transpose, they tie every part to A and x, which may move next;
+    # below they tie all of b to every tangent.
+    def equation(u):
+        parts, y = u
+        return tuple(_tied(p, A.data, x) for p in parts), _tied(y - by_definition(parts), A.data, x)
+
+    parts = tuple(t + _zeros(t.shape[0], moving) for t in moving)
+    b = (parts, _zeros(m, moving))
+    parts, y = lax.custom_linear_solve(equation, b, forward, backward)
+    # Every output has a cotangent then: JAX does not push forward a solve that lacks a few.
+    return y + _zeros(m, parts)
+
+
+def _zeros(size: int, moving: tuple[Array, ...]) -> Array:
+    """`size` zeros, to JAX a linear function of every array of `moving`."""
+    zero = jnp.zeros((), moving[0].dtype)
+    return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
+
+
+def _tied(v: Array, *others: Array) -> Array:
+    """`v`, to JAX a bilinear function of itself and of every other array."""
+    return v + _zeros(v.shape[0], tuple(v[:0] * other[:0] for other in others))
+
+
+def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
+    m, n = A.shape
+    if isinstance(A, CSR):
+        return csr_vjp(
+            A.indptr, A.indices, w, n, x=x if values else None,
+            data=A.data if vector else None, **_entries(rows),
+        )  # fmt: skip
+    # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
+    by_values = csr_vjp(A.indptr, A.indices, x, m, x=w)[0] if values else None
+    return by_values, product(A.T, w, moved=False) if vector else None
+
+
+def _entries(rows: Rows | None) -> dict[str, Any]:
+    if rows is None:
+        return {}
+    ranked = None if rows.ranks is None else (rows.ranks, rows.bins.order)
+    return {"rows": rows.owners, "ranked": ranked}

@@ -1,0 +1,1 @@
+"""A CSR walked row by row for products: prepared bins, native loops, XLA, derivatives."""

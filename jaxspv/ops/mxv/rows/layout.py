@@ -1,0 +1,103 @@
+"""The layouts "mxv" and "vxm" of `prepare`: the rows of A, or of its transpose, in bins."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...._core.compilation import on_gpu
+from ...._core.pytree import is_concrete, pytree_dataclass, static
+from ....formats import CSR
+from ....formats.base import search_rows
+from ....graph import Graph, register_layout
+from .bins import RowBins, build
+from .vjp import serves
+
+
+@pytree_dataclass
+class Rows:
+    """Row bins of a CSR and its values in their order.
+
+    Attributes:
+        bins: the pattern.
+        values: (slots,) values in the order of the bins; what padding slots hold is arbitrary.
+        owners: (nse,) int32, the row of every entry of the CSR, for derivatives by its values on a
+            GPU, where finding it takes as long as the product; None on a CPU and where a kernel
+            computes them.
+        ranks: (nse,) int32, the number by `bins.order` of the column of every entry of the CSR, for
+            kernels: the much used part of x, and of sums by column, has the smallest numbers. None
+            where columns keep their numbers and where no kernel reads them.
+        direct: whether a kernel that reads the CSR does better than the bins, because entries side
+            by side lie all over x (`_is_scattered`) or because the values moved (`in_products`).
+    """
+
+    bins: RowBins
+    values: Array
+    owners: Array | None = None
+    ranks: Array | None = None
+    direct: bool = static(default=False)
+
+    # Whether the values were put into the bins in this very trace (`revalued`), which costs more
+    # than a product that reads the CSR instead. No leaf and no static: it ends where the object is
+    # taken apart, as between two steps of a scan, and there the values are at hand.
+    _moving = False
+
+    def in_products(self) -> Rows:
+        """These rows as an operand of a product of this trace."""
+        return dataclasses.replace(self, direct=True) if self._moving else self
+
+
+def arrange(A: CSR, entries: bool = False) -> Rows:
+    """The rows of A in bins; eager. entries: whether a GPU gets their owners or ranks."""
+    platform = "gpu" if on_gpu(A.indices) else "cpu"
+    count = int(A.count)
+    bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
+    values = bins.arrange(A.data[:count])
+    if not entries or platform != "gpu":
+        return Rows(bins, values)
+    if not serves(A.dtype, A.indptr, A.indices):
+        return Rows(bins, values, search_rows(A.indptr, A.nse))
+    ranks = None if bins.order is None else _ranks(bins.order, A.indices)
+    return Rows(bins, values, None, ranks, _is_scattered(A.indices[:count], A.shape[1]))
+
+
+def _is_scattered(indices: Array, n_cols: int) -> bool:
+    """Whether 32 entries side by side mostly lie in as many 32-byte sectors of an x beyond the L1.
+
+    A product then takes the time of these gathers, whoever makes them, and bins have none to win.
+    Looks at 4,096 places.
+    """
+    groups = indices.shape[0] // 32
+    if groups == 0 or n_cols <= 2**16:
+        return False
+    near = indices[: 32 * groups].reshape(groups, 32)[:: -(-groups // 4096)]
+    sectors = jnp.sort(near >> 3, axis=1)
+    return float(jnp.mean(1 + jnp.sum(sectors[:, 1:] != sectors[:, :-1], axis=1))) > 24
+
+
+@jax.jit
+def _ranks(order: Array, indices: Array) -> Array:
+    n = order.shape[0]
+    number = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
+    return number.at[indices].get(mode="fill", fill_value=n)
+
+
+def revalued(rows: Rows, A: CSR) -> Rows:
+    """The same rows with the values of A."""
+    rows = dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
+    object.__setattr__(rows, "_moving", not is_concrete(rows.values))
+    return rows
+
+
+@register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)
+def _mxv(graph: Graph) -> Rows:
+    return arrange(graph.out, entries=True)
+
+
+@register_layout("vxm", revalue=lambda rows, graph: revalued(rows, graph.inn or graph.out))
+def _vxm(graph: Graph) -> Rows:
+    assert graph.inn is not None
+    return arrange(graph.inn, entries=True)

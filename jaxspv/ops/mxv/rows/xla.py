@@ -1,0 +1,156 @@
+"""SpMV on a bare CSR, traced: rows cut in pieces of fixed width, then one small segmented fold.
+
+    y[i] = add_j mul(A[i, j], x[j])        (rows without entries: the identity of add)
+
+Nothing is known of the lengths of the rows while tracing, but the number of pieces of `width`
+entries is at most n_rows + nse // width whatever they are. So the pieces of all rows are reduced
+densely, and only one value a piece goes through the slow part: a scatter where the addition
+has one and pieces are few, doubling otherwise. With `width` near the mean length of a row that is
+about two values a row instead of one an entry. No value meets one of another row.
+
+Cost: at most nse + n_rows * width slots read, n_rows + nse / width values scattered or doubled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .cpu import csr_spmv_loop
+
+UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
+MOST_SCATTERED = (
+    2**21
+)  # more pieces than these are joined by doubling: atomics of long rows collide
+
+
+def piece_width(n_rows: int, nse: int) -> int:
+    """The power of two nearest to the mean number of entries a row, within [4, 64]."""
+    width = 4
+    while width < 64 and 2 * nse > 3 * width * n_rows:
+        width *= 2
+    return width
+
+
+def csr_spmv(
+    indptr: jax.Array,
+    indices: jax.Array,
+    data: Any,
+    x: jax.Array,
+    *,
+    mul: Callable[[Any, Any], Any],
+    combine: Callable[[Any, Any], Any],
+    identity: Any,
+    scatter: str | None = None,
+    width: int | None = None,
+    loop_on_cpu: bool = False,
+) -> jax.Array:
+    """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
+
+    indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and change
+    nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
+    identity: that of `combine` in the dtype `mul` returns. scatter: "add", "min" or "max" if
+    `.at[]` has the addition under that name and the backend does it fast, else None. width: entries
+    a piece. loop_on_cpu: take `csr_spmv_loop` where the program is lowered for a CPU and x is one
+    vector; not for calls that vmap batches. Returns (n_rows,) or (n_rows, B).
+    """
+    fold = dict(mul=mul, combine=combine, identity=identity)
+    by_pieces = functools.partial(_spmv_by_pieces, scatter=scatter, width=width, **fold)
+    if not loop_on_cpu or x.ndim > 1:
+        return by_pieces(indptr, indices, data, x)
+    return lax.platform_dependent(
+        indptr,
+        indices,
+        data,
+        x,
+        cpu=functools.partial(csr_spmv_loop, **fold),
+        default=by_pieces,
+    )
+
+
+def _spmv_by_pieces(indptr, indices, data, x, *, mul, combine, identity, scatter, width):
+    n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
+    data = jnp.asarray(data)
+    if nse == 0 or n_rows == 0:
+        out = jax.eval_shape(mul, jax.ShapeDtypeStruct((1,), data.dtype), x[:1])
+        return jnp.full((n_rows, *batch), identity, out.dtype)
+    width = piece_width(n_rows, nse) if width is None else width
+    indptr = indptr.astype(indices.dtype)
+    row, begin, end, pieces_end = _pieces(indptr, n_rows + nse // width, width)
+
+    def term(entry: jax.Array, end: jax.Array) -> jax.Array:
+        index = jnp.minimum(entry, nse - 1)
+        column = jnp.clip(_take(indices, index), 0, x.shape[0] - 1)
+        value = _take(data, index) if data.ndim else data
+        value = value.reshape(value.shape + (1,) * (entry.ndim + len(batch) - value.ndim))
+        shape = entry.shape + batch
+        product = mul(jnp.broadcast_to(value, shape), _take(x, column))
+        present = (entry < end).reshape(entry.shape + (1,) * len(batch))
+        return jnp.where(present, product, jnp.asarray(identity, product.dtype))
+
+    if width <= UNROLL:
+        folded = functools.reduce(combine, [term(begin + k, end) for k in range(width)])
+    else:
+        block = term(begin[:, None] + jnp.arange(width, dtype=begin.dtype), end[:, None])
+        folded = lax.reduce(block, jnp.asarray(identity, block.dtype), combine, (1,))
+    if scatter is not None and row.shape[0] <= MOST_SCATTERED:
+        # No indices_are_sorted: on a GPU it makes the scatter up to ten times slower.
+        y = jnp.full((n_rows, *batch), identity, folded.dtype)
+        return getattr(y.at[row], scatter)(folded, mode="drop")
+    return _fold_pieces(folded, row, pieces_end, combine, identity)
+
+
+def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
+    """Row, first entry and end of each piece, (capacity,) each, and where each row's pieces end.
+
+    Spare pieces are empty and belong to row n_rows, which a scatter drops. The row of a piece is
+    the number of rows that ended before it: a scatter of one mark a row and a prefix sum.
+    """
+    length = indptr[1:] - indptr[:-1]
+    pieces_end = jnp.cumsum(-(-length // width), dtype=indptr.dtype)
+    marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end].add(1, mode="drop")
+    row = jnp.cumsum(marks, dtype=indptr.dtype)
+    first = jnp.where(row > 0, _take(pieces_end, jnp.maximum(row - 1, 0)), 0)
+    piece = jnp.arange(capacity, dtype=indptr.dtype)
+    begin = _take(indptr, row) + (piece - first) * width
+    end = _take(indptr, jnp.minimum(row + 1, indptr.shape[0] - 1))
+    # Computed once: fused into the unrolled chain they would be gathered anew for every slot.
+    return *lax.optimization_barrier((row, begin, end)), pieces_end
+
+
+def _fold_pieces(
+    folded: jax.Array, row: jax.Array, pieces_end: jax.Array, combine: Callable, identity: Any
+) -> jax.Array:
+    """Fold the pieces of each row onto its first one by doubling [Hillis and Steele, 1986].
+
+    After the step of stride s the first piece holds the fold of the first 2 s pieces of its row;
+    the number of steps is log2 of the most pieces a row has, a traced number.
+    """
+    capacity = row.shape[0]
+    pieces = jnp.diff(pieces_end, prepend=0)
+    place = jnp.arange(capacity, dtype=row.dtype)
+    trailing = (1,) * (folded.ndim - 1)
+
+    def step(state):
+        stride, partial = state
+        other = jnp.minimum(place + stride, capacity - 1)
+        same = (_take(row, other) == row) & (place + stride < capacity)
+        both = combine(partial, _take(partial, other))
+        return 2 * stride, jnp.where(same.reshape(-1, *trailing), both, partial)
+
+    most = jnp.max(pieces)
+    state = jnp.ones((), row.dtype), lax.optimization_barrier(folded)
+    _, folded = lax.while_loop(lambda state: state[0] < most, step, state)
+    first = jnp.minimum(pieces_end - pieces, capacity - 1)
+    y = _take(folded, first)
+    return jnp.where((pieces > 0).reshape(-1, *trailing), y, jnp.asarray(identity, y.dtype))
+
+
+def _take(array: jax.Array, index: jax.Array) -> jax.Array:
+    """The index is in bounds by construction."""
+    return array.at[index].get(mode="promise_in_bounds")

@@ -1,0 +1,168 @@
+"""Sparse matrix times dense vector: the implementations behind `mxv`, and their tangent."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.compat import scatter_add_is_slow
+from ..._core.dispatch import Op, is_zero
+from ...formats import CSR
+from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
+from .jvp import bilinear_tangent, is_bilinear
+from .rows import bins
+from .rows.xla import csr_spmv
+from .winners import winning_slots
+
+
+def _tangent(primals, tangents, y, *, flip):
+    """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x.
+
+    (+, x) on a compressed axis has a transpose of its own, a CSR over min, max or any finds its
+    winners by rows; the rest goes through the list of all entries.
+    """
+    semiring, A, x, _ = primals
+    semiring_dot, A_dot, x_dot, _ = tangents
+    if is_bilinear(semiring, A, x, y):
+        return _bilinear(primals, A_dot.data, x_dot, flip)
+    if A.nse == 0:
+        return jnp.zeros_like(y)
+    if isinstance(A, CSR) and semiring.add.kind in ("min", "max", "any"):
+        slots = winning_slots(semiring, A, x, y, flip)
+        out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
+        return picked_tangent(
+            semiring, semiring_dot, A.data, A_dot.data, slots, out, inner, x, x_dot, inner,
+            flip=flip,
+        )  # fmt: skip
+    out, inner = A.rowcol()
+    pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
+    return joined_tangent(
+        semiring, semiring_dot, pairs, A_dot.data, x_dot, out, y, flip=flip, sorted=A.row_sorted
+    )
+
+
+def _bilinear(primals, data_dot, x_dot, flip):
+    """`bilinear_tangent` with the product itself as its means; prepared rows have A's values."""
+    semiring, A, x, rows = primals
+
+    def product(M, v, moved):
+        prepared = rows if M is A and not moved else None
+        return op(semiring, M, v, prepared, flip=flip)
+
+    data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))
+    if data_dot is None and x_dot is None:
+        return jnp.zeros(A.shape[0], x.dtype)
+    return bilinear_tangent(product, A, x, data_dot, x_dot, rows)
+
+
+op = Op("spmv", _tangent)
+
+
+def multiply_values(semiring, flip):
+    def mul(a, x):
+        return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
+
+    return mul
+
+
+def result_dtype(semiring, A, x, flip):
+    a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
+    return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
+
+
+def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if semiring.add.identity is None:
+        return f"the monoid `{semiring.add.name}` has no identity to pad with"
+    if A.shape[1] == 0:
+        return "there are no columns to read"
+    return None
+
+
+def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if rows is None:
+        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(A, CSR):
+        return f"{type(A).__name__} does not list the entries of a row side by side"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def _columns_at_once(run):
+    """vmap over x alone: one pass over the matrix for all vectors (SpMM)."""
+
+    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
+        marks = jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))
+        if any(marks):
+            axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+            result = jax.vmap(
+                lambda *operands: run(*operands, flip=flip),
+                in_axes=tuple(axes),
+                axis_size=axis_size,
+            )(semiring, A, x, rows)
+            return result, True
+        return jnp.moveaxis(run(semiring, A, jnp.moveaxis(x, 0, -1), rows, flip=flip), -1, 0), True
+
+    return batched
+
+
+def _row_bins(semiring, A, x, rows, *, flip):
+    """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
+    dtype = result_dtype(semiring, A, x, flip)
+    return bins.spmv(
+        rows.bins,
+        rows.values,
+        x,
+        mul=multiply_values(semiring, flip),
+        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
+        identity=semiring.add.identity_of(dtype)[()],
+    )
+
+
+def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
+    """A bare CSR: one native loop on a CPU, else rows in pieces of fixed width, joined by row."""
+    dtype = result_dtype(semiring, A, x, flip)
+    return csr_spmv(
+        A.indptr,
+        A.indices,
+        A.data,
+        x,
+        mul=multiply_values(semiring, flip),
+        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
+        identity=semiring.add.identity_of(dtype)[()],
+        scatter=_scatter_name(semiring.add, dtype),
+        loop_on_cpu=loop_on_cpu,
+    )
+
+
+def _scatter_name(add: Any, dtype: Any) -> str | None:
+    if dtype == jnp.bool_:
+        return {"or": "max", "add": "max", "max": "max", "and": "min", "min": "min"}.get(add.kind)
+    if add.kind == "add" and scatter_add_is_slow(dtype):
+        return None
+    return add.kind if add.kind in ("add", "min", "max") else None
+
+
+op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)
+op.register(
+    "pieces",
+    refuse=_no_pieces,
+    batched=_columns_at_once(functools.partial(_pieces, loop_on_cpu=False)),
+)(_pieces)
+
+
+@op.register("segments")
+def _segments(semiring, A, x, rows, *, flip):
+    """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
+    out, inner = A.rowcol()
+    terms = product(
+        semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
+    )
+    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)

@@ -1,0 +1,68 @@
+"""SpMV on NVIDIA GPUs: when the kernel over a CSR serves a call, and how it is called."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels.products.spmv import csr_spmv
+from pallas_kernels.rows.merge_path import LIMIT
+from pallas_kernels.simt import scalar_jaxpr
+
+from ..._core.compat import kernels_refused
+from ...formats import CSR
+from ..frame.product import take
+from .spmv import multiply_values, no_dense_fold, op, result_dtype
+
+_SCALARS = ("float32", "int32")
+
+
+def _not_here(semiring, A, x, rows, *, flip) -> str | None:
+    """Why the kernel cannot join these products."""
+    if not isinstance(A, CSR):
+        return f"{type(A).__name__} does not list the entries of a row side by side"
+    if reason := kernels_refused():
+        return reason
+    if A.nse == 0 or 0 in A.shape:
+        return "there is nothing to multiply"
+    if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
+        return "kernels count rows and entries in int32"
+    if rows is not None and rows.ranks is None and not rows.direct:
+        return "the values lie in the bins of the rows, their columns close together: faster"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
+        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
+    reason = no_dense_fold(semiring, A, x, rows, flip=flip)
+    if reason is not None:
+        return reason
+    term = result_dtype(semiring, A, x, flip)
+    if term.name not in _SCALARS:
+        return f"kernels join float32 and int32 values, not {term}"
+    for name, fn, dtypes in _functions(semiring, A, x, flip):
+        reason = scalar_jaxpr.refuse(fn, *dtypes)
+        if reason is not None:
+            return f"`{name}`: {reason}"
+    return None
+
+
+def _functions(semiring, A, x, flip):
+    """(name, function of scalars, its dtypes) of the product and of the join."""
+    term = result_dtype(semiring, A, x, flip)
+
+    def join(u, v):
+        return jnp.asarray(semiring.add.op(u, v), term)
+
+    mul = multiply_values(semiring, flip)
+    return (semiring.mul.name, mul, (A.dtype, x.dtype)), (semiring.add.name, join, (term, term))
+
+
+@op.register("merge_path", backend="pallas", refuse=_not_here)
+def _merge_path(semiring, A, x, rows, *, flip):
+    """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
+    indices = A.indices
+    if rows is not None and rows.ranks is not None:
+        indices, x = rows.ranks, take(x, rows.bins.order)
+    mul, join = (scalar_jaxpr.trace(fn, *d) for _, fn, d in _functions(semiring, A, x, flip))
+    identity = semiring.add.identity_of(result_dtype(semiring, A, x, flip))[()].item()
+    return csr_spmv(A.indptr, indices, A.data, x, mul=mul, join=join, identity=identity)

@@ -1,0 +1,1 @@
+"""Breadth-first search in one launch."""

@@ -1,0 +1,213 @@
+"""Breadth-first search: levels and parents in one launch (`low_degree.py`, `any_degree.py` hold the
+two kernels).
+"""
+
+import dataclasses
+import types
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from ..simt.launch import SHARED_BYTES, launch, programs_for
+from . import any_degree, low_degree
+
+FREE_WORDS = SHARED_BYTES // 4 - 64  # shared memory for bits and queues
+
+
+@dataclasses.dataclass(frozen=True)
+class BFSConfig:
+    """How a search is spread over the GPU; `default_bfs_config` chooses it."""
+
+    programs: int = 132
+    threads: int = 1024
+    # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter
+    # the mode of one
+    # program, which lasts while they are at most solo_out (at most `queue`)
+    queue: int = 2048
+    solo_in: int = 1536
+    solo_out: int = 2048
+    shared_bits: bool = True
+    pretest: bool = False  # read a bit in global memory before the atomic that claims it
+    # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone;
+    # thresholds of Beamer
+    span: int = 64
+    solo_edges: int = 1024
+    alpha: float = 14.0
+    beta: int = 24
+    pull_edges: int = 1 << 18  # never pull for fewer frontier edges
+    lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
+    unroll: int = 4  # bitmap words a warp pulls for at once
+    buffer: int = 2048  # queue entries a program keeps in shared memory before it appends them
+    trace: int = 0  # steps whose clock and state `_search` returns, for tuning
+
+
+def default_bfs_config(
+    n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200"
+) -> BFSConfig:
+    """Config from the sizes alone (pure). The visited bits go to shared memory if they fit beside
+    the queues.
+    """
+    del nnz
+    programs = programs_for(device_kind)
+    if not narrow:
+        warps = programs * BFSConfig.threads // 32
+        return BFSConfig(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
+    if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= FREE_WORDS:
+        return BFSConfig(programs=programs)
+    return BFSConfig(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
+
+
+def bfs(
+    indptr: jax.Array,
+    indices: jax.Array,
+    source: jax.Array,
+    *,
+    in_indptr: jax.Array | None = None,
+    in_indices: jax.Array | None = None,
+    prepared: dict[str, jax.Array] | None = None,
+    symmetric: bool = True,
+    targets: jax.Array | None = None,
+    stop: Callable | None = None,
+    parents: bool = True,
+    config: BFSConfig | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
+    """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from
+    `source`.
+
+    levels[v] is the number of edges on a shortest path from source to v, -1 if there is none;
+    parents[v] is the vertex before v on one of them (the source its own, unreached -1); num_levels
+    counts the levels that hold a vertex. status 0: right; otherwise a grid barrier expired and the
+    result means nothing.
+
+    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[indptr[v] : indptr[v + 1]].
+    in_indptr, in_indices: the same of the reversed graph; without them a symmetric graph is pulled
+    from its own rows, another one never. prepared: what `prepare_bfs` computed once. targets
+    int32[k] and stop(level, reached, unchanged): the search ends after the level where stop is
+    true; it gets the level just finished (0: the source alone), a tuple of k booleans and whether
+    the level found nothing, as kernel values that know & | ~ and comparisons with numbers. A source
+    that is no vertex reaches nothing.
+    """
+    options = (
+        in_indptr,
+        in_indices,
+        prepared,
+        symmetric,
+        targets,
+        stop,
+        parents,
+        config,
+        interpret,
+    )
+    return _search(indptr, indices, source, *options)[:4]
+
+
+def _search(
+    indptr,
+    indices,
+    source,
+    in_indptr,
+    in_indices,
+    prepared,
+    symmetric,
+    targets,
+    stop,
+    parents,
+    config,
+    interpret,
+):
+    """`bfs`, and the trace that config.trace asks for."""
+    n = indptr.shape[0] - 1
+    if n == 0:
+        empty = jnp.zeros(0, jnp.int32)
+        return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
+    prepared = prepared or {}
+    narrow = "adjacency" in prepared
+    nnz = max(indices.shape[0], 1)
+    config = default_bfs_config(n, nnz, narrow=narrow) if config is None else config
+    targets = (
+        jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
+    )
+    fixed = types.SimpleNamespace(
+        **dataclasses.asdict(config), n=n, nnz=nnz, words=_words(n), parents=parents, stop=stop,
+        targets=targets.shape[0],
+    )  # fmt: skip
+    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": _filled(targets)}
+    run = _narrow if narrow else _wide
+    graph = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
+    return run(fixed, operands, graph, prepared, symmetric, interpret)
+
+
+def _words(n):
+    """32-bit words of a bitmap of n bits, a multiple of 4 for 16-byte accesses."""
+    return -(-n // 128) * 4
+
+
+def _shared_words(n, queue):
+    """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there
+    is room for it.
+    """
+    power = max(4, 1 << (_words(n) - 1).bit_length())
+    return power if power + 4 * queue <= FREE_WORDS else _words(n)
+
+
+def _filled(x):
+    return x if x.shape[0] else jnp.zeros(1, jnp.int32)
+
+
+def _narrow(c, operands, graph, prepared, symmetric, interpret):
+    del graph, symmetric
+    adjacency = prepared["adjacency"]
+    c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
+    if c.shared_bits:
+        c.words = _shared_words(c.n, c.queue)
+    c.entry = 4 if c.parents else 2
+    operands["adjacency"] = adjacency
+    operands |= {name: prepared[name] for name in ("rank", "order") if name in prepared}
+    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
+    outputs |= {"visited": c.words, "log": c.entry * c.n}
+    shared = (4 if c.parents else 2) * c.queue + (c.words if c.shared_bits else 0) + 4
+    return _run(low_degree.body, c, operands, outputs, shared, interpret, "bfs_narrow")
+
+
+def _wide(c, operands, graph, prepared, symmetric, interpret):
+    if symmetric and graph["in_indices"] is None:
+        graph["in_indptr"], graph["in_indices"] = graph["indptr"], graph["indices"]
+        if "in_indices" in prepared:
+            graph["indices"] = prepared["in_indices"]
+    c.pull = graph["in_indices"] is not None
+    c.capacity = c.n + c.nnz // c.span + 1
+    operands |= {"indptr": graph["indptr"], "indices": _filled(graph["indices"])}
+    if c.pull:
+        pulled = prepared.get("in_indices", graph["in_indices"])
+        operands |= {"in_indptr": graph["in_indptr"], "in_indices": _filled(pulled)}
+        operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
+    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
+    outputs |= {"visited": 2 * c.words, "queue": 8 * c.capacity}
+    return _run(any_degree.body, c, operands, outputs, 16 + 4 * c.buffer, interpret, "bfs_wide")
+
+
+def _run(body, c, operands, outputs, shared, interpret, name):
+    names = [*operands, *outputs, "summary", "control"]
+    optional = dict.fromkeys(("rank", "order", "first", "isolated"))
+
+    def kernel(k, *arrays):
+        memory = types.SimpleNamespace(**optional | dict(zip(names, arrays, strict=True)))
+        levels, ok = body(k, c, memory, memory)
+        k.store(memory.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
+                mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
+
+    shapes = [
+        jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)
+    ]
+    out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
+                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
+    out = dict(zip([*outputs, "summary"], out, strict=False))
+    return (
+        out["levels"],
+        out.get("parents"),
+        out["summary"][0],
+        out["summary"][1],
+        out["summary"][2:],
+    )

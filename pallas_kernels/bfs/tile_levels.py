@@ -1,0 +1,303 @@
+"""The three level kernels of `tile.py`, and the remainder that takes part in each of them.
+
+`g.front` holds three bitmaps of W words that take turns: the frontier, the next one, and the one
+before, which is cleared meanwhile. `g.visited` is one bitmap: a level reads the frontier from its
+own bitmap, so bits that the level itself sets in `visited` change nothing but save work.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from ..rows.flatten import flatten
+
+UNROLL = 4
+SPLIT = 256  # tiles from which a line of tiles is shared by the warps of a program
+LISTED = 1024  # such lines a program has room for
+
+
+class Level:
+    """One level: `k` the primitives, `c` the constants, `g` the arrays, all threads together."""
+
+    def __init__(self, k, c, g, level, cur, nxt):
+        self.k, self.c, self.g, self.level = k, c, g, level
+        self.cur, self.nxt = cur * c.words, nxt * c.words
+        self.worker, self.workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
+
+    def claim(self, *claims):
+        """Marks the bits of claims (tile, words of a line, mask) as visited and part of the next
+        frontier; the accesses of several claims are under way together."""
+        k, g = self.k, self.g
+        at, new = [], []
+        for tile, word, mask in claims:
+            for q, w in enumerate(word):
+                at.append(tile * self.c.each + q)
+                new.append(k.where(mask, w, 0))
+        seen = [k.load(g.visited, i, mask=w != 0, other=-1, cache="fresh")
+                for i, w in zip(at, new, strict=True)]  # fmt: skip
+        new = [w & ~s for w, s in zip(new, seen, strict=True)]
+        old = [k.atomic("or", g.visited, i, w, mask=w != 0) for i, w in zip(at, new, strict=True)]
+        count = k.const(0)
+        for i, w, o in zip(at, new, old, strict=True):
+            won = w & ~o
+            k.reduce("or", g.front, self.nxt + i, won, mask=won != 0)
+            count = count + k.popc(won)
+        k.reduce("add", g.sums, 0, count, mask=count != 0)
+
+    def own_tiles(self, f):
+        """f(tile, there) for tiles that lie far apart, so that a dense stretch meets all warps."""
+        k, c = self.k, self.c
+
+        def chunk(i0):
+            tile = (i0 + k.lane) * self.workers + self.worker
+            f(tile, tile < c.tiles)
+
+        k.for_(0, -(-c.tiles // self.workers), 32, chunk)
+
+    def frontier(self, expand):
+        """Writes the levels of the frontier, pushes its remainder, and its tiles if `expand`."""
+        k, c, g = self.k, self.c, self.g
+
+        def some(tile, there):
+            word = k.load_vec(g.front, self.cur + tile * c.each, c.each, mask=there, cache="fresh")
+            alive = there & (_any(word) != 0)
+            start = k.load(g.out_ptr, tile, mask=alive & expand, cache="nc")
+            size = k.load(g.out_ptr, tile + 1, mask=alive & expand, cache="nc") - start
+
+            def one(left):
+                lane = k.ctz(left)
+                self.one_tile(*(k.shfl(x, lane) for x in (tile, start, size, *word)))
+                return left & (left - 1)
+
+            k.while_(lambda left: left != 0, one, k.ballot(alive))
+
+        self.own_tiles(some)
+
+    def one_tile(self, tile, start, size, *word):
+        k, c, g = self.k, self.c, self.g
+        for q, w in enumerate(word):
+            vertex = tile * c.nt + 32 * q + k.lane
+            mine = k.shr(w, k.lane) & 1 != 0
+            k.store(g.levels, vertex, self.level, mask=mine)
+            if c.rest:
+                self.remainder(vertex, mine)
+        self.push_csc(start, size, word)
+
+    def remainder(self, vertex, mine):
+        """The edges of the remainder that leave the vertices of the lanes."""
+        k, g = self.k, self.g
+        start = k.load(g.rest_ptr, vertex, mask=mine, cache="nc")
+        end = k.load(g.rest_ptr, vertex + 1, mask=mine, cache="nc")
+
+        def edges(places, payloads, there):
+            del payloads
+            v = [k.load(g.rest_minor, p, mask=t, other=self.c.n, cache="nc")
+                 for p, t in zip(places, there, strict=True)]  # fmt: skip
+            there = [t & k.below(x, self.c.n) for x, t in zip(v, there, strict=True)]
+            self.claim_vertices(v, there)
+
+        flatten(k, start, k.where(mine, end - start, 0), (), edges)
+
+    def claim_vertices(self, v, masks):
+        k, g = self.k, self.g
+        at = [k.shr(x, 5) for x in v]
+        seen = [k.load(g.visited, i, mask=m, other=-1, cache="fresh")
+                for i, m in zip(at, masks, strict=True)]  # fmt: skip
+        new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
+        old = [k.atomic("or", g.visited, i, k.bit(x), mask=m)
+               for i, x, m in zip(at, v, new, strict=True)]  # fmt: skip
+        for i, x, m, o in zip(at, v, new, old, strict=True):
+            won = m & (o & k.bit(x) == 0)
+            k.reduce("or", g.front, self.nxt + i, k.bit(x), mask=won)
+            k.reduce("add", g.sums, 0, 1, mask=won)
+
+    def push_csc(self, start, size, word):
+        """Vector-driven: the vertices of a frontier tile with the tiles of its row.
+
+        A pair of a vertex and a tile a lane where one pass over the pairs does; else a tile at a
+        time, a line a lane, joined over the warp.
+        """
+        k = self.k
+        pairs = sum((k.popc(w) for w in word[1:]), k.popc(word[0])) * size
+        few = pairs <= 32 * UNROLL
+        k.if_(few & (pairs > 0), lambda: self.push_pairs(start, size, word, pairs))
+        k.if_(~few, lambda: self.push_whole(start, start + size, word))
+
+    def push_pairs(self, start, size, word, pairs):
+        k, c, g = self.k, self.c, self.g
+        tiles, there = [], []
+        lines = []
+        for u in range(UNROLL):
+            j = 32 * u + k.lane
+            rank = j // size
+            there.append(j < pairs)
+            tiles.append(start + (j - rank * size))
+            lines.append(tiles[u] * c.nt + _select(k, word, rank))
+        targets = [k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
+                   for i, t in zip(lines, there, strict=True)]  # fmt: skip
+        minor = [k.load(g.out_minor, i, mask=t, cache="nc")
+                 for i, t in zip(tiles, there, strict=True)]  # fmt: skip
+        self.claim(*zip(minor, targets, there, strict=True))
+
+    def push_whole(self, start, end, word):
+        k, c, g = self.k, self.c, self.g
+        mine = [k.shr(w, k.lane) & 1 != 0 for w in word]
+
+        def some(t0):
+            joined = []
+            for u in range(UNROLL):
+                total = [k.const(0)] * c.each
+                for q, m in enumerate(mine):
+                    line = (t0 + u) * c.nt + 32 * q + k.lane
+                    bits = k.load_vec(g.out_words, line * c.each, c.each, mask=m & (t0 + u < end),
+                                      cache="nc")  # fmt: skip
+                    total = [t | b for t, b in zip(total, bits, strict=True)]
+                joined.append(total)
+            for d in (16, 8, 4, 2, 1):
+                joined = [[x | k.shfl_xor(x, d) for x in total] for total in joined]
+            # lane u claims for tile t0 + u
+            tile = t0 + k.lane
+            there = (k.lane < UNROLL) & (tile < end)
+            words = joined[0]
+            for u in range(1, UNROLL):
+                words = [k.where(k.lane == u, x, w) for x, w in zip(joined[u], words, strict=True)]
+            self.claim((k.load(g.out_minor, tile, mask=there, cache="nc"), words, there))
+
+        k.for_(start, end, UNROLL, some)
+
+    def unvisited(self, scan):
+        """scan(tile, start, end, missing) for every tile with unvisited vertices, a warp each."""
+        k, g = self.k, self.g
+        k.store(g.listed, LISTED, 0, mask=k.thread == 0)
+        k.sync()
+
+        def some(tile, there):
+            missing = self.missing(tile, there)
+            alive = there & (_any(missing) != 0)
+            start = k.load(g.in_ptr, tile, mask=alive, cache="nc")
+            end = k.load(g.in_ptr, tile + 1, mask=alive, cache="nc")
+            at = k.atomic("add", g.listed, LISTED, 1, mask=end - start > SPLIT)
+            later = (end - start > SPLIT) & (at < LISTED)
+            k.store(g.listed, at, tile, mask=later)
+
+            def one(left):
+                lane = k.ctz(left)
+                t, s, e, *m = (k.shfl(x, lane) for x in (tile, start, end, *missing))
+                scan(t, s, e, m)
+                return left & (left - 1)
+
+            k.while_(lambda left: left != 0, one, k.ballot(alive & ~later & (end > start)))
+
+        self.own_tiles(some)
+        k.sync()
+
+        def long(i):
+            tile = k.load(g.listed, i)
+            end = k.load(g.in_ptr, tile + 1, cache="nc")
+
+            def part(t0):
+                # one lane's view for all: other warps set bits meanwhile
+                missing = [k.shfl(m, 0) for m in self.missing(tile, k.const(True, "i1"))]
+                scan(tile, t0, k.minimum(t0 + 32, end), missing)
+
+            first = k.load(g.in_ptr, tile, cache="nc") + k.warp * 32
+            k.for_(first, end, k.threads, part)
+
+        k.for_(0, k.minimum(k.load(g.listed, LISTED), LISTED), 1, long)
+        k.sync()
+
+    def missing(self, tile, there):
+        """The unvisited vertices of a tile, as words."""
+        k, c, g = self.k, self.c, self.g
+        seen = k.load_vec(g.visited, tile * c.each, c.each, mask=there, cache="fresh")
+        left = [k.minimum(k.maximum(c.n - tile * c.nt - 32 * q, 0), 32) for q in range(c.each)]
+        inside = [k.where(m == 32, -1, (k.const(1) << (m & 31)) - 1) for m in left]
+        return [~s & i for s, i in zip(seen, inside, strict=True)]
+
+    def sources(self, t0, end):
+        """(words of the frontier in the tiles of the lanes, ballot of those not empty)."""
+        k, c, g = self.k, self.c, self.g
+        t = t0 + k.lane
+        minor = k.load(g.in_minor, t, mask=t < end, cache="nc")
+        word = k.load_vec(g.front, self.cur + minor * c.each, c.each, mask=t < end, cache="fresh")
+        return word, k.ballot((t < end) & (_any(word) != 0))
+
+    def push_csr(self, tile, start, end, missing):
+        """Matrix-driven: whole tiles against their frontier words, a lane a line; empty skipped."""
+        k, c, g = self.k, self.c, self.g
+
+        def chunk(t0, *hits):
+            word, left = self.sources(t0, end)
+
+            def some(left, *hits):
+                hits = list(hits)
+                for _ in range(UNROLL):
+                    lane, there = k.ctz(left) & 31, left != 0
+                    front = [k.shfl(w, lane) for w in word]
+                    for q in range(c.each):
+                        line = (t0 + lane) * c.nt + 32 * q + k.lane
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there,
+                                          cache="nc")  # fmt: skip
+                        for b, f in zip(bits, front, strict=True):
+                            hits[q] = hits[q] | (b & f)
+                    left = left & (left - 1)
+                return (left, *hits)
+
+            return k.while_(lambda left, *hits: left != 0, some, left, *hits)[1:]
+
+        hits = k.for_(start, end, 32, chunk, *[0] * c.each)
+        found = [k.ballot(h != 0) & m for h, m in zip(hits, missing, strict=True)]
+        self.claim((tile, found, k.lane == 0))
+
+    def pull_csc(self, tile, start, end, missing):
+        """Unvisited-driven: each missing vertex looks along its tiles up to the first hit."""
+        k, c, g = self.k, self.c, self.g
+
+        def chunk(state):
+            t0, *missing = state
+            word, live = self.sources(t0, end)
+            mine = k.shr(live, k.lane) & 1 != 0
+            found = [k.const(0)] * c.each
+            for q in range(c.each):
+
+                def some(left, found, q=q):
+                    for _ in range(UNROLL):
+                        bit, there = k.ctz(left) & 31, (left != 0) & mine
+                        line = (t0 + k.lane) * c.nt + 32 * q + bit
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there,
+                                          cache="nc")  # fmt: skip
+                        hit = _any([b & f for b, f in zip(bits, word, strict=True)]) != 0
+                        found = k.where(k.any(there & hit), found | k.bit(bit), found)
+                        left = left & (left - 1)
+                    return left, found
+
+                seek = k.where(live != 0, missing[q], 0)
+                found[q] = k.while_(lambda left, found: left != 0, some, seek, found[q])[1]
+            self.claim((tile, found, k.lane == 0))
+            return t0 + 32, *[m & ~f for m, f in zip(missing, found, strict=True)]
+
+        k.while_(lambda t0, *missing: (t0 < end) & (_any(missing) != 0),
+                 lambda *state: chunk(state), start, *missing)  # fmt: skip
+
+
+def _any(words):
+    """The OR of the words of a line."""
+    total = words[0]
+    for w in words[1:]:
+        total = total | w
+    return total
+
+
+def _select(k, word, rank):
+    """The place of the set bit that has `rank` set bits below it, in the words of a line."""
+    base, w = k.const(0), word[0]
+    if len(word) == 2:
+        low = k.popc(word[0])
+        high = rank >= low
+        w, base = k.where(high, word[1], word[0]), k.where(high, 32, 0)
+        rank = k.where(high, rank - low, rank)
+    place = k.const(0)
+    for width in (16, 8, 4, 2, 1):
+        below = k.popc(k.shr(w, place) & ((1 << width) - 1))
+        goes = rank >= below
+        rank, place = k.where(goes, rank - below, rank), k.where(goes, place + width, place)
+    return base + place

@@ -1,0 +1,187 @@
+"""The push side of `any_degree.py`: queues of edge ranges and the level that expands them."""
+
+import functools
+import operator
+
+OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
+
+
+def append(k, span, tail, won, start, end, vertex):
+    """Cuts start .. end of the lanes that won into ranges for `tail`; all lanes of the warp take
+    part.
+    """
+    parts = k.where(won, range_count(span, start, end), 0)
+    upto, total = k.warp_scan(parts)
+    k.if_(
+        total > 0,
+        lambda: write(k, span, tail, tail.reserve(total), parts, upto - parts, start, end, vertex),
+    )
+
+
+def write(k, span, tail, base, parts, before, start, end, vertex):
+    """Stores the ranges of every lane at base + before ...; negative bases (beyond the buffer) run
+    downwards.
+    """
+
+    def store(j, s, e, v, offset, mask=None):
+        at, b = k.where(base < 0, base - offset - j, base + offset + j), s + j * span
+        tail.store(at, (b, k.minimum(e, b + span), v, 0), mask)
+
+    k.for_(0, k.minimum(parts, OWN_RANGES), 1, lambda j: store(j, start, end, vertex, before))
+
+    def long(left):
+        lane = k.ctz(left)
+        count, s, e, v, offset = (k.shfl(x, lane) for x in (parts, start, end, vertex, before))
+        k.for_(k.lane + OWN_RANGES, count, 32, lambda j: store(j, s, e, v, offset))
+        return left & (left - 1)
+
+    k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
+
+
+class SoloTail:
+    """Where one program alone puts edge ranges: the queue in global memory, its length in shared
+    memory.
+    """
+
+    def __init__(self, k, c, state, into, word):
+        self.k, self.c, self.state, self.word = k, c, state, word
+        self.base = into * c.capacity
+
+    def reserve(self, total):
+        """Position of the first of `total` ranges of this warp (valid in every lane)."""
+        k = self.k
+        return k.shfl(k.atomic("add", self.state.sums, self.word, total, mask=k.lane == 0), 0)
+
+    def store(self, at, entry, mask=None):
+        self.k.store_vec(self.state.queue, (self.base + at) * 4, entry, mask=mask)
+
+
+class Tail(SoloTail):
+    """Where all programs do: each buffers its ranges in shared memory and appends them at the end
+    of the level.
+
+    One atomic a program on the queue's length instead of one a warp: atomics on one word take 1/1.7
+    ns each. Positions beyond the buffer are given out from the queue's length at once (negative
+    until `store` decodes them).
+    """
+
+    def __init__(self, k, c, state, into, slot):
+        super().__init__(k, c, state, into, 0)
+        self.slot = slot
+
+    def reserve(self, total):
+        k, c, state = self.k, self.c, self.state
+        at = super().reserve(total)
+
+        def beyond():
+            # the rest of the buffer stays empty: ranges of no edges
+            def blank(i):
+                k.store_vec(state.buffer, i * 4, (0, 0, 0, 0))
+
+            k.for_(at + k.lane, c.buffer, 32, blank)
+            return ~k.shfl(k.atomic("add", state.control, self.slot, total, mask=k.lane == 0), 0)
+
+        return k.if_(at + total > c.buffer, beyond, at)[0]
+
+    def store(self, at, entry, mask=None):
+        k = self.k
+        mask = k.const(True, "i1") if mask is None else mask
+        k.store_vec(self.state.buffer, at * 4, entry, mask=mask & (at >= 0))
+        k.store_vec(self.state.queue, (self.base + ~at) * 4, entry, mask=mask & (at < 0))
+
+    def flush(self):
+        k, c, state = self.k, self.c, self.state
+        k.sync()
+        count = k.minimum(k.load(state.sums, 0), c.buffer)
+
+        def copy():
+            mine = k.thread == 0
+            base = k.atomic("add", state.control, self.slot, count, mask=mine)
+            k.store(state.sums, 3, base, mask=mine)
+            k.sync()
+            k.store(state.sums, 0, 0, mask=mine)
+            base = self.base + k.load(state.sums, 3)
+            k.for_(
+                k.thread, count, k.threads,
+                lambda i: k.store_vec(
+                    state.queue, (base + i) * 4, k.load_vec(state.buffer, i * 4, 4)
+                ),
+            )  # fmt: skip
+
+        k.if_(count > 0, copy)
+
+
+def range_count(span, start, end):
+    return (end - start + (span - 1)) // span
+
+
+def push(k, c, graph, state, s, crew, tail, queue, group=0):
+    """Expands the ranges of the current queue; claims, levels, parents, and (where `queue`) the
+    next queue.
+    """
+    level, ranges, half, cur, sums = s.level, s.ranges, s.half, s.cur, state.sums
+    worker, workers = crew
+    each = k.minimum(k.maximum((ranges + (workers - 1)) // workers, 1), 32)
+
+    def chunk(i0, found, edges):
+        mine = (k.lane < each) & (i0 + k.lane < ranges)
+        start, end, vertex, _ = k.load_vec(
+            state.queue, (cur * c.capacity + i0 + k.lane) * 4, 4, mask=mine, cache="fresh"
+        )
+        upto, total = k.warp_scan(end - start)
+        before = upto - (end - start)
+
+        def stride(e0, found, edges):
+            e = e0 + k.lane
+            owner = k.const(0)
+            for d in (16, 8, 4, 2, 1):
+                owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+            at, parent = k.shfl(start - before, owner) + e, k.shfl(vertex, owner)
+            v = k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc")
+            there = k.below(v, c.n)
+            word = half * c.words + k.shr(v, 5)
+            new = there & (k.load(state.visited, word, mask=there, other=-1) & k.bit(v) == 0)
+            s = k.load(graph.indptr, v, mask=new, cache="nc")
+            t = k.load(graph.indptr, v + 1, mask=new, cache="nc")
+            new = new & (k.atomic("or", state.visited, word, k.bit(v), mask=new) & k.bit(v) == 0)
+            k.store(state.levels, v, level + 1, mask=new)
+            if c.parents:
+                k.store(state.parents, v, parent, mask=new)
+            k.if_(queue, lambda: append(k, c.span, tail, new, s, t, v))
+            return found + k.cast(new, "i32"), edges + k.where(new, t - s, 0)
+
+        return k.for_(0, total, 32, stride, found, edges)
+
+    found, edges = k.for_(worker * each, ranges, workers * each, chunk, 0, 0)
+    found, edges = k.warp_sum(found), k.warp_sum(edges)
+    k.reduce("add", sums, group + 1, found, mask=(k.lane == 0) & (found != 0))
+    k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))
+
+
+def collect(k, c, graph, state, level, crew, tail):
+    """Makes the queue of the vertices of `level` from the levels: after a pull, or a push that made
+    none.
+    """
+    worker, workers = crew
+
+    def stretch(v0, edges):
+        v = [v0 + 32 * j + k.lane for j in range(4)]
+        mine = [k.load(state.levels, x, mask=k.below(x, c.n), other=-1) == level for x in v]
+
+        def some():
+            start = [
+                k.load(graph.indptr, x, mask=m, cache="nc") for x, m in zip(v, mine, strict=True)
+            ]
+            end = [
+                k.load(graph.indptr, x + 1, mask=m, cache="nc")
+                for x, m in zip(v, mine, strict=True)
+            ]
+            for x, m, s, t in zip(v, mine, start, end, strict=True):
+                k.if_(k.any(m), lambda x=x, m=m, s=s, t=t: append(k, c.span, tail, m, s, t, x))
+            return sum((t - s for s, t in zip(start, end, strict=True)), edges)
+
+        return k.if_(k.any(functools.reduce(operator.or_, mine)), some, edges)
+
+    (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
+    edges = k.warp_sum(edges)
+    k.reduce("add", state.sums, 2, edges, mask=(k.lane == 0) & (edges != 0))

@@ -1,0 +1,1 @@
+"""Layouts of a graph that kernels want, computed once with NumPy."""

@@ -1,0 +1,1 @@
+"""Products with vectors in one launch, and their derivatives."""

@@ -1,0 +1,301 @@
+"""Sparse matrix times sparse vector in one launch: by columns (push), and by tiles.
+
+Both keep a dense accumulator that atomics join products into, and a bit for each row that has one;
+then every program writes the entries of its stretch of rows in ascending order. Phases with a grid
+barrier between them: clear and list the long ranges; multiply and pad the result; count, tell the
+others, write. Push has another way for few products (`spmspv_small.py`), without barriers.
+
+Push. A warp takes up to 32 entries of x and walks their columns 128 entries at a time; long columns
+are cut into pieces that any warp takes. Traffic: 4 to 8 bytes and an atomic an entry of those
+columns, 8 bytes a row of the accumulator, 4 a slot of the result.
+
+Tile (Ji et al., "TileSpMSpV", ICPP 2022, Algorithm 4). x becomes a bit an entry beside dense
+values, so that a tile of x is empty where its nt bits are 0. A warp takes rows of tiles and looks
+at 128 tiles at a time; those whose tile of x is not empty have their entries flattened over the
+lanes. Long rows of tiles are cut like long columns. The remainder takes part in the same phase.
+Traffic: 4 bytes and a gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles that meet one of
+x, 4 bytes and an atomic for those with a product.
+"""
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.flatten import Ranges, flatten, piece_room
+from ..simt.launch import CONTROL_WORDS, launch, programs_for
+from ..simt.scalar_jaxpr import evaluate, trace
+from . import spmspv_small
+from .sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
+
+PIECES = 40  # control word: pieces of long ranges
+LIKELY = 65_536  # products by the mean of columns up to which the way of few is looked at,
+FEW = 32_768  # and those a program walks on it
+TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
+
+
+def spmspv_push(
+    indptr: jax.Array,
+    indices: jax.Array,
+    data: jax.Array,
+    x_indices: jax.Array,
+    x_data: jax.Array,
+    x_count: jax.Array,
+    *,
+    rows: int,
+    nse: int,
+    add: str,
+    mul,
+    ascending: bool = False,
+    allowed: jax.Array | None = None,
+    programs: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(indices int32[nse], data[nse], count int32, failed int32) of y = add_j mul(A[:, j], x[j]).
+
+    indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
+    of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
+    function of scalars that `_scalar.refuse` accepts; add is "add", "min" or "max". ascending: the
+    rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that may be written.
+    indices is `rows` past the count, data arbitrary. failed is 1 where the result does not fit into
+    nse (the first entries are right then) or a grid barrier expired (nothing is).
+    """
+    c = _fixed(data, x_data, mul, add, rows, nse)
+    operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
+                    x_count=jnp.atleast_1d(x_count))  # fmt: skip
+    c.room = piece_room(indices.shape[0])
+    likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
+    c.entries, c.ascending = min(likely, spmspv_small.PARTS * threads), ascending
+    return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
+
+
+def _column(k, g):
+    """Where the column of entry i of x begins and ends, and the bits of its value."""
+
+    def column(i, mask):
+        j = k.load(g.x_indices, i, mask=mask, cache="nc")
+        start = k.load(g.indptr, j, mask=mask, cache="nc")
+        end = k.load(g.indptr, j + 1, mask=mask, cache="nc")
+        return start, end, k.bits(k.load(g.x_data, i, mask=mask, cache="nc"), "i32")
+
+    return column
+
+
+def _term(k, c, g):
+    """Rows of the entries at some places, and their products."""
+
+    def term(places, there):
+        rows = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
+                for p, t in zip(places, there, strict=True)]  # fmt: skip
+
+        def values(x, mask):
+            a = [k.load(g.data, p, mask=m, cache="nc") for p, m in zip(places, mask, strict=True)]
+            x = [k.bits(v, c.x_kind) for v in x]
+            return [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)]
+
+        return rows, values
+
+    return term
+
+
+def _push(k, c, g, control, y, pad):
+    count, column = k.load(g.x_count, 0), _column(k, g)
+    ranges = Ranges(k, count, column, g.pieces, c.room, control, PIECES)
+    ranges.cut()
+    _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
+
+    def entries(places, payloads, there):
+        row = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
+               for p, t in zip(places, there, strict=True)]  # fmt: skip
+        there = [y.lets(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
+        a = [k.load(g.data, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
+        x = [k.bits(p, c.x_kind) for (p,) in payloads]
+        y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
+
+    ranges.run(pieces, entries)
+
+
+def spmspv_tile(
+    tile_ptr: jax.Array,
+    tile_col: jax.Array,
+    slot_ptr: jax.Array,
+    packed: jax.Array,
+    data: jax.Array,
+    rest_row: jax.Array,
+    rest_col: jax.Array,
+    x_indices: jax.Array,
+    x_data: jax.Array,
+    x_count: jax.Array,
+    *,
+    nt: int,
+    rows: int,
+    columns: int,
+    nse: int,
+    add: str,
+    mul,
+    allowed: jax.Array | None = None,
+    programs: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """The result of `spmspv_push` for a matrix in tiles: the arrays of jaxspv.Tiled.
+
+    tile_ptr int32[ceil(rows / nt) + 1], tile_col int32[t], slot_ptr int32[t + 1]; packed uint32
+    words of 8-bit (nt = 16) or 16-bit local indices nt * row + column; data: the entries of the
+    tiles, then those of the remainder at (rest_row, rest_col), of which rows past the end are
+    padding.
+    """
+    c = _fixed(data, x_data, mul, add, rows, nse)
+    c.nt, c.n, c.room = nt, columns, piece_room(tile_col.shape[0])
+    c.down, c.rest = tile_ptr.shape[0] - 1, rest_row.shape[0]
+    c.first_rest = data.shape[0] - c.rest
+    operands = dict(tile_ptr=tile_ptr, tile_col=tile_col, slot_ptr=slot_ptr, packed=_filled(packed),
+                    data=data, rest_row=_filled(rest_row), rest_col=_filled(rest_col),
+                    x_indices=x_indices, x_data=x_data,
+                    x_count=jnp.atleast_1d(x_count))  # fmt: skip
+    padded = -(-columns // 64) * 64
+    more = {"x_dense": (padded, x_data.dtype), "x_bits": (padded // 32, jnp.int32)}
+    return _launch(_tile, c, operands, allowed, more, programs, threads, interpret, "spmspv_tile")
+
+
+def _tile(k, c, g, control, y, pad):
+    words = -(-c.n // 64) * 2
+    k.spread(words, lambda i: k.store(g.x_bits, i, 0))
+
+    def row_of_tiles(i, mask):
+        start = k.load(g.tile_ptr, i, mask=mask, cache="nc")
+        return start, k.load(g.tile_ptr, i + 1, mask=mask, cache="nc"), i
+
+    ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.room, control, PIECES, TILE_UNROLL)
+    ranges.cut()
+    k.grid_barrier(control, meanwhile=pad)
+
+    def scatter(i):
+        j = k.load(g.x_indices, i, cache="nc")
+        k.store(g.x_dense, j, k.load(g.x_data, i, cache="nc"))
+        k.reduce("or", g.x_bits, k.shr(j, 5), k.bit(j))
+
+    k.spread(k.load(g.x_count, 0), scatter)
+    _, pieces = k.grid_barrier(control, [(control, PIECES)])
+    ranges.run(pieces, lambda *chunk: _tiles(k, c, g, y, *chunk))
+
+    def rest(i):
+        row, col = k.load(g.rest_row, i, cache="nc"), k.load(g.rest_col, i, cache="nc")
+        there = y.lets(row, k.below(row, c.m))
+        there = there & (k.load(g.x_bits, k.shr(col, 5), mask=there) & k.bit(col) != 0)
+        a = k.load(g.data, c.first_rest + i, mask=there, cache="nc")
+        y.join([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
+
+    k.spread(c.rest, rest)
+
+
+def _tiles(k, c, g, y, places, payloads, there):
+    """Some tiles, a lane each: those that meet entries of x have their own flattened."""
+    across = [k.load(g.tile_col, p, mask=t, cache="nc")
+              for p, t in zip(places, there, strict=True)]  # fmt: skip
+    meet = []
+    for col, t in zip(across, there, strict=True):
+        if c.nt == 16:
+            half = k.load(g.x_bits, k.shr(col, 1), mask=t)
+            word = k.shr(half, (col & 1) * 16) & 0xFFFF
+        elif c.nt == 32:
+            word = k.load(g.x_bits, col, mask=t)
+        else:
+            low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
+            word = low | high
+        meet.append(t & (word != 0))
+    start = [k.load(g.slot_ptr, p, mask=m, cache="nc")
+             for p, m in zip(places, meet, strict=True)]  # fmt: skip
+    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc")
+           for p, m in zip(places, meet, strict=True)]  # fmt: skip
+    for u in range(len(places)):
+        size = k.where(meet[u], end[u] - start[u], 0)
+        payload = (payloads[u][0] * c.nt, across[u] * c.nt)
+        flatten(k, start[u], size, payload, lambda *chunk: _entries(k, c, g, y, *chunk))
+
+
+def _entries(k, c, g, y, places, payloads, there):
+    each, bits = (4, 8) if c.nt == 16 else (2, 16)
+    shift = c.nt.bit_length() - 1
+    packed = [k.load(g.packed, k.shr(p, each.bit_length() - 1), mask=t, cache="nc")
+              for p, t in zip(places, there, strict=True)]  # fmt: skip
+    local = [k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
+             for w, p in zip(packed, places, strict=True)]  # fmt: skip
+    row = [base + k.shr(i, shift) for (base, _), i in zip(payloads, local, strict=True)]
+    col = [base + (i & (c.nt - 1)) for (_, base), i in zip(payloads, local, strict=True)]
+    here = []
+    for r, j, t in zip(row, col, there, strict=True):
+        word = k.load(g.x_bits, k.shr(j, 5), mask=t)
+        here.append(y.lets(r, t & (word & k.bit(j) != 0)))
+    x = [k.load(g.x_dense, j, mask=h) for j, h in zip(col, here, strict=True)]
+    a = [k.load(g.data, p, mask=h, cache="nc") for p, h in zip(places, here, strict=True)]
+    y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
+
+
+def _filled(x):
+    return x if x.shape[0] else jnp.zeros(1, x.dtype)
+
+
+def _fixed(data, x_data, mul, add, rows, nse):
+    if add not in ATOMIC:
+        raise ValueError(f"`add` must be one of {ATOMIC}; got {add!r}.")
+    closed = trace(mul, data.dtype, x_data.dtype)
+    dtype = closed.jaxpr.outvars[0].aval.dtype
+    kinds = {"float32": "f32", "int32": "i32"}
+    return types.SimpleNamespace(
+        m=rows, nse=nse, add=add, mul=closed, dtype=dtype, kind=kinds[dtype.name],
+        x_kind=kinds[jnp.dtype(x_data.dtype).name],
+    )  # fmt: skip
+
+
+def _launch(body, c, operands, allowed, more, programs, threads, interpret, name):
+    programs = programs or programs_for()
+    if allowed is not None:
+        operands["allowed"] = allowed
+    outputs = {
+        "y_indices": (c.nse, jnp.int32), "y_data": (c.nse, c.dtype), "summary": (1, jnp.int32),
+        "failed": (1, jnp.int32),
+        "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
+        "pieces": (4 * c.room, jnp.int32), **more,
+    }  # fmt: skip
+    words, few = shared_words(threads), body is _push and c.entries > 0
+    few = few and programs <= threads and spmspv_small.fits(c.m, programs, threads, words)
+    if few:
+        words += spmspv_small.words(c.m, programs, threads)
+    names = [*operands, *outputs, "control"]
+
+    def kernel(k, *arrays):
+        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
+        shared = k.shared(shared_words(threads))
+        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, getattr(g, "allowed", None))
+
+        def finish(ok, count):
+            me = (k.program == k.programs - 1) & (k.thread == 0)
+            k.store(g.summary, 0, k.minimum(count, c.nse), mask=me)
+            k.store(g.failed, 0, k.cast((count > c.nse) | (ok == 0), "i32"), mask=me)
+
+        def whole():
+            y.clear()
+            body(k, c, g, g.control, y, lambda: y.pad(g.y_indices, c.nse))
+            (ok,) = k.grid_barrier(g.control)
+            arrived, count = y.compact(g.control, CONTROL_WORDS, shared, g.y_indices, g.y_data,
+                                       c.nse)  # fmt: skip
+            finish(ok & arrived, count)
+
+        if not few:
+            return whole()
+        own = spmspv_small.OwnRows(k, y, g.control, CONTROL_WORDS)
+        count = k.load(g.x_count, 0)
+        rows = g.indices if c.ascending else None
+        (here,) = k.if_(count <= c.entries, lambda: own.plan(count, _column(k, g), rows, FEW),
+                        k.const(False, "i1"))  # fmt: skip
+        result = (g.y_indices, g.y_data, c.nse)
+        k.if_(here, lambda: finish(*own.run(_term(k, c, g), *result)))
+        k.if_(~here, whole)
+
+    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
+    out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,
+                 shared_words=words, more_control=programs, name=name,
+                 interpret=interpret)  # fmt: skip
+    return out[0], out[1], out[2].reshape(()), out[3].reshape(())

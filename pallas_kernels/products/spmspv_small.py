@@ -1,0 +1,212 @@
+"""A sparse product of few terms: each program keeps a stretch of the rows in shared memory.
+
+No pass over the rows in global memory and no grid barrier. Every program walks the columns that x
+selects, where they are sorted those alone whose first and last row say that they may meet its
+stretch. It joins the terms of its own rows by atomics on shared memory, tells the others how many
+rows it got, and writes them behind those of the programs before.
+"""
+
+from ..simt.launch import SHARED_BYTES
+from .sparse_result import fill
+
+COLUMNS = 4  # columns of a warp in flight together, two strides of 32 entries of each
+LONG = 256  # entries above which a column is walked by all warps
+MARGIN = 8192  # bytes of shared memory that are not the kernel's own
+PARTS = 2  # entries of x for each thread, at most
+MOST = 1 << 16  # entries of a column
+CROWD = 8192  # terms that one program may get
+KEPT, LISTED, WORK, TERMS, SUMS = 0, 1, 2, 3, 40  # words of `sums`, and how many it has
+
+
+def fits(rows, programs, threads, other_words):
+    """Whether a program's stretch fits beside so many other words of shared memory."""
+    return 4 * (words(rows, programs, threads) + other_words) <= SHARED_BYTES - MARGIN
+
+
+def words(rows, programs, threads):
+    """Words of shared memory that a stretch and the columns take."""
+    each = _each(rows, programs)
+    return 32 * each + 2 * (-(-each // 4) * 4) + 5 * PARTS * threads + SUMS + programs + 3
+
+
+def _each(rows, programs):
+    """Words of bits of a stretch."""
+    return -(-rows // (32 * programs))
+
+
+class OwnRows:
+    """y by stretches. `y` is the `Result` whose coding of values and mask of rows it shares."""
+
+    def __init__(self, k, y, control, at):
+        self.k, self.y, self.control, self.at = k, y, control, at
+        self.each = _each(y.m, k.programs)
+        self.values = k.shared(32 * self.each, y.word_kind())
+        self.bits, self.places = k.shared(self.each), k.shared(self.each)
+        room = PARTS * k.threads
+        self.columns, self.long = k.shared(4 * room), k.shared(room)
+        self.sums, self.crowd = k.shared(SUMS), k.shared(k.programs)
+        self.base = k.program * self.each * 32
+
+    def plan(self, count, column, indices, few):
+        """Reads the columns of at most PARTS * threads entries of x; whether this is the way.
+
+        It is, in all programs or in none, where they walk at most `few` terms each in the mean and
+        none joins more than CROWD. column(i, mask): start, end and value (as int32) of the column
+        of entry i; indices: the rows of its entries, if they ascend, else None.
+        """
+        k = self.k
+        k.store(self.sums, k.thread, 0, mask=k.thread < 4)
+        k.store(self.crowd, k.thread, 0, mask=k.thread < k.programs)
+        found = []
+        for part in range(PARTS):
+            i = part * k.threads + k.thread
+            found.append(column(i, i < count))
+        spans = [self._span(indices, start, end) for start, end, _ in found]
+        k.sync()
+        work, terms = k.const(0), k.const(0)
+        for (start, end, x), (first, last) in zip(found, spans, strict=True):
+            size = end - start
+            stretches = last - first + 1
+            near = (size > 0) & (first <= k.program) & (k.program <= last)
+            at = k.atomic("add", self.sums, KEPT, 1, mask=near)
+            k.store_vec(self.columns, 4 * at, [start, end, x, 0], mask=near)
+            long = near & (size > LONG)
+            k.store(self.long, k.atomic("add", self.sums, LISTED, 1, mask=long), at, mask=long)
+            huge = size > MOST  # its terms are not even counted
+            size = k.where(huge, 0, size)
+            terms = terms + size
+            work = work + (size * stretches + (k.programs - 1)) // k.programs
+            work = k.where(huge, few + 1, work)
+            share = (size + (stretches - 1)) // stretches
+            k.atomic("add", self.crowd, first, share, mask=size > 0)
+        for word, mine in ((WORK, work), (TERMS, terms)):
+            mine = k.warp_sum(mine)
+            k.atomic("add", self.sums, word, mine, mask=(k.lane == 0) & (mine > 0))
+        k.sync()
+        mine = k.load(self.crowd, k.thread, mask=k.thread < k.programs)
+        crowded = k.sync_count(mine > CROWD)
+        return (crowded == 0) & (k.load(self.sums, WORK) <= few)
+
+    def _span(self, indices, start, end):
+        """The first and the last program that a column may meet."""
+        k = self.k
+        if indices is None:
+            return k.const(0), k.const(k.programs - 1)
+        there = start < end
+        first = k.load(indices, start, mask=there, cache="nc")
+        last = k.load(indices, end - 1, mask=there, cache="nc")
+        last = k.minimum(last, self.y.m - 1) // (32 * self.each)
+        return k.minimum(first // (32 * self.each), last), last
+
+    def run(self, term, indices, data, nse):
+        """Writes y; returns (ok, rows of y).
+
+        term(places, there): rows of the entries at some places, and a function of values of x and
+        masks that gives the terms.
+        """
+        k = self.k
+        kept, listed = k.load(self.sums, KEPT), k.load(self.sums, LISTED)
+        room = k.minimum(k.load(self.sums, TERMS), nse)
+        self._clear()
+        k.sync()
+        self._join(term, kept, listed)
+        k.sync()
+        mine = self._number()
+        ok, before, count = k.sums_of_programs(
+            self.control, self.at, mine, self.sums,
+            meanwhile=lambda: fill(k, indices, room, nse, self.y.m),
+        )  # fmt: skip
+        fill(k, indices, k.minimum(count, nse), room, self.y.m)
+        self._write(before, indices, data, nse)
+        return ok, count
+
+    def _clear(self):
+        k = self.k
+        identity = self.y.identity()
+
+        def some(i):
+            k.store_vec(self.values, i * 4, [identity] * 4)
+
+        k.for_(k.thread, 8 * self.each, k.threads, some)
+        k.for_(k.thread, self.each, k.threads, lambda i: k.store(self.bits, i, 0))
+
+    def _join(self, term, kept, listed):
+        k = self.k
+
+        def short(i0):
+            columns = [k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < kept)
+                       for u in range(COLUMNS)]  # fmt: skip
+            sizes = [k.where(end - start > LONG, 0, end - start) for start, end, *_ in columns]
+            most = sizes[0]
+            for size in sizes[1:]:
+                most = k.maximum(most, size)
+
+            def stride(at):
+                at = [at + k.lane, at + k.lane + 32]
+                places = [start + a for start, *_ in columns for a in at]
+                there = [a < size for size in sizes for a in at]
+                self._terms(term, places, [x for _, _, x, _ in columns for _ in at], there)
+
+            k.for_(0, most, 64, stride)
+
+        def long(i):
+            start, end, x, _ = k.load_vec(self.columns, 4 * k.load(self.long, i), 4)
+
+            def stride(at):
+                places = [at + k.thread, at + k.thread + k.threads]
+                self._terms(term, places, [x, x], [p < end for p in places])
+
+            k.for_(start, end, 2 * k.threads, stride)
+
+        k.for_(COLUMNS * k.warp, kept, COLUMNS * (k.threads // 32), short)
+        k.for_(0, listed, 1, long)
+
+    def _terms(self, term, places, xs, there):
+        """Joins those of the terms at some places that belong to the stretch."""
+        k = self.k
+        rows, values = term(places, there)
+        mine = [t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
+                for r, t in zip(rows, there, strict=True)]  # fmt: skip
+        hit = mine[0]
+        for m in mine[1:]:
+            hit = hit | m
+
+        def join():
+            kept = [self.y.lets(r, m) for r, m in zip(rows, mine, strict=True)]
+            for row, value, mask in zip(rows, values(xs, kept), kept, strict=True):
+                own = row - self.base
+                k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)
+                k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
+
+        k.if_(hit, join)
+
+    def _number(self):
+        """Places of the first row of each word among those of the stretch; how many there are."""
+        k = self.k
+
+        def block(i0, running):
+            i = i0 + k.thread
+            n = k.popc(k.load(self.bits, i, mask=i < self.each))
+            upto, total = k.warp_scan(n)
+            k.sync()
+            k.store(self.sums, k.warp, total, mask=k.lane == 0)
+            k.sync()
+            sums, all_ = k.warp_scan(k.load(self.sums, k.lane, mask=k.lane < k.threads // 32))
+            before = running + k.shfl(sums, k.warp) - total
+            k.store(self.places, i, before + upto - n, mask=i < self.each)
+            return running + all_
+
+        return k.for_(0, self.each, k.threads, block, 0)[0]
+
+    def _write(self, before, indices, data, nse):
+        k = self.k
+
+        def word(i):
+            bits = k.load(self.bits, i)
+            at = before + k.load(self.places, i) + k.lanes_below(bits)
+            mine = (k.shr(bits, k.lane) & 1 != 0) & (at < nse)
+            own = 32 * i + k.lane
+            k.store(indices, at, self.base + own, mask=mine)
+            k.store(data, at, self.y.decode(k.load(self.values, own)), mask=mine)
+
+        k.for_(k.warp, self.each, k.threads // 32, word)

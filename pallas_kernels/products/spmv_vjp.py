@@ -1,0 +1,133 @@
+"""The derivatives of a product with a CSR, in one launch: one pass over its entries.
+
+    by_values[e] = w[i] x[j]                 for the entry e = (i, j)
+    by_vector[j] = sum_i w[i] A[i, j]        by atomics: the order of a sum varies
+
+The walk is that of `rows/merge_path.py`.
+
+Cost: 4 bytes an entry, and for by_values 4 bytes and a gather, for by_vector 4 bytes and an atomic.
+H200, microseconds by both, by vector, by values: grid2000 105, 80, 55; delaunay21 233, 147, 104;
+rmat18 348, 290, 143; rmat20 1487, 1032, 626. Gathers in random places come at 120 G/s, atomics at
+85, and add up: both are traffic of the L2 cache. With columns numbered by degree atomics take 2.3
+to 4 times as long, for the hubs share cache lines, unless programs keep their sums (`hot`): rmat18
+200, 142, 146; rmat20 996, 475, 633.
+"""
+
+import math
+import types
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.lanes import Lanes
+from ..rows.merge_path import CsrRows, Shape, shape_for
+from ..rows.stream import Stream
+from ..simt.launch import launch, programs_for
+
+SHAPES: tuple[tuple[float, Shape], ...] = (
+    (12, Stream(1, 4)),
+    (16, Lanes(4, 4, 2)),
+    (32, Lanes(8, 4, 1)),
+    (math.inf, Lanes(32, 4, 1)),
+)
+HOT = 32768, 49152  # columns whose sums a program keeps: beside x in the L1 cache, and alone
+
+
+def csr_vjp(
+    indptr: jax.Array,
+    indices: jax.Array,
+    w: jax.Array,
+    n_cols: int,
+    *,
+    x: jax.Array | None = None,
+    data: jax.Array | None = None,
+    hot: int = 0,
+    shape: Shape | None = None,
+    programs: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array | None, jax.Array | None]:
+    """(by_values float32[nse], by_vector float32[n_cols]); n, n_cols, nse > 0.
+
+    indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on get 0 in by_values and
+    are not read. w float32[n]. x float32[n_cols]; None: no by_values. data float32[nse]; None: no
+    by_vector. hot: each program keeps the sums of the first `hot` columns in its shared memory,
+    which pays where these hold most entries. n + nse < `_csr_rows.LIMIT`. Any number of programs
+    is right.
+    """
+    n, nse = indptr.shape[0] - 1, indices.shape[0]
+    shape = shape or shape_for(n, nse, SHAPES)
+    programs = programs or programs_for()
+    operands = {"indptr": indptr, "indices": indices, "w": w}
+    operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
+    changed = {} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)}
+    outputs = {"by_values": jax.ShapeDtypeStruct((nse,), jnp.float32)} if x is not None else {}
+    names = [*operands, *outputs, *changed, "control"]
+
+    def kernel(k, *arrays):
+        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
+        slopes = _Slopes(k, g, n, n_cols, shape, x is not None, data is not None)
+        slopes.run(hot if data is not None else 0)
+        if x is not None:
+            slopes.pad(nse)
+
+    *out, _ = launch(
+        kernel, list(operands.values()), list(outputs.values()), changed=list(changed.values()),
+        programs=programs, threads=threads, shared_words=hot + shape.shared_words(threads),
+        name="csr_vjp", interpret=interpret,
+    )  # fmt: skip
+    found = dict(zip([*outputs, *changed], out, strict=True))
+    return found.get("by_values"), found.get("by_vector")
+
+
+class _Slopes(CsrRows):
+    """One launch."""
+
+    def __init__(self, k, g, n, columns, shape, values, vector):
+        super().__init__(k, g.indptr, n, [g.indices, g.data] if vector else [g.indices], shape)
+        self.g, self.columns, self.values, self.vector = g, columns, values, vector
+
+    def run(self, hot):
+        """The sums of the first `hot` columns are kept in each program and added up at its end."""
+        k, self.hot = self.k, hot
+        if not hot:
+            return self.walk()
+        self.sums = k.shared(hot, "f32")
+        k.for_(k.thread, hot, k.threads, lambda j: k.store(self.sums, j, 0.0))
+        k.sync()
+        self.walk()
+        k.sync()
+
+        def add(j):
+            total = k.load(self.sums, j)
+            k.reduce("add", self.g.by_vector, j, total, mask=total != 0.0)
+
+        k.for_(k.thread, hot, k.threads, add)
+
+    def row(self, r, mask):
+        return (self.k.load(self.g.w, r, mask=mask, cache="nc"),)
+
+    def terms(self, fetched, places, masks, owners):
+        k, g = self.k, self.g
+        index, *data = fetched
+        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+        if self.values:
+            x = [k.load(g.x, j, mask=t, cache="nc")
+                 for j, t in zip(index, there, strict=True)]  # fmt: skip
+        rows = owners()
+        if self.vector:
+            for j, a, t, (w,) in zip(index, *data, there, rows, strict=True):
+                if self.hot:
+                    near = k.below(j, self.hot)
+                    k.reduce("add", self.sums, j, w * a, mask=near)
+                    t = t & ~near
+                k.reduce("add", g.by_vector, j, w * a, mask=t)
+        if self.values:
+            for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
+                k.store(g.by_values, p, w * v, mask=t)
+
+    def pad(self, nse):
+        """0 in the slots behind the last row."""
+        k = self.k
+        count = k.load(self.g.indptr, self.n, cache="nc")
+        k.spread(nse - count, lambda i: k.store(self.g.by_values, count + i, 0))

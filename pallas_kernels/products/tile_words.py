@@ -1,0 +1,305 @@
+"""From a CSR to tiles of bits: two launches that read the indices, one to count, one to write.
+
+A program takes a row of tiles: nt rows, whose entries are contiguous. It keeps a counter for each
+column of tiles of a window in shared memory, and moves the window from the first to the last column
+that the rows hold: one step on most matrices. A warp reads 32 entries; equal columns of tiles are
+neighbours in a sorted row, so that a run takes one atomic on its counter, and bits of one word are
+joined over the warp before one atomic on the word. Traffic: 4 bytes an entry, launch and step (from
+a cache where a row of tiles is read again), the words once.
+"""
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from ..simt.launch import SHARED_BYTES, launch, programs_for
+
+THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
+WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
+FEW = 1024
+UNROLL = 4  # strides of a warp whose loads are in flight together
+RESIDENT = 2048  # threads of a multiprocessor
+MARGIN = 8192  # bytes of shared memory that are not the kernel's own
+LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
+
+
+def count_tiles(
+    indptr: jax.Array,
+    indices: jax.Array,
+    *,
+    nt: int,
+    columns: int,
+    limit: int,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(tiles int32[ceil(m / nt)] of more than `limit` entries in each row of tiles, moved int32[m]:
+    entries of each row in the other tiles).
+
+    indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice. nt is 16, 32
+    or 64.
+    """
+    c = _fixed(indptr, indices, nt, columns, limit)
+    programs, threads = _grid(c)
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (c.down, c.m)]
+
+    def kernel(k, indptr, indices, tiles, moved, control):
+        shared = k.shared(c.words)
+
+        def row_of_tiles(b):
+            _, last = _bounds(k, c, shared, indptr, indices, b)
+
+            def window(low, high):
+                _count(k, c, shared, indices, low, high)
+
+                def look(i, kept, rest):
+                    size = k.load(shared, COUNTERS + i)
+                    few = size <= c.limit
+                    return kept + k.cast(~few, "i32"), rest + k.where(few, size, 0)
+
+                kept, rest = k.for_(k.thread, high - low + 1, k.threads, look, 0, 0)
+                for word, mine in ((SUM, kept), (REST, rest)):
+                    mine = k.warp_sum(mine)
+                    k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
+                k.sync()
+
+                def count_rest():
+                    def entry(e, j, tile, there):
+                        few = there & (k.load(shared, COUNTERS + tile, mask=there) <= c.limit)
+                        k.atomic("add", shared, ROWS + _row(k, c, shared, e), 1, mask=few)
+
+                    _entries(k, c, shared, indices, low, high, entry)
+
+                k.if_(k.load(shared, REST) > 0, count_rest)
+                k.sync()
+
+            _windows(k, c, shared, last, window)
+            k.store(tiles, b, k.load(shared, SUM), mask=k.thread == 0)
+            row = b * c.nt + k.thread
+            mine = (k.thread < c.nt) & (row < c.m)
+            k.store(moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
+
+        k.for_(k.program, c.down, k.programs, row_of_tiles)
+
+    out = launch(kernel, [indptr, indices], shapes, programs=programs, threads=threads,
+                 shared_words=c.words, name="tile_count", interpret=interpret)  # fmt: skip
+    return out[0], out[1]
+
+
+def fill_tiles(
+    indptr: jax.Array,
+    indices: jax.Array,
+    tile_ptr: jax.Array,
+    rest_ptr: jax.Array,
+    *,
+    nt: int,
+    columns: int,
+    limit: int,
+    tiles: int,
+    rest: int,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(tile_minor int32[tiles], words uint32[tiles * nt * ceil(nt / 32)], rest_minor int32[rest]).
+
+    The arguments of `count_tiles`, and the running sums of what it counted: tile_ptr, which ends at
+    tiles > 0, and rest_ptr, which ends at rest. tile_minor ascends in a row of tiles, rest_minor
+    in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
+    """
+    c = _fixed(indptr, indices, nt, columns, limit)
+    programs, threads = _grid(c)
+    sizes = ((tiles, jnp.int32), (tiles * nt * c.each, jnp.uint32), (max(rest, 1), jnp.int32))
+    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
+
+    def kernel(k, indptr, indices, tile_ptr, rest_ptr, tile_minor, words, rest_minor, control):
+        shared = k.shared(c.words)
+        g = types.SimpleNamespace(tile_minor=tile_minor, words=words, rest_minor=rest_minor,
+                                  indices=indices, rest_ptr=rest_ptr)  # fmt: skip
+
+        def row_of_tiles(b):
+            _, last = _bounds(k, c, shared, indptr, indices, b)
+            base, end = k.load(tile_ptr, b, cache="nc"), k.load(tile_ptr, b + 1, cache="nc")
+            per = c.nt * c.each
+
+            def clear(i):
+                k.store(words, i, 0)
+
+            k.for_(base * per + k.thread, end * per, k.threads, clear)
+            after = k.minimum((b + 1) * c.nt, c.m)
+            some = k.load(rest_ptr, after, cache="nc") > k.load(rest_ptr, b * c.nt, cache="nc")
+
+            def window(low, high, base):
+                _count(k, c, shared, indices, low, high)
+                kept = _number(k, c, shared, g, base, low, high)
+                _write_bits(k, c, shared, g, base, low, high)
+                k.if_(some, lambda: _write_rest(k, c, shared, g, b, low, high))
+                k.sync()
+                return base + kept
+
+            _windows(k, c, shared, last, window, base)
+
+        k.for_(k.program, c.down, k.programs, row_of_tiles)
+
+    operands = [indptr, indices, tile_ptr, rest_ptr]
+    out = launch(kernel, operands, shapes, programs=programs, threads=threads,
+                 shared_words=c.words, name="tile_fill", interpret=interpret)  # fmt: skip
+    return out[0], out[1], out[2][:rest]
+
+
+def _fixed(indptr, indices, nt, columns, limit):
+    across, m = -(-columns // nt), indptr.shape[0] - 1
+    down = -(-m // nt)
+    many = indices.shape[0] > FEW * down
+    window = min(across, WINDOWS[many])
+    return types.SimpleNamespace(
+        nt=nt, m=m, limit=limit, down=down, each=max(nt // 32, 1), across=across,
+        shift=nt.bit_length() - 1, window=window, words=COUNTERS + window,
+        unroll=UNROLL if many else 1,
+    )  # fmt: skip
+
+
+def _grid(c):
+    """(programs, threads): as few threads a program as still fill a multiprocessor."""
+    fitting = max(1, (SHARED_BYTES - MARGIN) // (4 * c.words + 1024))
+    threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])
+    return min(programs_for() * max(1, min(fitting, RESIDENT // threads)), c.down), threads
+
+
+def _bounds(k, c, shared, indptr, indices, b):
+    """The first and the last column of tiles of a row of tiles; fills PTR, clears the counts."""
+    k.sync()
+    at = k.minimum(b * c.nt + k.thread, c.m)
+    k.store(shared, PTR + k.thread, k.load(indptr, at, cache="nc"), mask=k.thread <= c.nt)
+    k.store(shared, ROWS + k.thread, 0, mask=k.thread < c.nt)
+    for word, value in ((LOW, c.across), (HIGH, -1), (SUM, 0), (REST, 0)):
+        k.store(shared, word, value, mask=k.thread == 0)
+    k.sync()
+    row = k.thread < c.nt
+    start = k.load(shared, PTR + k.thread, mask=row)
+    end = k.load(shared, PTR + k.thread + 1, mask=row)
+    row = row & (start < end)
+    k.atomic("min", shared, LOW, k.shr(k.load(indices, start, mask=row, cache="nc"), c.shift),
+             mask=row)  # fmt: skip
+    k.atomic("max", shared, HIGH, k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
+             mask=row)  # fmt: skip
+    k.sync()
+    return k.load(shared, LOW), k.load(shared, HIGH)
+
+
+def _windows(k, c, shared, last, f, *carry):
+    """carry = f(low, high, *carry) for the windows of a row of tiles."""
+
+    def window(low, *carry):
+        return f(low, k.minimum(low + (c.window - 1), last), *carry)
+
+    return k.for_(k.load(shared, LOW), last + 1, c.window, window, *carry)
+
+
+def _count(k, c, shared, indices, low, high):
+    """The counters of a window: entries of the columns of tiles low .. high."""
+    k.for_(k.thread, high - low + 1, k.threads, lambda i: k.store(shared, COUNTERS + i, 0))
+    k.sync()
+
+    def run(e, j, tile, there):
+        tile = k.where(there, tile, -1)
+        heads = k.ballot((k.lane == 0) | (k.shfl_up(tile, 1) != tile))
+        head = there & (k.shr(heads, k.lane) & 1 != 0)
+        after = k.shr(k.shr(heads, k.lane), 1)
+        end = k.where(after == 0, 32, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
+        k.atomic("add", shared, COUNTERS + tile, end - k.lane, mask=head)
+
+    _entries(k, c, shared, indices, low, high, run, c.unroll)
+    k.sync()
+
+
+def _entries(k, c, shared, indices, low, high, f, unroll=1):
+    """f(place, column, column of tiles - low, there) for the entries of a row of tiles, 32 of them
+    a warp at a time; there: those of the window."""
+    end = k.load(shared, PTR + c.nt)
+
+    def some(e0):
+        first = [e0 + u * k.threads for u in range(unroll)]
+        columns = [k.load(indices, e + k.lane, mask=e + k.lane < end, cache="nc") for e in first]
+
+        def stride(e, j):
+            tile = k.shr(j, c.shift) - low
+            f(e + k.lane, j, tile, (e + k.lane < end) & k.below(tile, high - low + 1))
+
+        for e, j in zip(first, columns, strict=True):
+            k.if_(e < end, lambda e=e, j=j: stride(e, j))
+
+    k.for_(k.load(shared, PTR) + 32 * k.warp, end, unroll * k.threads, some)
+
+
+def _row(k, c, shared, e):
+    """The row, 0 .. nt - 1, whose entries hold place e, by bisection."""
+    row, step = k.const(0), c.nt // 2
+    while step:
+        row = k.where(k.load(shared, PTR + row + step) <= e, row + step, row)
+        step //= 2
+    return row
+
+
+def _number(k, c, shared, g, base, low, high):
+    """Counters become numbers of the tiles that are kept, from 0 on, -1 for what moves to the
+    remainder; how many are kept."""
+    warps = k.threads // 32
+
+    def some(i0, running):
+        i = i0 + k.thread
+        there = i <= high - low
+        kept = there & (k.load(shared, COUNTERS + i, mask=there) > c.limit)
+        votes = k.ballot(kept)
+        k.sync()
+        k.store(shared, SUMS + k.warp, k.popc(votes), mask=k.lane == 0)
+        k.sync()
+        upto, total = k.warp_scan(k.load(shared, SUMS + k.lane, mask=k.lane < warps))
+        before = k.shfl(upto, k.warp) - k.popc(votes)
+        number = running + before + k.lanes_below(votes)
+        k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=there)
+        k.store(g.tile_minor, base + number, low + i, mask=kept)
+        return running + total
+
+    (kept,) = k.for_(0, high - low + 1, k.threads, some, 0)
+    k.sync()
+    return kept
+
+
+def _write_bits(k, c, shared, g, base, low, high):
+    def entry(e, j, tile, there):
+        number = k.load(shared, COUNTERS + tile, mask=there, other=-1)
+        there = there & (number >= 0)
+        word = ((base + number) * c.nt + _row(k, c, shared, e)) * c.each
+        word = k.where(there, word + k.shr(j & (c.nt - 1), 5), -1)
+        bits = k.bit(j & (min(c.nt, 32) - 1))
+        for d in (1, 2, 4, 8, 16):
+            same = (k.lane >= d) & (k.shfl_up(word, d) == word)
+            bits = bits | k.where(same, k.shfl_up(bits, d), 0)
+        last = there & ((k.lane == 31) | (k.shfl(word, (k.lane + 1) & 31) != word))
+        k.reduce("or", g.words, word, bits, mask=last)
+
+    _entries(k, c, shared, g.indices, low, high, entry)
+
+
+def _write_rest(k, c, shared, g, b, low, high):
+    """The entries of a window in tiles that are not kept, in order, a warp a row."""
+
+    def row(r):
+        start, end = k.load(shared, PTR + r), k.load(shared, PTR + r + 1)
+        first = k.load(g.rest_ptr, k.minimum(b * c.nt + r, c.m), cache="nc")
+
+        def some(e0, place):
+            at = [e0 + 32 * u + k.lane for u in range(UNROLL)]
+            columns = [k.load(g.indices, e, mask=e < end, cache="nc") for e in at]
+            for e, j in zip(at, columns, strict=True):
+                tile = k.shr(j, c.shift) - low
+                there = (e < end) & k.below(tile, high - low + 1)
+                mine = there & (k.load(shared, COUNTERS + tile, mask=there) < 0)
+                votes = k.ballot(mine)
+                k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
+                place = place + k.popc(votes)
+            return place
+
+        (place,) = k.for_(start, end, 32 * UNROLL, some, first + k.load(shared, ROWS + r))
+        k.store(shared, ROWS + r, place - first, mask=k.lane == 0)
+
+    k.for_(k.warp, c.nt, k.threads // 32, row)

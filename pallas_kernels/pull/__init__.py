@@ -1,0 +1,1 @@
+"""Loops that pull over all rows, one grid barrier a step."""

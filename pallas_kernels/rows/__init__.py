@@ -1,0 +1,1 @@
+"""Ways to walk the rows of a CSR."""

@@ -1,0 +1,109 @@
+"""Rows of a CSR shared evenly by the warps of a grid, whatever their lengths: nothing prepared.
+
+The rows and the entries of all rows, merged in their order, are cut into pieces of one size, one a
+warp: where a piece begins follows from a search in the row offsets. That is the merge path of
+Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016. How a warp
+walks its rows is for a shape to say: entries side by side and rows found in shared memory where
+rows are short (`stream.py`), lanes to each row where they are not (`lanes.py`).
+"""
+
+import typing
+
+LIMIT = 2**31 - 2**22  # rows and entries together that int32 can count
+
+
+class Shape(typing.Protocol):
+    """How a warp walks its rows."""
+
+    def shared_words(self, threads: int) -> int:
+        """Words of shared memory of a program."""
+        ...
+
+    def walker(self, job: "CsrRows") -> typing.Any:
+        """An object whose `walk(first, stop)` does these rows of `job`; outside control flow."""
+        ...
+
+
+def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -> Shape:
+    """The first of a table of (largest mean length of a row, shape) that serves."""
+    mean = entries / rows
+    return next(shape for bound, shape in table if mean <= bound)
+
+
+class CsrRows:
+    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`, `joined` and
+    `settle`.
+
+    low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
+    both. continued: whether `first`, its first row, began in the piece before.
+    """
+
+    def __init__(self, k, indptr, n, streams, shape: Shape, identity=None):
+        """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
+        identity: that of `joined`; None: nothing is joined.
+        """
+        self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
+        self.walker = shape.walker(self)
+
+    def row(self, r, mask):
+        """What belongs to row r, a tuple of values; loaded before its entries."""
+        return ()
+
+    def wanted(self, row):
+        """Whether the entries of a row, by its values, count at all; others may be skipped."""
+        return True
+
+    def fetch(self, places, masks, cache):
+        """What `streams` hold at these entries (where masks hold), column -1 elsewhere: one list as
+        long as places each.
+        """
+        return [
+            [self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=cache)
+             for p, t in zip(places, masks, strict=True)]
+            for j, a in enumerate(self.streams)
+        ]  # fmt: skip
+
+    def terms(self, fetched, places, masks, owners):
+        """The terms of the entries at places (where masks hold), or None. fetched: there, by
+        `fetch`; owners() gives `row` of each, by all lanes together.
+        """
+        raise NotImplementedError
+
+    def joined(self, a, b):
+        """Two terms joined."""
+        raise NotImplementedError
+
+    def settle(self, r, y, mask):
+        """Takes the joined terms y of the part of row r that is in this piece; once a part."""
+
+    def walk(self):
+        """Everything this warp has to do."""
+        k = self.k
+        worker, workers = k.program * (k.threads // 32) + k.warp, k.programs * (k.threads // 32)
+        total = k.load(self.indptr, self.n, cache="nc") + self.n
+        piece = (total + (workers - 1)) // workers
+        lows = [k.minimum((worker + j) * piece, total) for j in range(2)]
+        (first, self.low, begin), (last, self.high, end) = self._bounds(lows)
+        self.first, self.continued = first, self.low > begin
+        self.walker.walk(first, last + k.cast(self.high > end, "i32"))
+
+    def _bounds(self, places):
+        """(row, entry, first entry of that row) where each of some places on the path lies."""
+        k, n = self.k, self.n
+        rows, size = [k.const(0) for _ in places], n + 1
+        while size > 1:  # 32 rows are compared in a step
+            size = -(-size // 32)
+            for j, d in enumerate(places):
+                r = rows[j] + k.lane * size
+                there = r <= n
+                passed = there & (r + k.load(self.indptr, r, mask=there, cache="nc") <= d)
+                rows[j] = rows[j] + (k.popc(k.ballot(passed)) - 1) * size
+        found = []
+        for r, d in zip(rows, places, strict=True):
+            begin = k.load(self.indptr, r, cache="nc")
+            end = k.load(self.indptr, r + 1, mask=r < n, other=-1, cache="nc")
+            entry = d - r
+            over = entry == end  # all its entries are in the piece before
+            done = over & (end > begin)
+            found.append((r + k.cast(done, "i32"), entry, k.where(done, end, begin)))
+        return found

@@ -1,0 +1,1 @@
+"""The machine that kernels are written for: launches, primitives, Mosaic GPU, interpretation."""

@@ -1,0 +1,269 @@
+"""The primitives of `launch.py` in lock step over NumPy arrays: what kernels do, tested without a
+GPU.
+
+All threads of all programs take every step together, divided ones under a mask. It is one of the
+orders a GPU may choose, so it shows wrong logic, out-of-range and uninitialised accesses (outputs
+and shared memory start as garbage) and warp operations with absent lanes; it cannot show a missing
+barrier.
+"""
+
+import numpy as np
+
+from .primitives import Simt, Value
+
+_DTYPES = {"i32": np.int32, "f32": np.float32, "i1": np.bool_}
+GARBAGE = np.int32(-1163005939)  # 0xBAADF00D + ...: any value no kernel would write
+
+
+class _Memory:
+    def __init__(self, data, kind, space):
+        self.data, self.kind, self.space = data, kind, space
+        self.size = data.shape[-1]
+
+
+class Lockstep(Simt):
+    """Runs a kernel for `programs` x `threads` threads at once; a value is one array over all of
+    them.
+    """
+
+    def __init__(self, programs, threads, shared_words):
+        self.programs, self.threads = programs, threads
+        self.n, self._words, self._used = programs * threads, shared_words, 0
+        self.mask = np.ones(self.n, bool)
+        ids = np.arange(self.n, dtype=np.int32)
+        self.thread, self.program = (
+            Value(self, ids % threads, "i32"),
+            Value(self, ids // threads, "i32"),
+        )
+        self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
+        self._slot = self.shared(8)
+
+    # values
+    def const(self, x, kind="i32"):
+        if isinstance(x, Value):
+            return x
+        x = (int(x) + 2**31) % 2**32 - 2**31 if kind == "i32" else x
+        return Value(self, np.full(self.n, x, _DTYPES[kind]), kind)
+
+    def binary(self, op, a, b):
+        x, y = a.v, b.v
+        with np.errstate(all="ignore"):
+            if op in ("div", "rem") and a.kind == "i32":
+                y = np.where(y == 0, 1, y).astype(np.uint32)
+                r = x.view(np.uint32) // y if op == "div" else x.view(np.uint32) % y
+            elif op == "shr":
+                r = x.view(np.uint32) >> y.view(np.uint32)
+            else:
+                f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and,
+                     "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift,
+                     "sar": np.right_shift, "min": np.minimum, "max": np.maximum,
+                     "div": np.divide}[op]  # fmt: skip
+                r = f(x, y)
+        return Value(
+            self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind
+        )
+
+    def compare(self, op, a, b):
+        if op == "ltu":
+            return Value(self, a.v.view(np.uint32) < b.v.view(np.uint32), "i1")
+        f = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+             "gt": np.greater, "ge": np.greater_equal}[op]  # fmt: skip
+        return Value(self, f(a.v, b.v), "i1")
+
+    def where(self, c, a, b):
+        a, b = self.pair(a, b)
+        return Value(self, np.where(self.const(c, "i1").v, a.v, b.v), a.kind)
+
+    def cast(self, x, kind):
+        with np.errstate(all="ignore"):
+            return Value(self, x.v.astype(_DTYPES[kind]), kind)
+
+    def bits(self, x, kind):
+        return Value(self, np.ascontiguousarray(x.v).view(_DTYPES[kind]), kind)
+
+    def popc(self, x):
+        return Value(self, np.bitwise_count(x.v.view(np.uint32)).astype(np.int32), "i32")
+
+    def sqrt(self, x):
+        with np.errstate(all="ignore"):
+            return Value(self, np.sqrt(x.v), x.kind)
+
+    def ctz(self, x):
+        low = x.v & -x.v
+        return Value(
+            self,
+            np.where(low == 0, 32, np.bitwise_count((low - 1).view(np.uint32))).astype(np.int32),
+            "i32",
+        )
+
+    # control
+    def while_(self, cond, body, *carry):
+        carry = [self.const(c) for c in carry]
+        outer = self.mask
+        active = outer
+        while True:
+            self.mask = active
+            active = active & self.const(cond(*carry), "i1").v
+            if not active.any():
+                break
+            self.mask = active
+            out = self.tuple(body(*carry))
+            carry = self._merge(active, out, carry)
+        self.mask = outer
+        return tuple(carry)
+
+    def if_(self, cond, then, *default):
+        default = [self.const(d) for d in default]
+        outer = self.mask
+        self.mask = outer & self.const(cond, "i1").v
+        if self.mask.any():
+            out = self.tuple(then())
+            default = self._merge(self.mask, out, default)
+        self.mask = outer
+        return tuple(default)
+
+    def _merge(self, active, new, old):
+        new = [self.const(x, o.kind) for x, o in zip(new, old, strict=True)]
+        if any(x.kind != o.kind for x, o in zip(new, old, strict=True)):
+            raise TypeError(
+                f"kinds {[x.kind for x in new]} where {[o.kind for o in old]} are carried"
+            )
+        return [
+            Value(self, np.where(active, x.v, o.v), o.kind) for x, o in zip(new, old, strict=True)
+        ]
+
+    # memory
+    def shared(self, words, kind="i32"):
+        self._used += -(-words // 4) * 4
+        if self._used > self._words:
+            raise ValueError(f"{self._used} words of shared memory used, {self._words} asked for")
+        return _Memory(np.full((self.programs, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
+
+    def _where(self, a, i, mask, width=1):
+        """The active lanes and where they point to in the flat array."""
+        m = self.mask if mask is None else self.mask & self.const(mask, "i1").v
+        lanes = np.flatnonzero(m)
+        at = self.const(i).v[lanes].astype(np.int64)
+        if len(at) and (at.min() < 0 or at.max() + width > a.size or (at % width).any()):
+            raise IndexError(f"access at {at.min()}..{at.max()} (width {width}) of {a.size} words")
+        return lanes, at + (lanes // self.threads * a.size if a.space == "shared" else 0)
+
+    def load(self, a, i, mask=None, other=0, cache=None):
+        return self.load_vec(a, i, 1, mask, other)[0]
+
+    def load_vec(self, a, i, width, mask=None, other=0, cache=None):
+        lanes, at = self._where(a, i, mask, width)
+        out = []
+        for j in range(width):
+            r = self.const(other, a.kind).v.copy()
+            r[lanes] = a.data.reshape(-1)[at + j]
+            out.append(Value(self, r, a.kind))
+        return tuple(out)
+
+    def store(self, a, i, v, mask=None):
+        self.store_vec(a, i, [v], mask)
+
+    def store_vec(self, a, i, values, mask=None):
+        lanes, at = self._where(a, i, mask, len(values))
+        for j, v in enumerate(values):
+            a.data.reshape(-1)[at + j] = self.const(v, a.kind).v[lanes]
+
+    def store_pair(self, a, i, x, y, mask=None):
+        self.store_vec(a, i, [x, y], mask)
+
+    def prefetch(self, a, i, mask=None):
+        self._where(a, i, mask)
+
+    def atomic(self, op, a, i, v, mask=None):
+        f = {"add": np.add, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor,
+             "min": np.minimum, "max": np.maximum, "exch": lambda x, y: y}[op]  # fmt: skip
+        values = self.const(v, a.kind).v
+        return self._atomic(a, i, mask, lambda x, lane: f(x, values[lane]))
+
+    reduce = atomic
+
+    def atomic_cas(self, a, i, compare, v, mask=None):
+        c, v = self.const(compare, a.kind).v, self.const(v, a.kind).v
+        return self._atomic(a, i, mask, lambda x, lane: v[lane] if x == c[lane] else x)
+
+    def _atomic(self, a, i, mask, f):
+        lanes, at = self._where(a, i, mask)
+        old, flat = self.const(0, a.kind).v.copy(), a.data.reshape(-1)
+        with np.errstate(all="ignore"):
+            for lane, p in zip(lanes, at, strict=True):
+                old[lane] = flat[p]
+                flat[p] = f(flat[p], lane)
+        return Value(self, old, a.kind)
+
+    # warp, program, grid
+    def _groups(self, size, what):
+        m = self.mask.reshape(-1, size)
+        if (m.any(1) != m.all(1)).any():
+            raise RuntimeError(f"{what} with some of its threads absent")
+
+    def ballot(self, b):
+        self._groups(32, "a warp operation")
+        bits = (self.const(b, "i1").v & self.mask).reshape(-1, 32)
+        words = (bits.astype(np.uint32) << np.arange(32, dtype=np.uint32)).sum(1, dtype=np.uint32)
+        return Value(self, np.repeat(words, 32).view(np.int32), "i32")
+
+    def _shuffle(self, v, source):
+        self._groups(32, "a warp operation")
+        base = np.arange(self.n) // 32 * 32
+        return Value(self, v.v[base + source], v.kind)
+
+    def shfl(self, v, lane):
+        return self._shuffle(v, self.const(lane).v & 31)
+
+    def shfl_up(self, v, d):
+        lane = np.arange(self.n) % 32
+        return self._shuffle(v, np.where(lane >= self.const(d).v, lane - self.const(d).v, lane))
+
+    def shfl_xor(self, v, d):
+        return self._shuffle(v, np.arange(self.n) % 32 ^ self.const(d).v)
+
+    def sync_warp(self):
+        self._groups(32, "a barrier of a warp")
+
+    def sync(self):
+        self._groups(self.threads, "a program barrier")
+
+    def sync_count(self, b):
+        self.sync()
+        count = (
+            (self.const(b, "i1").v & self.mask).reshape(-1, self.threads).sum(1).astype(np.int32)
+        )
+        return Value(self, np.repeat(count, self.threads), "i32")
+
+    def fence(self):
+        pass
+
+    def clock(self):
+        return self.const(0)
+
+    def pause(self, nanoseconds):
+        pass
+
+
+def _int(r):
+    return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
+
+
+def run(kernel, programs, threads, shared_words, inputs, outputs, changed, control_words):
+    """Outputs (NumPy arrays), the last of them what became of `changed`, and the control words."""
+    kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
+    views = [_view(np.array(x)) for x in inputs]
+    outs = [
+        np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
+        for o in outputs
+    ]
+    for out, start in zip(outs[len(outs) - len(changed) :], changed, strict=True):
+        out[:] = _view(start).reshape(-1)
+    control = np.zeros(control_words, np.int32)
+    memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
+    kernel(Lockstep(programs, threads, shared_words), *memories)
+    return [o.view(s.dtype).reshape(s.shape) for o, s in zip(outs, outputs, strict=True)], control
+
+
+def _view(x):
+    return x.view(np.int32) if x.dtype == np.uint32 else x

@@ -1,0 +1,119 @@
+"""Launches of kernels written in SIMT form, and the primitives they are written with.
+
+A kernel is a Python function `kernel(k, *arrays)` written once, for ONE CUDA thread. `k` offers the
+primitives below; `launch` turns every call on `k` into GPU code (`mosaic.py`); with
+`interpret=True` it runs the same function in lock step over NumPy arrays (`interpret.py`).
+
+    k.thread, k.lane, k.warp, k.program     int32 values; k.threads, k.programs are Python ints
+    values    + - * // % & | ^ ~ << >> (arithmetic) == != < <= > >= on int32, float32 and bool
+              values and Python numbers; // and % of int32 are unsigned, float division and
+              k.sqrt are correctly rounded. k.where, k.minimum, k.maximum, k.shr (logical),
+              k.below(v, n): 0 <= v < n, k.popc, k.ctz (of a non-zero word), k.const(x, kind),
+              k.cast(x, kind), k.bits(x, kind); kinds are "i32", "f32", "i1"
+    control   k.while_(cond, body, *carry) -> carry;  cond(*carry) -> bool, body(*carry) -> tuple
+              k.if_(cond, then, *default) -> then() where cond, else default
+              k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
+    memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
+              k.prefetch(a, i, mask)
+              k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
+              k.store_pair(a, i, x, y, mask): two words of global memory, never half of them
+              k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
+              k.reduce(op, ...): the same without the old value
+              k.atomic_cas(a, i, compare, v, mask) -> old value
+              k.shared(words, kind): memory of the program, given out outside of any control flow
+    warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
+              k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
+    program   k.sync(), k.sync_count(b) -> number of threads with b
+    grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
+              k.sums_of_programs(control, at, amount, shared) -> (ok, before, total)
+
+`a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
+`other`, a masked-off atomic 0.
+Memory: plain loads may hit an L1 line that another program has since written; "nc" promises that
+nobody writes the array in this launch, "stream" that and that it is not read again soon; "fresh"
+reads from L2 and is the form for what other programs write. Atomics are relaxed, at GPU scope (at
+program scope on shared memory). A grid barrier orders everything before it with everything after
+it.
+Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called with all 32
+lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all threads of the program;
+vector accesses are aligned to their width.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import mosaic
+from .primitives import CONTROL_WORDS
+
+# Programs of 1024 threads (64 registers each) that are resident at once on one multiprocessor; a
+# grid barrier of 132 such programs was measured not to expire on an H200.
+PROGRAMS_PER_SM = 1
+SHARED_BYTES = 227 * 1024  # the most one program can have on compute capability 9.0
+
+
+def programs_for(device_kind: str = "NVIDIA H200") -> int:
+    """Number of programs of up to 1024 threads that are resident together."""
+    known = {"H200": 132, "H100 PCIe": 114, "H100": 132, "A100": 108, "B200": 148, "GH200": 132}
+    sms = next((n for name, n in known.items() if name in device_kind), 64)
+    return sms * PROGRAMS_PER_SM
+
+
+def launch(
+    kernel, inputs, outputs, *, changed=(), programs, threads, shared_words=0, more_control=0,
+    name, interpret=False,
+):  # fmt: skip
+    """Runs `kernel(k, *inputs, *outputs, *changed, control)` once: `programs` x `threads` threads.
+
+    inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
+    least one element; a kernel sees them flat. Outputs start uninitialised, `changed` as the arrays
+    given, which the kernel may read and write. shared_words bounds what k.shared gives out. control
+    has CONTROL_WORDS + more_control int32, zero at the start; its first CONTROL_WORDS are those of
+    grid_barrier. Where there is one, all programs must be resident together (`programs_for`).
+    Returns (*outputs, *changed, control). Refuses vmap.
+    """
+    step = 32 if interpret else 128
+    if threads % step or not 0 < threads <= 1024:
+        raise ValueError(f"threads is {threads}: it must be a multiple of {step}, at most 1024")
+    if 4 * (shared_words + 8) > SHARED_BYTES:
+        raise ValueError(
+            f"shared_words is {shared_words}: a program has at most {SHARED_BYTES // 4 - 8}"
+        )
+    shared_words = -(-shared_words // 4) * 4 + 8
+    outputs, words = tuple(outputs), CONTROL_WORDS + more_control
+
+    operands = _refusing_vmap(name)(*inputs, *changed)
+    inputs, changed = operands[: len(inputs)], operands[len(inputs) :]
+    if not interpret:
+        return mosaic.run(
+            kernel, inputs, outputs, changed, programs, threads, shared_words, words, name
+        )
+    results = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in changed)
+    control = jax.ShapeDtypeStruct((words,), jnp.int32)
+
+    def host(*operands):
+        operands = [np.asarray(x) for x in operands]
+        outs, control = interpret.run(
+            kernel, programs, threads, shared_words, operands[: len(inputs)], results,
+            operands[len(inputs) :], words,
+        )  # fmt: skip
+        return (*outs, control)
+
+    return jax.pure_callback(host, (*results, control), *operands)
+
+
+def _refusing_vmap(name):
+    """The identity on a kernel's operands, with a batching rule that says why there is none."""
+
+    @jax.custom_batching.custom_vmap
+    def operands(*inputs):
+        return inputs
+
+    @operands.def_vmap
+    def refuse(axis_size, in_batched, *inputs):
+        raise NotImplementedError(
+            f"vmap of the kernel {name}: its programs wait for each other in a grid barrier, so a "
+            "batch of them cannot run as one grid; use the batched algorithm or lax.map"
+        )
+
+    return operands

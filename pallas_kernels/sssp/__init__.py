@@ -1,0 +1,1 @@
+"""Shortest paths and other monotone fixpoints in one launch."""

@@ -1,0 +1,174 @@
+"""Single-source shortest paths, non-negative weights, in one launch (see `rounds.py`)."""
+
+import dataclasses
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..prepare.lengths import is_narrow
+from ..simt.launch import launch, programs_for
+from . import any_degree, low_degree, rounds
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How a search is spread over the GPU; `default_config` chooses it."""
+
+    programs: int = 132
+    threads: int = 1024
+    # narrow kernel: edges that a warp follows before the round ends, 1 for queues beyond hop_most
+    hops: int = 16
+    hop_most: int = 16384
+    # wide kernel: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
+    # shared memory
+    span: int = 128
+    unroll: int = 4
+    near_buffer: int = 8192
+    far_buffer: int = 16384
+
+
+def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
+    """Config from the sizes alone (pure). Rows of more than one quad make a hop longer."""
+    return Config(programs=programs_for(device_kind), hops=16 if not narrow or nnz <= 4 * n else 8)
+
+
+def default_delta(indptr, weights):
+    """Width of a bucket, in the dtype of the weights: f * mean weight / mean degree.
+
+    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree.
+    """
+    degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
+    real = not np.issubdtype(weights.dtype, np.integer)  # bfloat16 is no np.floating
+    infinity = np.inf if real else np.iinfo(weights.dtype).max
+    finite = weights[weights < infinity]
+    if not len(finite):
+        return weights.dtype.type(1)
+    factor = 16
+    if is_narrow(degree):
+        factor = 16384 if degree.mean() <= 4 else 64
+    width = factor * finite.mean(dtype=np.float64) / degree.mean()
+    return (
+        weights.dtype.type(width or 1.0)
+        if real
+        else weights.dtype.type(np.clip(width, 1, infinity))
+    )
+
+
+def sssp(
+    indptr: jax.Array,
+    indices: jax.Array,
+    weights: jax.Array,
+    source: jax.Array,
+    delta: jax.Array,
+    *,
+    prepared: dict[str, jax.Array] | None = None,
+    symmetric: bool = False,
+    targets: jax.Array | None = None,
+    limit: Callable[..., Any] | None = None,
+    parents: bool = True,
+    config: Config | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
+    """(distances[n], parents int32[n] or None, steps int32, status int32): d[source] = 0, d[v] =
+    min of d[u] + w over u -> v.
+
+    indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or
+    NaN: edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the
+    dtype of weights (`default_delta`); inf or iinfo.max: a single bucket, which is Bellman-Ford on
+    the vertices whose distance fell. prepared: what `prepare_sssp` computed once. Unreached: inf,
+    or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's
+    whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
+    relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
+
+    parents: a tree of shortest paths: parents[v] is a vertex u with d[u] + w = d[v] for an edge
+    u -> v, the source its own, -1 where unreached. Which one may vary from run to run.
+    symmetric: every edge is there in both directions with the same weight, which makes the search
+    for parents cheaper; not checked. targets int32[k] and limit(labels, infinity, minimum,
+    maximum): the distances up to limit of those of the targets are right, the others are at or
+    above the right ones and may lack a parent (-1); labels is a list of k values that know minimum
+    and maximum.
+    """
+    options = (prepared, symmetric, targets, limit, parents, config, interpret)
+    return _search(indptr, indices, weights, source, delta, *options)[:4]
+
+
+def _search(
+    indptr, indices, weights, source, delta, prepared=None, symmetric=False, targets=None,
+    limit=None, parents=True, config=None, interpret=False,
+) -> Any:  # fmt: skip
+    """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
+    n, nnz = indptr.shape[0] - 1, indices.shape[0]
+    real = weights.dtype == jnp.float32
+    if not real and weights.dtype != jnp.int32:
+        raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
+    zero = jnp.int32(0)
+    if n == 0:
+        tree = jnp.zeros(0, jnp.int32) if parents else None
+        return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
+    prepared = prepared or {}
+    narrow = "adjacency" in prepared
+    config = default_config(n, nnz, narrow=narrow) if config is None else config
+    c = types.SimpleNamespace(
+        **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1,
+        symmetric=symmetric, parents=parents, limit=limit, extend=None,
+        targets=0 if targets is None else targets.shape[0],
+    )  # fmt: skip
+    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
+                "delta": jnp.atleast_1d(delta).astype(weights.dtype)}  # fmt: skip
+    if c.targets:
+        operands["targets"] = jnp.asarray(targets, jnp.int32)
+    if narrow:
+        kind, shared, entries = low_degree, c.threads, n
+        adjacency = prepared["adjacency"]
+        c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
+        operands |= {
+            name: prepared[name]
+            for name in ("adjacency", "lengths", "rank", "order")
+            if name in prepared
+        }
+    else:
+        kind, shared, entries = any_degree, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
+        operands |= {"indptr": indptr, "indices": _filled(indices), "weights": _filled(weights)}
+    outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
+    if "order" in operands:
+        outputs["distances"] = n
+    if parents:
+        outputs["noted"] = n if narrow else 2 * n
+        if "order" in operands or not narrow:
+            outputs["parents"] = n
+    out = run(kind, c, operands, outputs, shared, interpret)
+    distances = out.get("distances", out["labels"])
+    if real:
+        distances = lax.bitcast_convert_type(distances, jnp.float32)
+    tree = out.get("parents", out["noted"]) if parents else None
+    return distances, tree, *(out["summary"][j] for j in range(4))
+
+
+def _filled(x):
+    return x if x.shape[0] else jnp.zeros(1, x.dtype)
+
+
+def run(kind, c, operands, outputs, shared, interpret, name=None):
+    """One launch: outputs and summary (rounds, status, splits, work) by name."""
+    names = [*operands, *outputs, "summary", "control"]
+
+    def kernel(k, *arrays):
+        memory = types.SimpleNamespace(
+            **{"rank": None, "order": None, "targets": None} | dict(zip(names, arrays, strict=True))
+        )
+        steps, ok, splits, work = rounds.body(k, c, memory, memory, kind)
+        mine = (k.program == 0) & (k.thread == 0)
+        for j, word in enumerate((steps, 1 - ok, splits, work)):
+            k.store(memory.summary, j, word, mask=mine)
+
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 4)]
+    name = name or kind.__name__.rpartition("._")[2]
+    out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
+                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
+    return dict(zip([*outputs, "summary"], out, strict=False))

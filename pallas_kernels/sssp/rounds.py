@@ -1,0 +1,298 @@
+"""Shortest paths in rounds: what the narrow and the wide kernel share: labels, queues, the loop.
+
+Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders
+2003). near holds the vertices whose label fell below the bound in the last round, far those whose
+label fell and stayed at or above it. A round relaxes the edges of all near vertices; when there is
+none, the bound rises to (least label put into far) + delta, which skips empty buckets, and far is
+split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
+unique, whatever the order of relaxations, so warps may run ahead of each other within a round.
+
+Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer
+itself; unreached is the bits of inf, or iinfo.max. Integer sums clamp there, which makes it
+absorbing. A label falls by an atomic minimum, and the thread that lowered it sees to its vertex.
+marks[v] is the last round that queued v for the next one, marks[n + v] whether v is in far: a queue
+holds a vertex at most once, so n entries are room enough. A vertex of far may fall below the bound
+and be relaxed later; the split drops the entries whose label is below the old bound.
+
+Targets: labels above `limit`, made of the targets' labels at the start of a step, are not wanted.
+They are neither given nor passed on, so the search ends once all up to the limit are final.
+"""
+
+import dataclasses
+from typing import Any
+
+FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
+FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
+LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
+ORPHANS = 52  # control word: number of vertices without a noted parent (`tree.py`)
+MAX = 0x7FFFFFFF
+INFINITY = {True: 0x7F800000, False: MAX}
+
+
+@dataclasses.dataclass
+class State:
+    """What the loop carries, the same in all programs; far and least are set where near is 0."""
+
+    near: Any  # length of the near queue
+    far: Any  # length of the far queue
+    least: Any  # least label put into far
+    bound: Any  # labels below it are near
+    cur: Any  # which of the two near queues is read
+    pile: Any  # number of splits
+    steps: Any  # number of rounds
+    work: Any  # entries of near relaxed
+    ok: Any  # 0: a barrier expired
+    turn: Any  # steps of the loop
+
+    def values(self):
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+
+def branch(k, when, action, s):
+    """The state after `action(s)` where `when` holds, else as it was."""
+
+    def run():
+        t = State(*s.values())
+        action(t)
+        return t.values()
+
+    return State(*k.if_(when, run, *s.values()))
+
+
+def body(k, c, graph, state, kind):
+    """The search; returns (rounds, ok, splits, entries of near relaxed).
+
+    kind: the module that expands near queues.
+    """
+    search = _Search(k, c, graph, state, kind)
+    if c.extend is None:
+        ok, near = _from_source(k, c, graph, state, kind)
+    else:
+        ok, near = _from_labels(k, c, graph, state, search.place)
+    bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
+    out = k.while_(
+        lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
+        search.step, near, 0, MAX, bound, 0, 0, 0, 0, ok, 0,
+    )  # fmt: skip
+    last = State(*out)
+    ok = last.ok
+    if c.parents:
+        ok = ok & kind.tree(search, State(*out))
+    _write_results(k, c, graph, state)
+    return last.steps, ok, last.pile, last.work
+
+
+def _from_source(k, c, graph, state, kind):
+    """Only the source has a label; (ok, length of the near queue)."""
+    source = k.load(graph.source, 0)
+    valid = (source >= 0) & (source < c.n)
+    if graph.rank is not None:
+        source = k.load(graph.rank, k.where(valid, source, 0))
+    _initialise(k, c, state, source, valid, kind)
+    state.source = k.where(valid, source, -1)
+    near = kind.first_queue(k, c, graph, state, source, valid)
+    (ok,) = k.grid_barrier(state.control)
+    return ok, near
+
+
+def _from_labels(k, c, graph, state, place):
+    """Labels from graph.start, in the caller's numbering; all that have one are in the queue."""
+    first = State(*[0] * len(dataclasses.fields(State)))
+    first.cur, first.turn = 1, 3  # the queue that turn 0 reads, a word that it does not use
+
+    def chunk(i0):
+        i = i0 + k.lane
+        there = i < c.n
+        vertex = i if graph.order is None else k.load(graph.order, i, mask=there, cache="nc")
+        label = k.load(graph.start, vertex, mask=there, other=MAX, cache="nc")
+        k.store(state.labels, i, label, mask=there)
+        k.store(state.marks, i, 0, mask=there)
+        k.store(state.marks, c.n + i, 0, mask=there)
+        place.append(first, i, label < INFINITY[c.real])
+
+    place.clear()
+    k.for_((k.warp * k.programs + k.program) * 32, c.n, k.programs * k.threads, chunk)
+    return k.grid_barrier(state.control, [(state.control, FOUND + 3)])
+
+
+class _Search:
+    """The steps of the loop: a round or a split."""
+
+    def __init__(self, k, c, graph, state, kind):
+        self.k, self.c, self.graph, self.state, self.kind = k, c, graph, state, kind
+        self.delta = k.load(graph.delta, 0)
+        self.place = kind.Together(k, c, graph, state)
+        self.targets = [self._target(k.load(graph.targets, j)) for j in range(c.targets)]
+
+    def _target(self, vertex):
+        vertex = self.k.maximum(self.k.minimum(vertex, self.c.n - 1), 0)
+        rank = self.graph.rank
+        return vertex if rank is None else self.k.load(rank, vertex, cache="nc")
+
+    def step(self, *carry):
+        k = self.k
+        s = State(*carry)
+        self.state.limit = None
+        if self.c.limit is not None:
+            labels = [k.load(self.state.labels, t, cache="fresh") for t in self.targets]
+            self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
+        self.begin(s)
+        relaxing = s.near > 0
+        s = branch(k, relaxing, self.round, s)
+        s = branch(k, ~relaxing, self.split, s)
+        s.turn = s.turn + 1
+        return s.values()
+
+    def begin(self, s):
+        """Zeroes the length of the queue after next: nobody reads it (that was before the previous
+        barrier) or adds to it (that is after the next one)."""
+        mine = (self.k.program == 0) & (self.k.thread == 0)
+        self.k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
+
+    def round(self, s):
+        """Relaxes the near queue."""
+        s.work, s.steps = s.work + s.near, s.steps + 1
+        least = self.kind.expand(self.k, self.c, self.graph, self.state, s, self.place)
+        self.finish(s, least)
+
+    def split(self, s):
+        """Raises the bound and moves what is below it from far to near."""
+        k, old = self.k, s.bound
+        s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
+        mine = (k.program == 0) & (k.thread == 0)
+        for word in (FAR, LEAST):  # of the next split: nobody uses them before the next barrier
+            k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
+        self.finish(s, _split(k, self.c, self.state, s, self.place, old))
+
+    def finish(self, s, least):
+        """Ends a step: what all programs found together."""
+        self.place.least(s, least)
+        far, least = self.join(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
+        # while near is not 0, a program that is ahead may add to far already: then far is not used
+        s.far, s.least = far, MAX - least
+
+    def join(self, s, *words):
+        """Waits for all programs: near is what they queued; returns further control words."""
+        control = self.state.control
+        self.place.flush(s)
+        reads = [(control, w) for w in (FOUND + (s.turn & 3), *words)]
+        s.ok, s.near, *words = self.k.grid_barrier(control, reads)
+        s.cur = s.cur ^ 1
+        return words
+
+
+def spread(k, size, f):
+    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
+    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
+
+
+def _initialise(k, c, state, source, valid, kind):
+    def clear(i):
+        k.store(state.labels, i, k.where((i == source) & valid, 0, INFINITY[c.real]))
+        k.store(state.marks, i, 0)
+        k.store(state.marks, c.n + i, 0)
+        if c.parents:
+            kind.note(k, state, i, c.n, 0, k.const(True, "i1"))
+
+    spread(k, c.n, clear)
+
+
+def _write_results(k, c, graph, state):
+    """Labels and parents in the caller's numbering."""
+    if graph.order is None:
+        return
+
+    def result(i):
+        v = k.load(graph.order, i, cache="nc")
+        k.store(state.distances, v, k.load(state.labels, i, cache="fresh"))
+        if c.parents:
+            parent = k.load(state.noted, i, cache="fresh")
+            there = k.below(parent, c.n)
+            old = k.load(graph.order, parent, mask=there, cache="nc")
+            k.store(state.parents, v, k.where(there, old, parent))
+
+    spread(k, c.n, result)
+
+
+def clamped(k, c, label, weight):
+    """label (+) weight; the weight is a float32 or an int32 value."""
+    if c.real:
+        return k.bits(k.bits(label, "f32") + weight, "i32")
+    total = label + weight
+    return k.where(total < 0, MAX, total)
+
+
+def extended(k, c, label, weight):
+    """The label at the end of an edge: that of the caller's algebra, or a clamped sum."""
+    return clamped(k, c, label, weight) if c.extend is None else c.extend(k, label, weight)
+
+
+def within(label, limit):
+    """Whether a label is wanted."""
+    return label == label if limit is None else label <= limit
+
+
+def tight(k, c, label, weight, other):
+    """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
+    label `other`: farther away, or as far if the weight is zero or absorbed."""
+    extended = clamped(k, c, label, weight) == other
+    return extended & (label <= other) & (other != INFINITY[c.real])
+
+
+def _next_bound(k, c, s, delta):
+    """The bound after a split: it rises beyond the least label of far even if delta is absorbed."""
+    least = k.maximum(s.least, s.bound)
+    return k.maximum(clamped(k, c, least, delta), k.minimum(least, MAX - 1) + 1)
+
+
+def _split(k, c, state, s, place, old):
+    """Moves far: to near below the new bound, out below the old one, else to the next far.
+
+    Returns the lane's least label put there.
+    """
+    base = ((s.pile + 1) & 1) * c.n
+
+    def entries(i0, least):
+        i = i0 + k.lane
+        v = k.load(state.far, base + i, mask=i < s.far, other=-1, cache="fresh")
+        label = k.load(state.labels, v, mask=v >= 0, other=-1, cache="fresh")
+        wanted = within(label, state.limit)
+        stays = (label >= s.bound) & wanted
+        k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
+        place.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
+        place.put_far(s, [v], [stays])
+        return k.where(stays, k.minimum(least, label), least)
+
+    worker, workers = place.crew
+    return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
+
+
+def put(k, vertices, won, room, store):
+    """store(position, vertex, mask) for every vertex that was won, positions from room(total)."""
+    votes = [k.ballot(w) for w in won]
+    total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
+
+    def some():
+        base = room(total)
+        for v, w, b in zip(vertices, won, votes, strict=True):
+            store(base + k.lanes_below(b), v, w)
+            base = base + k.popc(b)
+
+    k.if_(total > 0, some)
+
+
+def reserve(k, tail, word, total):
+    """Position of the first of `total` entries of this warp, in every lane."""
+    return k.shfl(k.atomic("add", tail, word, total, mask=k.lane == 0), 0)
+
+
+def report_least(k, least, tail, word):
+    """The warp's least label into a word that keeps the greatest (MAX - label)."""
+
+    def some():
+        low = least
+        for d in (16, 8, 4, 2, 1):
+            low = k.minimum(low, k.shfl_xor(low, d))
+        k.reduce("max", tail, word, MAX - low, mask=k.lane == 0)
+
+    k.if_(k.any(least != MAX), some)

@@ -43,6 +43,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import interpret as interpreted
 from . import mosaic
 from .primitives import CONTROL_WORDS
 
@@ -93,7 +94,7 @@ def launch(
 
     def host(*operands):
         operands = [np.asarray(x) for x in operands]
-        outs, control = interpret.run(
+        outs, control = interpreted.run(
             kernel, programs, threads, shared_words, operands[: len(inputs)], results,
             operands[len(inputs) :], words,
         )  # fmt: skip

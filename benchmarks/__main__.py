@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         help="fixpoint (the first four), gradients (the last two): these alone",
     )
     p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
-    return p  # fmt: skip
+    return p
 
 
 def options(args: argparse.Namespace) -> Options:

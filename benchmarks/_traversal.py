@@ -19,9 +19,7 @@ from .options import Options
 Verify = Callable[[Any], None]
 
 
-def prepared(
-    A: sp.csr_array, purpose: str | tuple[str, ...]
-) -> tuple[Any, dict[str, float]]:
+def prepared(A: sp.csr_array, purpose: str | tuple[str, ...]) -> tuple[Any, dict[str, float]]:
     """The Graph of A, with `convert_s`, `prepare_s` and its bytes over those of the CSR."""
     matrix, convert_s = timed(lambda: jsp.from_scipy(A))
     graph, prepare_s = timed(lambda: jsp.prepare(matrix, for_=purpose))
@@ -54,10 +52,14 @@ def candidates(
                 call = inside(run, graph, source, options.repeats, unroll=impl.backend == "pallas")
                 found.append(
                     Candidate(
-                        f"{name}, inside jit", call, verify, options.repeats, prepare_s,
+                        f"{name}, inside jit",
+                        call,
+                        verify,
+                        options.repeats,
+                        prepare_s,
                         {**notes, "inside": True},
                     )
-                )  # fmt: skip
+                )
     return found
 
 

@@ -84,8 +84,10 @@ def _traversal(A, purpose, source, options):
         "built in": lambda G, s: Found(builtin(G, s, parents=False)[0]),
         "fixpoint": lambda G, s: Found(user(G, s)),
     }
-    return [_candidate(name, run, G, source, check, methods[name], options)
-            for name, run in runs.items()]  # fmt: skip
+    return [
+        _candidate(name, run, G, source, check, methods[name], options)
+        for name, run in runs.items()
+    ]
 
 
 def _candidate(name, run, G, source, check, method, options):

@@ -82,10 +82,15 @@ def _product(matrix):
     if isinstance(matrix, (jsp.Graph, jsp.CSR)):
         return lambda matrix, data, x: jsp.mxv(matrix.with_data(data), x)
     kind = type(matrix)
-    return lambda matrix, data, x: kind(
-        (data, matrix.indices), shape=matrix.shape, indices_sorted=matrix.indices_sorted,
-        unique_indices=matrix.unique_indices,
-    ) @ x  # fmt: skip
+    return lambda matrix, data, x: (
+        kind(
+            (data, matrix.indices),
+            shape=matrix.shape,
+            indices_sorted=matrix.indices_sorted,
+            unique_indices=matrix.unique_indices,
+        )
+        @ x
+    )
 
 
 def _candidate(name, call, moving, matrix, verify, options):
@@ -141,8 +146,9 @@ def _check_total(want_x, x, total):
 
 def _check_slopes(want_x, want_data, label, slots, A, result):
     total, slopes = result
-    slopes = dict(zip(("values", "vector"), slopes, strict=True)) if label == "both" else {
-        label: slopes}  # fmt: skip
+    slopes = (
+        dict(zip(("values", "vector"), slopes, strict=True)) if label == "both" else {label: slopes}
+    )
     if "vector" in slopes:
         np.testing.assert_allclose(slopes["vector"], want_x, rtol=1e-4, atol=1e-4)
     if "values" in slopes:
@@ -168,8 +174,10 @@ def paths(workload, options):
     programs = {
         "sssp, forward": (loss, _positive),
         "sssp, gradient by weights": (
-            jax.value_and_grad(loss), functools.partial(_check_paths, graph)),
-    }  # fmt: skip
+            jax.value_and_grad(loss),
+            functools.partial(_check_paths, graph),
+        ),
+    }
     found, forward = [], {}
     for repeats, place in ((0, ""), (options.repeats, ", inside jit"))[: 1 + bool(options.repeats)]:
         names = [name + place for name in programs]

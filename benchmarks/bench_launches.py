@@ -28,8 +28,10 @@ SIZES = (256, 1024, 4096)
 
 def workloads() -> list[Workload]:
     """The matrices."""
-    return [Workload(f"dense{n}", functools.partial(_build, n), "5% of all entries, seed 0")
-            for n in SIZES]  # fmt: skip
+    return [
+        Workload(f"dense{n}", functools.partial(_build, n), "5% of all entries, seed 0")
+        for n in SIZES
+    ]
 
 
 def _build(n: int) -> sp.csr_array:

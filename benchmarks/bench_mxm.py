@@ -55,9 +55,7 @@ def _ours(A, nse, products, check, options):
         return jsp.mxm(A, A, nse=nse, chunk=chunk, method=method)
 
     program = jitted(product)
-    found.append(
-        Candidate("jaxspv, nse known", blocking(program, matrix), check, notes=notes)
-    )
+    found.append(Candidate("jaxspv, nse known", blocking(program, matrix), check, notes=notes))
     if options.repeats:
 
         def step(carry, A):
@@ -73,9 +71,11 @@ def _ours(A, nse, products, check, options):
             Candidate(
                 "jaxspv, inside jit",
                 lambda: jax.block_until_ready(many((matrix.data, empty), matrix))[1],
-                check, options.repeats, notes={**notes, "inside": True},
+                check,
+                options.repeats,
+                notes={**notes, "inside": True},
             )
-        )  # fmt: skip
+        )
     return found
 
 

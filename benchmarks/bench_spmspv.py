@@ -41,9 +41,12 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
             found += _others(A, columns, indices, values, check, options)
         for record in measure(found, **options.timing()):
             record.update(
-                n=n, entries=A.nnz, density=density, edges=int(part.nnz),
+                n=n,
+                entries=A.nnz,
+                density=density,
+                edges=int(part.nnz),
                 case=f"{workload.name} {density:g}",
-            )  # fmt: skip
+            )
             records.append(record)
     return records
 

@@ -51,15 +51,24 @@ def _searches(name: str, A: jsp.CSR, B: jsp.BitTiled, options: Options) -> list[
     ways["auto"] = (jsp.bfs, both)
     repeats = max(options.repeats, 1)
     found = [
-        Candidate(label, functools.partial(_search_chain(run, repeats), G, jnp.int32(0)), check,
-                  repeats, notes={"chosen": str(jsp.explain("bfs", G)).split("\n")[0]})
+        Candidate(
+            label,
+            functools.partial(_search_chain(run, repeats), G, jnp.int32(0)),
+            check,
+            repeats,
+            notes={"chosen": str(jsp.explain("bfs", G)).split("\n")[0]},
+        )
         for label, (run, G) in ways.items()
-    ]  # fmt: skip
+    ]
     levels = np.asarray(found[0].call())
     records = measure(found, **options.timing())
     for record in records:
-        record |= {"benchmark": "tiles: BFS", "case": name, "levels": int(levels.max()) + 1,
-                   "reached": int((levels >= 0).sum())}  # fmt: skip
+        record |= {
+            "benchmark": "tiles: BFS",
+            "case": name,
+            "levels": int(levels.max()) + 1,
+            "reached": int((levels >= 0).sum()),
+        }
     if name in TRACED and jax.default_backend() == "gpu":
         records[2]["trace"] = _trace(B)
     return records
@@ -91,8 +100,11 @@ def _check_levels(A: jsp.CSR):
         apart = there & (((a < 0) != (b < 0)) | (jnp.abs(a - b) > 1))
         nearer = there & (a >= 0) & (b == a - 1)
         parent = jnp.zeros(n, bool).at[jnp.where(nearer, row, n)].set(True, mode="drop")
-        return jnp.sum(apart) + jnp.sum((levels > 0) & ~parent) + jnp.sum(
-            (levels == 0) != (jnp.arange(n) == 0))  # fmt: skip
+        return (
+            jnp.sum(apart)
+            + jnp.sum((levels > 0) & ~parent)
+            + jnp.sum((levels == 0) != (jnp.arange(n) == 0))
+        )
 
     def check(levels):
         assert int(wrong(A, levels)) == 0, "these are no levels from vertex 0."
@@ -103,8 +115,9 @@ def _check_levels(A: jsp.CSR):
 def _trace(B: jsp.BitTiled) -> list[list[int]]:
     """[level, vertices, way, clock cycles] of each level of the three kernels."""
     side = Side(*(getattr(B.by_row, field) for field in Side._fields))
-    search = jax.jit(lambda s: tile_bfs(
-        s, s, jnp.int32(0), n=B.shape[0], nt=B.nt, trace=TRACE_LEVELS)[3])  # fmt: skip
+    search = jax.jit(
+        lambda s: tile_bfs(s, s, jnp.int32(0), n=B.shape[0], nt=B.nt, trace=TRACE_LEVELS)[3]
+    )
     jax.block_until_ready(search(side))
     rows = np.asarray(search(side))
     rows = rows[rows[:, 0] >= 0]

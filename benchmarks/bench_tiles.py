@@ -31,8 +31,13 @@ from .timeline import timeline
 
 DENSITIES = (1e-1, 1e-2, 1e-3, 1e-4)
 LOOPED = ("XLA columns", "bucket")
-KERNELS = {"TileSpMSpV": "spmspv_tile", "columns": "spmspv_push", "cuSPARSE": "csrmv",
-           "cuSPARSE BSR": "bsr", "auto": "spmspv_push"}  # what a profile calls a program's kernel
+KERNELS = {
+    "TileSpMSpV": "spmspv_tile",
+    "columns": "spmspv_push",
+    "cuSPARSE": "csrmv",
+    "cuSPARSE BSR": "bsr",
+    "auto": "spmspv_push",
+}  # what a profile calls a program's kernel
 
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
@@ -67,8 +72,7 @@ def _repeats(options: Options) -> int:
 
 
 def _conversion(A: jsp.CSR):
-    """The matrix as `Tiled`, and a record of what both tiled forms take, compiled, and their bytes.
-    """
+    """The matrix as `Tiled`; a record of what both tiled forms take, compiled, and their bytes."""
     makers: dict[str, Callable[[], Any]] = {
         "tiled": lambda: Tiled.from_coo(A.to_coo()),
         "bittiled": lambda: BitTiled.from_csr(A, symmetric=True),
@@ -84,9 +88,14 @@ def _conversion(A: jsp.CSR):
         size = A if name == "tiled" else (A.indptr, A.indices)
         record[f"{name}_bytes_over_csr"] = nbytes(made[name]) / nbytes(size)
     T, B = made["tiled"], made["bittiled"]
-    record |= {"nt": T.nt, "tiles": int(T.num_tiles), "remainder": T.rest_row.shape[0],
-               "bit_nt": B.nt, "bit_tiles": int(B.num_tiles),
-               "bit_remainder": B.by_row.rest_minor.shape[0]}  # fmt: skip
+    record |= {
+        "nt": T.nt,
+        "tiles": int(T.num_tiles),
+        "remainder": T.rest_row.shape[0],
+        "bit_nt": B.nt,
+        "bit_tiles": int(B.num_tiles),
+        "bit_remainder": B.by_row.rest_minor.shape[0],
+    }
     record |= jsp.choose_format(A, "bfs")._asdict() | {"verified": True}
     record["median_ms"] = record["min_ms"] = record["max_ms"] = record["tiled_ms"]
     return T, record
@@ -109,8 +118,10 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
         x = jsp.vector_from_entries(places, values, n, nse=room)
         check = _check_product(host, places, values)
         operands = dict.fromkeys(programs, x) | {"tiled SpMV": _full(x)}
-        found = [Candidate(name, functools.partial(call, operands[name]), check, _repeats(options))
-                 for name, call in programs.items()]  # fmt: skip
+        found = [
+            Candidate(name, functools.partial(call, operands[name]), check, _repeats(options))
+            for name, call in programs.items()
+        ]
         if options.baselines:
             found += _library_products(A, T, x, check, options)
         edges = int(np.diff(host.indptr)[places].sum())
@@ -120,8 +131,12 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
         for record in measured:
             record |= times.get(record["program"], {})
             ms = record.get("step_ms", record["median_ms"])
-            record |= {"benchmark": "tiles: SpMSpV", "density": density, "edges": edges,
-                       "gflops": 2e-6 * edges / ms}  # fmt: skip
+            record |= {
+                "benchmark": "tiles: SpMSpV",
+                "density": density,
+                "edges": edges,
+                "gflops": 2e-6 * edges / ms,
+            }
             records.append(record)
     return records
 

@@ -49,10 +49,20 @@ def cusparse_bsr(T: jsp.Tiled, x: Any, repeats: int) -> Callable[[], Any] | None
     def call():
         for _ in range(repeats):
             status = library.cusparseSbsrmv(
-                handle, ROW_MAJOR, NO_TRANSPOSE, down, padded.shape[0] // 16, count,
-                ctypes.byref(one), description, *pointers[:3], 16, pointers[3],
-                ctypes.byref(zero), pointers[4],
-            )  # fmt: skip
+                handle,
+                ROW_MAJOR,
+                NO_TRANSPOSE,
+                down,
+                padded.shape[0] // 16,
+                count,
+                ctypes.byref(one),
+                description,
+                *pointers[:3],
+                16,
+                pointers[3],
+                ctypes.byref(zero),
+                pointers[4],
+            )
             if status:
                 raise RuntimeError(f"cusparseSbsrmv returned {status}")
         cupy.cuda.get_current_stream().synchronize()

@@ -38,8 +38,10 @@ def _merge(row: Array, product: Array, m: int, nse: int) -> jsp.SparseVector:
     sums = jnp.zeros(m, product.dtype).at[row].add(product, mode="drop")
     flags = jnp.zeros(m, bool).at[row].set(True, mode="drop")
     place = jnp.cumsum(flags, dtype=jnp.int32) - 1
-    indices = jnp.full(nse, m, jnp.int32).at[jnp.where(flags, place, nse)].set(
-        jnp.arange(m, dtype=jnp.int32), mode="drop"
+    indices = (
+        jnp.full(nse, m, jnp.int32)
+        .at[jnp.where(flags, place, nse)]
+        .set(jnp.arange(m, dtype=jnp.int32), mode="drop")
     )
     data = sums.at[indices].get(mode="fill", fill_value=0)
     count = jnp.sum(flags, dtype=jnp.int32)

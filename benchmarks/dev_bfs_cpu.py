@@ -79,8 +79,11 @@ def main() -> None:
             scipy_s, ours = seconds([base, functools.partial(search, source)], options.budget)
             ratios[which].append(scipy_s / ours)
             name = file.name.split(".")[0]
-            print(f"{name:24}{source:8}{int(num_levels):8}{scipy_s * 1e3:10.3f}{ours * 1e3:9.3f}"
-                  f" {scipy_s / ours:5.2f}", flush=True)
+            print(
+                f"{name:24}{source:8}{int(num_levels):8}{scipy_s * 1e3:10.3f}{ours * 1e3:9.3f}"
+                f" {scipy_s / ours:5.2f}",
+                flush=True,
+            )
     for which, values in ratios.items():
         mean = np.exp(np.mean(np.log(values)))
         print(f"{which}: geometric mean {mean:.2f}, least {min(values):.2f}")

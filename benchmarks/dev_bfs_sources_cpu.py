@@ -60,8 +60,11 @@ def run(name: str, seconds: float) -> None:
         many, *alone = (statistics.median(t) * 1e3 for t in times)
         each = statistics.mean(alone)
         what = "levels, parents" if parents else "levels"
-        print(f"{name} n={n} edges={len(indices)} {what}: {COUNT} sources {many:.2f} ms, "
-              f"one {each:.2f} ms, {many / each:.1f}x", flush=True)  # fmt: skip
+        print(
+            f"{name} n={n} edges={len(indices)} {what}: {COUNT} sources {many:.2f} ms, "
+            f"one {each:.2f} ms, {many / each:.1f}x",
+            flush=True,
+        )
 
 
 def main() -> None:

@@ -69,8 +69,7 @@ def main() -> None:
     arrays = jax.tree.map(jnp.asarray, (csr, x, w))
     exact = A.astype(np.float64)
     rows = np.repeat(np.arange(n), np.diff(A.indptr))
-    want = {"product": exact @ x, "vector": exact.T @ w,
-            "values": w[rows] * x[A.indices]}  # fmt: skip
+    want = {"product": exact @ x, "vector": exact.T @ w, "values": w[rows] * x[A.indices]}
     shapes = {text: _shape(text) for text in args.shapes or [""]}
     todo = [(name, text) for name in args.programs for text in shapes]
 

@@ -28,8 +28,10 @@ def main() -> None:
     parser.add_argument("graphs", nargs="*")
     names = parser.parse_args().graphs or suite.files()
     where = environment()
-    print(f"{where['device']}, load {where['load'][0]:.1f}, jax {where['versions']['jax']}, "
-          f"commit {where['commit']}, {where['date']}. Medians in milliseconds.\n")  # fmt: skip
+    print(
+        f"{where['device']}, load {where['load'][0]:.1f}, jax {where['versions']['jax']}, "
+        f"commit {where['commit']}, {where['date']}. Medians in milliseconds.\n"
+    )
     print("| graph | entries of L | C<L> = L L | C = L L | gain | triangle_count |")
     print("|-|-:|-:|-:|-:|-:|")
     gains = []
@@ -40,8 +42,11 @@ def main() -> None:
         L, times = measured(suite.get(name).symmetrised().matrix())
         masked, unmasked, counted = (1e3 * float(np.median(t)) for t in times)
         gains.append(unmasked / masked)
-        print(f"| {name} | {L.nse} | {masked:.3f} | {unmasked:.3f} | {gains[-1]:.2f} "
-              f"| {counted:.3f} |", flush=True)  # fmt: skip
+        print(
+            f"| {name} | {L.nse} | {masked:.3f} | {unmasked:.3f} | {gains[-1]:.2f} "
+            f"| {counted:.3f} |",
+            flush=True,
+        )
     mean = np.exp(np.mean(np.log(gains)))
     print(f"\nGain of the mask: geometric mean {mean:.2f}, least {min(gains):.2f}.")
 

@@ -64,13 +64,15 @@ def calls(made, A, density: float, lengths) -> dict[tuple[str, int], Any]:
     n, columns = A.shape[0], A.T
     places = np.sort(np.random.default_rng(1).choice(n, max(1, round(density * n)), replace=False))
     room = max(1, round(DENSITIES[0] * n))
-    x = jsp.vector_from_entries(places.astype(np.int32), np.ones(len(places), np.float32), n,
-                                nse=room)  # fmt: skip
+    x = jsp.vector_from_entries(
+        places.astype(np.int32), np.ones(len(places), np.float32), n, nse=room
+    )
     found = {key: functools.partial(f, columns, x) for key, f in made.items()}
     if baselines.has_cupy():
         for length in lengths:
             found["cuSPARSE", length] = baselines.cupy_spmv_device(
-                A.indptr, A.indices, A.data, x.todense(), length)  # fmt: skip
+                A.indptr, A.indices, A.data, x.todense(), length
+            )
     return found
 
 
@@ -99,9 +101,15 @@ def main() -> None:
             for program in {key[0]: None for key in made}:
                 a, b = (float(np.median(times[program, k])) for k in (short, long))
                 slope = (b - a) / (long - short)
-                record = {"graph": name, "density": density, "program": program,
-                          f"us_{short}": a, f"us_{long}": b, "each": slope,
-                          "fixed": a - slope * short}  # fmt: skip
+                record = {
+                    "graph": name,
+                    "density": density,
+                    "program": program,
+                    f"us_{short}": a,
+                    f"us_{long}": b,
+                    "each": slope,
+                    "fixed": a - slope * short,
+                }
                 print(json.dumps(record), flush=True)
                 records.append(record)
             if jax.default_backend() == "gpu":

@@ -126,8 +126,9 @@ def pagerank_time(layout, degree):
     strength, uniform = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
 
     def ranks(layout, strength, p):
-        return pagerank_xla(pull_row_bins(layout, 1), strength, p, p, damping=0.85, tol=1e-6,
-                            max_iterations=200)  # fmt: skip
+        return pagerank_xla(
+            pull_row_bins(layout, 1), strength, p, p, damping=0.85, tol=1e-6, max_iterations=200
+        )
 
     call, took = compiled(ranks, layout, strength, uniform, options=LOOP)
     _, iterations, _ = call(layout, strength, uniform)
@@ -141,8 +142,10 @@ def study(name, indptr, indices, widths, variants):
     data = jax.random.uniform(jax.random.key(1), (nse,), jnp.float32)
     x = jax.random.uniform(jax.random.key(2), (n,), jnp.float32)
     ptr = jnp.asarray(indptr, jnp.int32)
-    say(f"{name}: n {n} entries {nse} max degree {degree.max()}; "
-        f"cuSPARSE {cusparse(ptr, indices, data, x):.4f} ms")  # fmt: skip
+    say(
+        f"{name}: n {n} entries {nse} max degree {degree.max()}; "
+        f"cuSPARSE {cusparse(ptr, indices, data, x):.4f} ms"
+    )
     count = 10 if nse > 10**8 else 50
 
     def chain(layout, values, x):
@@ -153,8 +156,14 @@ def study(name, indptr, indices, widths, variants):
 
     for unroll, launch, by_degree in variants:
         begin = time.perf_counter()
-        layout = bins.build(indptr, indices, (n, n), platform="gpu", by_degree=by_degree,
-                                tuning=Tuning(unroll, 256, launch))  # fmt: skip
+        layout = bins.build(
+            indptr,
+            indices,
+            (n, n),
+            platform="gpu",
+            by_degree=by_degree,
+            tuning=Tuning(unroll, 256, launch),
+        )
         values = jax.block_until_ready(layout.arrange(data))
         built = time.perf_counter() - begin
         call, took = compiled(chain, layout, values, x, options=LOOP)
@@ -164,9 +173,11 @@ def study(name, indptr, indices, widths, variants):
             begin = time.perf_counter()
             jax.block_until_ready(call(layout, values, x))
             times.append((time.perf_counter() - begin) / count * 1e3)
-        say(f"  bins unroll {unroll} launch {launch} by_degree {layout.order is not None}: "
+        say(
+            f"  bins unroll {unroll} launch {launch} by_degree {layout.order is not None}: "
             f"{min(times):.4f} ms in a loop; bins {[len(b) for b in layout.bins]} slots "
-            f"{layout.slots / nse:.3f} build {built:.1f}s compile {took:.1f}s")  # fmt: skip
+            f"{layout.slots / nse:.3f} build {built:.1f}s compile {took:.1f}s"
+        )
         if (unroll, launch) == (8, 300_000):
             pagerank_time(layout, degree)
     bare_csr(ptr, indices, data, x, widths)
@@ -197,8 +208,13 @@ def main():
         matrix.sort_indices()
         mean = matrix.nnz / matrix.shape[0]
         widths = (4, 8) if mean < 8 else (16, 32)
-        study(item, matrix.indptr.astype(np.int64), jnp.asarray(matrix.indices, jnp.int32),
-              widths, all_)  # fmt: skip
+        study(
+            item,
+            matrix.indptr.astype(np.int64),
+            jnp.asarray(matrix.indices, jnp.int32),
+            widths,
+            all_,
+        )
 
 
 if __name__ == "__main__":

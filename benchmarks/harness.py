@@ -263,8 +263,10 @@ def environment() -> dict[str, Any]:
 
 def _command(arguments: Sequence[str]) -> str:
     """What was asked for, output files by their names alone."""
-    words = [pathlib.Path(w).name if a in OUTPUTS else w
-             for a, w in zip(["", *arguments], arguments, strict=False)]  # fmt: skip
+    words = [
+        pathlib.Path(w).name if a in OUTPUTS else w
+        for a, w in zip(["", *arguments], arguments, strict=False)
+    ]
     return " ".join(["python -m benchmarks", *words])
 
 

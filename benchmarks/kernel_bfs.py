@@ -213,10 +213,12 @@ def measure(variant, arrays, extra, config, parents, sources, expected, keys, le
     t = time.time()
     inside, least = (x / args.each for x in median_ms(many, *arrays, extra, source))
     checked = f"{checked:.1f}s, {time.time() - t:.1f}"
-    print(f"   {variant} parents={parents}: inside {inside:.4f} ms (min {least:.4f}, "
-          f"{1e3 * inside / (levels + 1):.2f} us a level), call {call:.3f} ms, wrong levels {bad[0]} "  # noqa: E501
-          f"parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked}s",
-          flush=True)  # fmt: skip
+    print(
+        f"   {variant} parents={parents}: inside {inside:.4f} ms (min {least:.4f}, "
+        f"{1e3 * inside / (levels + 1):.2f} us a level), call {call:.3f} ms, wrong levels {bad[0]} "  # noqa: E501
+        f"parents {bad[1]} in {len(sources)}x{args.repeats}, check {checked}s",
+        flush=True,
+    )
 
 
 def show_trace(arrays, extra, config, parents, source):

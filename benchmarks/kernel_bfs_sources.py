@@ -67,8 +67,12 @@ def run(name, variants, out):
     apart, _ = median_ms(one, *arrays, prepared, runs=5)
     print(f"== {name} n={n} nnz={nnz}: 32 launches of one source {apart:.3f} ms", flush=True)
     for variant in variants:
-        module_options = {"unroll": "UNROLL", "long": "LONG", "span": "SPAN",
-                          "by_vertex": "BY_VERTEX"}
+        module_options = {
+            "unroll": "UNROLL",
+            "long": "LONG",
+            "span": "SPAN",
+            "by_vertex": "BY_VERTEX",
+        }
         module = __import__("pallas_kernels.bfs.multi_source", fromlist=["x"])
         saved = {name: getattr(module, name) for name in module_options.values()}
         for key, value in variant.items():
@@ -83,12 +87,23 @@ def run(name, variants, out):
                 seen = None if tree is None or k % 8 else tree[k]
                 bad += wrong(expected[s], keys, s, levels[k], seen)
             ms, least = (t / EACH for t in median_ms(many_launches(search, parents), *arrays))
-            row = {"graph": name, "variant": variant, "parents": parents, "ms": ms, "least": least,
-                   "wrong levels": int(bad[0]), "wrong parents": int(bad[1]),
-                   "status": int(status), "32 launches of one source, ms": apart}  # fmt: skip
+            row = {
+                "graph": name,
+                "variant": variant,
+                "parents": parents,
+                "ms": ms,
+                "least": least,
+                "wrong levels": int(bad[0]),
+                "wrong parents": int(bad[1]),
+                "status": int(status),
+                "32 launches of one source, ms": apart,
+            }
             out.append(row)
-            print(f"   {variant} parents={parents}: {ms:.3f} ms (min {least:.3f}), wrong levels "
-                  f"{bad[0]} parents {bad[1]} status {int(status)}", flush=True)  # fmt: skip
+            print(
+                f"   {variant} parents={parents}: {ms:.3f} ms (min {least:.3f}), wrong levels "
+                f"{bad[0]} parents {bad[1]} status {int(status)}",
+                flush=True,
+            )
         for key, value in saved.items():
             setattr(module, key, value)
 

@@ -44,9 +44,12 @@ def run(name):
         wrong = sum(int((np.asarray(one(*arrays)[0]) != right).sum()) for _ in range(3))
         median, least = (t / EACH for t in median_ms(many, *arrays))
         count = len(np.unique(right))
-        print(f"{name} n={len(right)} nnz={len(graph[1])} components={count} "
-              f"symmetric={symmetric}: {median:.3f} ms (min {least:.3f}), "
-              f"{wrong} wrong in 3", flush=True)  # fmt: skip
+        print(
+            f"{name} n={len(right)} nnz={len(graph[1])} components={count} "
+            f"symmetric={symmetric}: {median:.3f} ms (min {least:.3f}), "
+            f"{wrong} wrong in 3",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -78,9 +78,12 @@ def run(name, variants, weighted, each):
         error = np.abs(np.asarray(scores, np.float64) - known[steps]).sum()
         median, least = (t / each for t in median_ms(many, *operands))
         same = bool((np.asarray(scores) == np.asarray(again)).all())
-        print(f"   {variant}: {median:.3f} ms (min {least:.3f}), {steps} steps of "
-              f"{1e3 * median / steps:.2f} us, change {float(change):.2e}, L1 error {error:.1e}, "
-              f"two runs equal: {same}, status {int(status)}", flush=True)  # fmt: skip
+        print(
+            f"   {variant}: {median:.3f} ms (min {least:.3f}), {steps} steps of "
+            f"{1e3 * median / steps:.2f} us, change {float(change):.2e}, L1 error {error:.1e}, "
+            f"two runs equal: {same}, status {int(status)}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -95,9 +95,12 @@ def measure(variant, arrays, extra, config, sources, base, deltas, args, parents
         times = median_ms(many, jnp.int32(sources[0]), delta, extra, *arrays)
         median, least = (t / args.each for t in times)
         each = 1e3 * median / (steps + splits + 1)
-        print(f"   {variant} delta x{multiple}: {median:.3f} ms (min {least:.3f}), {steps} rounds "
-              f"of {each:.2f} us, {splits} splits, {work / n:.2f} n relaxed, "
-              f"{bad} wrong in {len(sources)}x{args.repeats}", flush=True)  # fmt: skip
+        print(
+            f"   {variant} delta x{multiple}: {median:.3f} ms (min {least:.3f}), {steps} rounds "
+            f"of {each:.2f} us, {splits} splits, {work / n:.2f} n relaxed, "
+            f"{bad} wrong in {len(sources)}x{args.repeats}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

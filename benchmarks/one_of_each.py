@@ -45,9 +45,12 @@ def kernels(name, form):
     hops = np.where(np.isfinite(hops), hops, -1)
     forms = (
         ("plain", {}, {}),
-        ("prepared", prepare_bfs(A.indptr, A.indices),
-         prepare_sssp(A.indptr, A.indices, A.data, renumber=True)),
-    )  # fmt: skip
+        (
+            "prepared",
+            prepare_bfs(A.indptr, A.indices),
+            prepare_sssp(A.indptr, A.indices, A.data, renumber=True),
+        ),
+    )
     for kind, for_bfs, for_sssp in forms:
         narrow = bool(for_sssp)
         config = default_bfs_config(n, A.nnz, narrow=narrow)
@@ -68,28 +71,44 @@ def kernels(name, form):
 
         yield f"sssp {kind}", distances, lambda out: _same(out[0], right)
     labels = csgraph.connected_components(A, directed=False)[1]
-    yield ("components", lambda: components(*csr, **form),
-           lambda out: _same(_first(np.asarray(out[0])), _first(labels)))  # fmt: skip
+    yield (
+        "components",
+        lambda: components(*csr, **form),
+        lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
+    )
     order = "breadth_first" if is_narrow(degree) else "degree"
     arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
-    yield ("pagerank", lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
-           lambda out: _same(round(float(out[0].sum()), 3), 1))  # fmt: skip
+    yield (
+        "pagerank",
+        lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
+        lambda out: _same(round(float(out[0].sum()), 3), 1),
+    )
     valued = prepare_pagerank(A.indptr, A.indices, A.data, order=order)
     valued = jax.tree.map(jnp.asarray, valued)
-    yield ("fixpoint_dense", lambda: _shortest(valued, source, n, form),
-           lambda out: _same(out[0], right))  # fmt: skip
+    yield (
+        "fixpoint_dense",
+        lambda: _shortest(valued, source, n, form),
+        lambda out: _same(out[0], right),
+    )
 
 
 def _shortest(arrays, source, n, form):
     """Bellman and Ford's steps, all elements in each."""
     f32 = jnp.float32
     return fixpoint_dense(
-        jnp.full(n, jnp.inf, f32).at[source].set(0), (), (), prepared=arrays,
-        mul=trace(jnp.add, f32, f32), join=trace(jnp.minimum, f32, f32), identity=np.inf,
+        jnp.full(n, jnp.inf, f32).at[source].set(0),
+        (),
+        (),
+        prepared=arrays,
+        mul=trace(jnp.add, f32, f32),
+        join=trace(jnp.minimum, f32, f32),
+        identity=np.inf,
         update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
-        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged), facts=("changed",), **form,
-    )  # fmt: skip
+        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
+        facts=("changed",),
+        **form,
+    )
 
 
 def planted(words):

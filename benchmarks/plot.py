@@ -88,9 +88,12 @@ def _time_against_edges(axis, records):
         if points:
             axis.scatter(*zip(*points, strict=True), s=14, label=label, alpha=0.7)
     axis.set(
-        xscale="log", yscale="log", xlabel="undirected edges traversed", ylabel="ms",
+        xscale="log",
+        yscale="log",
+        xlabel="undirected edges traversed",
+        ylabel="ms",
         title="Figure 2: BFS on the R-MAT series",
-    )  # fmt: skip
+    )
     axis.legend()
 
 

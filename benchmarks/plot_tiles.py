@@ -37,8 +37,13 @@ def _products(axis, density, records):
         points = [(r["entries"], r["gflops"]) for r in records if r["program"] == program]
         if points:
             axis.scatter(*zip(*points, strict=True), s=18, label=program, alpha=0.8)
-    axis.set(xscale="log", yscale="log", xlabel="entries", ylabel="GFlop/s of useful products",
-             title=f"Figure 6: SpMSpV, density {density:g}")  # fmt: skip
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="entries",
+        ylabel="GFlop/s of useful products",
+        title=f"Figure 6: SpMSpV, density {density:g}",
+    )
     _legend(axis)
 
 
@@ -71,10 +76,12 @@ def _levels(axis, records):
 def _conversion(axis, costs, searches, products):
     """Figure 11: conversion beside one search and one cuSPARSE SpMV."""
     graphs = [r["graph"] for r in costs]
-    bars = {"to Tiled": {r["graph"]: r["tiled_ms"] for r in costs},
-            "to BitTiled": {r["graph"]: r["bittiled_ms"] for r in costs},
-            "one BFS": _of(searches, "three kernels"),
-            "one SpMV (cuSPARSE)": _of(products, "cuSPARSE")}  # fmt: skip
+    bars = {
+        "to Tiled": {r["graph"]: r["tiled_ms"] for r in costs},
+        "to BitTiled": {r["graph"]: r["bittiled_ms"] for r in costs},
+        "one BFS": _of(searches, "three kernels"),
+        "one SpMV (cuSPARSE)": _of(products, "cuSPARSE"),
+    }
     for k, (label, values) in enumerate(bars.items()):
         x = [i + 0.2 * k for i, g in enumerate(graphs) if g in values]
         axis.bar(x, [values[g] for g in graphs if g in values], 0.2, label=label)

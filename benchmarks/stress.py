@@ -37,8 +37,10 @@ def shapes():
     """(name, CSR) of graphs whose degrees and diameters are extreme."""
     i = np.arange(60_000)
     a, b = (x.ravel() for x in np.meshgrid(np.arange(80), np.arange(80)))
-    cliques = [np.concatenate([*(x + 80 * c for c in range(30)), 80 * np.arange(29) + y])
-               for x, y in ((a, 0), (b, 81))]  # fmt: skip
+    cliques = [
+        np.concatenate([*(x + 80 * c for c in range(30)), 80 * np.arange(29) + y])
+        for x, y in ((a, 0), (b, 81))
+    ]
     edges = {
         "star": (0 * i[1:], i[1:]),
         "two stars": (np.r_[i[2:] % 2, 0], np.r_[i[2:], 5]),
@@ -91,9 +93,11 @@ class Problem:
         self.symmetric = bool((T.indptr == A.indptr).all() and (T.indices == A.indices).all())
         pad = len(indices) - A.nnz
         self.arrays = {
-            "indptr": indptr, "indices": indices, "weights": np.pad(weights, (0, pad)),
+            "indptr": indptr,
+            "indices": indices,
+            "weights": np.pad(weights, (0, pad)),
             "tails": np.pad(tails, (0, pad), constant_values=self.n),
-        }  # fmt: skip
+        }
         real = indptr, A.indices
         if algorithm == "bfs":
             self.delta = np.float32(0)
@@ -125,9 +129,14 @@ def searches(problem, extra):
             def run(a, extra, delta, source, config=config):
                 del delta
                 levels, tree, _, status = bfs(
-                    a["indptr"], a["indices"], source, in_indptr=a["in_indptr"],
-                    in_indices=a["in_indices"], prepared=extra, config=config,
-                )  # fmt: skip
+                    a["indptr"],
+                    a["indices"],
+                    source,
+                    in_indptr=a["in_indptr"],
+                    in_indices=a["in_indices"],
+                    prepared=extra,
+                    config=config,
+                )
                 return jnp.where(levels < 0, INFINITE["bfs"], levels), tree, status
         else:
             config = default_config(n, nnz, narrow=narrow)
@@ -135,9 +144,15 @@ def searches(problem, extra):
 
             def run(a, extra, delta, source, config=config):
                 distances, tree, _, status = sssp(
-                    a["indptr"], a["indices"], a["weights"], source, delta, prepared=extra,
-                    symmetric=problem.symmetric, config=config,
-                )  # fmt: skip
+                    a["indptr"],
+                    a["indices"],
+                    a["weights"],
+                    source,
+                    delta,
+                    prepared=extra,
+                    symmetric=problem.symmetric,
+                    config=config,
+                )
                 return distances, tree, status
 
         yield run
@@ -214,9 +229,12 @@ def check(problem, args):
         wrong = np.asarray(wrong).tolist()
         total += sum(wrong)
         counts = ", ".join(map("{} {}".format, COUNTS, wrong))
-        print(f"{problem.algorithm} {problem.name} {form}: n={problem.vertices} "
-              f"nnz={problem.entries} {len(sources)} sources x {args.repeats}: {counts}, "
-              f"{time.time() - start:.1f}s", flush=True)  # fmt: skip
+        print(
+            f"{problem.algorithm} {problem.name} {form}: n={problem.vertices} "
+            f"nnz={problem.entries} {len(sources)} sources x {args.repeats}: {counts}, "
+            f"{time.time() - start:.1f}s",
+            flush=True,
+        )
     return total
 
 

@@ -27,8 +27,14 @@ from . import tile_suite
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = (
-    "rmat18", "rmat21", "delaunay21", "grid1000", "coAuthorsDBLP", "luxembourg_osm", "moscow-roads",
-)  # fmt: skip
+    "rmat18",
+    "rmat21",
+    "delaunay21",
+    "grid1000",
+    "coAuthorsDBLP",
+    "luxembourg_osm",
+    "moscow-roads",
+)
 SMALL = ("rmat8", "rmat10", "grid12", "delaunay7")  # also test problems; no file is needed
 QUICK = ("rmat12", "grid60", "delaunay12")
 LARGE_ENTRIES = 50_000  # "data" stands for the square graphs of the data folder with more
@@ -92,9 +98,11 @@ class Workload:
     def symmetrised(self) -> Workload:
         """The pattern of A and of its transpose together, without self loops."""
         return Workload(
-            f"{self.name}+T", lambda: _symmetrise(self.matrix()), f"{self.origin}, symmetrised",
+            f"{self.name}+T",
+            lambda: _symmetrise(self.matrix()),
+            f"{self.origin}, symmetrised",
             self.source,
-        )  # fmt: skip
+        )
 
     def weighted(self) -> sp.csr_array:
         """The matrix with the integer weights `weights(i, j)` in 1..64, as float32."""

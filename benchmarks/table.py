@@ -31,8 +31,10 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     width = [max(len(row[k]) for row in cells) for k in range(len(headers))]
 
     def line(row):
-        aligned = [c.ljust(w) if k == 0 else c.rjust(w)
-                   for k, (c, w) in enumerate(zip(row, width, strict=True))]  # fmt: skip
+        aligned = [
+            c.ljust(w) if k == 0 else c.rjust(w)
+            for k, (c, w) in enumerate(zip(row, width, strict=True))
+        ]
         return "| " + " | ".join(aligned) + " |"
 
     rule = ["-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(width)]
@@ -123,8 +125,16 @@ def _ratio(row: dict[str, Record], base: str, program: str, key: str = "median_m
 def _costs(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str]:
     """What is paid once, and the spread, of the first program."""
     first = programs[0]
-    keys = ("method", "convert_s", "prepare_s", "compile_s", "bytes_over_csr", "spread", "gteps",
-            "launches")  # fmt: skip
+    keys = (
+        "method",
+        "convert_s",
+        "prepare_s",
+        "compile_s",
+        "bytes_over_csr",
+        "spread",
+        "gteps",
+        "launches",
+    )
     rows, used = [], [k for k in keys if any(k in row.get(first, {}) for row in table.values())]
     for case, row in table.items():
         rows.append([case, *(row.get(first, {}).get(k) for k in used)])
@@ -137,41 +147,71 @@ def _yang(records: list[Record]) -> list[str]:
     by = {g: {r["method"]: r for r in records if r["graph"] == g} for g in graphs}
     one = {g: next(iter(row.values())) for g, row in by.items()}
     labels = list(yang2015.METHODS.values())
-    table1 = [[g, one[g]["stands_for"], one[g]["n"], one[g]["entries"] // 2, one[g]["max_degree"],
-               one[g]["levels"]] for g in graphs]  # fmt: skip
+    table1 = [
+        [
+            g,
+            one[g]["stands_for"],
+            one[g]["n"],
+            one[g]["entries"] // 2,
+            one[g]["max_degree"],
+            one[g]["levels"],
+        ]
+        for g in graphs
+    ]
     table2, table3, table4 = [], [], []
     for g, row in by.items():
         best = min((row[m] for m in yang2015.SORTS), key=lambda r: r["median_ms"])
         paper = yang2015.PUBLISHED_MS.get(one[g]["stands_for"], (None, None))
         dense = row["dense"]
-        table2.append([g, _cell(best), best["program"], _cell(dense),
-                       dense["median_ms"] / best["median_ms"], *paper])  # fmt: skip
+        table2.append(
+            [
+                g,
+                _cell(best),
+                best["program"],
+                _cell(dense),
+                dense["median_ms"] / best["median_ms"],
+                *paper,
+            ]
+        )
         parts = [row[m]["parts_ms"] for m in yang2015.SORTS]
         if all(parts):
             table3.append([g, *(p[k] for p in parts for k in ("common", "scatter", "sort"))])
-        table4.append([g, *(_cell(row[m]) for m in yang2015.METHODS),
-                       *(row[m]["mteps"] for m in yang2015.METHODS)])  # fmt: skip
+        table4.append(
+            [
+                g,
+                *(_cell(row[m]) for m in yang2015.METHODS),
+                *(row[m]["mteps"] for m in yang2015.METHODS),
+            ]
+        )
     sorts = [yang2015.METHODS[m] for m in yang2015.SORTS]
     heads3 = [f"{s}: {k}" for s in sorts for k in ("common", "scatter", "sort")]
     return [
         "Table I: the graphs (undirected edges; levels from the vertex of largest degree)",
         markdown(["graph", "stands for", "vertices", "edges", "max degree", "levels"], table1),
         "Table II: SpMSpV by its fastest method against SpMV (ms), and the paper's on a K40c",
-        markdown(["graph", "SpMSpV", "method", "SpMV", "speed-up", "paper SpMSpV", "paper SpMV"],
-                 table2),
+        markdown(
+            ["graph", "SpMSpV", "method", "SpMV", "speed-up", "paper SpMSpV", "paper SpMV"], table2
+        ),
         "Table III: the parts of the three SpMSpV (ms, source of largest degree)",
         markdown(["graph", *heads3], table3),
         "Table IV: median over the sources (ms), and MTEPS",
         markdown(["graph", *labels, *(f"MTEPS {x}" for x in labels)], table4),
-    ]  # fmt: skip
+    ]
 
 
 def _loops(records: list[Record]) -> list[str]:
     """One line a program: what a step of its loop takes and how often it goes to the host."""
     keys = ("steps", "us_per_step", "events_per_step", "host_copies_per_step")
     rows = [[r["graph"], r["program"], _cell(r), *(r.get(k) for k in keys)] for r in records]
-    headers = ["graph", "program", "ms", "steps", "us a step", "kernels and copies a step",
-               "copies to the host a step"]  # fmt: skip
+    headers = [
+        "graph",
+        "program",
+        "ms",
+        "steps",
+        "us a step",
+        "kernels and copies a step",
+        "copies to the host a step",
+    ]
     return [markdown(headers, rows)]
 
 

@@ -96,7 +96,8 @@ def _values(indptr: Array, indices: Array) -> Array:
     row = jnp.cumsum(ends, dtype=jnp.int32)
     low, high = jnp.minimum(row, indices), jnp.maximum(row, indices)
     mixed = (low.astype(jnp.uint32) * jnp.uint32(2654435761)) ^ (
-        high.astype(jnp.uint32) * jnp.uint32(40503))  # fmt: skip
+        high.astype(jnp.uint32) * jnp.uint32(40503)
+    )
     return (lax.shift_right_logical(mixed, jnp.uint32(8)) % 64 + 1).astype(jnp.float32) / 64
 
 
@@ -126,8 +127,9 @@ def block(n: int, side: int, blocks: int) -> jsp.CSR:
     i, j = np.repeat(np.arange(count), blocks // 2), rng.integers(0, count, count * (blocks // 2))
     i, j = np.concatenate([np.arange(count), i, j]), np.concatenate([np.arange(count), j, i])
     key = np.unique(i.astype(np.int64) * count + j)
-    return _blocks(jnp.asarray(key // count, jnp.int32), jnp.asarray(key % count, jnp.int32),
-                   side, count)  # fmt: skip
+    return _blocks(
+        jnp.asarray(key // count, jnp.int32), jnp.asarray(key % count, jnp.int32), side, count
+    )
 
 
 def _blocks(down, across, side, count):
@@ -138,8 +140,12 @@ def _blocks(down, across, side, count):
         k = jnp.arange(down.shape[0], dtype=jnp.int32) - first[down]
         r, c = jnp.arange(side, dtype=jnp.int32), jnp.arange(side, dtype=jnp.int32)
         start = first[down] * side * side
-        at = (start[:, None, None] + r[:, None] * (per[down] * side)[:, None, None]
-              + (k * side)[:, None, None] + c)  # fmt: skip
+        at = (
+            start[:, None, None]
+            + r[:, None] * (per[down] * side)[:, None, None]
+            + (k * side)[:, None, None]
+            + c
+        )
         col = jnp.broadcast_to((across * side)[:, None, None] + c, at.shape)
         indices = jnp.zeros(at.size, jnp.int32).at[at.reshape(-1)].set(col.reshape(-1))
         rows = jnp.broadcast_to((per * side)[:, None], (count, side)).reshape(-1)
@@ -182,7 +188,7 @@ ALL = (
     _entry("block-400k", "block", block, 400_000, 16, 4),
     _entry("mesh-1924", "mesh", mesh, 1924, stands_for="333SP"),
     _entry("rmat-20", "power law", power_law, 20, 16, stands_for="in-2004"),
-)  # fmt: skip
+)
 SMALL = (
     _entry("fem-6-5-2", "fem", fem, 6, 5, dof=2),
     _entry("band-200", "banded", banded, 200, 40, 2, 5),

@@ -20,9 +20,13 @@ def timeline(call: Callable[[], Any]) -> list[tuple[str, float, float]]:
             call()
         (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
         profile = jax.profiler.ProfileData.from_file(str(path))
-        events = {(e.start_ns / 1e3, e.name, e.duration_ns / 1e3)
-                  for plane in profile.planes if plane.name.startswith("/device:GPU")
-                  for line in plane.lines if line.name.startswith("Stream")
-                  for e in line.events}  # fmt: skip
+        events = {
+            (e.start_ns / 1e3, e.name, e.duration_ns / 1e3)
+            for plane in profile.planes
+            if plane.name.startswith("/device:GPU")
+            for line in plane.lines
+            if line.name.startswith("Stream")
+            for e in line.events
+        }
     first = min(events, default=(0.0,))[0]
     return [(name, at - first, took) for at, name, took in sorted(events)]

@@ -245,10 +245,14 @@ def _parts(A, levels, edges, options):
         return Candidate(" ".join((method, *stages)), call, check)
 
     programs = [
-        candidate("scatter"), candidate("scatter", "scatter"), candidate("sort"),
-        candidate("sort", "sort"), candidate("sort", "sort", "scatter"),
-        candidate("merge", "sort"), candidate("merge", "sort", "scatter"),
-    ]  # fmt: skip
+        candidate("scatter"),
+        candidate("scatter", "scatter"),
+        candidate("sort"),
+        candidate("sort", "sort"),
+        candidate("sort", "sort", "scatter"),
+        candidate("merge", "sort"),
+        candidate("merge", "sort", "scatter"),
+    ]
     records = measure(programs, **options.timing())
     ms = {r["program"]: r["median_ms"] for r in records}
     ms |= {"merge": ms["sort"], "scatter sort": ms["scatter"]}

@@ -17,8 +17,9 @@ import jaxspv as jsp
 STATES, STEPS, REACH = 40, 60, 2
 log_plus = jsp.semirings.log_plus
 
-here, there = np.array([(i, j) for i in range(STATES) for j in range(STATES)
-                        if abs(i - j) <= REACH]).T  # fmt: skip
+here, there = np.array(
+    [(i, j) for i in range(STATES) for j in range(STATES) if abs(i - j) <= REACH]
+).T
 lattice = jsp.from_edges(here, there, shape=(STATES, STATES)).astype(jnp.float32)
 
 

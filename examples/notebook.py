@@ -21,8 +21,12 @@ def notebook(script):
     """The notebook of a script, as a dictionary in nbformat 4."""
     cells = []
     for number, (kind, source) in enumerate(cells_of(script)):
-        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {},
-                "source": source.splitlines(keepends=True)}  # fmt: skip
+        cell = {
+            "cell_type": kind,
+            "id": f"cell-{number}",
+            "metadata": {},
+            "source": source.splitlines(keepends=True),
+        }
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         cells.append(cell)

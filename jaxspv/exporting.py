@@ -14,10 +14,7 @@ KERNEL_CALLS = ("mosaic_gpu_v2", "mosaic_gpu")  # what a Pallas kernel is in an 
 
 
 def export(
-    fn: Callable[..., Any],
-    *,
-    backend: Backend = "xla",
-    platforms: Sequence[str] | None = None,
+    fn: Callable[..., Any], *, backend: Backend = "xla", platforms: Sequence[str] | None = None
 ) -> Callable[..., jax_export.Exported]:
     """`jax.export.export` of a function that takes or returns sparse objects, graphs, results.
 

@@ -35,10 +35,7 @@ class Layout:
 
 
 def register_layout(
-    name: str,
-    *,
-    revalue: Callable[[Any, Graph], Any] | None = None,
-    needs_inn: bool = True,
+    name: str, *, revalue: Callable[[Any, Graph], Any] | None = None, needs_inn: bool = True
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
 
@@ -144,10 +141,7 @@ class Graph:
 
 
 def prepare(
-    A: SparseMatrix | Graph,
-    *,
-    for_: str | Sequence[str] = ("bfs",),
-    symmetric: bool | None = None,
+    A: SparseMatrix | Graph, *, for_: str | Sequence[str] = ("bfs",), symmetric: bool | None = None
 ) -> Graph:
     """Computes once what the fast algorithms ask of a graph; eager.
 

@@ -287,9 +287,14 @@ def _even_zeros(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 _BOOLEAN: dict[Any, Callable[..., Array]] = {
-    "or": jnp.any, "add": jnp.any, "max": jnp.any,
-    "and": jnp.all, "multiply": jnp.all, "min": jnp.all,
-    "xor": _parity, "xnor": _even_zeros,
+    "or": jnp.any,
+    "add": jnp.any,
+    "max": jnp.any,
+    "and": jnp.all,
+    "multiply": jnp.all,
+    "min": jnp.all,
+    "xor": _parity,
+    "xnor": _even_zeros,
 }
 _SCATTER = ("add", "multiply", "min", "max")
 _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}

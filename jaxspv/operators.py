@@ -72,8 +72,9 @@ class BinaryOp:
         if self.position is None:
             return self(x, y)
         index = {"firsti": i, "firstj": k, "secondi": k, "secondj": j}[self.position]
-        return jnp.broadcast_to(jnp.asarray(index, self.index_dtype), jnp.broadcast_shapes(
-            jnp.shape(x), jnp.shape(y)))
+        return jnp.broadcast_to(
+            jnp.asarray(index, self.index_dtype), jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y))
+        )
 
     def __repr__(self) -> str:
         return f"BinaryOp({self.name})"
@@ -283,6 +284,12 @@ INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUn
 UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
 BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))
 __all__ = [
-    "BINARY", "INDEX_UNARY", "UNARY", "BinaryOp", "IndexUnaryOp", "Position", "UnaryOp",
+    "BINARY",
+    "INDEX_UNARY",
+    "UNARY",
+    "BinaryOp",
+    "IndexUnaryOp",
+    "Position",
+    "UnaryOp",
     "as_binary",
 ]

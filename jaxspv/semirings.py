@@ -247,6 +247,17 @@ ALL: tuple[Semiring, ...] = tuple(
     dict.fromkeys(v for v in list(globals().values()) if isinstance(v, Semiring))
 )
 CORE = (
-    plus_times, min_plus, max_plus, max_times, min_max, max_min, or_and, plus_pair, any_pair,
-    any_secondi, min_first, min_second, log_plus,
+    plus_times,
+    min_plus,
+    max_plus,
+    max_times,
+    min_max,
+    max_min,
+    or_and,
+    plus_pair,
+    any_pair,
+    any_secondi,
+    min_first,
+    min_second,
+    log_plus,
 )  # one of each kind, for tests that are too slow for ALL

@@ -92,7 +92,7 @@ def bfs(A: Any, source: int, result: Any) -> None:
     if result.parents is not None:
         parents = np.asarray(result.parents)
         tree(A, source, parents, want >= 0)
-        child = (want > 0)
+        child = want > 0
         above = np.where(child, got[np.maximum(parents, 0)], 0)
         _fail("level of the parent", child & (above != got - 1), above, got - 1)
 
@@ -103,8 +103,10 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     weights = matrix.data.astype(np.float64)
     # SciPy drops stored zeros in some routines: an epsilon far below any sum keeps them edges.
     graph = scipy.sparse.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
-    solve = scipy.sparse.csgraph.dijkstra if (weights >= 0).all() else (
-        scipy.sparse.csgraph.bellman_ford
+    solve = (
+        scipy.sparse.csgraph.dijkstra
+        if (weights >= 0).all()
+        else (scipy.sparse.csgraph.bellman_ford)
     )
     want = solve(graph, indices=source)
     got = np.asarray(result.distances)

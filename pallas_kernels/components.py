@@ -58,9 +58,15 @@ def components(
         k.store(status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
 
     labels, status, _ = launch(
-        kernel, [indptr, indices], shapes, programs=programs or programs_for(), threads=threads,
-        shared_words=LISTED + 4, name="components", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        [indptr, indices],
+        shapes,
+        programs=programs or programs_for(),
+        threads=threads,
+        shared_words=LISTED + 4,
+        name="components",
+        interpret=interpret,
+    )
     return labels, status[0]
 
 
@@ -136,8 +142,9 @@ def _compress(k, c, graph):
         label, _ = k.while_(
             lambda label, above: label != above,
             lambda label, above: (above, k.load(graph.labels, above, cache="fresh")),
-            start, k.load(graph.labels, start, cache="fresh"),
-        )  # fmt: skip
+            start,
+            k.load(graph.labels, start, cache="fresh"),
+        )
         k.store(graph.labels, v, label, mask=label != start)
 
     _spread(k, c.n, one)

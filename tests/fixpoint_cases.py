@@ -33,8 +33,10 @@ def rank(A, damping=0.85, tol=1e-7, scale=1.0, until=None):
     share = jnp.where(strength > 0, 1 / jnp.where(strength > 0, strength, 1), 0)
     P = A.with_data(A.data * share.at[row].get(mode="fill", fill_value=0))
     return jsp.fixpoint(
-        P, jnp.full(n, 1 / n),
+        P,
+        jnp.full(n, 1 / n),
         update=lambda x, y, i, s, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
-        operands=(strength,), sums={"lost": lambda x, s: jnp.where(s > 0, 0, x)},
+        operands=(strength,),
+        sums={"lost": lambda x, s: jnp.where(s > 0, 0, x)},
         until=until or jsp.residual(tol) | jsp.max_iterations(200),
-    )  # fmt: skip
+    )

@@ -16,9 +16,14 @@ gb = pytest.importorskip(
 
 ROOM = 16  # slots of every operand: one shape, so that compiled programs are used again
 GB_TYPE = {
-    "bool": "BOOL", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "int64": "INT64",
-    "float32": "FP32", "float64": "FP64",
-}  # fmt: skip
+    "bool": "BOOL",
+    "int8": "INT8",
+    "uint8": "UINT8",
+    "int32": "INT32",
+    "int64": "INT64",
+    "float32": "FP32",
+    "float64": "FP64",
+}
 
 
 class Data(NamedTuple):
@@ -59,9 +64,12 @@ def ours(data, format="csr"):
         order = np.lexsort((keys[0], keys[1]))
         indptr = np.searchsorted(keys[1][order], np.arange(data.shape[1] + 1)).astype(np.int32)
         return jsp.CSC(
-            values[order], jnp.asarray(keys[0][order]), jnp.asarray(indptr), jnp.asarray(False),
+            values[order],
+            jnp.asarray(keys[0][order]),
+            jnp.asarray(indptr),
+            jnp.asarray(False),
             data.shape,
-        )  # fmt: skip
+        )
     if format == "coo":
         return jsp.COO(values, *map(jnp.asarray, keys), jnp.asarray(False), data.shape)
     indptr = np.searchsorted(keys[0], np.arange(data.shape[0] + 1)).astype(np.int32)

@@ -80,8 +80,11 @@ def named_layer(name):
 @functools.cache
 def height(name):
     """The highest layer that a module reaches by its imports, through unnamed modules too."""
-    below = [named_layer(m) if named_layer(m) is not None else height(m) for m in needs(name)
-             if m.startswith("jaxspv")]  # fmt: skip
+    below = [
+        named_layer(m) if named_layer(m) is not None else height(m)
+        for m in needs(name)
+        if m.startswith("jaxspv")
+    ]
     return max(below, default=0)
 
 
@@ -103,8 +106,12 @@ def test_imports_go_downwards(path):
     if name.startswith("pallas_kernels"):
         assert not [n for n in needs(name) if n.startswith("jaxspv")], "kernels know arrays only"
     elif named_layer(name) is not None:
-        above = {m for m in needs(name) if m.startswith("jaxspv") and (
-            named_layer(m) if named_layer(m) is not None else height(m)) > named_layer(name)}
+        above = {
+            m
+            for m in needs(name)
+            if m.startswith("jaxspv")
+            and (named_layer(m) if named_layer(m) is not None else height(m)) > named_layer(name)
+        }
         assert not above, f"{sorted(above)} lie above {name}"
 
 
@@ -149,15 +156,19 @@ def test_public_names_and_their_methods_are_documented(name):
         fields = {*getattr(value, "__dataclass_fields__", ()), *getattr(value, "_fields", ())}
         methods = {m for m in vars(value) if not m.startswith("_")} - fields
         bare = {m for m in methods if not written(getattr(value, m))}
-        bare = {m for m in bare if callable(getattr(value, m)) or isinstance(
-            inspect.getattr_static(value, m), property)}
+        bare = {
+            m
+            for m in bare
+            if callable(getattr(value, m)) or isinstance(inspect.getattr_static(value, m), property)
+        }
         assert not bare, f"{name}: no docstring on {sorted(bare)}"
 
 
 RESULTS = {k for k, v in PUBLIC.items() if inspect.isclass(v) and issubclass(v, tuple)}
 EXAMPLES = {k for k, v in PUBLIC.items() if inspect.isclass(v) or inspect.isfunction(v)} - RESULTS
-OPERATIONS = {k for k, v in PUBLIC.items()
-              if inspect.isfunction(v) and v.__module__.startswith("jaxspv.ops.")}  # fmt: skip
+OPERATIONS = {
+    k for k, v in PUBLIC.items() if inspect.isfunction(v) and v.__module__.startswith("jaxspv.ops.")
+}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

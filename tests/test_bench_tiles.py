@@ -56,8 +56,10 @@ def test_wrong_levels_are_seen():
 def test_records_tables_and_a_picture(tmp_path):
     out, picture, text = (tmp_path / name for name in ("o.json", "o.png", "o.md"))
     arguments = ["--graphs", "fem-6-5-2", "--runs", "1", "--json", str(out), "--plot", str(picture)]
-    for name, kinds in (("tiles", {"tiles: SpMSpV", "tiles: conversion"}),
-                        ("tilebfs", {"tiles: BFS"})):  # fmt: skip
+    for name, kinds in (
+        ("tiles", {"tiles: SpMSpV", "tiles: conversion"}),
+        ("tilebfs", {"tiles: BFS"}),
+    ):
         assert main([name, *arguments, "--markdown", str(text)]) == 0
         records = json.loads(out.read_text())["records"]
         assert {r["benchmark"] for r in records} == kinds
@@ -68,10 +70,16 @@ def test_records_tables_and_a_picture(tmp_path):
 def test_the_summary_takes_geometric_means():
     times = {"auto": 1.0, "columns": 2.0, "cuSPARSE": 8.0}
     records = [
-        {"program": p, "median_ms": ms * (k if p == "cuSPARSE" else 1), "density": 0.1,
-         "graph": str(k), "entries": 30_000_000 if k < 5 else 5}
-        for k in (1, 4, 100) for p, ms in times.items()
-    ]  # fmt: skip
+        {
+            "program": p,
+            "median_ms": ms * (k if p == "cuSPARSE" else 1),
+            "density": 0.1,
+            "graph": str(k),
+            "entries": 30_000_000 if k < 5 else 5,
+        }
+        for k in (1, 4, 100)
+        for p, ms in times.items()
+    ]
     headers, rows = table_tiles.summary(records)
     large = dict(zip(headers, rows[0], strict=True))
     assert large["auto"] == pytest.approx(16) and large["columns"] == pytest.approx(8)

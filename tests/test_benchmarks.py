@@ -30,9 +30,21 @@ from benchmarks.options import Options
 from jaxspv import verify
 
 RECORD = {
-    "benchmark", "graph", "origin", "program", "median_ms", "min_ms", "max_ms", "spread", "runs",
-    "first_s", "compile_s", "prepare_s", "verified", "entries",
-}  # fmt: skip
+    "benchmark",
+    "graph",
+    "origin",
+    "program",
+    "median_ms",
+    "min_ms",
+    "max_ms",
+    "spread",
+    "runs",
+    "first_s",
+    "compile_s",
+    "prepare_s",
+    "verified",
+    "entries",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -97,10 +109,12 @@ def test_the_table_gives_the_geometric_mean_of_speeds():
         return {"benchmark": "bfs", "graph": graph, "program": program, **times}
 
     records = [
-        record("a", "ours", 2.0, 1.0), record("a", "SciPy", 4.0, 4.0),
-        record("b", "ours", 1.0, 1.0), record("b", "SciPy", 8.0, 9.0),
+        record("a", "ours", 2.0, 1.0),
+        record("a", "SciPy", 4.0, 4.0),
+        record("b", "ours", 1.0, 1.0),
+        record("b", "SciPy", 8.0, 9.0),
         record("c", "ours", 1.0, 1.0),
-    ]  # fmt: skip
+    ]
     document = {"environment": harness.environment(), "records": records, "failures": []}
     rows = [line.split() for line in table.render(document).splitlines()]
     (mean,) = [row for row in rows if "mean**" in row]
@@ -133,8 +147,10 @@ def test_generated_graphs(name):
     weighted = suite.get(name).weighted()
     assert abs(weighted - weighted.T).nnz == 0
     i, j = weighted.nonzero()
-    want = [(min(a, b) * 2654435761 + max(a, b) * 40503) % 64 + 1
-            for a, b in zip(i.tolist(), j.tolist(), strict=True)]  # fmt: skip
+    want = [
+        (min(a, b) * 2654435761 + max(a, b) * 40503) % 64 + 1
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
     np.testing.assert_array_equal(weighted.data, want)
 
 

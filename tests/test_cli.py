@@ -266,8 +266,11 @@ def test_help_and_module():
     assert done.value.code == 0
     root = pathlib.Path(jsp.__file__).parent.parent
     done = subprocess.run(
-        [sys.executable, "-m", "jaxspv", "info", "absent"], cwd=root, text=True,
-        capture_output=True, timeout=120,
+        [sys.executable, "-m", "jaxspv", "info", "absent"],
+        cwd=root,
+        text=True,
+        capture_output=True,
+        timeout=120,
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.splitlines()[-1].startswith("jaxspv: error: no file and no bundled graph")

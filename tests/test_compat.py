@@ -38,9 +38,16 @@ def test_version_numbers():
 
 @pytest.mark.parametrize(
     "version,slow",
-    [("0.10.1", False), ("0.10.2", True), ("0.10.9", True), ("0.11.0", True), ("0.11.1", False),
-     ("0.12.0.1", False), ("1.0", False)],
-)  # fmt: skip
+    [
+        ("0.10.1", False),
+        ("0.10.2", True),
+        ("0.10.9", True),
+        ("0.11.0", True),
+        ("0.11.1", False),
+        ("0.12.0.1", False),
+        ("1.0", False),
+    ],
+)
 def test_releases(jaxlib, version, slow):
     jaxlib(version, "cpu")
     assert compat.scatter_add_is_slow(np.float32) is slow
@@ -70,8 +77,8 @@ def test_an_nvidia_gpu_gets_no_float_scatter_add(jaxlib, version, avoided):
     def adds(platform, dtype):
         """Whether the program lowered for a platform scatters by adding."""
         terms, ids = jnp.ones(9, dtype), jnp.arange(9) % 5
-        lowered = jax.jit(lambda *a: total(*a)).trace(terms, ids).lower(
-            lowering_platforms=(platform,)
+        lowered = (
+            jax.jit(lambda *a: total(*a)).trace(terms, ids).lower(lowering_platforms=(platform,))
         )
         text = lowered.as_text()
         bodies = [part[: part.index("}) :")] for part in text.split('"stablehlo.scatter"')[1:]]

@@ -96,8 +96,7 @@ def test_algorithms_inside_scan_checkpoint_and_a_user_custom_vjp():
         return total(data)
 
     clipped.defvjp(
-        lambda data: jax.vjp(total, data),
-        lambda pull, bar: (jnp.clip(pull(bar)[0], -0.5, 0.5),),
+        lambda data: jax.vjp(total, data), lambda pull, bar: (jnp.clip(pull(bar)[0], -0.5, 0.5),)
     )
     np.testing.assert_allclose(jax.grad(clipped)(A.data), jnp.clip(want, -0.5, 0.5), rtol=1e-5)
 
@@ -107,8 +106,9 @@ def test_tree_utilities_donation_and_serialisation_of_leaves(name):
     A = jsp.from_dense(DENSE, format=name)
     leaves, tree = jax.tree.flatten(A)
     same_pattern(jax.tree.unflatten(tree, leaves), A)
-    stored = {jax.tree_util.keystr(k): np.asarray(v) for k, v in
-              jax.tree_util.tree_leaves_with_path(A)}  # fmt: skip
+    stored = {
+        jax.tree_util.keystr(k): np.asarray(v) for k, v in jax.tree_util.tree_leaves_with_path(A)
+    }
     restored = jax.tree_util.tree_map_with_path(lambda k, _: stored[jax.tree_util.keystr(k)], A)
     np.testing.assert_array_equal(restored.todense(), DENSE)
     want = A @ X
@@ -292,8 +292,9 @@ def test_grad_names_wrong_arguments():
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
     """As on a GPU: no jit inside another may have any."""
     monkeypatch.setattr(compilation, "on_gpu", lambda operands: True)
-    monkeypatch.setattr(compilation, "gpu_compiler_options",
-                        lambda: {"xla_llvm_disable_expensive_passes": False})  # fmt: skip
+    monkeypatch.setattr(
+        compilation, "gpu_compiler_options", lambda: {"xla_llvm_disable_expensive_passes": False}
+    )
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))
     w = jnp.arange(3.0)
     losses = (
@@ -307,9 +308,25 @@ def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatc
 
 
 EXPORTED = (
-    "COO", "CSR", "CSC", "Tiled", "BitTiled", "SparseVector", "TiledVector", "BitVector", "Graph",
-    "Mask", "Semiring", "Monoid", "UnaryOp", "BinaryOp", "Until", "BFS", "SSSP", "PageRank",
-)  # fmt: skip
+    "COO",
+    "CSR",
+    "CSC",
+    "Tiled",
+    "BitTiled",
+    "SparseVector",
+    "TiledVector",
+    "BitVector",
+    "Graph",
+    "Mask",
+    "Semiring",
+    "Monoid",
+    "UnaryOp",
+    "BinaryOp",
+    "Until",
+    "BFS",
+    "SSSP",
+    "PageRank",
+)
 
 
 @pytest.mark.fast

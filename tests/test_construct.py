@@ -53,9 +53,7 @@ def check(A, dense, stored, capacity=None):
 @given(edge_lists(SHAPE, EDGES), st.sampled_from(sorted(FOLDS)), st.sampled_from(sorted(FORMATS)))
 def test_from_edges_joins_duplicates(ends, name, format):
     values = np.arange(1, EDGES + 1, dtype=np.float32)
-    A = jsp.from_edges(
-        *ends, values, shape=SHAPE, dup=getattr(jsp.monoids, name), format=format
-    )
+    A = jsp.from_edges(*ends, values, shape=SHAPE, dup=getattr(jsp.monoids, name), format=format)
     # tiles keep no order of entries: theirs are looked at as rows
     rows = A.asformat("csr") if format == "tiled" else A
     check(rows, *folded(*ends, values, SHAPE, FOLDS[name]))
@@ -267,7 +265,7 @@ def test_from_networkx():
         (lambda: jsp.from_bcoo(jax_sparse.BCOO.fromdense(jnp.ones(3))), ValueError, "BCOO"),
         (lambda: jsp.from_networkx(nx.path_graph(2), nodelist=[0, 0]), ValueError, "nodelist"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -29,9 +29,14 @@ def test_both_slopes(values, vector, stored_rows):
     A = padded()
     w, x = jnp.array([1.0, 2, 3, 4]), jnp.array([5.0, 6, 7, 8])
     by_values, by_vector = csr_vjp(
-        A.indptr, A.indices, w, 4, x=x if values else None, data=A.data if vector else None,
+        A.indptr,
+        A.indices,
+        w,
+        4,
+        x=x if values else None,
+        data=A.data if vector else None,
         rows=A.rowcol()[0] if stored_rows else None,
-    )  # fmt: skip
+    )
     assert (by_values is None, by_vector is None) == (not values, not vector)
     if by_values is not None:
         want = np.outer(w, x)[np.nonzero(DENSE)]
@@ -43,9 +48,9 @@ def test_both_slopes(values, vector, stored_rows):
 def test_a_batch_of_weights():
     A = padded()
     weights = jnp.arange(8.0).reshape(2, 4)
-    slopes = jax.jit(jax.vmap(
-        lambda w: csr_vjp(A.indptr, A.indices, w, 4, data=A.data)[1]
-    ))(weights)  # fmt: skip
+    slopes = jax.jit(jax.vmap(lambda w: csr_vjp(A.indptr, A.indices, w, 4, data=A.data)[1]))(
+        weights
+    )
     np.testing.assert_allclose(slopes, np.asarray(weights) @ DENSE)
 
 

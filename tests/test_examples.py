@@ -42,8 +42,7 @@ def test_example_runs(path):
     if "import optax" in path.read_text():
         pytest.importorskip("optax")
     done = subprocess.run(
-        [sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
-        env=None,
+        [sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=300, env=None
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout

@@ -50,9 +50,11 @@ def conversions(coo):
             whole = B.to_coo()
             entries[a, b] = (whole.row, whole.col, whole.data), B.count, B.overflow
         B = A.asformat(NAMES[k - 1])
-        told[NAMES[k - 1]] = B.rowcol(), B.data, (
-            B.todense(), B.todense(7), B.T.todense(), B.T.T.todense(), B.to_bcoo().todense(),
-        )  # fmt: skip
+        told[NAMES[k - 1]] = (
+            B.rowcol(),
+            B.data,
+            (B.todense(), B.todense(7), B.T.todense(), B.T.T.todense(), B.to_bcoo().todense()),
+        )
     return entries, told
 
 
@@ -131,8 +133,12 @@ def test_dtypes_and_what_padding_holds(dtype):
 
 
 # Making tiles eagerly compiles for each shape.
-EAGER = [(n, p) for n in NAMES for p in PROBLEMS
-         if n != "tiled" or p in ("nothing at all", "explicit zeros", "shuffled")]  # fmt: skip
+EAGER = [
+    (n, p)
+    for n in NAMES
+    for p in PROBLEMS
+    if n != "tiled" or p in ("nothing at all", "explicit zeros", "shuffled")
+]
 
 
 @pytest.mark.parametrize(("name", "problem"), EAGER)
@@ -214,9 +220,13 @@ def test_with_edge_data_joins_and_drops(name):
 
 def test_repeated_places_are_kept_by_conversions_and_add_up():
     coo = COO(
-        jnp.asarray([1.0, 2.0, 3.0, -3.0, np.nan]), jnp.asarray([0, 0, 1, 1, 2]),
-        jnp.asarray([1, 1, 0, 0, 3]), jnp.asarray(False), (2, 3), unique=False,
-    )  # fmt: skip
+        jnp.asarray([1.0, 2.0, 3.0, -3.0, np.nan]),
+        jnp.asarray([0, 0, 1, 1, 2]),
+        jnp.asarray([1, 1, 0, 0, 3]),
+        jnp.asarray(False),
+        (2, 3),
+        unique=False,
+    )
     for name in NAMES:
         A = coo.asformat(name)
         assert not A.unique and int(A.count) == 4
@@ -236,8 +246,14 @@ def test_entries_in_any_order_are_sorted_on_the_way():
         whole = A.to_coo()
         check_entries((whole.row, whole.col, whole.data), problem)
     for cls in (jsp.CSR, jsp.CSC):  # columns of a row in descending order
-        A = cls(jnp.arange(3.0), jnp.array([2, 0, 1]), jnp.array([0, 2, 3]), jnp.asarray(False),
-                (2, 3) if cls is jsp.CSR else (3, 2), sorted=False)  # fmt: skip
+        A = cls(
+            jnp.arange(3.0),
+            jnp.array([2, 0, 1]),
+            jnp.array([0, 2, 3]),
+            jnp.asarray(False),
+            (2, 3) if cls is jsp.CSR else (3, 2),
+            sorted=False,
+        )
         want = [[1, 0, 0], [0, 2, 0]]
         assert (A if cls is jsp.CSR else A.T).asformat("coo").todense().tolist() == want
         assert A.to_coo().sorted

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from scipy.spatial import Delaunay
 
 import jaxspv as jsp
-from jaxspv.inputs import generators
 from jaxspv.formats import FORMATS
 from jaxspv.inputs import generators
 from jaxspv.inputs.random import distinct, random_generator
@@ -127,8 +126,18 @@ def test_erdos_renyi_counts_and_covers():
 
 
 def test_pairs_are_counted_right_where_roots_round():
-    k = np.array([0, 1, 2, 2**31 - 1, 2**52 - 1, 2**52, 2**60 + 1, *(i * (i - 1) // 2 + d
-                  for i in (3 * 10**8, 2**30, 2**30 + 1) for d in (-1, 0, 1))])  # fmt: skip
+    k = np.array(
+        [
+            0,
+            1,
+            2,
+            2**31 - 1,
+            2**52 - 1,
+            2**52,
+            2**60 + 1,
+            *(i * (i - 1) // 2 + d for i in (3 * 10**8, 2**30, 2**30 + 1) for d in (-1, 0, 1)),
+        ]
+    )
     i, j = generators._unrank(k)
     assert ((0 <= j) & (j < i)).all()
     assert [int(a) * (int(a) - 1) // 2 + int(b) for a, b in zip(i, j, strict=True)] == k.tolist()
@@ -263,7 +272,7 @@ def test_keys_decide(name):
         (lambda: jsp.sparsity(KEY, "random", 5, -0.5), ValueError, "density.*-0.5"),
         (lambda: jsp.sparsity(KEY, "random", (5, 5, 5)), TypeError, "shape"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()

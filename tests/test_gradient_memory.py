@@ -44,8 +44,12 @@ OPERATIONS = {
 }
 QUICK = [("mxv", "csr", s) for s in ("plus_times", "min_plus", "log_plus")]
 QUICK += [("mxm masked", "csr", "plus_times")]
-LONG = [(op, f, s) for op in OPERATIONS for f in ("coo", "csr", "csc")
-        for s in ("plus_times", "min_plus", "log_plus")]  # fmt: skip
+LONG = [
+    (op, f, s)
+    for op in OPERATIONS
+    for f in ("coo", "csr", "csc")
+    for s in ("plus_times", "min_plus", "log_plus")
+]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +72,7 @@ def test_backward_takes_at_most_three_times_the_memory_of_forward(operation, for
     def size(program):
         memory = jax.jit(program).lower(A.data, x, A, B).compile().memory_analysis()
         return (
-            memory.temp_size_in_bytes
-            + memory.output_size_in_bytes
-            + memory.argument_size_in_bytes
+            memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
         )
 
     backward, before = size(jax.grad(loss, (0, 1))), size(forward)

@@ -120,8 +120,11 @@ OPERATIONS = {
     "assign accum": lambda A, B, x, z, s: jsp.assign(A, B.T, accum=s.add),
     "kron": lambda A, B, x, z, s: jsp.kron(A, B, s.mul),
 }
-OPERATIONS = {k: f for k, f in OPERATIONS.items() if k.split()[0] in (
-    "transpose", "convert") or (hasattr(jsp, k.split()[0]))}  # fmt: skip
+OPERATIONS = {
+    k: f
+    for k, f in OPERATIONS.items()
+    if k.split()[0] in ("transpose", "convert") or (hasattr(jsp, k.split()[0]))
+}
 ONCE_MORE = [k for k in OPERATIONS if k in ("mxv sparse", "mxm", "ewise_add", "reduce rows")]
 WITHOUT_SEMIRING = ("transpose", "convert", "apply", "select", "extract")
 
@@ -207,9 +210,15 @@ def test_at_ties_the_smallest_index_wins(name, semiring):
     C = jsp.mxm(A, jsp.from_dense(np.where(stored.T, 2.0, 0).astype(np.float32)), s)
     places = int(C.count)
     product = jax.grad(
-        lambda data: numbers(jsp.mxm(A.with_data(data), jsp.from_dense(
-            np.where(stored.T, 2.0, 0).astype(np.float32)), s, nse=places)).sum()
-    )(A.data)  # fmt: skip
+        lambda data: numbers(
+            jsp.mxm(
+                A.with_data(data),
+                jsp.from_dense(np.where(stored.T, 2.0, 0).astype(np.float32)),
+                s,
+                nse=places,
+            )
+        ).sum()
+    )(A.data)
     want = np.zeros((4, 4))
     for i, j in itertools.product(range(4), range(4)):
         shared = stored[i] & stored[j]
@@ -221,9 +230,7 @@ def test_at_ties_the_smallest_index_wins(name, semiring):
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_integers_and_booleans_have_float0(name):
     A = jsp.from_dense(np.array([[0, 2], [3, 0]]), format=name)
-    slope = jax.grad(
-        lambda A: (jsp.mxv(A, jnp.ones(2))).sum(), allow_int=True
-    )(A)
+    slope = jax.grad(lambda A: (jsp.mxv(A, jnp.ones(2))).sum(), allow_int=True)(A)
     assert {leaf.dtype for leaf in jax.tree.leaves(slope)} == {jax.dtypes.float0}
     x = jnp.ones(2)
     moving = jax.grad(lambda x: jsp.mxv(A, x).sum())(x)
@@ -244,9 +251,15 @@ def test_positional_products_have_no_slope():
 
 @pytest.mark.parametrize(
     "semiring",
-    ["plus_times", "min_plus", *(pytest.param(s, marks=pytest.mark.slow) for s in
-                                 ("times_plus", "log_plus", "user_hypot"))],
-)  # fmt: skip
+    [
+        "plus_times",
+        "min_plus",
+        *(
+            pytest.param(s, marks=pytest.mark.slow)
+            for s in ("times_plus", "log_plus", "user_hypot")
+        ),
+    ],
+)
 def test_a_product_of_which_most_entries_meet_nothing(semiring):
     """Few products, and the first of them behind more entries than there are products."""
     A = jsp.from_dense(np.arange(1, 21, dtype=np.float32)[None])

@@ -56,9 +56,8 @@ def reference(row, operands, out, mask, combination):
         return expression.new()
     if not combination.out:
         return (
-            expression.new(**options) if hasattr(expression, "new")
-            else expression.dup(**options)
-        )  # fmt: skip
+            expression.new(**options) if hasattr(expression, "new") else expression.dup(**options)
+        )
     C = theirs(out)
     C(**options) << expression
     return C
@@ -116,9 +115,12 @@ PARTS = {
 @contextlib.contextmanager
 def in_small_programs():
     """Operations run eagerly, in the programs of their parts, which combinations share."""
-    with mock.patch.multiple(
-        call, _computed=lambda f, static, x: f(*x, **dict(static)), _written=call._write
-    ), mock.patch.multiple(write, **PARTS):
+    with (
+        mock.patch.multiple(
+            call, _computed=lambda f, static, x: f(*x, **dict(static)), _written=call._write
+        ),
+        mock.patch.multiple(write, **PARTS),
+    ):
         yield
 
 
@@ -136,10 +138,13 @@ def test_equals_graphblas(group):
 
 
 MXM = [("plus_times", "float32", mask) for mask in MASKS] + [
-    ("min_plus", "float32", ("value", True)), ("any_pair", "float32", ("structure", False)),
-    ("lor_land", "bool", ("array", True)), ("plus_minus", "int32", ("value", False)),
-    ("max_firsti", "float32", ("structure", True)), ("min_secondj", "float32", (None, False)),
-]  # fmt: skip
+    ("min_plus", "float32", ("value", True)),
+    ("any_pair", "float32", ("structure", False)),
+    ("lor_land", "bool", ("array", True)),
+    ("plus_minus", "int32", ("value", False)),
+    ("max_firsti", "float32", ("structure", True)),
+    ("min_secondj", "float32", (None, False)),
+]
 WRITES = [*itertools.product((None, "plus", "minus"), (False, True))]
 
 
@@ -153,10 +158,19 @@ def test_mxm_equals_graphblas(case):
     @jax.jit
     def program(A, B, C, mask):
         return [
-            jsp.mxm(A, B, ring, nse=30, method="sort", out=C, mask=mask, replace=way.replace,
-                    accum=way.accum and getattr(jsp.operators, accum_name(way.accum, given)))
+            jsp.mxm(
+                A,
+                B,
+                ring,
+                nse=30,
+                method="sort",
+                out=C,
+                mask=mask,
+                replace=way.replace,
+                accum=way.accum and getattr(jsp.operators, accum_name(way.accum, given)),
+            )
             for way in ways
-        ]  # fmt: skip
+        ]
 
     for seed in range(3 * ROUNDS):
         rng = np.random.default_rng([zlib.crc32(str(case).encode()), seed])

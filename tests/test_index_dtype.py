@@ -58,17 +58,20 @@ OPERATIONS = {
     "row": (lambda A: A[4], DENSE[4]),
     "mxv": (lambda A: jsp.mxv(A, vector()), DENSE @ V),
     "vxm": (lambda A: jsp.vxm(vector(), A), V @ DENSE),
-    "build": (lambda A: jsp.build(([1], [2]), 5.0, (2, 3), index_dtype=jnp.int64),
-              [[0, 0, 0], [0, 0, 5.0]]),
-}  # fmt: skip
+    "build": (
+        lambda A: jsp.build(([1], [2]), 5.0, (2, 3), index_dtype=jnp.int64),
+        [[0, 0, 0], [0, 0, 5.0]],
+    ),
+}
 
 
 FIRST = ("transpose", "select", "extract", "assign", "reduce", "mxv", "build")
 
 
-@pytest.mark.parametrize("name", [
-    name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS],
+)
 def test_kept_by(name, x64):
     run, want = OPERATIONS[name]
     check(run(wide()), want)
@@ -86,10 +89,14 @@ def test_kept_by_formats(format, x64):
     np.testing.assert_array_equal(A.asformat("tiled").todense(), DENSE)
 
 
-@pytest.mark.parametrize("pair", [
-    pytest.param("wide, wide", marks=pytest.mark.slow), "wide, narrow",
-    pytest.param("narrow, wide", marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param("wide, wide", marks=pytest.mark.slow),
+        "wide, narrow",
+        pytest.param("narrow, wide", marks=pytest.mark.slow),
+    ],
+)
 def test_mixed_ones_promote(pair, x64):
     A, B = (wide() if name == "wide" else narrow() for name in pair.split(", "))
     check(jsp.mxm(A, B), DENSE @ DENSE)
@@ -146,14 +153,17 @@ def test_extents_that_need_int64(x64):
     assert cells_of(A + A.T) == both
     assert cells_of(A * A) == {k: x * x for k, x in CELLS.items()}
     assert cells_of(jsp.select(A, jsp.operators.tril)) == {
-        k: x for k, x in CELLS.items() if k[1] <= k[0]}  # fmt: skip
+        k: x for k, x in CELLS.items() if k[1] <= k[0]
+    }
     assert cells_of(jsp.apply(A, jsp.operators.colindex)) == {k: k[1] for k in CELLS}
-    assert cells_of(A[[2**35, 5, 7], :]) == {
-        (0, 3): 4.0, (0, 2**33): 8.0, (2, 2**33): 2.0}  # fmt: skip
+    assert cells_of(A[[2**35, 5, 7], :]) == {(0, 3): 4.0, (0, 2**33): 8.0, (2, 2**33): 2.0}
     assert cells_of(A[2**35, 2**32 :]) == {(2**32,): 8.0}
     assert float(A[7, 2**33]) == 2.0 and float(A[7, 5]) == 0.0
     assert cells_of(jsp.assign(A, 9.0, [7, 2**36], [2**33])) == {
-        **CELLS, (7, 2**33): 9.0, (2**36, 2**33): 9.0}  # fmt: skip
+        **CELLS,
+        (7, 2**33): 9.0,
+        (2**36, 2**33): 9.0,
+    }
     assert cells_of(jsp.reduce(A, axis=1)) == {(0,): 1.0, (7,): 2.0, (2**35,): 12.0}
     assert cells_of(jsp.reduce(A, axis=0)) == {(3,): 4.0, (2**33,): 10.0, (HUGE - 1,): 1.0}
     pair = jsp.from_edges([2**20], [2**21], 3.0, shape=(2**30, 2**30), format="coo")
@@ -187,7 +197,10 @@ def test_options_of_products_over_extents_that_need_int64(x64):
     assert cells_of(jsp.vxm(x, B)) == {(5,): 200.0, (2**39,): 10.0}
     assert cells_of(jsp.mxv(A, x, mask=~jsp.structure(seven))) == {(2**35,): 20.0}
     assert cells_of(jsp.mxv(A, x, out=seven, accum=jsp.operators.plus)) == {
-        (7,): 5.0, (8,): 2.0, (2**35,): 20.0}  # fmt: skip
+        (7,): 5.0,
+        (8,): 2.0,
+        (2**35,): 20.0,
+    }
 
 
 def test_a_capacity_that_needs_int64(monkeypatch, x64):
@@ -201,14 +214,28 @@ def test_a_capacity_that_needs_int64(monkeypatch, x64):
         jsp.from_edges(edges, edges, shape=(43, 45), nse=60, index_dtype=jnp.int32)
 
 
-@pytest.mark.parametrize("call, error, text", [
-    (lambda: jsp.from_edges([0], [0], shape=(2, 2), index_dtype=jnp.int64), ValueError,
-     "int64 indices need jax_enable_x64, which is off; they were asked for"),
-    (lambda: jsp.vector_from_entries([1], [2.0], HUGE), ValueError, f"a size of {HUGE} needs them"),
-    (lambda: narrow().with_index_dtype(jnp.int64), ValueError, "jax_enable_x64"),
-    (lambda: jsp.from_scipy(S, index_dtype=jnp.int16), TypeError, "must be int32 or int64; got"),
-    (lambda: jsp.resize(narrow(), 2**31 - 1, 3), ValueError, "a size of 2147483647 needs them"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (
+            lambda: jsp.from_edges([0], [0], shape=(2, 2), index_dtype=jnp.int64),
+            ValueError,
+            "int64 indices need jax_enable_x64, which is off; they were asked for",
+        ),
+        (
+            lambda: jsp.vector_from_entries([1], [2.0], HUGE),
+            ValueError,
+            f"a size of {HUGE} needs them",
+        ),
+        (lambda: narrow().with_index_dtype(jnp.int64), ValueError, "jax_enable_x64"),
+        (
+            lambda: jsp.from_scipy(S, index_dtype=jnp.int16),
+            TypeError,
+            "must be int32 or int64; got",
+        ),
+        (lambda: jsp.resize(narrow(), 2**31 - 1, 3), ValueError, "a size of 2147483647 needs them"),
+    ],
+)
 def test_errors_without_x64(call, error, text):
     with pytest.raises(error, match=text):
         call()

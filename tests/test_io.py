@@ -200,9 +200,7 @@ def test_write_mtx_refuses(tmp_path):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_npz_keeps_everything(tmp_path, name, problem):
     p = PROBLEMS[problem]
-    A = jsp.from_edges(
-        p.row, p.col, p.data, shape=p.shape, nse=len(p.row) + p.spare, format=name
-    )
+    A = jsp.from_edges(p.row, p.col, p.data, shape=p.shape, nse=len(p.row) + p.spare, format=name)
     A = A.with_data(A.data.at[int(A.count) :].set(jnp.nan))  # padding may hold anything
     path = tmp_path / "a.npz"
     jsp.save_npz(path, A)

@@ -12,9 +12,7 @@ import jaxspv as jsp
 from jaxspv._core.dispatch import Op
 from jaxspv.formats import FORMATS
 
-DENSE = np.array(
-    [[0.0, 2.0, 0.0, -1.5], [0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 4.0]], np.float32
-)
+DENSE = np.array([[0.0, 2.0, 0.0, -1.5], [0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 4.0]], np.float32)
 
 
 def matrix(name):
@@ -80,9 +78,7 @@ def test_vmap_of_values_and_gradients(name):
     one_by_one = jnp.stack([f(A.data, x) for x in xs])
     np.testing.assert_allclose(jax.vmap(f, (None, 0))(A.data, xs), one_by_one, rtol=1e-5)
     slopes = jnp.stack([jax.grad(f, 1)(A.data, x) for x in xs])
-    np.testing.assert_allclose(
-        jax.vmap(jax.grad(f, 1), (None, 0))(A.data, xs), slopes, rtol=1e-5
-    )
+    np.testing.assert_allclose(jax.vmap(jax.grad(f, 1), (None, 0))(A.data, xs), slopes, rtol=1e-5)
     through = jax.grad(lambda xs: jax.vmap(f, (None, 0))(A.data, xs).sum())(xs)
     np.testing.assert_allclose(through, slopes, rtol=1e-5)
 

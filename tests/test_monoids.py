@@ -176,8 +176,9 @@ def test_nothing_to_reduce_gives_the_identity():
         )
 
     dtypes = {m: next(d for d in USUAL[::-1] if m.accepts(d)) for m in ALL}
-    for monoid, results in zip(ALL, jax.jit(lambda: [run(*m) for m in dtypes.items()])(),
-                               strict=True):
+    for monoid, results in zip(
+        ALL, jax.jit(lambda: [run(*m) for m in dtypes.items()])(), strict=True
+    ):
         for got in results:
             one = oracles.identity(monoid.name, dtypes[monoid])
             check(got, np.full(2, one), dtypes[monoid], 0, monoid.name)
@@ -300,12 +301,24 @@ def test_user_monoid_without_a_scatter():
 
 def test_well_known_functions_are_recognised():
     known = {
-        jnp.add: "plus", jnp.multiply: "times", jnp.minimum: "min", jnp.maximum: "max",
-        jnp.logical_or: "lor", jnp.logical_and: "land", jnp.logical_xor: "lxor",
-        jnp.bitwise_or: "bor", jnp.bitwise_and: "band", jnp.bitwise_xor: "bxor",
-        jnp.logaddexp: "logaddexp", lax.add: "plus", lax.mul: "times", lax.min: "min",
-        lax.max: "max", operators.lxnor: "lxnor", operators.bxnor: "bxnor",
-    }  # fmt: skip
+        jnp.add: "plus",
+        jnp.multiply: "times",
+        jnp.minimum: "min",
+        jnp.maximum: "max",
+        jnp.logical_or: "lor",
+        jnp.logical_and: "land",
+        jnp.logical_xor: "lxor",
+        jnp.bitwise_or: "bor",
+        jnp.bitwise_and: "band",
+        jnp.bitwise_xor: "bxor",
+        jnp.logaddexp: "logaddexp",
+        lax.add: "plus",
+        lax.mul: "times",
+        lax.min: "min",
+        lax.max: "max",
+        operators.lxnor: "lxnor",
+        operators.bxnor: "bxnor",
+    }
     for op, name in known.items():
         mine, builtin = jsp.monoid(op), next(m for m in ALL if m.name == name)
         for field in ("identity", "terminal", "kind", "dtypes"):

@@ -1,6 +1,5 @@
 """`mxm` by every method against its definition, SciPy and SpMSpV row by row; masks, capacities."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -96,10 +95,16 @@ def test_every_method_is_the_definition(semiring):
     check()
 
 
-@pytest.mark.parametrize("first, second", [
-    *((name, "csr") for name in sorted(FORMATS) if name != "csr"),
-    ("coo", "coo"), ("csc", "csc"), ("csr", "csc"), ("csr", "csr"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        *((name, "csr") for name in sorted(FORMATS) if name != "csr"),
+        ("coo", "coo"),
+        ("csc", "csc"),
+        ("csr", "csc"),
+        ("csr", "csr"),
+    ],
+)
 def test_every_format(first, second):
     rng = np.random.default_rng(0)
     a, b = (
@@ -158,8 +163,11 @@ def test_traced_masks_and_the_capacity_they_give():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_shapes_at_the_edge(name):
     p = PROBLEMS[name]
-    A = matrix(dict(zip(zip(p.row, p.col, strict=True), p.data, strict=True)), p.shape,
-               nse=len(p.data) + p.spare)  # fmt: skip
+    A = matrix(
+        dict(zip(zip(p.row, p.col, strict=True), p.data, strict=True)),
+        p.shape,
+        nse=len(p.data) + p.spare,
+    )
     stored = p.dense[1]
     want = (stored.astype(int) @ stored.T.astype(int)) > 0
     for method in METHODS:
@@ -215,8 +223,10 @@ def test_sizes_are_rounded_to_few():
 def test_rows_are_spmspv(method):
     """Yang 2015: C = A B row by row is a product of a sparse vector, the row of A, with B."""
     rng = np.random.default_rng(3)
-    A, B = (sp.random_array(s, density=0.3, rng=rng, dtype=np.float32).tocsr()
-            for s in ((9, 11), (11, 8)))  # fmt: skip
+    A, B = (
+        sp.random_array(s, density=0.3, rng=rng, dtype=np.float32).tocsr()
+        for s in ((9, 11), (11, 8))
+    )
     ours_b = jsp.from_scipy(B)
     C = jsp.mxm(jsp.from_scipy(A), ours_b, method=method)
     for i in range(9):
@@ -230,8 +240,10 @@ def test_rows_are_spmspv(method):
 
 def test_the_operator():
     rng = np.random.default_rng(0)
-    A, B = (sp.random_array(s, density=0.3, rng=rng, dtype=np.float32).tocsr()
-            for s in ((9, 11), (11, 8)))  # fmt: skip
+    A, B = (
+        sp.random_array(s, density=0.3, rng=rng, dtype=np.float32).tocsr()
+        for s in ((9, 11), (11, 8))
+    )
     ours_a, ours_b = jsp.from_scipy(A), jsp.from_scipy(B)
     np.testing.assert_allclose((ours_a @ ours_b).todense(), (A @ B).todense(), rtol=1e-5)
     X = rng.random((11, 3), np.float32)

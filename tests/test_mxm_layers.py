@@ -19,9 +19,14 @@ USER = jsp.semiring(
     jsp.BinaryOp(lambda a, x: jnp.sin(a) * x, "wave"),
 )
 SEMIRINGS = (
-    jsp.semirings.plus_times, jsp.semirings.log_plus, jsp.semirings.min_plus,
-    jsp.semirings.max_times, jsp.semirings.any_first, TIMES, USER,
-)  # fmt: skip
+    jsp.semirings.plus_times,
+    jsp.semirings.log_plus,
+    jsp.semirings.min_plus,
+    jsp.semirings.max_times,
+    jsp.semirings.any_first,
+    TIMES,
+    USER,
+)
 
 
 def padded(dense, name="csr"):
@@ -32,8 +37,9 @@ def padded(dense, name="csr"):
         jnp.pad(coo.data, pad, constant_values=jnp.nan),
         jnp.pad(coo.row, pad, constant_values=dense.shape[0]),
         jnp.pad(coo.col, pad, constant_values=dense.shape[1]),
-        coo.overflow, coo.shape,
-    ).asformat(name)  # fmt: skip
+        coo.overflow,
+        coo.shape,
+    ).asformat(name)
 
 
 A, B = padded(FIRST), padded(SECOND, "csc")

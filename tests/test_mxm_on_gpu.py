@@ -66,6 +66,7 @@ def test_min_plus_and_a_square_beyond_32_bit_places():
     S.sum_duplicates()
     A = jsp.from_scipy(S)
     same(jsp.mxm(A, A), S @ S)
-    paths = jsp.mxm(A.with_data(A.data * 0 + 1), A.with_data(A.data * 0 + 2),
-                    jsp.semirings.min_plus)  # fmt: skip
+    paths = jsp.mxm(
+        A.with_data(A.data * 0 + 1), A.with_data(A.data * 0 + 2), jsp.semirings.min_plus
+    )
     assert int(paths.count) == (S @ S).nnz and (np.asarray(paths.data) == 3).all()

@@ -16,8 +16,21 @@ from jaxspv.ops.mxv.spmspv import METHODS
 
 M, N, CAPACITY = 7, 9, 40  # one shape: one compilation for all examples
 CORE = (
-    "plus_times", "min_plus", "max_plus", "max_times", "min_max", "max_min", "or_and", "plus_pair",
-    "any_pair", "any_secondi", "any_firsti", "min_first", "min_second", "min_secondi", "log_plus",
+    "plus_times",
+    "min_plus",
+    "max_plus",
+    "max_times",
+    "min_max",
+    "max_min",
+    "or_and",
+    "plus_pair",
+    "any_pair",
+    "any_secondi",
+    "any_firsti",
+    "min_first",
+    "min_second",
+    "min_secondi",
+    "log_plus",
     "lxor_land",
 )
 USER = jsp.semiring(
@@ -27,17 +40,28 @@ USER = jsp.semiring(
 SEMIRINGS = (*(getattr(jsp.semirings, name) for name in CORE), USER)
 
 NUMPY_ADD = {
-    "plus": np.add, "min": np.minimum, "max": np.maximum, "lor": np.logical_or,
-    "lxor": np.logical_xor, "any": lambda x, y: x, "logaddexp": np.logaddexp,
+    "plus": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+    "any": lambda x, y: x,
+    "logaddexp": np.logaddexp,
     "user": lambda x, y: x + y + x * y,
 }
 NUMPY_MUL = {
-    "times": lambda a, x, i, k: a * x, "min_extend": lambda a, x, i, k: a + x,
-    "max_extend": lambda a, x, i, k: a + x, "plus": lambda a, x, i, k: a + x,
-    "max": lambda a, x, i, k: np.maximum(a, x), "min": lambda a, x, i, k: np.minimum(a, x),
-    "land": lambda a, x, i, k: bool(a) and bool(x), "pair": lambda a, x, i, k: a * 0 + 1,
-    "first": lambda a, x, i, k: a, "second": lambda a, x, i, k: x,
-    "firsti": lambda a, x, i, k: i, "secondi": lambda a, x, i, k: k,
+    "times": lambda a, x, i, k: a * x,
+    "min_extend": lambda a, x, i, k: a + x,
+    "max_extend": lambda a, x, i, k: a + x,
+    "plus": lambda a, x, i, k: a + x,
+    "max": lambda a, x, i, k: np.maximum(a, x),
+    "min": lambda a, x, i, k: np.minimum(a, x),
+    "land": lambda a, x, i, k: bool(a) and bool(x),
+    "pair": lambda a, x, i, k: a * 0 + 1,
+    "first": lambda a, x, i, k: a,
+    "second": lambda a, x, i, k: x,
+    "firsti": lambda a, x, i, k: i,
+    "secondi": lambda a, x, i, k: k,
     "eighth": lambda a, x, i, k: a * x / 8,
 }
 
@@ -78,7 +102,10 @@ def sparse_vector(x, n, nse=6):
     pad = nse - len(keys)
     return jsp.SparseVector(
         jnp.asarray([x[k] for k in keys] + [np.nan] * pad, jnp.float32),
-        jnp.asarray(keys + [n] * pad, jnp.int32), jnp.int32(len(keys)), jnp.asarray(False), (n,),
+        jnp.asarray(keys + [n] * pad, jnp.int32),
+        jnp.int32(len(keys)),
+        jnp.asarray(False),
+        (n,),
     )
 
 
@@ -143,8 +170,11 @@ def test_dense_vector_and_masks(name, semiring):
             [jsp.vxm(x, B, semiring, mask=m) for m in masks],
         )
 
-    @given(MATRICES, st.lists(VALUES, min_size=N, max_size=N), st.lists(st.booleans(), min_size=M,
-           max_size=M))
+    @given(
+        MATRICES,
+        st.lists(VALUES, min_size=N, max_size=N),
+        st.lists(st.booleans(), min_size=M, max_size=M),
+    )
     def check(entries, x, mask):
         A = padded(entries, M, N).asformat(name)
         B = padded({(j, i): v for (i, j), v in entries.items()}, N, M).asformat(name)
@@ -179,6 +209,7 @@ def test_masks_of_a_sparse_product():
     x = jsp.vector_from_entries([0], [1.0], 4)
     m = jsp.vector_from_entries([1, 2], [0.0, 1.0], 4)
     for method in METHODS:
+
         def places(mask, method=method):
             B = A.asformat("tiled") if method == "tile" else A
             y = jsp.spmspv(B, x, mask=mask, method=method)
@@ -212,8 +243,9 @@ def test_integer_path_lengths_clamp_and_tell():
     y = jsp.vxm(x, A, jsp.semirings.min_plus)
     assert y.todense(-1).tolist() == [-1, top, top]
     assert bool(y.overflow)  # top - 1 + 7; infinity + 5 is no overflow
-    calm = jsp.vxm(jsp.vector_from_entries([1], np.array([top], np.int32), 3), A,
-                   jsp.semirings.min_plus)
+    calm = jsp.vxm(
+        jsp.vector_from_entries([1], np.array([top], np.int32), 3), A, jsp.semirings.min_plus
+    )
     assert not bool(calm.overflow)
     with pytest.raises(TypeError, match="max_plus has no -infinity in uint8"):
         B = jsp.from_dense(np.ones((2, 2), np.uint8))

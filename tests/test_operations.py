@@ -46,8 +46,10 @@ def padded(M, data, extra=3, pad=np.nan):
     return jsp.CSR(
         jnp.concatenate([data, jnp.full(extra, pad, data.dtype)]),
         jnp.concatenate([M.indices, jnp.full(extra, M.shape[1], jnp.int32)]),
-        M.indptr, M.overflow, M.shape,
-    )  # fmt: skip
+        M.indptr,
+        M.overflow,
+        M.shape,
+    )
 
 
 def total(result):
@@ -58,6 +60,7 @@ def total(result):
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_and_padding(name):
     """Both modes agree with differences; NaN in padding changes neither values nor derivatives."""
+
     def f(a, b, pad=np.nan):
         return total(FUNCTIONS[name](padded(A, a, pad=pad), padded(B, b, pad=pad)))
 
@@ -86,12 +89,13 @@ def test_jit_and_vmap_agree_with_eager(name):
 def test_every_format(format):
     M, N = A.asformat(format), B.asformat(format)
     results = {
-        "sum": (M + N, DENSE + OTHER), "product": (M * N, DENSE * OTHER),
+        "sum": (M + N, DENSE + OTHER),
+        "product": (M * N, DENSE * OTHER),
         "part": (M[[2, 0]][:, 1:], DENSE[[2, 0]][:, 1:]),
         "transpose": (jsp.transpose(M, mask=N.T), np.where(OTHER.T != 0, DENSE.T, 0)),
         "assign": (jsp.assign(M, 9.0, 1), np.where(np.arange(3)[:, None] == 1, 9, DENSE)),
         "kron": (jsp.kron(M, N), np.kron(DENSE, OTHER)),
-    }  # fmt: skip
+    }
     for name, (got, want) in results.items():
         np.testing.assert_allclose(got.todense(), want, err_msg=name)
     assert (M + N).format == ("csr" if format == "tiled" else format)
@@ -105,7 +109,8 @@ def test_ties_go_to_the_first_operand():
     M = jsp.from_dense([[3.0, 3.0]])
     assert jsp.grad(lambda M: jsp.reduce(M, monoids.min_))(M).data.tolist() == [1.0, 0.0]
     assert jsp.grad(lambda M: jsp.reduce(M, monoids.max_, axis=1).todense().sum())(
-        M).data.tolist() == [1.0, 0.0]
+        M
+    ).data.tolist() == [1.0, 0.0]
 
 
 def test_eager_results_have_the_size_they_need():
@@ -187,7 +192,8 @@ def test_user_defined_operators_with_traced_parameters():
     assert float(jsp.reduce(jsp.from_dense([[1.0, 2.0]]), last)) == 5
     near = jsp.select(A, lambda x, i, j, width: abs(i - j) <= width, 1)
     np.testing.assert_array_equal(
-        near.todense(), np.where(abs(np.subtract.outer(range(3), range(4))) <= 1, DENSE, 0))
+        near.todense(), np.where(abs(np.subtract.outer(range(3), range(4))) <= 1, DENSE, 0)
+    )
 
 
 def test_bad_input_is_named():
@@ -213,7 +219,7 @@ def test_bad_input_is_named():
         (lambda: jsp.diag(A, 1.5), TypeError, "`k` must be"),
         (lambda: jsp.diag(A, 9), ValueError, r"`k` must lie in \[-3, 4\]"),
         (lambda: jsp.resize(A, 3), ValueError, "2 extents"),
-    ]  # fmt: skip
+    ]
     for call, error, message in cases:
         with pytest.raises(error, match=message):
             call()

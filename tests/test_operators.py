@@ -15,32 +15,89 @@ X = np.array([-2.5, -1.0, -0.5, 0.25, 0.75, 3.0], np.float32)
 Y = np.array([2.0, -0.5, 0.25, 3.0, -1.5, 2.0], np.float32)
 
 NUMPY_UNARY = {
-    "identity": lambda x: x, "ainv": np.negative, "minv": np.reciprocal, "abs": np.abs,
-    "lnot": np.logical_not, "one": np.ones_like, "signum": np.sign, "sqrt": np.sqrt,
-    "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
-    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
-    "cosh": np.cosh, "tanh": np.tanh, "erf": np.vectorize(math.erf),
+    "identity": lambda x: x,
+    "ainv": np.negative,
+    "minv": np.reciprocal,
+    "abs": np.abs,
+    "lnot": np.logical_not,
+    "one": np.ones_like,
+    "signum": np.sign,
+    "sqrt": np.sqrt,
+    "cbrt": np.cbrt,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf),
     "lgamma": np.vectorize(lambda x: math.lgamma(x) if x != round(x) or x > 0 else np.inf),
-    "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "round": np.round, "isinf": np.isinf,
-    "isnan": np.isnan, "isfinite": np.isfinite, "bnot": None,
-}  # fmt: skip
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "trunc": np.trunc,
+    "round": np.round,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "isfinite": np.isfinite,
+    "bnot": None,
+}
 NUMPY_BINARY = {
-    "plus": np.add, "minus": np.subtract, "rminus": lambda x, y: y - x, "times": np.multiply,
-    "truediv": np.divide, "rtruediv": lambda x, y: y / x, "floordiv": np.floor_divide,
-    "pow": np.power, "min": np.minimum, "max": np.maximum, "first": lambda x, y: x,
-    "second": lambda x, y: y, "pair": lambda x, y: np.ones_like(x), "any": lambda x, y: x,
-    "lor": np.logical_or, "land": np.logical_and, "lxor": np.logical_xor,
-    "lxnor": lambda x, y: (x != 0) == (y != 0), "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "atan2": np.arctan2,
-    "hypot": np.hypot, "fmod": np.fmod, "remainder": np.remainder, "copysign": np.copysign,
-    "logaddexp": np.logaddexp, "min_extend": np.add, "max_extend": np.add,
-    "band": None, "bor": None, "bxor": None, "bxnor": None, "ldexp": None,
-}  # fmt: skip
+    "plus": np.add,
+    "minus": np.subtract,
+    "rminus": lambda x, y: y - x,
+    "times": np.multiply,
+    "truediv": np.divide,
+    "rtruediv": lambda x, y: y / x,
+    "floordiv": np.floor_divide,
+    "pow": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+    "first": lambda x, y: x,
+    "second": lambda x, y: y,
+    "pair": lambda x, y: np.ones_like(x),
+    "any": lambda x, y: x,
+    "lor": np.logical_or,
+    "land": np.logical_and,
+    "lxor": np.logical_xor,
+    "lxnor": lambda x, y: (x != 0) == (y != 0),
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fmod": np.fmod,
+    "remainder": np.remainder,
+    "copysign": np.copysign,
+    "logaddexp": np.logaddexp,
+    "min_extend": np.add,
+    "max_extend": np.add,
+    "band": None,
+    "bor": None,
+    "bxor": None,
+    "bxnor": None,
+    "ldexp": None,
+}
 NUMPY_INTEGER = {
-    "band": lambda x, y: x & y, "bor": lambda x, y: x | y, "bxor": lambda x, y: x ^ y,
-    "bxnor": lambda x, y: ~(x ^ y), "bnot": lambda x: ~x, "ldexp": lambda x, y: x * 2.0**y,
-}  # fmt: skip
+    "band": lambda x, y: x & y,
+    "bor": lambda x, y: x | y,
+    "bxor": lambda x, y: x ^ y,
+    "bxnor": lambda x, y: ~(x ^ y),
+    "bnot": lambda x: ~x,
+    "ldexp": lambda x, y: x * 2.0**y,
+}
 
 
 def test_unary_operators_are_numpys():
@@ -53,9 +110,9 @@ def test_unary_operators_are_numpys():
 
 
 def test_binary_operators_are_numpys():
-    got = jax.jit(
-        lambda x, y: {b.name: b(x, y) for b in o.BINARY if NUMPY_BINARY.get(b.name)}
-    )(X, Y)
+    got = jax.jit(lambda x, y: {b.name: b(x, y) for b in o.BINARY if NUMPY_BINARY.get(b.name)})(
+        X, Y
+    )
     with np.errstate(all="ignore"):
         for name, value in got.items():
             np.testing.assert_allclose(value, NUMPY_BINARY[name](X, Y), rtol=2e-5, err_msg=name)

@@ -239,8 +239,7 @@ def test_little_padding_on_a_power_law(platform):
 
 
 CSR_SPMV = jax.jit(
-    xla.csr_spmv,
-    static_argnames=("mul", "combine", "identity", "scatter", "width", "loop_on_cpu"),
+    xla.csr_spmv, static_argnames=("mul", "combine", "identity", "scatter", "width", "loop_on_cpu")
 )
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
@@ -274,8 +273,12 @@ def test_bare_csr(name, way):
     assert y.dtype == dtype
 
 
-NUMBERS = [(n, f"{k}{bits}") for n in ("plus_times", "min_plus") for k in ("int", "float")
-           for bits in (32, 64)]  # fmt: skip
+NUMBERS = [
+    (n, f"{k}{bits}")
+    for n in ("plus_times", "min_plus")
+    for k in ("int", "float")
+    for bits in (32, 64)
+]
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,12 @@ def test_tiled_vectors(nt):
         pad = 12 - len(places)
         x = jsp.SparseVector(
             jnp.asarray([float(i % 3) for i in places] + [jnp.nan] * pad, jnp.float32),
-            jnp.asarray(places + [130] * pad, jnp.int32), jnp.int32(len(places)),
-            jnp.asarray(False), (130,), sorted=False,
-        )  # fmt: skip
+            jnp.asarray(places + [130] * pad, jnp.int32),
+            jnp.int32(len(places)),
+            jnp.asarray(False),
+            (130,),
+            sorted=False,
+        )
         t = build(x)
         tiles = sorted({i // nt for i in places})
         want = [tiles.index(k) if k in tiles else -1 for k in range(-(-130 // nt))]

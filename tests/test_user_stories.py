@@ -123,8 +123,9 @@ def gibbs(row, col, w, start, goal, temperature):
 
 def test_soft_paths_have_edge_marginals_for_slopes():
     rng = np.random.default_rng(0)
-    pairs = np.array([(i, j) for i in range(12) for j in range(i + 1, 12) if rng.random() < 0.5
-                      or j == i + 1])  # fmt: skip
+    pairs = np.array(
+        [(i, j) for i in range(12) for j in range(i + 1, 12) if rng.random() < 0.5 or j == i + 1]
+    )
     dag = jsp.from_edges(*pairs.T, shape=(12, 12)).astype(jnp.float32)
     w = jnp.asarray(rng.uniform(0.5, 2, dag.nse), jnp.float32)
     row, col = (np.asarray(i) for i in dag.rowcol())
@@ -239,8 +240,10 @@ def attention(A, h, Wq, Wk):
     """Per row softmax of the scores on A's pattern, times h."""
     row, col = A.rowcol()
     q, k = h @ Wq, h @ Wk
-    scores = A.with_data(A.data * jnp.sum(jnp.take(q, row, 0, mode="clip")
-                                          * jnp.take(k, col, 0, mode="clip"), axis=1))  # fmt: skip
+    scores = A.with_data(
+        A.data
+        * jnp.sum(jnp.take(q, row, 0, mode="clip") * jnp.take(k, col, 0, mode="clip"), axis=1)
+    )
     total = jsp.mxv(scores, jnp.zeros(A.shape[1]), jsp.semirings.log_plus)
     total = jnp.where(jnp.isfinite(total), total, 0)  # rows without entries
     weights = A.with_data(jnp.exp(scores.data - jnp.take(total, row, mode="clip")))

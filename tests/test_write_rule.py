@@ -35,8 +35,9 @@ def matrix(entries, pad=np.nan, room=ROOM):
         jnp.asarray([entries[k] for k in keys] + [pad] * extra, jnp.float32),
         jnp.asarray([k[0] for k in keys] + [SHAPE[0]] * extra, jnp.int32),
         jnp.asarray([k[1] for k in keys] + [SHAPE[1]] * extra, jnp.int32),
-        jnp.asarray(False), SHAPE,
-    )  # fmt: skip
+        jnp.asarray(False),
+        SHAPE,
+    )
 
 
 def vector(entries, pad=np.nan):
@@ -46,8 +47,10 @@ def vector(entries, pad=np.nan):
     return jsp.SparseVector(
         jnp.asarray([entries[k] for k in keys] + [pad] * extra, jnp.float32),
         jnp.asarray([k[0] * SHAPE[1] + k[1] for k in keys] + [n] * extra, jnp.int32),
-        jnp.int32(len(keys)), jnp.asarray(False), (n,),
-    )  # fmt: skip
+        jnp.int32(len(keys)),
+        jnp.asarray(False),
+        (n,),
+    )
 
 
 def definition(C, T, M, kind, complement, accum, replace):
@@ -132,9 +135,7 @@ def test_gradients_ignore_padding_and_the_places_not_written(accum):
 
 def test_overflow_and_shapes():
     A, B = matrix({(0, 0): 1.0, (1, 1): 2.0}), matrix({(0, 0): 5.0, (2, 2): 7.0})
-    written = jax.jit(
-        lambda A, B: write_matrix(B, out=A, accum=jsp.monoids.plus, nse=2)
-    )(A, B)
+    written = jax.jit(lambda A, B: write_matrix(B, out=A, accum=jsp.monoids.plus, nse=2))(A, B)
     assert written.overflow and listed(written) == {(0, 0): 6.0, (1, 1): 2.0}
     with pytest.raises(ValueError, match="`out` must have the shape"):
         write_matrix(A, out=A.T)

@@ -41,9 +41,7 @@ def _max_rule(axis_size, in_batched, value):
     return batch_max(jnp.max(value, axis=0)), False
 
 
-def one_by_one(
-    fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any
-) -> Any:
+def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any) -> Any:
     """`fn` of every lane in turn, in a loop on the device: the batch rule of what has no other.
 
     Args:

@@ -86,8 +86,10 @@ class Plan:
 
         lines = []
         if len(self.chosen) == 2:
-            lines.append(f"{self.op}: {label(self.chosen[0])} on NVIDIA GPUs, "
-                         f"{label(self.chosen[1])} elsewhere and under vmap")
+            lines.append(
+                f"{self.op}: {label(self.chosen[0])} on NVIDIA GPUs, "
+                f"{label(self.chosen[1])} elsewhere and under vmap"
+            )
         else:
             lines += [f"{self.op}: {label(impl)}" for impl in self.chosen]
         lines += [f"  not {label(impl)}: {reason}" for impl, reason in self.refused]
@@ -218,8 +220,9 @@ class Op:
             out = self.tangent(primals, jax.tree.unflatten(tree, leaves), result, **static)
             return jax.tree.map(
                 lambda v, t: t if jnp.issubdtype(v.dtype, jnp.inexact) else None,
-                result, _instantiate(result, out),
-            )  # fmt: skip
+                result,
+                _instantiate(result, out),
+            )
 
         key = (self.tangent, tree, still, tuple(sorted(static.items())), _ASKED.get())
         # Without the options of `jitted`: under an eager `jax.grad` this is a nested jit to JAX.

@@ -33,12 +33,7 @@ class SoftSSSP(NamedTuple):
 
 
 def soft_sssp(
-    G: Any,
-    source: Any,
-    temperature: Any,
-    *,
-    tol: Any = None,
-    max_iterations: int | None = None,
+    G: Any, source: Any, temperature: Any, *, tol: Any = None, max_iterations: int | None = None
 ) -> SoftSSSP:
     """The soft minimum of the lengths of all walks from the source along the edges i -> j.
 

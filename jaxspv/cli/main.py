@@ -78,14 +78,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="jaxspv", description="Sparse matrices and graphs on JAX.", epilog=GRAPHS,
+        prog="jaxspv",
+        description="Sparse matrices and graphs on JAX.",
+        epilog=GRAPHS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
 
     def add(name: str, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(
-            name, help=text, description=text, epilog=GRAPHS,
+            name,
+            help=text,
+            description=text,
+            epilog=GRAPHS,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         sub.set_defaults(command=run)
@@ -152,17 +157,32 @@ def _source(args: argparse.Namespace, G: Graph) -> int:
 
 
 def _report(
-    args: argparse.Namespace, A: SparseMatrix, G: Graph, prepare_ms: float, timing: Timing,
-    plan: Plan, found: dict[str, Any], edges: int,
+    args: argparse.Namespace,
+    A: SparseMatrix,
+    G: Graph,
+    prepare_ms: float,
+    timing: Timing,
+    plan: Plan,
+    found: dict[str, Any],
+    edges: int,
 ) -> dict[str, Any]:
     """What every algorithm prints: graph, findings, times, speed, and what ran."""
     ms = timing.median_ms
     return {
-        "graph": args.file, "vertices": G.n, "entries": int(A.count),
-        "symmetric": G.symmetric, "dtype": str(A.dtype), **found,
-        "edges": edges, "time_ms": ms, "compile_ms": max(timing.first_ms - ms, 0.0),
-        "prepare_ms": prepare_ms, "runs": len(timing.runs_ms),
-        "gteps": edges / ms / 1e6, "format": G.out.format, **what_ran(plan),
+        "graph": args.file,
+        "vertices": G.n,
+        "entries": int(A.count),
+        "symmetric": G.symmetric,
+        "dtype": str(A.dtype),
+        **found,
+        "edges": edges,
+        "time_ms": ms,
+        "compile_ms": max(timing.first_ms - ms, 0.0),
+        "prepare_ms": prepare_ms,
+        "runs": len(timing.runs_ms),
+        "gteps": edges / ms / 1e6,
+        "format": G.out.format,
+        **what_ran(plan),
     }
 
 
@@ -187,7 +207,9 @@ def _bfs(args: argparse.Namespace) -> dict[str, Any]:
     timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
     levels = np.asarray(result.levels)
     found = {
-        "source": source, "reached": int((levels >= 0).sum()), "levels": int(result.num_levels),
+        "source": source,
+        "reached": int((levels >= 0).sum()),
+        "levels": int(result.num_levels),
         "failed": _failure(result),
     }
     _save(args.output, levels=levels, parents=result.parents)
@@ -202,9 +224,12 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
     found = {
-        "source": source, "reached": int(reached.sum()),
-        "farthest": float(distances[reached].max(initial=0)), "steps": int(result.steps),
-        "converged": bool(result.converged), "failed": _failure(result),
+        "source": source,
+        "reached": int(reached.sum()),
+        "farthest": float(distances[reached].max(initial=0)),
+        "steps": int(result.steps),
+        "converged": bool(result.converged),
+        "failed": _failure(result),
     }
     _save(args.output, distances=distances, parents=result.parents)
     return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
@@ -215,16 +240,15 @@ def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
     choice = {"backend": args.backend, "method": args.method}
     plan = explain("pagerank", G, **choice)
     timing, result = timed(
-        lambda: pagerank(
-            G, args.damping, args.tol, args.max_iterations, **choice
-        ),
-        args.repeat,
+        lambda: pagerank(G, args.damping, args.tol, args.max_iterations, **choice), args.repeat
     )
     scores = np.asarray(result.scores)
     top = np.argsort(-scores, kind="stable")[: args.top]
     found = {
-        "iterations": int(result.iterations), "converged": bool(result.converged),
-        "top": [[int(v), float(scores[v])] for v in top], "failed": _failure(result),
+        "iterations": int(result.iterations),
+        "converged": bool(result.converged),
+        "top": [[int(v), float(scores[v])] for v in top],
+        "failed": _failure(result),
     }
     _save(args.output, scores=scores)
     edges = int(A.count) * int(result.iterations)
@@ -240,9 +264,7 @@ def _bench(args: argparse.Namespace) -> dict[str, Any]:
         "spmv": ("mxv", lambda g: mxv(g, x, backend=args.backend), _verify_product, (x,)),
         "bfs": ("bfs", lambda g: bfs(g, source, backend=args.backend), verify.bfs, (source,)),
         "sssp": ("sssp", lambda g: sssp(g, source, backend=args.backend), verify.sssp, (source,)),
-        "pagerank": (
-            "pagerank", lambda g: pagerank(g, backend=args.backend), verify.pagerank, ()
-        ),
+        "pagerank": ("pagerank", lambda g: pagerank(g, backend=args.backend), verify.pagerank, ()),
     }
     wrong = []
     for name, (purpose, run, verifier, operands) in purposes.items():
@@ -257,13 +279,23 @@ def _bench(args: argparse.Namespace) -> dict[str, Any]:
             wrong.append(f"{name}: {error}")
             continue
         timing, _ = timed(lambda g=graph, r=run: r(g), args.repeat)
-        rows.append({
-            "program": name, "time_ms": timing.median_ms, "least_ms": min(timing.runs_ms),
-            "most_ms": max(timing.runs_ms), "prepare_ms": preparing.first_ms,
-        })
+        rows.append(
+            {
+                "program": name,
+                "time_ms": timing.median_ms,
+                "least_ms": min(timing.runs_ms),
+                "most_ms": max(timing.runs_ms),
+                "prepare_ms": preparing.first_ms,
+            }
+        )
     return {
-        "graph": args.file, "vertices": G.n, "entries": int(A.count), "source": source,
-        "device": str(jax.devices()[0].device_kind), "runs": args.repeat, "programs": rows,
+        "graph": args.file,
+        "vertices": G.n,
+        "entries": int(A.count),
+        "source": source,
+        "device": str(jax.devices()[0].device_kind),
+        "runs": args.repeat,
+        "programs": rows,
         "failed": "; ".join(wrong) or None,
     }
 

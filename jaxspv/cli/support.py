@@ -84,12 +84,13 @@ GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
         lambda key, format, scale, factor: generators.rmat(
             key, scale, 16 if factor is None else factor, format=format
         ),
-        (int, int), 1,
+        (int, int),
+        1,
     ),
     "grid": (_grid, (int, float), 1),
     "delaunay": (_delaunay, (int,), 1),
     "erdos_renyi": (_erdos_renyi, (int, float), 2),
-}  # fmt: skip
+}
 
 
 @contextlib.contextmanager
@@ -100,8 +101,12 @@ def _waiting(name: str, visible: bool) -> Iterator[None]:
     def count():
         start = time.perf_counter()
         while not done.wait(0.5):
-            print(f"\rgenerating {name}: {time.perf_counter() - start:.0f} s", end="",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"\rgenerating {name}: {time.perf_counter() - start:.0f} s",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     counter = threading.Thread(target=count, daemon=True)
@@ -158,8 +163,11 @@ def what_ran(plan: Plan) -> dict[str, Any]:
     on_gpu = jax.default_backend() == "gpu"
     impl = plan.chosen[0 if on_gpu else -1]
     return {
-        "backend": impl.backend, "method": impl.name,
-        "device": jax.devices()[0].device_kind, "jax": jax.__version__, "plan": str(plan),
+        "backend": impl.backend,
+        "method": impl.name,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "plan": str(plan),
     }
 
 
@@ -170,9 +178,15 @@ def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
     m, n = csr.shape
     mean = float(lengths.mean()) if m else 0.0
     report: dict[str, Any] = {
-        "graph": name, "rows": m, "columns": n, "entries": int(csr.nnz), "dtype": str(A.dtype),
-        "format": A.format, "row_length_mean": mean,
-        "row_length_max": int(lengths.max(initial=0)), "empty_rows": int((lengths == 0).sum()),
+        "graph": name,
+        "rows": m,
+        "columns": n,
+        "entries": int(csr.nnz),
+        "dtype": str(A.dtype),
+        "format": A.format,
+        "row_length_mean": mean,
+        "row_length_max": int(lengths.max(initial=0)),
+        "empty_rows": int((lengths == 0).sum()),
         "row_length_variance": float(lengths.var()) if m else 0.0,
     }
     if csr.nnz:
@@ -190,7 +204,8 @@ def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
         report |= {
             "symmetric_pattern": bool(same),
             "symmetric": bool(same and np.array_equal(csr.data, flipped.data)),
-            "self_loops": int((pattern.diagonal() != 0).sum()), "weak_components": int(components),
+            "self_loops": int((pattern.diagonal() != 0).sum()),
+            "weak_components": int(components),
         }
     return report
 
@@ -208,10 +223,13 @@ def show(report: dict[str, Any]) -> None:
             print(f"{label}:")
             for row in value:
                 cells = row.items() if isinstance(row, dict) else enumerate(row)
-                print("  " + "  ".join(
-                    _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
-                    for k, c in cells
-                ))  # fmt: skip
+                print(
+                    "  "
+                    + "  ".join(
+                        _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
+                        for k, c in cells
+                    )
+                )
         else:
             print(f"{label:<21}{_text(value)}")
 

@@ -72,9 +72,7 @@ class SparseVector(Stored):
         data = jnp.pad(self.data[:keep], (0, extra))
         overflow = self.overflow | (self.count > nse)
         count = jnp.minimum(self.count, nse)
-        return dataclasses.replace(
-            self, data=data, indices=indices, count=count, overflow=overflow
-        )
+        return dataclasses.replace(self, data=data, indices=indices, count=count, overflow=overflow)
 
 
 def compact(present: Array, nse: int) -> tuple[Array, Array]:
@@ -140,7 +138,12 @@ def vector_from_dense(
 
 
 def vector_from_entries(
-    indices: Any, values: Any, n: int, *, nse: int | None = None, dup: Any = None,
+    indices: Any,
+    values: Any,
+    n: int,
+    *,
+    nse: int | None = None,
+    dup: Any = None,
     index_dtype: Any = None,
 ) -> SparseVector:
     """A vector of length n from a list of indices and values, in any order.

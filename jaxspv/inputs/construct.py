@@ -93,7 +93,11 @@ def from_edges(
 
 
 def from_dense(
-    dense: Any, *, nse: int | None = None, fill: Any = 0, format: str = "csr",
+    dense: Any,
+    *,
+    nse: int | None = None,
+    fill: Any = 0,
+    format: str = "csr",
     index_dtype: Any = None,
 ) -> Any:
     """The entries of a dense matrix that differ from `fill`.
@@ -133,8 +137,13 @@ def from_dense(
 
 
 def from_scipy(
-    matrix: Any, *, nse: int | None = None, dtype: Any = None, dup: Monoid = plus,
-    format: str = "csr", index_dtype: Any = None,
+    matrix: Any,
+    *,
+    nse: int | None = None,
+    dtype: Any = None,
+    dup: Monoid = plus,
+    format: str = "csr",
+    index_dtype: Any = None,
 ) -> Any:
     """A matrix from any `scipy.sparse` array or matrix (host).
 
@@ -200,7 +209,11 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
 
 
 def from_networkx(
-    graph: Any, *, weight: str | None = "weight", nodelist: Any = None, dtype: Any = None,
+    graph: Any,
+    *,
+    weight: str | None = "weight",
+    nodelist: Any = None,
+    dtype: Any = None,
     format: str = "csr",
 ) -> Any:
     """The adjacency matrix of a NetworkX graph: A[i, j] is the edge nodelist[i] -> nodelist[j].
@@ -225,8 +238,10 @@ def from_networkx(
         for u, v, d in graph.edges(data=True)
         if u in place and v in place
     ]
-    row, col, values = (np.asarray(c) for c in zip(*edges, strict=True)) if edges else (
-        np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    row, col, values = (
+        (np.asarray(c) for c in zip(*edges, strict=True))
+        if edges
+        else (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     )
     if not graph.is_directed():
         proper = row != col
@@ -243,8 +258,10 @@ def check_shape(shape: Any) -> tuple[int, int]:
         TypeError: it is something else.
         ValueError: an extent is negative, or needs int64 indices without x64.
     """
-    if not isinstance(shape, tuple) or len(shape) != 2 or not all(
-        isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) != 2
+        or not all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape)
     ):
         raise TypeError(f"`shape` must be a pair of Python integers (m, n); got {shape!r}.")
     m, n = int(shape[0]), int(shape[1])
@@ -261,8 +278,11 @@ def _check_format(name: str) -> None:
 
 def as_format(coo: COO, name: str) -> Any:
     """A sorted, unique COO in the format called `name`."""
-    if name == "csr" and coo.shape[0] < LIMIT and is_concrete(coo.row) and not on_accelerator(
-        coo.row
+    if (
+        name == "csr"
+        and coo.shape[0] < LIMIT
+        and is_concrete(coo.row)
+        and not on_accelerator(coo.row)
     ):
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]

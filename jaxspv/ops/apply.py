@@ -13,8 +13,17 @@ from .frame.entries import Entries, entries_of, keep
 
 
 def apply(
-    A: Any, op: Any, *, left: Any = None, right: Any = None, thunk: Any = 0, mask: Any = None,
-    accum: Any = None, out: Any = None, replace: bool = False, nse: int | None = None,
+    A: Any,
+    op: Any,
+    *,
+    left: Any = None,
+    right: Any = None,
+    thunk: Any = 0,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """`C[i, j] = op(A[i, j])` for every entry, whatever the value that results.
 
@@ -96,8 +105,15 @@ def _same_kind(scalar: Any, x: Any) -> bool:
 
 
 def select(
-    A: Any, op: Any, thunk: Any = 0, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None,
+    A: Any,
+    op: Any,
+    thunk: Any = 0,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """The entries of A for which `op(A[i, j], i, j, thunk)` is true, with their values.
 

@@ -18,8 +18,15 @@ from .frame.write import allowed_at, as_accum, cast, merge
 
 
 def assign(
-    C: Any, value: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None,
-    replace: bool = False, nse: int | None = None,
+    C: Any,
+    value: Any,
+    i: Any = None,
+    j: Any = None,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """A copy of C with `C(i, j) = accum(C(i, j), value)`; mask and replace are about all of C.
 
@@ -59,8 +66,15 @@ def assign(
 
 
 def subassign(
-    C: Any, value: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None,
-    replace: bool = False, nse: int | None = None,
+    C: Any,
+    value: Any,
+    i: Any = None,
+    j: Any = None,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """A copy of C with `C(i, j)<mask, replace> = accum(C(i, j), value)`; the rest of C stays.
 
@@ -184,8 +198,15 @@ def _assign_dense(C, value, indices, mask, accum, *, sub, scalar, replace) -> An
 
 
 def _assign(
-    C: Any, value: Any, indices: tuple[Index, ...], mask: Any, accum: BinaryOp | None, *,
-    sub: bool, scalar: bool, replace: bool,
+    C: Any,
+    value: Any,
+    indices: tuple[Index, ...],
+    mask: Any,
+    accum: BinaryOp | None,
+    *,
+    sub: bool,
+    scalar: bool,
+    replace: bool,
 ) -> Entries:
     """The value at its places in C, then the write rule with a region and a scope."""
     c = entries_of(C)
@@ -205,9 +226,10 @@ def _assign(
     def allowed(keys):
         if sub:
             own = [
-                x.back(k) for x, k in zip(indices, keys, strict=True)
+                x.back(k)
+                for x, k in zip(indices, keys, strict=True)
                 if len(rule.shape) == len(keys) or not x.point
-            ]  # fmt: skip
+            ]
             return allowed_at(rule, tuple(own))
         if line:
             keys = tuple(k for x, k in zip(indices, keys, strict=True) if not x.point)
@@ -219,10 +241,15 @@ def _assign(
         t = _placed(value, indices, c.shape)
     t = cast(t, c.data.dtype) if accum is None else t
     merged = merge(
-        dataclasses.replace(c, overflow=c.overflow | t.overflow), t,
-        None if mask is None else allowed, accum, replace, None, region,
+        dataclasses.replace(c, overflow=c.overflow | t.overflow),
+        t,
+        None if mask is None else allowed,
+        accum,
+        replace,
+        None,
+        region,
         region if sub else of_line if line else None,
-    )  # fmt: skip
+    )
     return merged
 
 
@@ -248,8 +275,11 @@ def _in_order(e: Entries, indices) -> Entries:
 
 def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool) -> Entries:
     """A scalar at every place of the region; at those of a sparse mask alone where there is one."""
-    if mask is not None and not mask.complement and not line and isinstance(
-        mask.source, (SparseMatrix, SparseVector)
+    if (
+        mask is not None
+        and not mask.complement
+        and not line
+        and isinstance(mask.source, (SparseMatrix, SparseVector))
     ):
         e = entries_of(mask.source)
         if not mask.structural:

@@ -15,8 +15,15 @@ from .frame.entries import Entries, both, entries_of, find, keep, take, union
 
 
 def ewise_add(
-    A: Any, B: Any, op: Any = plus, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None,
+    A: Any,
+    B: Any,
+    op: Any = plus,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """`C = A op B` on the union: op(a, b) where both have an entry, the one there is elsewhere.
 
@@ -53,8 +60,16 @@ def ewise_add(
 
 
 def ewise_union(
-    A: Any, B: Any, op: Any = plus, left_default: Any = 0, right_default: Any = 0, *,
-    mask: Any = None, accum: Any = None, out: Any = None, replace: bool = False,
+    A: Any,
+    B: Any,
+    op: Any = plus,
+    left_default: Any = 0,
+    right_default: Any = 0,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
     nse: int | None = None,
 ) -> Any:
     """`C = A op B` on the union, with defaults for what one of them lacks.
@@ -81,7 +96,8 @@ def ewise_union(
     """
     A, B, op = _operands(A, B, op)
     defaults = (
-        jnp.asarray(left_default).astype(A.dtype), jnp.asarray(right_default).astype(B.dtype)
+        jnp.asarray(left_default).astype(A.dtype),
+        jnp.asarray(right_default).astype(B.dtype),
     )
     options = Options(mask, accum, out, replace, nse)
     operands = (A, B, op, *defaults)
@@ -91,8 +107,15 @@ def ewise_union(
 
 
 def ewise_mult(
-    A: Any, B: Any, op: Any = times, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None,
+    A: Any,
+    B: Any,
+    op: Any = times,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """`C = A op B` on the intersection: op(a, b) where both have an entry.
 

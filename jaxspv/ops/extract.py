@@ -19,8 +19,15 @@ from .frame.index import Index, as_index
 
 
 def extract(
-    A: Any, i: Any = None, j: Any = None, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None,
+    A: Any,
+    i: Any = None,
+    j: Any = None,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """`C[k, l] = A[i[k], j[l]]` where that is stored; `w[k] = u[i[k]]` for a vector.
 

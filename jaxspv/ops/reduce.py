@@ -18,8 +18,15 @@ from .frame.write import as_accum
 
 
 def reduce(
-    A: Any, add: Any = plus, *, axis: int | None = None, mask: Any = None, accum: Any = None,
-    out: Any = None, replace: bool = False, nse: int | None = None,
+    A: Any,
+    add: Any = plus,
+    *,
+    axis: int | None = None,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """Joins the entries: `y[i] = add_j A[i, j]` (axis=1), `y[j] = add_i A[i, j]` (axis=0), or all.
 

@@ -22,7 +22,12 @@ from .frame.index import as_index
 
 
 def transpose(
-    A: Any, *, mask: Any = None, accum: Any = None, out: Any = None, replace: bool = False,
+    A: Any,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
     nse: int | None = None,
 ) -> Any:
     """`C[j, i] = A[i, j]`. GrB_transpose of the GraphBLAS C API 2.1.
@@ -58,8 +63,15 @@ def _transpose(A) -> Entries:
 
 
 def kron(
-    A: Any, B: Any, op: Any = times, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None,
+    A: Any,
+    B: Any,
+    op: Any = times,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
 ) -> Any:
     """`C[i p + k, j q + l] = op(A[i, j], B[k, l])`, the Kronecker product with B of (p, q).
 
@@ -108,8 +120,15 @@ def _kron(A, B, op) -> Entries:
 
 
 def diag(
-    A: Any, k: int = 0, *, mask: Any = None, accum: Any = None, out: Any = None,
-    replace: bool = False, nse: int | None = None, format: str = "csr",
+    A: Any,
+    k: int = 0,
+    *,
+    mask: Any = None,
+    accum: Any = None,
+    out: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
+    format: str = "csr",
 ) -> Any:
     """The matrix with a vector on its k-th diagonal, `C[i, i + k]`, or the diagonal of a matrix.
 
@@ -222,8 +241,14 @@ def dup(A: Any, dtype: Any = None) -> Any:
 
 
 def build(
-    indices: Any, values: Any, shape: Any, *, dup: Any = None, nse: int | None = None,
-    format: str = "csr", index_dtype: Any = None,
+    indices: Any,
+    values: Any,
+    shape: Any,
+    *,
+    dup: Any = None,
+    nse: int | None = None,
+    format: str = "csr",
+    index_dtype: Any = None,
 ) -> Any:
     """A matrix or a vector from places and values. GrB_build of the GraphBLAS C API 2.1.
 
@@ -257,9 +282,15 @@ def build(
     if isinstance(indices, tuple) and len(indices) == 2:
         rows, cols = indices
         return from_edges(
-            rows, cols, values, shape=shape, dup=joined, nse=nse, format=format,
+            rows,
+            cols,
+            values,
+            shape=shape,
+            dup=joined,
+            nse=nse,
+            format=format,
             index_dtype=index_dtype,
-        )  # fmt: skip
+        )
     n = shape[0] if isinstance(shape, tuple) else shape
     return vector_from_entries(indices, values, n, dup=joined, nse=nse, index_dtype=index_dtype)
 

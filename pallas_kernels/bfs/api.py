@@ -130,9 +130,14 @@ def _search(
         jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
     )
     fixed = types.SimpleNamespace(
-        **dataclasses.asdict(config), n=n, nnz=nnz, words=_words(n), parents=parents, stop=stop,
+        **dataclasses.asdict(config),
+        n=n,
+        nnz=nnz,
+        words=_words(n),
+        parents=parents,
+        stop=stop,
         targets=targets.shape[0],
-    )  # fmt: skip
+    )
     operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": _filled(targets)}
     run = _narrow if narrow else _wide
     graph = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
@@ -195,14 +200,26 @@ def _run(body, c, operands, outputs, shared, interpret, name):
     def kernel(k, *arrays):
         memory = types.SimpleNamespace(**optional | dict(zip(names, arrays, strict=True)))
         levels, ok = body(k, c, memory, memory)
-        k.store(memory.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
-                mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
+        k.store(
+            memory.summary,
+            k.thread,
+            k.where(k.thread == 0, levels, 1 - ok),
+            mask=(k.program == 0) & (k.thread < 2),
+        )
 
     shapes = [
         jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)
     ]
-    out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
-                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
+    out = launch(
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=c.programs,
+        threads=c.threads,
+        shared_words=shared,
+        name=name,
+        interpret=interpret,
+    )
     out = dict(zip([*outputs, "summary"], out, strict=False))
     return (
         out["levels"],

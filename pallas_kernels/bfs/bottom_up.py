@@ -57,8 +57,9 @@ def pull(k, c, graph, state, level, half, crew):
             lambda: _pull_rest(
                 k, c, graph, visited, tail, [g[2] for g in groups], rest, found, parent
             ),
-            *found, *parent,
-        )  # fmt: skip
+            *found,
+            *parent,
+        )
         for (w, old, v, _), found, parent in zip(
             groups, out[: c.unroll], out[c.unroll :], strict=True
         ):
@@ -97,10 +98,18 @@ def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
         mask = searching(tries, found)
         first = [b + tries for b in begin]
         near = [
-            [k.load(graph.in_indices, first[u] + j, mask=mask[u] & (first[u] + j < end[u]),
-                    other=c.n, cache="nc") for j in range(4)]
+            [
+                k.load(
+                    graph.in_indices,
+                    first[u] + j,
+                    mask=mask[u] & (first[u] + j < end[u]),
+                    other=c.n,
+                    cache="nc",
+                )
+                for j in range(4)
+            ]
             for u in range(c.unroll)
-        ]  # fmt: skip
+        ]
         hits = [[visited(x) for x in four] for four in near]
         for u in range(c.unroll):
             for x, hit in zip(near[u], hits[u], strict=True):
@@ -138,7 +147,7 @@ def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
                     lambda x=x, p=p, upto=upto, at=at, b=b, e=e: write(
                         k, STRETCH, tail, at, p, upto - p, b + tries, e, x
                     ),
-                )  # fmt: skip
+                )
                 at = at + count
 
         def search_them():

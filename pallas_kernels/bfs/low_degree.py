@@ -109,8 +109,13 @@ def body(k, c, graph, state):
 
         *out, _ = k.while_(
             lambda _, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
-            one_level, level, start, count, 0, 0,
-        )  # fmt: skip
+            one_level,
+            level,
+            start,
+            count,
+            0,
+            0,
+        )
         alone.leave(*out[:3])
         for j, word in enumerate(out):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
@@ -139,8 +144,14 @@ def body(k, c, graph, state):
     count = k.cast(valid, "i32")
     level, start, count, _, ok, _ = k.while_(
         lambda level, start, count, done, ok, turn: (count > 0) & (done == 0) & (ok == 1),
-        step, 0, 0, count, stopped(k.const(0), count, state.visited), ok, 0,
-    )  # fmt: skip
+        step,
+        0,
+        0,
+        count,
+        stopped(k.const(0), count, state.visited),
+        ok,
+        0,
+    )
     _write_results(k, c, graph, state, start + count)
     return level + k.cast(count > 0, "i32"), ok
 
@@ -298,9 +309,11 @@ class _Alone:
         k, c, state = self.k, self.c, self.state
         if c.shared_bits:
             k.for_(
-                k.thread * 4, c.words, k.threads * 4,
+                k.thread * 4,
+                c.words,
+                k.threads * 4,
                 lambda w: k.store_vec(self.bits, w, k.load_vec(state.visited, w, 4, cache="fresh")),
-            )  # fmt: skip
+            )
 
         def copy(i):
             v, _, *parent = k.load_vec(state.log, (start + i) * c.entry, c.entry, cache="fresh")

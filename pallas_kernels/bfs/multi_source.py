@@ -62,9 +62,13 @@ def bfs_sources(
     if symmetric and in_indices is None:
         in_indptr, in_indices = indptr, indices
     c = types.SimpleNamespace(
-        n=n, count=count, every=-1 if count == 32 else (1 << count) - 1,
-        parents=parents, alpha=alpha, pull=in_indices is not None,
-    )  # fmt: skip
+        n=n,
+        count=count,
+        every=-1 if count == 32 else (1 << count) - 1,
+        parents=parents,
+        alpha=alpha,
+        pull=in_indices is not None,
+    )
     operands = {"indptr": indptr, "indices": _filled(indices), "sources": sources}
     if c.pull:
         operands |= {"in_indptr": in_indptr, "in_indices": _filled(in_indices)}
@@ -81,9 +85,15 @@ def bfs_sources(
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 1)]
     out = launch(
-        kernel, list(operands.values()), shapes, programs=programs or programs_for(),
-        threads=threads, shared_words=8, name="bfs_sources", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=programs or programs_for(),
+        threads=threads,
+        shared_words=8,
+        name="bfs_sources",
+        interpret=interpret,
+    )
     out = dict(zip(names[len(operands) :], out, strict=False))
     tree = None
     if parents:
@@ -207,10 +217,7 @@ def _list_long(k, ranges, control, counter, v, begin, degree):
         upto, total = k.warp_scan(parts)
         base = k.shfl(k.atomic("add", control, counter, total, mask=k.lane == 0), 0)
         at = base + upto - parts
-        k.for_(
-            0, parts, 1,
-            lambda j: k.store_vec(ranges, 2 * (at + j), (v, begin + j * SPAN)),
-        )  # fmt: skip
+        k.for_(0, parts, 1, lambda j: k.store_vec(ranges, 2 * (at + j), (v, begin + j * SPAN)))
 
     k.if_(k.any(parts > 0), append)
 

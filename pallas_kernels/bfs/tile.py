@@ -82,31 +82,61 @@ def tile_bfs(
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
     tiles = -(-n // nt)
     c = types.SimpleNamespace(
-        n=n, nt=nt, each=nt // 32, tiles=tiles, words=tiles * nt // 32, kernels=kernels,
-        dense=math.ceil(sparsity * n), few=int(few * n), rest=out.rest_minor.shape[0],
-        targets=targets.shape[0], stop=stop, trace=trace,
-    )  # fmt: skip
+        n=n,
+        nt=nt,
+        each=nt // 32,
+        tiles=tiles,
+        words=tiles * nt // 32,
+        kernels=kernels,
+        dense=math.ceil(sparsity * n),
+        few=int(few * n),
+        rest=out.rest_minor.shape[0],
+        targets=targets.shape[0],
+        stop=stop,
+        trace=trace,
+    )
     operands = {
-        "source": jnp.atleast_1d(source).astype(jnp.int32), "targets": _filled(targets),
-        "out_ptr": out.tile_ptr, "out_minor": out.tile_minor, "out_words": out.words,
-        "rest_ptr": out.rest_ptr, "rest_minor": _filled(out.rest_minor),
-        "in_ptr": inn.tile_ptr, "in_minor": inn.tile_minor, "in_words": inn.words,
-    }  # fmt: skip
-    outputs = {"levels": n, "visited": c.words, "front": 3 * c.words,
-               "summary": 2 + TRACE_WORDS * trace}  # fmt: skip
+        "source": jnp.atleast_1d(source).astype(jnp.int32),
+        "targets": _filled(targets),
+        "out_ptr": out.tile_ptr,
+        "out_minor": out.tile_minor,
+        "out_words": out.words,
+        "rest_ptr": out.rest_ptr,
+        "rest_minor": _filled(out.rest_minor),
+        "in_ptr": inn.tile_ptr,
+        "in_minor": inn.tile_minor,
+        "in_words": inn.words,
+    }
+    outputs = {
+        "levels": n,
+        "visited": c.words,
+        "front": 3 * c.words,
+        "summary": 2 + TRACE_WORDS * trace,
+    }
     names = [*operands, *outputs, "control"]
 
     def kernel(k, *arrays):
         g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        k.store(g.summary, k.thread, k.where(k.thread == 0, levels, 1 - ok),
-                mask=(k.program == 0) & (k.thread < 2))  # fmt: skip
+        k.store(
+            g.summary,
+            k.thread,
+            k.where(k.thread == 0, levels, 1 - ok),
+            mask=(k.program == 0) & (k.thread < 2),
+        )
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in outputs.values()]
-    found = launch(kernel, list(operands.values()), shapes, programs=programs or programs_for(),
-                   threads=threads, shared_words=LISTED + 8, name="tile_bfs",
-                   interpret=interpret)  # fmt: skip
+    found = launch(
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=programs or programs_for(),
+        threads=threads,
+        shared_words=LISTED + 8,
+        name="tile_bfs",
+        interpret=interpret,
+    )
     levels, summary = found[0], found[3]
     return levels, summary[0], summary[1], summary[2:].reshape(trace, TRACE_WORDS)
 
@@ -211,5 +241,12 @@ def _trace(k, c, g, level, count, way, mine):
     for j, x in enumerate((level, count, way, k.clock())):
         k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.trace))
     rest = (k.program == 0) & (level == 0)
-    k.if_(rest, lambda: k.for_(TRACE_WORDS + k.thread, TRACE_WORDS * c.trace, k.threads,
-                               lambda i: k.store(g.summary, 2 + i, -1)))  # fmt: skip
+    k.if_(
+        rest,
+        lambda: k.for_(
+            TRACE_WORDS + k.thread,
+            TRACE_WORDS * c.trace,
+            k.threads,
+            lambda i: k.store(g.summary, 2 + i, -1),
+        ),
+    )

@@ -32,8 +32,10 @@ class Level:
             for q, w in enumerate(word):
                 at.append(tile * self.c.each + q)
                 new.append(k.where(mask, w, 0))
-        seen = [k.load(g.visited, i, mask=w != 0, other=-1, cache="fresh")
-                for i, w in zip(at, new, strict=True)]  # fmt: skip
+        seen = [
+            k.load(g.visited, i, mask=w != 0, other=-1, cache="fresh")
+            for i, w in zip(at, new, strict=True)
+        ]
         new = [w & ~s for w, s in zip(new, seen, strict=True)]
         old = [k.atomic("or", g.visited, i, w, mask=w != 0) for i, w in zip(at, new, strict=True)]
         count = k.const(0)
@@ -90,8 +92,10 @@ class Level:
 
         def edges(places, payloads, there):
             del payloads
-            v = [k.load(g.rest_minor, p, mask=t, other=self.c.n, cache="nc")
-                 for p, t in zip(places, there, strict=True)]  # fmt: skip
+            v = [
+                k.load(g.rest_minor, p, mask=t, other=self.c.n, cache="nc")
+                for p, t in zip(places, there, strict=True)
+            ]
             there = [t & k.below(x, self.c.n) for x, t in zip(v, there, strict=True)]
             self.claim_vertices(v, there)
 
@@ -100,11 +104,15 @@ class Level:
     def claim_vertices(self, v, masks):
         k, g = self.k, self.g
         at = [k.shr(x, 5) for x in v]
-        seen = [k.load(g.visited, i, mask=m, other=-1, cache="fresh")
-                for i, m in zip(at, masks, strict=True)]  # fmt: skip
+        seen = [
+            k.load(g.visited, i, mask=m, other=-1, cache="fresh")
+            for i, m in zip(at, masks, strict=True)
+        ]
         new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
-        old = [k.atomic("or", g.visited, i, k.bit(x), mask=m)
-               for i, x, m in zip(at, v, new, strict=True)]  # fmt: skip
+        old = [
+            k.atomic("or", g.visited, i, k.bit(x), mask=m)
+            for i, x, m in zip(at, v, new, strict=True)
+        ]
         for i, x, m, o in zip(at, v, new, old, strict=True):
             won = m & (o & k.bit(x) == 0)
             k.reduce("or", g.front, self.nxt + i, k.bit(x), mask=won)
@@ -132,10 +140,13 @@ class Level:
             there.append(j < pairs)
             tiles.append(start + (j - rank * size))
             lines.append(tiles[u] * c.nt + _select(k, word, rank))
-        targets = [k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
-                   for i, t in zip(lines, there, strict=True)]  # fmt: skip
-        minor = [k.load(g.out_minor, i, mask=t, cache="nc")
-                 for i, t in zip(tiles, there, strict=True)]  # fmt: skip
+        targets = [
+            k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
+            for i, t in zip(lines, there, strict=True)
+        ]
+        minor = [
+            k.load(g.out_minor, i, mask=t, cache="nc") for i, t in zip(tiles, there, strict=True)
+        ]
         self.claim(*zip(minor, targets, there, strict=True))
 
     def push_whole(self, start, end, word):
@@ -148,8 +159,9 @@ class Level:
                 total = [k.const(0)] * c.each
                 for q, m in enumerate(mine):
                     line = (t0 + u) * c.nt + 32 * q + k.lane
-                    bits = k.load_vec(g.out_words, line * c.each, c.each, mask=m & (t0 + u < end),
-                                      cache="nc")  # fmt: skip
+                    bits = k.load_vec(
+                        g.out_words, line * c.each, c.each, mask=m & (t0 + u < end), cache="nc"
+                    )
                     total = [t | b for t, b in zip(total, bits, strict=True)]
                 joined.append(total)
             for d in (16, 8, 4, 2, 1):
@@ -235,8 +247,7 @@ class Level:
                     front = [k.shfl(w, lane) for w in word]
                     for q in range(c.each):
                         line = (t0 + lane) * c.nt + 32 * q + k.lane
-                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there,
-                                          cache="nc")  # fmt: skip
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there, cache="nc")
                         for b, f in zip(bits, front, strict=True):
                             hits[q] = hits[q] | (b & f)
                     left = left & (left - 1)
@@ -263,8 +274,7 @@ class Level:
                     for _ in range(UNROLL):
                         bit, there = k.ctz(left) & 31, (left != 0) & mine
                         line = (t0 + k.lane) * c.nt + 32 * q + bit
-                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there,
-                                          cache="nc")  # fmt: skip
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there, cache="nc")
                         hit = _any([b & f for b, f in zip(bits, word, strict=True)]) != 0
                         found = k.where(k.any(there & hit), found | k.bit(bit), found)
                         left = left & (left - 1)
@@ -275,8 +285,12 @@ class Level:
             self.claim((tile, found, k.lane == 0))
             return t0 + 32, *[m & ~f for m, f in zip(missing, found, strict=True)]
 
-        k.while_(lambda t0, *missing: (t0 < end) & (_any(missing) != 0),
-                 lambda *state: chunk(state), start, *missing)  # fmt: skip
+        k.while_(
+            lambda t0, *missing: (t0 < end) & (_any(missing) != 0),
+            lambda *state: chunk(state),
+            start,
+            *missing,
+        )
 
 
 def _any(words):

@@ -102,11 +102,13 @@ class Tail(SoloTail):
             k.store(state.sums, 0, 0, mask=mine)
             base = self.base + k.load(state.sums, 3)
             k.for_(
-                k.thread, count, k.threads,
+                k.thread,
+                count,
+                k.threads,
                 lambda i: k.store_vec(
                     state.queue, (base + i) * 4, k.load_vec(state.buffer, i * 4, 4)
                 ),
-            )  # fmt: skip
+            )
 
         k.if_(count > 0, copy)
 

@@ -50,8 +50,10 @@ def prepare_pagerank(
     starts = long_end + np.concatenate([[0], np.cumsum(LANES * widths)])
 
     if starts[-1] >= 2**31:
-        raise ValueError(f"`in_indptr` ends at {nnz}: with padding that is {starts[-1]} entries, "
-                         "more than int32 can count")  # fmt: skip
+        raise ValueError(
+            f"`in_indptr` ends at {nnz}: with padding that is {starts[-1]} entries, "
+            "more than int32 can count"
+        )
 
     source, target = _moves(in_indptr, vertices, of_position, items, base, starts)
     entries = np.full(max(1, int(starts[-1])), n, np.int32)

@@ -52,8 +52,7 @@ class Result:
         """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
         k = self.k
         # a stale word costs one more atomic, nothing else
-        words = [k.load(self.bits, k.shr(r, 5), mask=m)
-                 for r, m in zip(rows, masks, strict=True)]  # fmt: skip
+        words = [k.load(self.bits, k.shr(r, 5), mask=m) for r, m in zip(rows, masks, strict=True)]
         for row, value, mask in zip(rows, values, masks, strict=True):
             k.reduce(self.add, self.values, row, self.encode(value), mask=mask)
         for row, word, mask in zip(rows, words, masks, strict=True):
@@ -93,8 +92,9 @@ class Result:
         each = (end - base + (k.threads - 1)) // k.threads
 
         def block(b, running):
-            return running + self._write(base + b * k.threads, end, running, shared, indices,
-                                         data, nse)  # fmt: skip
+            return running + self._write(
+                base + b * k.threads, end, running, shared, indices, data, nse
+            )
 
         k.for_(0, k.maximum(each, 0), 1, block, before)
         return ok, count
@@ -139,8 +139,10 @@ class Result:
                 rows.append((base + j) * 32 + k.lane)
                 places.append(at)
                 mine.append((k.shr(bits, k.lane) & 1 != 0) & (at < nse))
-            values = [k.load(self.values, r, mask=m, cache="fresh")
-                      for r, m in zip(rows, mine, strict=True)]  # fmt: skip
+            values = [
+                k.load(self.values, r, mask=m, cache="fresh")
+                for r, m in zip(rows, mine, strict=True)
+            ]
             for row, at, m, value in zip(rows, places, mine, values, strict=True):
                 k.store(indices, at, row, mask=m)
                 k.store(data, at, self.decode(value), mask=m)

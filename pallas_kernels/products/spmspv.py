@@ -62,8 +62,14 @@ def spmspv_push(
     nse (the first entries are right then) or a grid barrier expired (nothing is).
     """
     c = _fixed(data, x_data, mul, add, rows, nse)
-    operands = dict(indptr=indptr, indices=indices, data=data, x_indices=x_indices, x_data=x_data,
-                    x_count=jnp.atleast_1d(x_count))  # fmt: skip
+    operands = dict(
+        indptr=indptr,
+        indices=indices,
+        data=data,
+        x_indices=x_indices,
+        x_data=x_data,
+        x_count=jnp.atleast_1d(x_count),
+    )
     c.room = piece_room(indices.shape[0])
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
     c.entries, c.ascending = min(likely, spmspv_small.PARTS * threads), ascending
@@ -86,8 +92,10 @@ def _term(k, c, g):
     """Rows of the entries at some places, and their products."""
 
     def term(places, there):
-        rows = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
-                for p, t in zip(places, there, strict=True)]  # fmt: skip
+        rows = [
+            k.load(g.indices, p, mask=t, other=c.m, cache="nc")
+            for p, t in zip(places, there, strict=True)
+        ]
 
         def values(x, mask):
             a = [k.load(g.data, p, mask=m, cache="nc") for p, m in zip(places, mask, strict=True)]
@@ -106,8 +114,10 @@ def _push(k, c, g, control, y, pad):
     _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
 
     def entries(places, payloads, there):
-        row = [k.load(g.indices, p, mask=t, other=c.m, cache="nc")
-               for p, t in zip(places, there, strict=True)]  # fmt: skip
+        row = [
+            k.load(g.indices, p, mask=t, other=c.m, cache="nc")
+            for p, t in zip(places, there, strict=True)
+        ]
         there = [y.lets(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
         a = [k.load(g.data, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
         x = [k.bits(p, c.x_kind) for (p,) in payloads]
@@ -150,10 +160,18 @@ def spmspv_tile(
     c.nt, c.n, c.room = nt, columns, piece_room(tile_col.shape[0])
     c.down, c.rest = tile_ptr.shape[0] - 1, rest_row.shape[0]
     c.first_rest = data.shape[0] - c.rest
-    operands = dict(tile_ptr=tile_ptr, tile_col=tile_col, slot_ptr=slot_ptr, packed=_filled(packed),
-                    data=data, rest_row=_filled(rest_row), rest_col=_filled(rest_col),
-                    x_indices=x_indices, x_data=x_data,
-                    x_count=jnp.atleast_1d(x_count))  # fmt: skip
+    operands = dict(
+        tile_ptr=tile_ptr,
+        tile_col=tile_col,
+        slot_ptr=slot_ptr,
+        packed=_filled(packed),
+        data=data,
+        rest_row=_filled(rest_row),
+        rest_col=_filled(rest_col),
+        x_indices=x_indices,
+        x_data=x_data,
+        x_count=jnp.atleast_1d(x_count),
+    )
     padded = -(-columns // 64) * 64
     more = {"x_dense": (padded, x_data.dtype), "x_bits": (padded // 32, jnp.int32)}
     return _launch(_tile, c, operands, allowed, more, programs, threads, interpret, "spmspv_tile")
@@ -192,8 +210,7 @@ def _tile(k, c, g, control, y, pad):
 
 def _tiles(k, c, g, y, places, payloads, there):
     """Some tiles, a lane each: those that meet entries of x have their own flattened."""
-    across = [k.load(g.tile_col, p, mask=t, cache="nc")
-              for p, t in zip(places, there, strict=True)]  # fmt: skip
+    across = [k.load(g.tile_col, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
     meet = []
     for col, t in zip(across, there, strict=True):
         if c.nt == 16:
@@ -205,10 +222,8 @@ def _tiles(k, c, g, y, places, payloads, there):
             low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
             word = low | high
         meet.append(t & (word != 0))
-    start = [k.load(g.slot_ptr, p, mask=m, cache="nc")
-             for p, m in zip(places, meet, strict=True)]  # fmt: skip
-    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc")
-           for p, m in zip(places, meet, strict=True)]  # fmt: skip
+    start = [k.load(g.slot_ptr, p, mask=m, cache="nc") for p, m in zip(places, meet, strict=True)]
+    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc") for p, m in zip(places, meet, strict=True)]
     for u in range(len(places)):
         size = k.where(meet[u], end[u] - start[u], 0)
         payload = (payloads[u][0] * c.nt, across[u] * c.nt)
@@ -218,10 +233,14 @@ def _tiles(k, c, g, y, places, payloads, there):
 def _entries(k, c, g, y, places, payloads, there):
     each, bits = (4, 8) if c.nt == 16 else (2, 16)
     shift = c.nt.bit_length() - 1
-    packed = [k.load(g.packed, k.shr(p, each.bit_length() - 1), mask=t, cache="nc")
-              for p, t in zip(places, there, strict=True)]  # fmt: skip
-    local = [k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
-             for w, p in zip(packed, places, strict=True)]  # fmt: skip
+    packed = [
+        k.load(g.packed, k.shr(p, each.bit_length() - 1), mask=t, cache="nc")
+        for p, t in zip(places, there, strict=True)
+    ]
+    local = [
+        k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
+        for w, p in zip(packed, places, strict=True)
+    ]
     row = [base + k.shr(i, shift) for (base, _), i in zip(payloads, local, strict=True)]
     col = [base + (i & (c.nt - 1)) for (_, base), i in zip(payloads, local, strict=True)]
     here = []
@@ -244,9 +263,14 @@ def _fixed(data, x_data, mul, add, rows, nse):
     dtype = closed.jaxpr.outvars[0].aval.dtype
     kinds = {"float32": "f32", "int32": "i32"}
     return types.SimpleNamespace(
-        m=rows, nse=nse, add=add, mul=closed, dtype=dtype, kind=kinds[dtype.name],
+        m=rows,
+        nse=nse,
+        add=add,
+        mul=closed,
+        dtype=dtype,
+        kind=kinds[dtype.name],
         x_kind=kinds[jnp.dtype(x_data.dtype).name],
-    )  # fmt: skip
+    )
 
 
 def _launch(body, c, operands, allowed, more, programs, threads, interpret, name):
@@ -254,11 +278,15 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
     if allowed is not None:
         operands["allowed"] = allowed
     outputs = {
-        "y_indices": (c.nse, jnp.int32), "y_data": (c.nse, c.dtype), "summary": (1, jnp.int32),
+        "y_indices": (c.nse, jnp.int32),
+        "y_data": (c.nse, c.dtype),
+        "summary": (1, jnp.int32),
         "failed": (1, jnp.int32),
-        "values": (c.m, accumulator_dtype(c.add, c.dtype)), "bits": (-(-c.m // 32), jnp.int32),
-        "pieces": (4 * c.room, jnp.int32), **more,
-    }  # fmt: skip
+        "values": (c.m, accumulator_dtype(c.add, c.dtype)),
+        "bits": (-(-c.m // 32), jnp.int32),
+        "pieces": (4 * c.room, jnp.int32),
+        **more,
+    }
     words, few = shared_words(threads), body is _push and c.entries > 0
     few = few and programs <= threads and spmspv_small.fits(c.m, programs, threads, words)
     if few:
@@ -279,8 +307,9 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
             y.clear()
             body(k, c, g, g.control, y, lambda: y.pad(g.y_indices, c.nse))
             (ok,) = k.grid_barrier(g.control)
-            arrived, count = y.compact(g.control, CONTROL_WORDS, shared, g.y_indices, g.y_data,
-                                       c.nse)  # fmt: skip
+            arrived, count = y.compact(
+                g.control, CONTROL_WORDS, shared, g.y_indices, g.y_data, c.nse
+            )
             finish(ok & arrived, count)
 
         if not few:
@@ -288,14 +317,25 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         own = spmspv_small.OwnRows(k, y, g.control, CONTROL_WORDS)
         count = k.load(g.x_count, 0)
         rows = g.indices if c.ascending else None
-        (here,) = k.if_(count <= c.entries, lambda: own.plan(count, _column(k, g), rows, FEW),
-                        k.const(False, "i1"))  # fmt: skip
+        (here,) = k.if_(
+            count <= c.entries,
+            lambda: own.plan(count, _column(k, g), rows, FEW),
+            k.const(False, "i1"),
+        )
         result = (g.y_indices, g.y_data, c.nse)
         k.if_(here, lambda: finish(*own.run(_term(k, c, g), *result)))
         k.if_(~here, whole)
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
-    out = launch(kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-                 shared_words=words, more_control=programs, name=name,
-                 interpret=interpret)  # fmt: skip
+    out = launch(
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=programs,
+        threads=threads,
+        shared_words=words,
+        more_control=programs,
+        name=name,
+        interpret=interpret,
+    )
     return out[0], out[1], out[2].reshape(()), out[3].reshape(())

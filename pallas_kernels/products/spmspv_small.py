@@ -113,9 +113,12 @@ class OwnRows:
         k.sync()
         mine = self._number()
         ok, before, count = k.sums_of_programs(
-            self.control, self.at, mine, self.sums,
+            self.control,
+            self.at,
+            mine,
+            self.sums,
             meanwhile=lambda: fill(k, indices, room, nse, self.y.m),
-        )  # fmt: skip
+        )
         fill(k, indices, k.minimum(count, nse), room, self.y.m)
         self._write(before, indices, data, nse)
         return ok, count
@@ -134,8 +137,10 @@ class OwnRows:
         k = self.k
 
         def short(i0):
-            columns = [k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < kept)
-                       for u in range(COLUMNS)]  # fmt: skip
+            columns = [
+                k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < kept)
+                for u in range(COLUMNS)
+            ]
             sizes = [k.where(end - start > LONG, 0, end - start) for start, end, *_ in columns]
             most = sizes[0]
             for size in sizes[1:]:
@@ -165,8 +170,10 @@ class OwnRows:
         """Joins those of the terms at some places that belong to the stretch."""
         k = self.k
         rows, values = term(places, there)
-        mine = [t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
-                for r, t in zip(rows, there, strict=True)]  # fmt: skip
+        mine = [
+            t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
+            for r, t in zip(rows, there, strict=True)
+        ]
         hit = mine[0]
         for m in mine[1:]:
             hit = hit | m

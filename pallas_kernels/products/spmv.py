@@ -3,8 +3,8 @@
     y[i] = join over the entries j of row i of mul(A[i, j], x[j])
 
 The walk is that of `rows/merge_path.py`. A row that is cut between warps is joined within the
-program after a barrier of its own, between programs by the last of them to finish: no program waits for
-another, and results do not change from run to run.
+program after a barrier of its own, between programs by the last of them to finish: no program waits
+for another, and results do not change from run to run.
 
 Cost: 8 bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1
 TB/s); delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every
@@ -68,9 +68,15 @@ def csr_spmv(
 
     results = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     return launch(
-        kernel, list(operands.values()), results, programs=programs, threads=threads,
-        shared_words=SHARED + shape.shared_words(threads), name="csr_spmv", interpret=interpret,
-    )[0]  # fmt: skip
+        kernel,
+        list(operands.values()),
+        results,
+        programs=programs,
+        threads=threads,
+        shared_words=SHARED + shape.shared_words(threads),
+        name="csr_spmv",
+        interpret=interpret,
+    )[0]
 
 
 class _Product(CsrRows):
@@ -88,10 +94,14 @@ class _Product(CsrRows):
         k, g = self.k, self.g
         index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
         there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-        x = [k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None
-             for j, t in zip(index, there, strict=True)]  # fmt: skip
-        return [k.where(t, evaluate(k, self.mul, a, v), self.identity)
-                for t, a, v in zip(there, data, x, strict=True)]  # fmt: skip
+        x = [
+            k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None
+            for j, t in zip(index, there, strict=True)
+        ]
+        return [
+            k.where(t, evaluate(k, self.mul, a, v), self.identity)
+            for t, a, v in zip(there, data, x, strict=True)
+        ]
 
     def joined(self, a, b):
         return evaluate(self.k, self.join, a, b)

@@ -72,10 +72,16 @@ def csr_vjp(
             slopes.pad(nse)
 
     *out, _ = launch(
-        kernel, list(operands.values()), list(outputs.values()), changed=list(changed.values()),
-        programs=programs, threads=threads, shared_words=hot + shape.shared_words(threads),
-        name="csr_vjp", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        list(operands.values()),
+        list(outputs.values()),
+        changed=list(changed.values()),
+        programs=programs,
+        threads=threads,
+        shared_words=hot + shape.shared_words(threads),
+        name="csr_vjp",
+        interpret=interpret,
+    )
     found = dict(zip([*outputs, *changed], out, strict=True))
     return found.get("by_values"), found.get("by_vector")
 
@@ -112,8 +118,7 @@ class _Slopes(CsrRows):
         index, *data = fetched
         there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
         if self.values:
-            x = [k.load(g.x, j, mask=t, cache="nc")
-                 for j, t in zip(index, there, strict=True)]  # fmt: skip
+            x = [k.load(g.x, j, mask=t, cache="nc") for j, t in zip(index, there, strict=True)]
         rows = owners()
         if self.vector:
             for j, a, t, (w,) in zip(index, *data, there, rows, strict=True):

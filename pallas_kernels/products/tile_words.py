@@ -81,8 +81,16 @@ def count_tiles(
 
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
-    out = launch(kernel, [indptr, indices], shapes, programs=programs, threads=threads,
-                 shared_words=c.words, name="tile_count", interpret=interpret)  # fmt: skip
+    out = launch(
+        kernel,
+        [indptr, indices],
+        shapes,
+        programs=programs,
+        threads=threads,
+        shared_words=c.words,
+        name="tile_count",
+        interpret=interpret,
+    )
     return out[0], out[1]
 
 
@@ -112,8 +120,13 @@ def fill_tiles(
 
     def kernel(k, indptr, indices, tile_ptr, rest_ptr, tile_minor, words, rest_minor, control):
         shared = k.shared(c.words)
-        g = types.SimpleNamespace(tile_minor=tile_minor, words=words, rest_minor=rest_minor,
-                                  indices=indices, rest_ptr=rest_ptr)  # fmt: skip
+        g = types.SimpleNamespace(
+            tile_minor=tile_minor,
+            words=words,
+            rest_minor=rest_minor,
+            indices=indices,
+            rest_ptr=rest_ptr,
+        )
 
         def row_of_tiles(b):
             _, last = _bounds(k, c, shared, indptr, indices, b)
@@ -140,8 +153,16 @@ def fill_tiles(
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
     operands = [indptr, indices, tile_ptr, rest_ptr]
-    out = launch(kernel, operands, shapes, programs=programs, threads=threads,
-                 shared_words=c.words, name="tile_fill", interpret=interpret)  # fmt: skip
+    out = launch(
+        kernel,
+        operands,
+        shapes,
+        programs=programs,
+        threads=threads,
+        shared_words=c.words,
+        name="tile_fill",
+        interpret=interpret,
+    )
     return out[0], out[1], out[2][:rest]
 
 
@@ -151,10 +172,17 @@ def _fixed(indptr, indices, nt, columns, limit):
     many = indices.shape[0] > FEW * down
     window = min(across, WINDOWS[many])
     return types.SimpleNamespace(
-        nt=nt, m=m, limit=limit, down=down, each=max(nt // 32, 1), across=across,
-        shift=nt.bit_length() - 1, window=window, words=COUNTERS + window,
+        nt=nt,
+        m=m,
+        limit=limit,
+        down=down,
+        each=max(nt // 32, 1),
+        across=across,
+        shift=nt.bit_length() - 1,
+        window=window,
+        words=COUNTERS + window,
         unroll=UNROLL if many else 1,
-    )  # fmt: skip
+    )
 
 
 def _grid(c):
@@ -177,10 +205,16 @@ def _bounds(k, c, shared, indptr, indices, b):
     start = k.load(shared, PTR + k.thread, mask=row)
     end = k.load(shared, PTR + k.thread + 1, mask=row)
     row = row & (start < end)
-    k.atomic("min", shared, LOW, k.shr(k.load(indices, start, mask=row, cache="nc"), c.shift),
-             mask=row)  # fmt: skip
-    k.atomic("max", shared, HIGH, k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
-             mask=row)  # fmt: skip
+    k.atomic(
+        "min", shared, LOW, k.shr(k.load(indices, start, mask=row, cache="nc"), c.shift), mask=row
+    )
+    k.atomic(
+        "max",
+        shared,
+        HIGH,
+        k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
+        mask=row,
+    )
     k.sync()
     return k.load(shared, LOW), k.load(shared, HIGH)
 

@@ -4,8 +4,8 @@
 
 The machine is that of `rows/sliced.py`. `mul`, `join`, `update` and the functions under the named
 sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); what of `update` depends on scalars alone is
-computed once a step. Where all out-edges of a vertex have one weight, each vertex passes on mul(x, weight),
-computed once, and the entries need no values: that is how PageRank is computed by hand.
+computed once a step. Where all out-edges of a vertex have one weight, each vertex passes on
+mul(x, weight), computed once, and the entries need no values: as PageRank is computed by hand.
 
 Cost of a step: a gather and 4 bytes an entry (8 where weights differ), 16 bytes a row (20), 4 for
 each operand, one grid barrier; no atomics but those that order the segments of split rows.
@@ -81,10 +81,12 @@ def fixpoint_dense(
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
     programs = programs or programs_for()
     outputs = {
-        "x": (n, x0.dtype), "summary": (3, jnp.int32), "kept": (c.positions, x0.dtype),
+        "x": (n, x0.dtype),
+        "summary": (3, jnp.int32),
+        "kept": (c.positions, x0.dtype),
         "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
         **workspace(c, len(kinds), programs, term),
-    }  # fmt: skip
+    }
     outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
     keys = [*operands, *outputs, "control"]
 
@@ -94,9 +96,15 @@ def fixpoint_dense(
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     x, summary, *_ = launch(
-        kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-        shared_words=shared_words(len(kinds)), name="fixpoint_dense", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=programs,
+        threads=threads,
+        shared_words=shared_words(len(kinds)),
+        name="fixpoint_dense",
+        interpret=interpret,
+    )
     return x, summary[0], summary[1], summary[2]
 
 

@@ -62,10 +62,15 @@ def pagerank(
     }
     programs = programs or programs_for()
     outputs = {
-        "scores": (n, f32), "summary": (2, i32), "change": (1, f32), "share": (2 * (n + 1), f32),
-        "rank": (c.positions, f32), "inverse": (c.positions, f32), "teleport": (c.positions, f32),
+        "scores": (n, f32),
+        "summary": (2, i32),
+        "change": (1, f32),
+        "share": (2 * (n + 1), f32),
+        "rank": (c.positions, f32),
+        "inverse": (c.positions, f32),
+        "teleport": (c.positions, f32),
         **workspace(c, len(KINDS), programs, f32),
-    }  # fmt: skip
+    }
     keys = [*operands, *outputs, "control"]
 
     def kernel(k, *arrays):
@@ -74,9 +79,15 @@ def pagerank(
 
     shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(
-        kernel, list(operands.values()), shapes, programs=programs, threads=threads,
-        shared_words=shared_words(len(KINDS)), name="pagerank", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=programs,
+        threads=threads,
+        shared_words=shared_words(len(KINDS)),
+        name="pagerank",
+        interpret=interpret,
+    )
     scores, summary, change = out[:3]
     return scores, summary[0], change[0], summary[1]
 

@@ -67,8 +67,9 @@ class Ranges:
                 def store(j):
                     low = start + j * PIECE
                     high = k.minimum(low + PIECE, end)
-                    k.store_vec(self.pieces, (at + j) * 4, (low, high, payload, 0),
-                                mask=at + j < self.room)  # fmt: skip
+                    k.store_vec(
+                        self.pieces, (at + j) * 4, (low, high, payload, 0), mask=at + j < self.room
+                    )
 
                 k.for_(0, parts, 1, store)
 

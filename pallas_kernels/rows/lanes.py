@@ -121,8 +121,10 @@ class _ByLanes:
             terms = job.terms(job.fetch(places, masks, self.cache), places, masks, lambda: owners)
             if ys:
                 parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
-                ys = [job.joined(y, functools.reduce(job.joined, part))
-                      for y, part in zip(ys, parts, strict=True)]  # fmt: skip
+                ys = [
+                    job.joined(y, functools.reduce(job.joined, part))
+                    for y, part in zip(ys, parts, strict=True)
+                ]
             return *(a + stride * unroll for a in at), *ys
 
         def left(*carry):

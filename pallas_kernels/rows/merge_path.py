@@ -58,10 +58,12 @@ class CsrRows:
         long as places each.
         """
         return [
-            [self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=cache)
-             for p, t in zip(places, masks, strict=True)]
+            [
+                self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=cache)
+                for p, t in zip(places, masks, strict=True)
+            ]
             for j, a in enumerate(self.streams)
-        ]  # fmt: skip
+        ]
 
     def terms(self, fetched, places, masks, owners):
         """The terms of the entries at places (where masks hold), or None. fetched: there, by

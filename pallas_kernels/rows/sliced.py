@@ -27,9 +27,12 @@ ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts")
 def sizes(prepared: dict[str, jax.Array], n: int) -> types.SimpleNamespace:
     """The static numbers of prepared rows."""
     c = types.SimpleNamespace(
-        n=n, items=prepared["items"].shape[0], positions=prepared["numbers"].shape[0],
-        slices=prepared["starts"].shape[0] - 1, splits=prepared["splits"].shape[0],
-    )  # fmt: skip
+        n=n,
+        items=prepared["items"].shape[0],
+        positions=prepared["numbers"].shape[0],
+        slices=prepared["starts"].shape[0] - 1,
+        splits=prepared["splits"].shape[0],
+    )
     c.base = c.positions - 32 * c.slices
     return c
 
@@ -47,9 +50,10 @@ def filled(x: jax.Array) -> jax.Array:
 def workspace(c, totals: int, programs: int, term) -> dict[str, tuple]:
     """name -> (size, dtype) of the outputs that the machine needs for itself."""
     return {
-        "totals": (2 * totals * programs, jnp.int32), "partial": (max(1, c.items), term),
+        "totals": (2 * totals * programs, jnp.int32),
+        "partial": (max(1, c.items), term),
         "arrived": (max(1, c.splits), jnp.int32),
-    }  # fmt: skip
+    }
 
 
 def shared_words(totals: int) -> int:

@@ -117,9 +117,7 @@ class _Streamed:
 
                 k.for_(begin, end, TURN, some)
             k.sync_warp()
-            words = (
-                k.load(self.kept, self.at + 32 * u + k.lane) for u in range(self.shape.unroll)
-            )
+            words = (k.load(self.kept, self.at + 32 * u + k.lane) for u in range(self.shape.unroll))
             found.append([k.bits(word, values[0].kind) for word in words])
         return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
 

@@ -54,10 +54,19 @@ class Lockstep(Simt):
             elif op == "shr":
                 r = x.view(np.uint32) >> y.view(np.uint32)
             else:
-                f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and,
-                     "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift,
-                     "sar": np.right_shift, "min": np.minimum, "max": np.maximum,
-                     "div": np.divide}[op]  # fmt: skip
+                f = {
+                    "add": np.add,
+                    "sub": np.subtract,
+                    "mul": np.multiply,
+                    "and": np.bitwise_and,
+                    "or": np.bitwise_or,
+                    "xor": np.bitwise_xor,
+                    "shl": np.left_shift,
+                    "sar": np.right_shift,
+                    "min": np.minimum,
+                    "max": np.maximum,
+                    "div": np.divide,
+                }[op]
                 r = f(x, y)
         return Value(
             self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind
@@ -66,8 +75,14 @@ class Lockstep(Simt):
     def compare(self, op, a, b):
         if op == "ltu":
             return Value(self, a.v.view(np.uint32) < b.v.view(np.uint32), "i1")
-        f = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-             "gt": np.greater, "ge": np.greater_equal}[op]  # fmt: skip
+        f = {
+            "eq": np.equal,
+            "ne": np.not_equal,
+            "lt": np.less,
+            "le": np.less_equal,
+            "gt": np.greater,
+            "ge": np.greater_equal,
+        }[op]
         return Value(self, f(a.v, b.v), "i1")
 
     def where(self, c, a, b):
@@ -175,8 +190,15 @@ class Lockstep(Simt):
         self._where(a, i, mask)
 
     def atomic(self, op, a, i, v, mask=None):
-        f = {"add": np.add, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor,
-             "min": np.minimum, "max": np.maximum, "exch": lambda x, y: y}[op]  # fmt: skip
+        f = {
+            "add": np.add,
+            "or": np.bitwise_or,
+            "and": np.bitwise_and,
+            "xor": np.bitwise_xor,
+            "min": np.minimum,
+            "max": np.maximum,
+            "exch": lambda x, y: y,
+        }[op]
         values = self.const(v, a.kind).v
         return self._atomic(a, i, mask, lambda x, lane: f(x, values[lane]))
 

@@ -61,9 +61,18 @@ def programs_for(device_kind: str = "NVIDIA H200") -> int:
 
 
 def launch(
-    kernel, inputs, outputs, *, changed=(), programs, threads, shared_words=0, more_control=0,
-    name, interpret=False,
-):  # fmt: skip
+    kernel,
+    inputs,
+    outputs,
+    *,
+    changed=(),
+    programs,
+    threads,
+    shared_words=0,
+    more_control=0,
+    name,
+    interpret=False,
+):
     """Runs `kernel(k, *inputs, *outputs, *changed, control)` once: `programs` x `threads` threads.
 
     inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
@@ -95,9 +104,15 @@ def launch(
     def host(*operands):
         operands = [np.asarray(x) for x in operands]
         outs, control = interpreted.run(
-            kernel, programs, threads, shared_words, operands[: len(inputs)], results,
-            operands[len(inputs) :], words,
-        )  # fmt: skip
+            kernel,
+            programs,
+            threads,
+            shared_words,
+            operands[: len(inputs)],
+            results,
+            operands[len(inputs) :],
+            words,
+        )
         return (*outs, control)
 
     return jax.pure_callback(host, (*results, control), *operands)

@@ -24,9 +24,7 @@ _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
 
 class _Memory:
-    """An array as a kernel sees it: base address (i64 in global, i32 in shared memory), kind and
-    size.
-    """
+    """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size."""
 
     def __init__(self, base, kind, size, space):
         self.base, self.kind, self.size, self.space = base, kind, size, space
@@ -42,13 +40,34 @@ def _letter(kind):
     return "f" if kind == "f32" else "r"
 
 
-_INT = {"add": arith.addi, "sub": arith.subi, "mul": arith.muli, "and": arith.andi, "or": arith.ori,
-        "xor": arith.xori, "shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui,
-        "div": arith.divui, "rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}  # fmt: skip
-_FLOAT = {"add": arith.addf, "sub": arith.subf, "mul": arith.mulf,
-          "min": arith.minimumf, "max": arith.maximumf}  # fmt: skip
-_LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::no_allocate",
-          "fresh": "ld.relaxed.gpu.global"}  # fmt: skip
+_INT = {
+    "add": arith.addi,
+    "sub": arith.subi,
+    "mul": arith.muli,
+    "and": arith.andi,
+    "or": arith.ori,
+    "xor": arith.xori,
+    "shl": arith.shli,
+    "sar": arith.shrsi,
+    "shr": arith.shrui,
+    "div": arith.divui,
+    "rem": arith.remui,
+    "min": arith.minsi,
+    "max": arith.maxsi,
+}
+_FLOAT = {
+    "add": arith.addf,
+    "sub": arith.subf,
+    "mul": arith.mulf,
+    "min": arith.minimumf,
+    "max": arith.maximumf,
+}
+_LOADS = {
+    None: "ld.global",
+    "nc": "ld.global.nc",
+    "stream": "ld.global.nc.L1::no_allocate",
+    "fresh": "ld.relaxed.gpu.global",
+}
 _CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
@@ -345,11 +364,18 @@ def run(kernel, inputs, outputs, changed, programs, threads, shared_words, contr
                 i32, i64 = _type("i32"), _type("i64")
                 base = llvm.ptrtoint(i32, mosaic_utils.memref_ptr(memrefs[-1]))
                 k = Emitter(programs, threads, (base, shared_words))
-                kernel(k, *(
-                    _Memory(llvm.ptrtoint(i64, mosaic_utils.memref_ptr(m)),
-                            _KINDS[jnp.dtype(a.dtype).name], math.prod(a.shape), "global")
-                    for m, a in zip(memrefs[:-1], arrays, strict=True)
-                ))  # fmt: skip
+                kernel(
+                    k,
+                    *(
+                        _Memory(
+                            llvm.ptrtoint(i64, mosaic_utils.memref_ptr(m)),
+                            _KINDS[jnp.dtype(a.dtype).name],
+                            math.prod(a.shape),
+                            "global",
+                        )
+                        for m, a in zip(memrefs[:-1], arrays, strict=True)
+                    ),
+                )
 
             emit(*refs, shared)
 
@@ -360,9 +386,8 @@ def run(kernel, inputs, outputs, changed, programs, threads, shared_words, contr
 
     params = plgpu.CompilerParams(lowering_semantics=plgpu.LoweringSemantics.Lane)
     written = len(outputs)
-    call = pl.kernel(
-        body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name
-    )
+    call = pl.kernel(body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name)
+
     # `run_state` keeps the mutable control words inside one pure primitive, which custom_jvp and
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
     def launched(refs):

@@ -211,7 +211,7 @@ class Simt:
                 0,
                 self.load(control, ARRIVALS, cache="fresh"),
                 self.load(control, ABORT, cache="fresh"),
-            )  # fmt: skip
+            )
             failed = (seen < target) | (abort != 0)
             self.store(control, ABORT, 1, mask=failed)
             self.fence()

@@ -11,8 +11,21 @@ _BINARY = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor"}
 _FLOAT = {"div"}  # the kernels' integer division is unsigned
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
-_OTHER = {"neg", "not", "select_n", "convert_element_type", "copy", "stop_gradient", "abs",
-          "square", "clamp", "broadcast_in_dim", "sqrt", "is_finite", "integer_pow"}  # fmt: skip
+_OTHER = {
+    "neg",
+    "not",
+    "select_n",
+    "convert_element_type",
+    "copy",
+    "stop_gradient",
+    "abs",
+    "square",
+    "clamp",
+    "broadcast_in_dim",
+    "sqrt",
+    "is_finite",
+    "integer_pow",
+}
 
 
 def trace(fn, *dtypes):

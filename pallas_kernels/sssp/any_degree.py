@@ -200,9 +200,7 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
     """
     there = [k.below(v, c.n) for v in near]
     old = [k.load(state.labels, v, mask=t, other=-1) for v, t in zip(near, there, strict=True)]
-    less = [
-        t & (x < o) & within(x, state.limit) for t, x, o in zip(there, new, old, strict=True)
-    ]
+    less = [t & (x < o) & within(x, state.limit) for t, x, o in zip(there, new, old, strict=True)]
     old = [
         k.atomic("min", state.labels, v, x, mask=m) for v, x, m in zip(near, new, less, strict=True)
     ]

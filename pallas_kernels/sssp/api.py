@@ -99,9 +99,19 @@ def sssp(
 
 
 def _search(
-    indptr, indices, weights, source, delta, prepared=None, symmetric=False, targets=None,
-    limit=None, parents=True, config=None, interpret=False,
-) -> Any:  # fmt: skip
+    indptr,
+    indices,
+    weights,
+    source,
+    delta,
+    prepared=None,
+    symmetric=False,
+    targets=None,
+    limit=None,
+    parents=True,
+    config=None,
+    interpret=False,
+) -> Any:
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
     n, nnz = indptr.shape[0] - 1, indices.shape[0]
     real = weights.dtype == jnp.float32
@@ -115,12 +125,20 @@ def _search(
     narrow = "adjacency" in prepared
     config = default_config(n, nnz, narrow=narrow) if config is None else config
     c = types.SimpleNamespace(
-        **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1,
-        symmetric=symmetric, parents=parents, limit=limit, extend=None,
+        **dataclasses.asdict(config),
+        n=n,
+        real=real,
+        capacity=n + nnz // config.span + 1,
+        symmetric=symmetric,
+        parents=parents,
+        limit=limit,
+        extend=None,
         targets=0 if targets is None else targets.shape[0],
-    )  # fmt: skip
-    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32),
-                "delta": jnp.atleast_1d(delta).astype(weights.dtype)}  # fmt: skip
+    )
+    operands = {
+        "source": jnp.atleast_1d(source).astype(jnp.int32),
+        "delta": jnp.atleast_1d(delta).astype(weights.dtype),
+    }
     if c.targets:
         operands["targets"] = jnp.asarray(targets, jnp.int32)
     if narrow:
@@ -169,6 +187,14 @@ def run(kind, c, operands, outputs, shared, interpret, name=None):
 
     shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 4)]
     name = name or kind.__name__.rpartition("._")[2]
-    out = launch(kernel, list(operands.values()), shapes, programs=c.programs, threads=c.threads,
-                 shared_words=shared, name=name, interpret=interpret)  # fmt: skip
+    out = launch(
+        kernel,
+        list(operands.values()),
+        shapes,
+        programs=c.programs,
+        threads=c.threads,
+        shared_words=shared,
+        name=name,
+        interpret=interpret,
+    )
     return dict(zip([*outputs, "summary"], out, strict=False))

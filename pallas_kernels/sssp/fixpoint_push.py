@@ -57,10 +57,16 @@ def fixpoint_push(
     config = default_config(n, nnz, narrow=narrow) if config is None else config
     real = dtype == jnp.float32
     c = types.SimpleNamespace(
-        **dataclasses.asdict(config), n=n, real=real, capacity=n + nnz // config.span + 1,
-        symmetric=False, parents=False, limit=None, targets=0,
+        **dataclasses.asdict(config),
+        n=n,
+        real=real,
+        capacity=n + nnz // config.span + 1,
+        symmetric=False,
+        parents=False,
+        limit=None,
+        targets=0,
         extend=_extend(trace(mul, dtype, data.dtype), add, KINDS[dtype.name], data.dtype),
-    )  # fmt: skip
+    )
     width = (jnp.float32(jnp.inf) if real else jnp.int32(MAX)) if delta is None else delta
     operands = {"start": keys_of(x0, add), "delta": jnp.atleast_1d(width)}
     if narrow:

@@ -172,12 +172,9 @@ def _adopting(search, s):
             there = [k.below(v, c.n) for v in near]
             labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
             fits = [
-                t & tight(k, c, label, w, x)
-                for t, w, x in zip(there, weights, labels, strict=True)
+                t & tight(k, c, label, w, x) for t, w, x in zip(there, weights, labels, strict=True)
             ]
-            won = [
-                claim(k, c, state.noted, v, vertex, f) for v, f in zip(near, fits, strict=True)
-            ]
+            won = [claim(k, c, state.noted, v, vertex, f) for v, f in zip(near, fits, strict=True)]
             return (_keep(k, state, s, place, near, won, count),)
 
         (count,) = _walk(k, c, graph, vertex, visit, k.const(0))

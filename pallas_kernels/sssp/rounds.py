@@ -72,8 +72,18 @@ def body(k, c, graph, state, kind):
     bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
     out = k.while_(
         lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
-        search.step, near, 0, MAX, bound, 0, 0, 0, 0, ok, 0,
-    )  # fmt: skip
+        search.step,
+        near,
+        0,
+        MAX,
+        bound,
+        0,
+        0,
+        0,
+        0,
+        ok,
+        0,
+    )
     last = State(*out)
     ok = last.ok
     if c.parents:

@@ -53,15 +53,22 @@ def first_tight(
     names = ["indptr", "indices", "lengths", "before", "after", "slots", "rows", "control"]
 
     def kernel(k, *arrays):
-        _Edges(k, types.SimpleNamespace(**dict(zip(names, arrays, strict=True))), shape, strict,
-               n, nse).walk()  # fmt: skip
+        _Edges(
+            k, types.SimpleNamespace(**dict(zip(names, arrays, strict=True))), shape, strict, n, nse
+        ).walk()
 
     none = [jnp.zeros(n, jnp.int32)] * 2
     slots, rows, _ = launch(
-        kernel, [indptr, indices, lengths, before, after], [], changed=none,
-        programs=programs or programs_for(), threads=threads,
-        shared_words=shape.shared_words(threads), name="first_tight", interpret=interpret,
-    )  # fmt: skip
+        kernel,
+        [indptr, indices, lengths, before, after],
+        [],
+        changed=none,
+        programs=programs or programs_for(),
+        threads=threads,
+        shared_words=shape.shared_words(threads),
+        name="first_tight",
+        interpret=interpret,
+    )
     return nse - slots, n - rows
 
 
@@ -82,8 +89,10 @@ class _Edges(CsrRows):
         k, g, n, nse = self.k, self.g, self.n, self.nse
         index, lengths = fetched
         there = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
-        after = [k.load(g.after, j, mask=t, other=math.nan, cache="nc")
-                 for j, t in zip(index, there, strict=True)]  # fmt: skip
+        after = [
+            k.load(g.after, j, mask=t, other=math.nan, cache="nc")
+            for j, t in zip(index, there, strict=True)
+        ]
         for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
             tight = (x + w == y) & (y < math.inf) & (x < y if self.strict else x <= y)
             k.reduce("max", g.slots, j, nse - p, mask=tight)

@@ -40,7 +40,12 @@ def test_forms(form, deterministic):
     sources = jnp.asarray([*range(30), -1, 60], jnp.int32)
     for inn in (G.inn, None):
         levels, parents = bfs_sources_xla(
-            A.indptr, A.indices, sources, parents=True, deterministic=deterministic, form=form,
+            A.indptr,
+            A.indices,
+            sources,
+            parents=True,
+            deterministic=deterministic,
+            form=form,
             in_indptr=None if inn is None else inn.indptr,
             in_indices=None if inn is None else inn.indices,
         )

@@ -51,8 +51,12 @@ def test_every_way_is_the_definition(way):
         return jax.jit(run)
 
     @settings(max_examples=15)
-    @given(st.integers(0, 10**6), st.integers(1, 200), st.integers(0, 99),
-           st.sampled_from([(32, 0), (64, 2)]))  # fmt: skip
+    @given(
+        st.integers(0, 10**6),
+        st.integers(1, 200),
+        st.integers(0, 99),
+        st.sampled_from([(32, 0), (64, 2)]),
+    )
     def check(seed, edges, source, kind):
         dense = directed(100, edges, seed)
         A = jsp.from_edges(*np.nonzero(dense), shape=(100, 100), nse=200)
@@ -84,9 +88,11 @@ def test_formats_give_the_same_tree_of_smallest_parents():
     verify.bfs(A, 5, rows)
     prepared = jsp.prepare(A, for_=("bfs", "bittiled"))
     for found in (
-        jsp.bfs(A, 5, format="bittiled"), jsp.bfs(A.asformat("bittiled"), 5),
-        jsp.bfs(prepared, 5, format="bittiled"), jsp.bfs(prepared, 5, deterministic=True),
-    ):  # fmt: skip
+        jsp.bfs(A, 5, format="bittiled"),
+        jsp.bfs(A.asformat("bittiled"), 5),
+        jsp.bfs(prepared, 5, format="bittiled"),
+        jsp.bfs(prepared, 5, deterministic=True),
+    ):
         for a, b in zip(rows, found, strict=True):
             np.testing.assert_array_equal(a, b)
     many = jsp.bfs(prepared, jnp.array([5, 7]), format="bittiled")

@@ -362,6 +362,6 @@ def test_real_graphs(file):
     assert (np.bincount(indices[child], minlength=len(levels)) > 0)[levels >= 0].sum() >= (
         (levels >= 0).sum() - 1
     )
-    inner = (levels > 0)
+    inner = levels > 0
     np.testing.assert_array_equal(levels[parents[inner]], levels[inner] - 1)
     assert parents[source] == source and (parents[levels < 0] == -1).all()

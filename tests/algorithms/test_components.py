@@ -19,8 +19,11 @@ def test_labels_are_the_smallest_vertex_of_each_weak_component(edges):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         A = jsp.from_edges(
-            rng.integers(0, N, edges), rng.integers(0, N, edges),
-            np.full(edges, np.nan, np.float32), shape=(N, N), nse=220,
+            rng.integers(0, N, edges),
+            rng.integers(0, N, edges),
+            np.full(edges, np.nan, np.float32),
+            shape=(N, N),
+            nse=220,
         )
         verify.components(A.with_data(jnp.ones(220)), run(A))
         G = jsp.prepare(A.with_data(jnp.ones(220)), for_=())

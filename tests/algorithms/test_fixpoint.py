@@ -70,9 +70,13 @@ def test_a_monotone_update_with_the_number_of_the_step(method):
         return jnp.where((old == far) & (y != far), i + 1, old)
 
     found = jsp.fixpoint(
-        A, start(5, dtype=np.int32), jsp.semirings.min_first, update=update, monotone=True,
+        A,
+        start(5, dtype=np.int32),
+        jsp.semirings.min_first,
+        update=update,
+        monotone=True,
         method=method,
-    )  # fmt: skip
+    )
     hops = csgraph.shortest_path(S, unweighted=True, indices=5)
     np.testing.assert_array_equal(found.x, np.where(np.isinf(hops), far, hops))
 
@@ -99,9 +103,13 @@ def test_reachability_of_booleans(method):
 
 @pytest.mark.parametrize(
     "name,mul,dtype",
-    [("plus_times", np.multiply, np.int32), ("max_plus", np.add, np.float32),
-     ("min_max", np.maximum, np.int32), ("plus_second", lambda x, a: a, np.float32)],
-)  # fmt: skip
+    [
+        ("plus_times", np.multiply, np.int32),
+        ("max_plus", np.add, np.float32),
+        ("min_max", np.maximum, np.int32),
+        ("plus_second", lambda x, a: a, np.float32),
+    ],
+)
 def test_a_loop_is_its_definition(name, mul, dtype):
     S, A = weighted(seed=2, m=90, high=3)
     A, S = A.with_data(A.data.astype(dtype)), S.astype(dtype)
@@ -115,9 +123,14 @@ def test_a_loop_is_its_definition(name, mul, dtype):
         return np.where(y > 50, old, y) + np.asarray(extra) % 3 - i + (old > 2).sum()
 
     found = jsp.fixpoint(
-        A, x0, getattr(jsp.semirings, name), update=update, operands=(extra,),
-        sums={"odd": lambda x, e: x > 2}, until=jsp.max_iterations(3),
-    )  # fmt: skip
+        A,
+        x0,
+        getattr(jsp.semirings, name),
+        update=update,
+        operands=(extra,),
+        sums={"odd": lambda x, e: x > 2},
+        until=jsp.max_iterations(3),
+    )
     with np.errstate(all="ignore"):
         x = loop(S, x0, name.split("_")[0], mul, expected, 3)
     np.testing.assert_allclose(found.x, x, rtol=1e-6)
@@ -186,9 +199,7 @@ def test_under_jit_vmap_and_scan(method):
     sources = jnp.array([0, 7, 9])
     each = jax.vmap(distances, (None, 0))(G, sources)
     np.testing.assert_array_equal(each.x, expected)
-    scanned = jax.jit(
-        lambda G: jax.lax.scan(lambda c, s: (c, distances(G, s)), 0, sources)[1]
-    )(G)  # fmt: skip
+    scanned = jax.jit(lambda G: jax.lax.scan(lambda c, s: (c, distances(G, s)), 0, sources)[1])(G)
     np.testing.assert_array_equal(scanned.x, expected)
     np.testing.assert_array_equal(each.iterations, scanned.iterations)
     dampings = jnp.array([0.3, 0.85])
@@ -203,9 +214,12 @@ def test_padding_changes_nothing():
     _, A = weighted()
     pad = jnp.full(5, np.nan, np.float32)
     B = jsp.CSR(
-        jnp.append(A.data, pad), jnp.append(A.indices, jnp.full(5, N, jnp.int32)), A.indptr,
-        A.overflow, A.shape,
-    )  # fmt: skip
+        jnp.append(A.data, pad),
+        jnp.append(A.indices, jnp.full(5, N, jnp.int32)),
+        A.indptr,
+        A.overflow,
+        A.shape,
+    )
     for method in METHODS:
         run = functools.partial(
             jsp.fixpoint, x0=start(0), semiring=jsp.semirings.min_plus, monotone=True, method=method
@@ -285,6 +299,4 @@ def test_the_example_does_what_it_says(example):
     expected = nx.pagerank(graph, weight=None, tol=1e-8)
     np.testing.assert_allclose(scores, [expected[v] for v in range(34)], atol=1e-5)
     S, A = weighted()
-    np.testing.assert_array_equal(
-        example.sssp_distances(A, 3), csgraph.bellman_ford(S, indices=3)
-    )
+    np.testing.assert_array_equal(example.sssp_distances(A, 3), csgraph.bellman_ford(S, indices=3))

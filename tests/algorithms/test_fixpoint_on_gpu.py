@@ -46,8 +46,10 @@ def test_every_order_ends_as_on_xla(name, dtype, semiring):
     x0 = np.full(A.shape[0], algebra.zero(dtype))
     x0[[5, 77]] = [3, 40]
     G = jsp.prepare(A.with_data(A.data.astype(dtype)), for_="fixpoint")
-    run = {b: jsp.fixpoint(G, jnp.asarray(x0), algebra, monotone=True, backend=b)
-           for b in ("pallas", "xla")}  # fmt: skip
+    run = {
+        b: jsp.fixpoint(G, jnp.asarray(x0), algebra, monotone=True, backend=b)
+        for b in ("pallas", "xla")
+    }
     np.testing.assert_array_equal(run["pallas"].x, run["xla"].x)
 
 

@@ -37,10 +37,13 @@ def interpreted(monkeypatch):
 
 
 CASES = {
-    "min_plus": (np.float32, np.float32), "max_min": (np.float32, np.int32),
-    "min_max": (np.int32, np.int32), "or_and": (np.bool_, np.bool_),
-    "min_second": (np.float32, np.float32), "min_plus ": (np.int32, np.int32),
-}  # fmt: skip
+    "min_plus": (np.float32, np.float32),
+    "max_min": (np.float32, np.int32),
+    "min_max": (np.int32, np.int32),
+    "or_and": (np.bool_, np.bool_),
+    "min_second": (np.float32, np.float32),
+    "min_plus ": (np.int32, np.int32),
+}
 
 
 @pytest.mark.parametrize("name,prepared", [("min_plus", False), *((name, True) for name in CASES)])
@@ -129,8 +132,9 @@ def test_lowered_for_a_gpu_a_loop_is_one_launch():
     def launches(fn, *args):
         return lower(fn, *args).count("custom_call @mosaic_gpu")
 
-    assert "pallas/levels" in str(jsp.explain("fixpoint", G, start(0), jsp.semirings.min_plus,
-                                              monotone=True))  # fmt: skip
+    assert "pallas/levels" in str(
+        jsp.explain("fixpoint", G, start(0), jsp.semirings.min_plus, monotone=True)
+    )
     assert launches(run, G, jnp.int32(0)) == 2
     assert launches(run, A, jnp.int32(0)) == 1
     assert launches(scanned, A, jnp.arange(3)) == 1

@@ -69,9 +69,7 @@ def test_several_in_one_program_beside_other_work(options):
 
     def work(G, H, m):
         ranks = jsp.pagerank(H)
-        return (
-            jsp.bfs(G, 0), jsp.sssp(H, 1), jsp.bfs(H, 2), jsp.sssp(G, 3), ranks, (m @ m).sum(),
-        )  # fmt: skip
+        return (jsp.bfs(G, 0), jsp.sssp(H, 1), jsp.bfs(H, 2), jsp.sssp(G, 3), ranks, (m @ m).sum())
 
     more = {"compiler_options": jsp.gpu_compiler_options()} if options else {}
     run = jax.jit(work, **more)

@@ -74,11 +74,7 @@ def test_networkx(kind, weighted, seed, dtype):
     p = preference / preference.sum()
     tol = 1e-10 if dtype == np.float64 else 1e-6
     expected = nx.pagerank(
-        graph,
-        alpha=0.8,
-        personalization=dict(enumerate(preference)),
-        tol=tol / n,
-        max_iter=500,
+        graph, alpha=0.8, personalization=dict(enumerate(preference)), tol=tol / n, max_iter=500
     )
     scores, iterations, converged = solve(
         matrix,

@@ -65,8 +65,11 @@ def by_rule(A, d, source):
     """The slots of `sssp/tight_edges`, edge by edge in float32; no negative weights."""
     indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     row = np.repeat(np.arange(len(d)), np.diff(indptr))
-    tight = [e for e in range(indptr[-1])
-             if np.isfinite(d[indices[e]]) and d[row[e]] + weights[e] == d[indices[e]]]  # fmt: skip
+    tight = [
+        e
+        for e in range(indptr[-1])
+        if np.isfinite(d[indices[e]]) and d[row[e]] + weights[e] == d[indices[e]]
+    ]
     slot = np.full(len(d), A.nse)
     for e in reversed(tight):
         if d[row[e]] < d[indices[e]]:
@@ -88,8 +91,14 @@ def random_graph(seed, least):
     """40 vertices, the last 4 of them without an edge into them; values beyond the padding."""
     rng = np.random.default_rng(seed)
     weights = rng.integers(least, 4, 200).astype(np.float32)
-    A = jsp.from_edges(rng.integers(0, 40, 200), rng.integers(0, 36, 200), weights,
-                       shape=(40, 40), nse=210, dup=jsp.monoids.min_)  # fmt: skip
+    A = jsp.from_edges(
+        rng.integers(0, 40, 200),
+        rng.integers(0, 36, 200),
+        weights,
+        shape=(40, 40),
+        nse=210,
+        dup=jsp.monoids.min_,
+    )
     padded = jnp.arange(A.nse) >= A.indptr[-1]
     return A.with_data(jnp.where(padded, jnp.nan, A.data))
 
@@ -142,8 +151,16 @@ def test_the_kernel_finds_the_first_tight_edge(shape, strict):
         array[rng.integers(0, 40, 6)] = np.inf
         array[rng.integers(0, 40, 6)] = np.nan
     pattern = A.indptr, A.indices, A.data
-    slot, row = first_tight(*pattern, jnp.asarray(before), jnp.asarray(after), strict=strict,
-                            shape=shape, programs=3, threads=64, interpret=True)  # fmt: skip
+    slot, row = first_tight(
+        *pattern,
+        jnp.asarray(before),
+        jnp.asarray(after),
+        strict=strict,
+        shape=shape,
+        programs=3,
+        threads=64,
+        interpret=True,
+    )
     want, tail = tight_edges._first_at_once(A, before, after, strict=strict)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)

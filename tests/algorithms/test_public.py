@@ -131,9 +131,7 @@ def test_one_compilation_for_all_sources_and_all_graphs_of_a_shape():
 
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        A = jsp.from_edges(
-            rng.integers(0, 20, 50), rng.integers(0, 20, 50), shape=(20, 20), nse=50
-        )
+        A = jsp.from_edges(rng.integers(0, 20, 50), rng.integers(0, 20, 50), shape=(20, 20), nse=50)
         G = jsp.prepare(A, for_=("bfs", "sssp"), symmetric=False)
         for source in range(4):
             levels, _ = run(G, source)
@@ -144,6 +142,7 @@ def test_one_compilation_for_all_sources_and_all_graphs_of_a_shape():
 def test_conditions_of_bfs():
     A = jsp.from_networkx(nx.path_graph(8))
     for G in (A, jsp.prepare(A, for_="bfs")):
+
         def last(until, G=G):
             return int(jsp.bfs(G, 0, until=until).levels.max())
 
@@ -275,8 +274,9 @@ def test_gradients_of_the_algorithms_against_differences():
             return jnp.where(jnp.isfinite(d), d, 0) @ jnp.arange(25.0)
 
         def ranks(data, p):
-            result = jsp.pagerank(A.with_data(data), tol=1e-13, max_iterations=1000,
-                                  personalization=p)
+            result = jsp.pagerank(
+                A.with_data(data), tol=1e-13, max_iterations=1000, personalization=p
+            )
             return result.scores @ jnp.arange(25.0)
 
         rng = np.random.default_rng(0)

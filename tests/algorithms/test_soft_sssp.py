@@ -13,8 +13,9 @@ def graph(n=12, m=30, seed=0):
     """Random, with an unreachable vertex (n - 1), padding of NaN, lengths in [1, 3)."""
     rng = np.random.default_rng(seed)
     row, col = rng.integers(0, n - 1, m), rng.integers(0, n - 1, m)
-    A = jsp.from_edges(row, col, rng.uniform(1, 3, m), shape=(n, n), nse=m + 3,
-                       dup=jsp.monoids.min_)  # fmt: skip
+    A = jsp.from_edges(
+        row, col, rng.uniform(1, 3, m), shape=(n, n), nse=m + 3, dup=jsp.monoids.min_
+    )
     return A.with_data(jnp.where(A.rowcol()[0] < n, A.data, jnp.nan))
 
 

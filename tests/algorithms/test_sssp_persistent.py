@@ -35,17 +35,23 @@ def graph_of(A, narrow):
 
 def run(G, source, until=None, *, parents=True, deterministic=False):
     return module._persistent(
-        G, jnp.int32(source), until, G.layouts["sssp"]["widths"], parents=parents,
-        deterministic=deterministic, max_steps=None,
-    )  # fmt: skip
+        G,
+        jnp.int32(source),
+        until,
+        G.layouts["sssp"]["widths"],
+        parents=parents,
+        deterministic=deterministic,
+        max_steps=None,
+    )
 
 
 def edges(n, m, seed, weights):
     rng = np.random.default_rng(seed)
     row, col = rng.integers(0, n, m), rng.integers(0, n, m)
     w = weights(rng, m)
-    A = jsp.from_edges(np.r_[row, col], np.r_[col, row], np.r_[w, w], shape=(n, n),
-                       dup=jsp.monoids.min_)  # fmt: skip
+    A = jsp.from_edges(
+        np.r_[row, col], np.r_[col, row], np.r_[w, w], shape=(n, n), dup=jsp.monoids.min_
+    )
     return A.asformat("csr")
 
 

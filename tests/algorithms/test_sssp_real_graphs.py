@@ -46,9 +46,10 @@ def test_real_graph(path):
     n = len(indptr) - 1
     matrix = sp.csr_matrix((weights.astype(np.float64), indices, indptr), (n, n))
     expected = dijkstra(matrix, indices=source)
-    result, tree = map(lambda x: jax.tree.map(np.asarray, x), solve(
-        *map(jnp.asarray, arrays), jnp.int32(source), jnp.int32(default_delta(*arrays))
-    ))
+    result, tree = map(
+        lambda x: jax.tree.map(np.asarray, x),
+        solve(*map(jnp.asarray, arrays), jnp.int32(source), jnp.int32(default_delta(*arrays))),
+    )
     top = np.iinfo(np.int32).max
     np.testing.assert_array_equal(result.distances, np.where(expected < np.inf, expected, top))
     row = rows_of(indptr)

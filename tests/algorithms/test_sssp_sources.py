@@ -11,8 +11,14 @@ import jaxspv as jsp
 def graph(seed=0, dtype=np.float32):
     rng = np.random.default_rng(seed)
     weights = rng.integers(1, 9, 150).astype(dtype)
-    return jsp.from_edges(rng.integers(0, 40, 150), rng.integers(0, 40, 150), weights,
-                          shape=(40, 40), nse=155, dup=jsp.monoids.min_)  # fmt: skip
+    return jsp.from_edges(
+        rng.integers(0, 40, 150),
+        rng.integers(0, 40, 150),
+        weights,
+        shape=(40, 40),
+        nse=155,
+        dup=jsp.monoids.min_,
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -32,9 +38,11 @@ def test_sources(method, dtype):
 
 def test_relaxation_is_one_product_for_all_sources():
     A = graph()
-    text = str(jax.make_jaxpr(jax.vmap(
-        lambda s: jsp.sssp(A, s, method="relaxation", parents=False).distances
-    ))(jnp.arange(6)))  # fmt: skip
+    text = str(
+        jax.make_jaxpr(
+            jax.vmap(lambda s: jsp.sssp(A, s, method="relaxation", parents=False).distances)
+        )(jnp.arange(6))
+    )
     assert "scan[" not in text and "[6,155]" in text  # no loop over the sources: arrays of all
 
 

@@ -129,10 +129,9 @@ def graph(rng, m, weights, n=N, capacity=CAPACITY):
 @functools.cache
 def compiled(form, parents=True, bucketed=True):
     def run(indptr, indices, weights, source, delta):
-        result = sssp_xla(
-            indptr, indices, weights, source, delta=delta if bucketed else None, parents=parents,
-            form=form,
-        )
+        delta = delta if bucketed else None
+        graph = indptr, indices, weights
+        result = sssp_xla(*graph, source, delta=delta, parents=parents, form=form)
         tree = sssp_parents_xla(indptr, indices, weights, result.distances, source, form=form)
         return result, tree
 
@@ -197,8 +196,9 @@ def test_a_long_cycle_is_negative_or_not(form, weight):
     n = 300
     i = np.arange(n)
     weights = np.where(i == 7, weight, 0).astype(np.float32)
-    result, _ = solve((np.r_[i, n].astype(np.int32), ((i + 1) % n).astype(np.int32), weights), 0,
-                      form=form)
+    result, _ = solve(
+        (np.r_[i, n].astype(np.int32), ((i + 1) % n).astype(np.int32), weights), 0, form=form
+    )
     assert result.converged == (weight >= 0)
     assert result.steps <= 3 * n
 

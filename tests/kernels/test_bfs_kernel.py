@@ -214,7 +214,7 @@ def test_stop(kind):
                 lambda level, reached, unchanged: (reached[0] & reached[1]) | (level >= 9),
                 min(9, max(full[wanted])),
             ),
-        ):  # fmt: skip
+        ):
             out = search(graph, 0, config, prepared, targets=jnp.array([target, other]), stop=stop)
             np.testing.assert_array_equal(out[0], np.where(full <= depth, full, -1))
             assert out[2] == depth + 1 and out[3] == 0

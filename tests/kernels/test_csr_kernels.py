@@ -68,9 +68,14 @@ def by_definition(indptr, indices, data, x, mul, add, identity):
 def product(A, x, name, **options):
     mul, join, _, identity = SEMIRINGS[name]
     dtype = A[2].dtype
-    return csr_spmv(*map(jnp.asarray, A), jnp.asarray(x), mul=trace(mul, dtype, dtype),
-                    join=trace(join, dtype, dtype), identity=identity[dtype.kind],
-                    **(options or HOST))  # fmt: skip
+    return csr_spmv(
+        *map(jnp.asarray, A),
+        jnp.asarray(x),
+        mul=trace(mul, dtype, dtype),
+        join=trace(join, dtype, dtype),
+        identity=identity[dtype.kind],
+        **(options or HOST),
+    )
 
 
 def check(A, x, name, **options):
@@ -117,8 +122,14 @@ def slopes(A, w, x, data, **options):
     def given(v):
         return None if v is None else jnp.asarray(v)
 
-    return csr_vjp(*map(jnp.asarray, A[:2]), jnp.asarray(w), COLUMNS, x=given(x),
-                         data=given(data), **(options or HOST))  # fmt: skip
+    return csr_vjp(
+        *map(jnp.asarray, A[:2]),
+        jnp.asarray(w),
+        COLUMNS,
+        x=given(x),
+        data=given(data),
+        **(options or HOST),
+    )
 
 
 @pytest.mark.parametrize("values,vector", [(True, True), (True, False), (False, True)])
@@ -152,7 +163,11 @@ def test_pieces_of_a_long_row(monkeypatch):
 def test_which_arguments_matter():
     f = np.float32
     assert [uses(trace(fn, f, f), j) for fn in (TIMES, lambda a, x: x) for j in (0, 1)] == [
-        True, True, False, True]  # fmt: skip
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("hot", [4, COLUMNS])
@@ -161,8 +176,10 @@ def test_columns_by_degree(monkeypatch, hot):
     A = indptr, indices, data = matrix(ROWS["hubs"], np.float32)
     M = dataclasses.replace(
         jsp.from_dense(np.ones((8, COLUMNS), np.float32)),
-        indptr=jnp.asarray(indptr), indices=jnp.asarray(indices), data=jnp.asarray(data),
-    )  # fmt: skip
+        indptr=jnp.asarray(indptr),
+        indices=jnp.asarray(indices),
+        data=jnp.asarray(data),
+    )
     layout = bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
     ranks = rows_layout._ranks(layout.order, M.indices)
     assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()

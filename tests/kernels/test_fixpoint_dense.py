@@ -43,12 +43,21 @@ def at_most(limit):
 def shortest(graph, x0, programs=2, stop=None, targets=None, **options):
     """x <- min(x, min_i x[i] + a)."""
     return fixpoint_dense(
-        x0, (), (), prepared=arrays(graph), mul=trace(jnp.add, F32, F32),
-        join=trace(jnp.minimum, F32, F32), identity=np.inf,
+        x0,
+        (),
+        (),
+        prepared=arrays(graph),
+        mul=trace(jnp.add, F32, F32),
+        join=trace(jnp.minimum, F32, F32),
+        identity=np.inf,
         update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
-        stop=stop or at_most(500), targets=targets, programs=programs, threads=64,
-        interpret=True, **options,
-    )  # fmt: skip
+        stop=stop or at_most(500),
+        targets=targets,
+        programs=programs,
+        threads=64,
+        interpret=True,
+        **options,
+    )
 
 
 def bellman_ford(graph, x0, steps):
@@ -95,9 +104,11 @@ def test_a_target_ends_the_loop():
     vertices, target = np.asarray(arrays(graph)["vertices"]), 5
     pair = jnp.array([target, np.flatnonzero(vertices == target)[0]], jnp.int32)
     x, iterations, flag, _ = shortest(
-        graph, jnp.asarray(x0), targets=pair,
+        graph,
+        jnp.asarray(x0),
+        targets=pair,
         stop=lambda i, reached, unchanged, change, scalars: (reached[0] | unchanged, reached[0]),
-    )  # fmt: skip
+    )
     want, _ = bellman_ford(graph, x0, int(iterations))
     assert flag == 1 and iterations == 5
     np.testing.assert_array_equal(x, want)
@@ -120,19 +131,26 @@ def test_sums_operands_and_change(name):
 
     kinds = (F32, F32, F32)
     x, iterations, flag, status = fixpoint_dense(
-        jnp.asarray(p), (jnp.asarray(p), jnp.asarray(lost)), (jnp.float32(0.85),),
-        prepared=arrays((indptr, indices, values)), mul=trace(jnp.multiply, F32, F32),
-        join=trace(jnp.add, F32, F32), identity=0.0,
+        jnp.asarray(p),
+        (jnp.asarray(p), jnp.asarray(lost)),
+        (jnp.float32(0.85),),
+        prepared=arrays((indptr, indices, values)),
+        mul=trace(jnp.multiply, F32, F32),
+        join=trace(jnp.add, F32, F32),
+        identity=0.0,
         update=trace(update, F32, F32, I32, *kinds, F32, I32),
         sums=(
             trace(lambda x, p, lost, d: x * lost, F32, *kinds),
             trace(lambda x, p, lost, d: (x > 0.01).astype(I32), F32, *kinds),
         ),
         stop=lambda i, reached, unchanged, change, scalars: (
-            (change <= 1e-6) & (i >= 3) | (i >= 60), change <= 1e-6
+            (change <= 1e-6) & (i >= 3) | (i >= 60),
+            change <= 1e-6,
         ),
-        programs=2, threads=64, interpret=True,
-    )  # fmt: skip
+        programs=2,
+        threads=64,
+        interpret=True,
+    )
     row = np.repeat(np.arange(n), np.diff(indptr))
     want, steps = p.astype(np.float64), 0
     while steps < 60:
@@ -150,13 +168,19 @@ def test_one_launch():
     x0 = jnp.zeros(len(graph[0]) - 1, jnp.float32)
     text = lower(
         lambda x0, prepared: fixpoint_dense(
-            x0, (), (), prepared=prepared, mul=trace(jnp.add, F32, F32),
-            join=trace(jnp.minimum, F32, F32), identity=np.inf,
+            x0,
+            (),
+            (),
+            prepared=prepared,
+            mul=trace(jnp.add, F32, F32),
+            join=trace(jnp.minimum, F32, F32),
+            identity=np.inf,
             update=trace(lambda old, y, i: jnp.minimum(old, y / jnp.sqrt(old) ** 3), F32, F32, I32),
             stop=at_most(9),
         ),
-        x0, arrays(graph),
-    )  # fmt: skip
+        x0,
+        arrays(graph),
+    )
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
@@ -191,12 +215,15 @@ def test_bfs_by_the_user(interpreted, dtype):
     infinity = np.inf if dtype == np.float32 else np.iinfo(dtype).max
     x0 = jnp.full(A.shape[0], infinity, dtype).at[3].set(0)
     got, want = both(
-        A, x0, jsp.semirings.min_second, monotone=True,
+        A,
+        x0,
+        jsp.semirings.min_second,
+        monotone=True,
         update=lambda old, y, i, sums: jnp.minimum(
             old, jnp.where(y < infinity, i + 1, y).astype(dtype)
         ),
         until=jsp.reached(7) | jsp.max_iterations(9),
-    )  # fmt: skip
+    )
     same(got, want)
 
 
@@ -219,10 +246,14 @@ def test_pagerank_by_the_user(interpreted, scaled):
     layout = jsp.prepare(A, for_="fixpoint").layouts["fixpoint"].kernel
     assert ("scales" in layout) == scaled == ("values" not in layout)
     got, want = both(
-        A, p, jsp.semirings.plus_times, operands=(lost, jnp.float32(0.85)),
+        A,
+        p,
+        jsp.semirings.plus_times,
+        operands=(lost, jnp.float32(0.85)),
         update=lambda old, y, i, lost, d, sums: d * (y + sums["lost"] / n) + (1 - d) / n,
-        sums={"lost": lambda x, lost, d: x * lost}, until=jsp.residual(1e-6, 2),
-    )  # fmt: skip
+        sums={"lost": lambda x, lost, d: x * lost},
+        until=jsp.residual(1e-6, 2),
+    )
     assert got.iterations == want.iterations and bool(got.converged) and not got.status
     np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
 
@@ -256,8 +287,9 @@ EIGENVECTOR = {
     "update": lambda old, y, i, sums: jnp.where(
         jnp.isfinite(y), (old + y) / jnp.sqrt(sums["square"]), old
     ),
-    "sums": {"square": lambda x: x**2 + 0 * x**3}, "until": jsp.max_iterations(9),
-}  # fmt: skip
+    "sums": {"square": lambda x: x**2 + 0 * x**3},
+    "until": jsp.max_iterations(9),
+}
 
 
 def test_an_eigenvector_by_the_user(interpreted):
@@ -304,9 +336,17 @@ def test_native(name):
     A = matrix(name, lambda n: np.random.default_rng(2).integers(1, 9, n), np.float32)
     x0 = jnp.full(A.shape[0], jnp.inf).at[3].set(0)
     G = jsp.prepare(A, for_=("fixpoint",))
-    run = jax.jit(lambda G, x0, b: jsp.fixpoint(
-        G, x0, jsp.semirings.min_plus, update=lambda old, y, *_: jnp.minimum(old, y), backend=b,
-        method="dense"), static_argnums=2)  # fmt: skip
+    run = jax.jit(
+        lambda G, x0, b: jsp.fixpoint(
+            G,
+            x0,
+            jsp.semirings.min_plus,
+            update=lambda old, y, *_: jnp.minimum(old, y),
+            backend=b,
+            method="dense",
+        ),
+        static_argnums=2,
+    )
     want = run(G, x0, "xla")
     assert bool(want.converged)
     for _ in range(5):
@@ -335,7 +375,8 @@ def test_native_pagerank(name, scaled):
 @pytest.mark.gpu
 def test_native_eigenvector():
     G = jsp.prepare(matrix("grid", np.ones, np.float32), for_="fixpoint")
-    run = jax.jit(lambda G, b: jsp.fixpoint(G, jnp.ones(G.n), backend=b, **EIGENVECTOR),
-                  static_argnums=1)  # fmt: skip
+    run = jax.jit(
+        lambda G, b: jsp.fixpoint(G, jnp.ones(G.n), backend=b, **EIGENVECTOR), static_argnums=1
+    )
     got, want = run(G, "pallas"), run(G, "xla")
     np.testing.assert_allclose(got.x, want.x, rtol=1e-5)

@@ -21,9 +21,15 @@ ALGEBRA = {  # add, mul in NumPy, mul in JAX, dtype of x, of A, range of A
     "most likely": ("max", np.multiply, jnp.multiply, np.float32, np.float32, (0, 1)),
     "reachable": ("or", np.logical_and, jnp.logical_and, bool, bool, (0, 2)),
     "all": ("and", np.logical_or, jnp.logical_or, bool, bool, (0, 2)),
-    "capped": ("min", lambda x, a: np.maximum(x + a, 5), lambda x, a: jnp.maximum(x + a, 5),
-               np.float32, np.int32, (0, 3)),
-}  # fmt: skip
+    "capped": (
+        "min",
+        lambda x, a: np.maximum(x + a, 5),
+        lambda x, a: jnp.maximum(x + a, 5),
+        np.float32,
+        np.int32,
+        (0, 3),
+    ),
+}
 
 
 def identity(add, dtype):
@@ -67,9 +73,15 @@ def test_every_order_against_a_loop(name, narrow):
         prepared = jax.tree.map(jnp.asarray, prepare_sssp(*graph, words, renumber=True))
         assert "adjacency" in prepared
     x, rounds, status = fixpoint_push(
-        *map(jnp.asarray, graph), jnp.asarray(data), jnp.asarray(x0), add=add, mul=traced,
-        prepared=prepared, config=SMALL, interpret=True,
-    )  # fmt: skip
+        *map(jnp.asarray, graph),
+        jnp.asarray(data),
+        jnp.asarray(x0),
+        add=add,
+        mul=traced,
+        prepared=prepared,
+        config=SMALL,
+        interpret=True,
+    )
     assert int(status) == 0 and int(rounds) > 0
     np.testing.assert_array_equal(x, oracle(graph, data, x0, add, mul, missing))
 
@@ -83,9 +95,15 @@ def test_every_graph_in_buckets_and_without(name, delta):
     x0 = np.full(n, np.inf, np.float32)
     x0[:: max(1, n // 3)] = 0.5
     x, _, status = fixpoint_push(
-        *map(jnp.asarray, graph), jnp.asarray(data), jnp.asarray(x0), add="min", mul=jnp.add,
-        delta=None if delta is None else jnp.float32(delta), config=SMALL, interpret=True,
-    )  # fmt: skip
+        *map(jnp.asarray, graph),
+        jnp.asarray(data),
+        jnp.asarray(x0),
+        add="min",
+        mul=jnp.add,
+        delta=None if delta is None else jnp.float32(delta),
+        config=SMALL,
+        interpret=True,
+    )
     assert int(status) == 0
     np.testing.assert_array_equal(x, oracle(graph, data, x0, "min", np.add, np.inf))
 
@@ -113,7 +131,9 @@ def test_it_is_one_launch(narrow):
     prepared = prepare_sssp(*graph, data, renumber=True) if narrow else {}
     text = lower(
         lambda a, b, d, x, p: fixpoint_push(a, b, d, x, add="max", mul=jnp.minimum, prepared=p),
-        *map(jnp.asarray, graph), jnp.asarray(data), jnp.zeros(256),
+        *map(jnp.asarray, graph),
+        jnp.asarray(data),
+        jnp.zeros(256),
         jax.tree.map(jnp.asarray, prepared),
-    )  # fmt: skip
+    )
     assert text.count("custom_call @mosaic_gpu") == 1

@@ -41,14 +41,15 @@ def test_bfs_is_one_launch(kind, parents):
         parents=parents,
         config=config,
         symmetric=kind != "directed",
-        # fmt: skip
         stop=lambda level, reached, unchanged: reached[0] | (level >= 3),
     )
     text = lower(
         lambda a, b, s, p, t: search(a, b, s, prepared=p, targets=t),
-        *map(jnp.asarray, graph), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),
+        *map(jnp.asarray, graph),
+        jnp.int32(0),
+        jax.tree.map(jnp.asarray, prepared),
         jnp.zeros(1, jnp.int32),
-    )  # fmt: skip
+    )
     assert text.count("custom_call @mosaic_gpu") == 1
 
 

@@ -33,9 +33,13 @@ def operands(A, order="degree", weighted=False, thread_row=4, segment=None):
         if segment:
             patch.setattr(sliced_rows, "SEGMENTS", (segment, segment))
         prepared = prepare_pagerank(
-            T.indptr, T.indices, T.data if weighted else None,
-            out_degree=np.diff(A.indptr), order=order, thread_row=thread_row,
-        )  # fmt: skip
+            T.indptr,
+            T.indices,
+            T.data if weighted else None,
+            out_degree=np.diff(A.indptr),
+            order=order,
+            thread_row=thread_row,
+        )
     strength = jnp.asarray(A.sum(1), jnp.float32)
     return strength, jax.tree.map(jnp.asarray, prepared)
 
@@ -137,9 +141,11 @@ def test_one_launch(weighted):
     A = matrix(ring(256), weighted)
     strength, prepared = operands(A, weighted=weighted)
     text = lower(
-        lambda s, p, k: pagerank(s, s, 0.85, 1e-6, 100, k, prepared=p), strength, prepared,
+        lambda s, p, k: pagerank(s, s, 0.85, 1e-6, 100, k, prepared=p),
+        strength,
+        prepared,
         jnp.int32(0),
-    )  # fmt: skip
+    )
     assert text.count("custom_call @mosaic_gpu") == 1
 
 

@@ -24,8 +24,16 @@ def run(kernel, *inputs, outputs=1, dtype=jnp.int32, programs=PROGRAMS, shared_w
             k.store(out, k.program * k.threads + k.thread, v)
 
     shapes = [jax.ShapeDtypeStruct((THREADS * programs,), dtype)] * outputs
-    out = launch(stored, list(inputs), shapes, programs=programs, threads=THREADS,
-                 shared_words=shared_words, name="test", interpret=True)  # fmt: skip
+    out = launch(
+        stored,
+        list(inputs),
+        shapes,
+        programs=programs,
+        threads=THREADS,
+        shared_words=shared_words,
+        name="test",
+        interpret=True,
+    )
     return [np.asarray(x) for x in out]
 
 

@@ -17,8 +17,11 @@ from pallas_kernels.simt.scalar_jaxpr import refuse
 from tests.kernels.test_lowering import lower
 
 ADD = {"add": np.add, "min": np.minimum, "max": np.maximum}
-MUL = {"times": lambda a, x: a * x, "plus": lambda a, x: a + x,
-       "larger": lambda a, x: jnp.where(a > x, a, x)}  # fmt: skip
+MUL = {
+    "times": lambda a, x: a * x,
+    "plus": lambda a, x: a + x,
+    "larger": lambda a, x: jnp.where(a > x, a, x),
+}
 
 
 def matrix(m, n, entries, seed=0, hub=None, dtype=np.float32):
@@ -47,8 +50,11 @@ def expected(A, x, add, mul, keep=None):
 def vector(x, n, room, dtype):
     pad = room - len(x)
     junk = np.nan if dtype == np.float32 else 99
-    return (jnp.asarray([*x, *[n] * pad], jnp.int32),
-            jnp.asarray([*x.values(), *[junk] * pad], dtype), jnp.int32(len(x)))  # fmt: skip
+    return (
+        jnp.asarray([*x, *[n] * pad], jnp.int32),
+        jnp.asarray([*x.values(), *[junk] * pad], dtype),
+        jnp.int32(len(x)),
+    )
 
 
 def check(out, want, m, nse):
@@ -107,8 +113,9 @@ def test_tile_sizes_and_remainder(nt, limit):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-@pytest.mark.parametrize("few,crowd,long", [(40, 99, 256), (100, 99, 20), (900, 30, 20),
-                                            (900, 999, 20)])  # fmt: skip
+@pytest.mark.parametrize(
+    "few,crowd,long", [(40, 99, 256), (100, 99, 20), (900, 30, 20), (900, 999, 20)]
+)
 def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
     """With all programs' rows in shared memory, and where that is refused, in each of its ways."""
     monkeypatch.setattr(spmspv, "FEW", few)
@@ -122,8 +129,20 @@ def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
         x = {j: np.float32(j % 5 - 2) for j in places}
         nse, mask = (150, None) if few == 100 or len(x) > 30 else (20, keep)
         want = expected(A, x, np.minimum, MUL["times"], mask)
-        got = run("push", A, x, nse=nse, add="min", mul=MUL["times"], allowed=mask, room=90,
-                  ascending=ascending, programs=3, threads=64, interpret=True)  # fmt: skip
+        got = run(
+            "push",
+            A,
+            x,
+            nse=nse,
+            add="min",
+            mul=MUL["times"],
+            allowed=mask,
+            room=90,
+            ascending=ascending,
+            programs=3,
+            threads=64,
+            interpret=True,
+        )
         check(got, want, 150, nse)
 
 
@@ -185,8 +204,10 @@ def test_native(kind, add):
     rng = np.random.default_rng(1)
     for seed, (m, n, entries) in enumerate([(90, 70, 500), (5000, 7000, 60000)]):
         A = matrix(m, n, entries, seed, hub=5)
-        f = [product(kind, A, nse=m, add=add, mul=MUL["times"], nt=nt)
-             for nt in ((16, 64) if kind == "tile" else (16,))]  # fmt: skip
+        f = [
+            product(kind, A, nse=m, add=add, mul=MUL["times"], nt=nt)
+            for nt in ((16, 64) if kind == "tile" else (16,))
+        ]
         for size in (0, 1, 40, n // 2):
             places = np.append(rng.choice(n, size, replace=False), 5)
             x = {int(j): np.float32(rng.integers(-4, 5)) for j in places}
@@ -196,8 +217,20 @@ def test_native(kind, add):
                     check(multiply(*vector(x, n, n // 2 + 4, A.dtype)), want, m, m)
 
 
-SEMIRINGS = ("plus_times", "min_plus", "max_plus", "max_times", "min_max", "max_min", "plus_pair",
-             "min_first", "max_second", "or_and", "any_secondi", "log_plus")  # fmt: skip
+SEMIRINGS = (
+    "plus_times",
+    "min_plus",
+    "max_plus",
+    "max_times",
+    "min_max",
+    "max_min",
+    "plus_pair",
+    "min_first",
+    "max_second",
+    "or_and",
+    "any_secondi",
+    "log_plus",
+)
 
 
 @pytest.mark.gpu
@@ -213,8 +246,10 @@ def test_public_products_equal_those_of_xla(name, dtype):
     rng = np.random.default_rng(0)
     keep = jnp.asarray(rng.random(3000) < 0.7)
     formats = A, A.asformat("tiled")
-    run = {backend: jax.jit(functools.partial(jsp.spmspv, semiring=semiring, backend=backend))
-           for backend in (None, "xla")}  # fmt: skip
+    run = {
+        backend: jax.jit(functools.partial(jsp.spmspv, semiring=semiring, backend=backend))
+        for backend in (None, "xla")
+    }
     for size in (0, 3, 400):
         places = np.sort(rng.choice(2000, size, replace=False)).astype(np.int32)
         values = rng.integers(-3, 4, size).astype(dtype)
@@ -227,7 +262,8 @@ def test_public_products_equal_those_of_xla(name, dtype):
                 np.testing.assert_array_equal(y.indices[:count], want.indices[:count])
                 # a sum of logarithms near 0 has no relative precision
                 np.testing.assert_allclose(
-                    y.data[:count], want.data[:count], rtol=1e-5, atol=1e-5 * (name == "log_plus"))
+                    y.data[:count], want.data[:count], rtol=1e-5, atol=1e-5 * (name == "log_plus")
+                )
 
 
 @pytest.mark.gpu

@@ -102,9 +102,7 @@ def test_targets_and_trace():
         return reached[0] & ~reached[1]
 
     search = searcher(graph, 32, 0, stop=stop, trace=8, **HOST)
-    levels, num_levels, status, trace = search(
-        jnp.int32(source), targets=jnp.asarray([target, -1])
-    )
+    levels, num_levels, status, trace = search(jnp.int32(source), targets=jnp.asarray([target, -1]))
     assert status == 0 and num_levels == 4
     np.testing.assert_array_equal(levels, np.where(want <= 3, want, -1))
     assert trace[:4, 0].tolist() == [0, 1, 2, -1]
@@ -122,8 +120,9 @@ def test_bad_arguments_are_named():
 @pytest.mark.parametrize("nt", [32, 64])
 def test_one_launch(nt):
     graph = random_graph(200, 400, 1)
-    f = functools.partial(tile_bfs, n=200, nt=nt, trace=4,
-                          stop=lambda level, reached, unchanged: level >= 3)  # fmt: skip
+    f = functools.partial(
+        tile_bfs, n=200, nt=nt, trace=4, stop=lambda level, reached, unchanged: level >= 3
+    )
     text = lower(f, *sides(graph, nt, 1), jnp.int32(0))
     assert text.count("custom_call @mosaic_gpu") == 1
 

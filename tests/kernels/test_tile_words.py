@@ -46,8 +46,9 @@ def run(A, nt, limit, interpret=True):
     arrays = jnp.asarray(A.indptr, jnp.int32), jnp.asarray(A.indices, jnp.int32)
     tiles, moved = count_tiles(*arrays, **fixed)
     tile_ptr, rest_ptr = (jnp.append(0, jnp.cumsum(v)).astype(jnp.int32) for v in (tiles, moved))
-    out = fill_tiles(*arrays, tile_ptr, rest_ptr, tiles=int(tile_ptr[-1]), rest=int(rest_ptr[-1]),
-                     **fixed)  # fmt: skip
+    out = fill_tiles(
+        *arrays, tile_ptr, rest_ptr, tiles=int(tile_ptr[-1]), rest=int(rest_ptr[-1]), **fixed
+    )
     return tile_ptr, rest_ptr, *out
 
 

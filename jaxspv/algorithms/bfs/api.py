@@ -118,8 +118,14 @@ def bfs(
 
     def one(s):
         return op(
-            graph, s, until, parents=parents, deterministic=deterministic, bounds=bounds,
-            backend=backend, method=method,
+            graph,
+            s,
+            until,
+            parents=parents,
+            deterministic=deterministic,
+            bounds=bounds,
+            backend=backend,
+            method=method,
         )
 
     return finished(over_sources(one, source), "bfs")
@@ -137,15 +143,31 @@ def explain_bfs(
     """The plan of `bfs` on this graph."""
     words, why = tiles.tiles_for(G, format)
     if words is not None:
-        return tiles.op.plan(words, jnp.int32(0), None, parents=True, bounds=(), rule=TileRule(),
-                             backend=backend, method=method, notes=(why,))  # fmt: skip
+        return tiles.op.plan(
+            words,
+            jnp.int32(0),
+            None,
+            parents=True,
+            bounds=(),
+            rule=TileRule(),
+            backend=backend,
+            method=method,
+            notes=(why,),
+        )
     graph = as_graph(G, "bfs")
     notes = [why]
     if "bfs" not in graph.layouts:
         notes.append("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     return op.plan(
-        graph, jnp.int32(0), None, parents=True, deterministic=False, bounds=(),
-        backend=backend, method=method, notes=tuple(notes),
+        graph,
+        jnp.int32(0),
+        None,
+        parents=True,
+        deterministic=False,
+        bounds=(),
+        backend=backend,
+        method=method,
+        notes=tuple(notes),
     )
 
 

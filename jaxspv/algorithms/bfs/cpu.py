@@ -212,9 +212,7 @@ def _pull(s: Search, inn, root, active) -> Search:
                 found = jnp.where(hit & (e + k < last), u, found)
             return e + unroll, found
 
-        _, u = lax.while_loop(
-            lambda c: (c[0] < last) & (c[1] < 0), probe, (first, jnp.int32(-1))
-        )
+        _, u = lax.while_loop(lambda c: (c[0] < last) & (c[1] < 0), probe, (first, jnp.int32(-1)))
         new = 1 - is_negative(u)
         marks = _mark(marks, v, new, u if tree else depth + 1, root, tree)
         return v + 1, tail + new, write(queue, tail, v), marks
@@ -250,8 +248,8 @@ def _smallest_parents(out, levels: Array, source: Array) -> Array:
     indptr, indices = out
     n = levels.shape[0]
     root = jnp.clip(source, 0, n - 1)
-    parents = jnp.full(n, -1, jnp.int32).at[jnp.where(source < 0, n, source)].set(
-        source, mode="drop"
+    parents = (
+        jnp.full(n, -1, jnp.int32).at[jnp.where(source < 0, n, source)].set(source, mode="drop")
     )
 
     def of_vertex(c):

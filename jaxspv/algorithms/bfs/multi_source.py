@@ -52,7 +52,9 @@ def bfs_sources_xla(
     if n == 0 or indices.shape[0] == 0:
         forms = {"default": "one_by_one"}
     run: dict[str, Callable[..., Any]] = {
-        "sequential": _sequential, "dense": _dense, "one_by_one": _one_by_one
+        "sequential": _sequential,
+        "dense": _dense,
+        "one_by_one": _one_by_one,
     }
 
     def some(sources):
@@ -82,31 +84,30 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
         words = max(-(-count // SOURCES), 1)
         padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
         result = lax.map(search, padded.reshape(words, SOURCES))
-        result = jax.tree.map(
-            lambda v: v.reshape(-1, n)[:count] if v.ndim == 3 else v, result
-        )
+        result = jax.tree.map(lambda v: v.reshape(-1, n)[:count] if v.ndim == 3 else v, result)
     return jax.tree.map(
         lambda v: jnp.broadcast_to(jnp.max(v), (count,)) if v.ndim < 2 else v, result
     )
 
 
-def _one_by_one(
-    indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric
-):
+def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     del symmetric
 
     def one(source):
         return bfs_xla(
-            indptr, indices, source, in_indptr=in_indptr, in_indices=in_indices,
-            parents=parents, deterministic=deterministic,
+            indptr,
+            indices,
+            source,
+            in_indptr=in_indptr,
+            in_indices=in_indices,
+            parents=parents,
+            deterministic=deterministic,
         )[:2]
 
     return lax.map(one, sources)
 
 
-def _sequential(
-    indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric
-):
+def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     if in_indptr is None and parents and not deterministic:
         in_indptr, in_indices = transposed_in_turn(indptr, indices)
     graph = (indptr, indices, sources, in_indptr, in_indices)
@@ -140,8 +141,15 @@ def _dense(indptr, indices, sources, in_indptr, in_indices, parents, determinist
     def step(c):
         depth, words, seen, levels = c
         words = csr_spmv(
-            in_indptr, in_indices, 1, words, mul=lambda _, word: word,
-            combine=lax.bitwise_or, identity=0, scatter=None, loop_on_cpu=False,
+            in_indptr,
+            in_indices,
+            1,
+            words,
+            mul=lambda _, word: word,
+            combine=lax.bitwise_or,
+            identity=0,
+            scatter=None,
+            loop_on_cpu=False,
         )
         words = words & ~seen
         levels = jnp.where(words & bit != 0, depth + 1, levels)

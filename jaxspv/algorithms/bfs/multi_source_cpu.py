@@ -150,9 +150,14 @@ def _push_and_list(s: Search, indptr, indices) -> tuple[Array, Array, Array]:
             def record(c):
                 _, v, known, first, tail, queue, seen = c
                 return (
-                    jnp.bool_(False), v, known, first,
-                    tail + first, write(queue, tail, v), write(seen, v, known | word),
-                )  # fmt: skip
+                    jnp.bool_(False),
+                    v,
+                    known,
+                    first,
+                    tail + first,
+                    write(queue, tail, v),
+                    write(seen, v, known | word),
+                )
 
             known = read(seen, v)
             first = (known == read(s.old, v)).astype(jnp.int32)
@@ -246,9 +251,14 @@ def _enter_listed(s: Search, tail, every, indptr, in_indptr) -> Search:
     first = (begin, jnp.int32(0), s.missing, s.old, s.planes)
     _, edges, missing, old, planes = lax.while_loop(lambda c: c[0] < tail, enter, first)
     return s._replace(
-        way=_way(n, edges, missing, in_indptr), begin=begin, end=tail, edges=edges,
-        missing=missing, old=old, planes=planes,
-    )  # fmt: skip
+        way=_way(n, edges, missing, in_indptr),
+        begin=begin,
+        end=tail,
+        edges=edges,
+        missing=missing,
+        old=old,
+        planes=planes,
+    )
 
 
 def _way(n: int, edges, missing, in_indptr) -> Array:
@@ -290,6 +300,6 @@ def _enter_all(s: Search, way, every, indptr, in_indptr) -> Search:
         _, tail, queue = lax.while_loop(lambda c: c[0] < n, put, first)
         return jnp.bool_(False), s._replace(
             way=way, end=tail, edges=edges, missing=missing, queue=queue, old=s.seen, planes=planes
-        )  # fmt: skip
+        )
 
     return lax.while_loop(lambda c: c[0], enter, (way != LISTED, s))[1]

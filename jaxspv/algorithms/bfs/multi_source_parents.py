@@ -55,9 +55,10 @@ def parents_of(
         themselves = lax.dynamic_slice(own, (begin,), (size,))[:, None] >> lane
         rows = jnp.where(themselves & np.uint32(1) != 0, vertex, 0).reshape(-1)
         _, rows = lax.while_loop(
-            lambda c: c[0] < size, lambda c: (c[0] + 1, of_row(begin + c[0], c[0], c[1])),
+            lambda c: c[0] < size,
+            lambda c: (c[0] + 1, of_row(begin + c[0], c[0], c[1])),
             (jnp.int32(0), rows),
-        )  # fmt: skip
+        )
         return b + 1, lax.dynamic_update_slice(tree, rows.reshape(size, count).T - 1, (0, begin))
 
     first = (jnp.int32(0), jnp.zeros((count, n), jnp.int32))

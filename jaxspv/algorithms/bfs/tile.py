@@ -85,8 +85,11 @@ def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
     layout = G.layouts.get("bittiled") if isinstance(G, Graph) else None
     if format == "bittiled":
         graph = as_graph(G, "bfs")
-        tiles = layout.tiles if layout is not None else BitTiled.from_csr(
-            graph.out, symmetric=True if graph.symmetric else None)  # fmt: skip
+        tiles = (
+            layout.tiles
+            if layout is not None
+            else BitTiled.from_csr(graph.out, symmetric=True if graph.symmetric else None)
+        )
         return tiles, "format='bittiled' was asked for"
     if layout is None:
         return None, "there are no bit tiles: `prepare(A, for_=('bfs', 'bittiled'))` makes them"
@@ -122,12 +125,22 @@ def _in_turn(axis_size, in_batched, A, source, until, **static):
 def _kernel(A, source, until, *, parents, bounds, rule):
     """TileBFS in one launch; parents come from the levels, by a look at every entry."""
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
-    out, inn = (Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
-                for s in (A.by_row, A.by_column))  # fmt: skip
+    out, inn = (
+        Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)
+        for s in (A.by_row, A.by_column)
+    )
     levels, num_levels, status, _ = tile_bfs(
-        out, inn, source, n=A.shape[0], nt=A.nt, kernels=rule.kernels, sparsity=rule.sparsity,
-        few=rule.few, targets=targets, stop=stop,
-    )  # fmt: skip
+        out,
+        inn,
+        source,
+        n=A.shape[0],
+        nt=A.nt,
+        kernels=rule.kernels,
+        sparsity=rule.sparsity,
+        few=rule.few,
+        targets=targets,
+        stop=stop,
+    )
     return levels, _tree(A, source, levels) if parents else None, num_levels, status
 
 
@@ -141,9 +154,13 @@ def _xla(A, source, until, *, parents, bounds, rule):
         return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
 
     levels, num_levels = tile_bfs_xla(
-        A, source, kernels=rule.kernels, sparsity=rule.sparsity, few=rule.few,
+        A,
+        source,
+        kernels=rule.kernels,
+        sparsity=rule.sparsity,
+        few=rule.few,
         stop=None if until is None else stop,
-    )  # fmt: skip
+    )
     return levels, _tree(A, source, levels) if parents else None, num_levels, jnp.int32(0)
 
 

@@ -51,8 +51,9 @@ def tile_bfs_xla(
         if "pull_csc" in kernels:
             way = jnp.where(n - seen < rare, 2, way)
         ways = (_push_csc, _push_csr, _pull_csc)
-        found = lax.switch(way, [lambda f, s, go=go: go(A, f, s) for go in ways], frontier,
-                           levels >= 0)  # fmt: skip
+        found = lax.switch(
+            way, [lambda f, s, go=go: go(A, f, s) for go in ways], frontier, levels >= 0
+        )
         found = _push_rest(A, frontier, found) & (levels < 0)
         levels = jnp.where(found, level + 1, levels)
         count = jnp.sum(found, dtype=jnp.int32)

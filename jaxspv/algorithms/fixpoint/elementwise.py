@@ -137,8 +137,12 @@ def _key(jaxpr: Any) -> Any:
 
     head = tuple(name(v) for v in (*jaxpr.constvars, *jaxpr.invars))
     body = tuple(
-        (eqn.primitive.name, tuple(map(name, eqn.invars)), tuple(map(name, eqn.outvars)),
-         tuple(params(eqn)))
+        (
+            eqn.primitive.name,
+            tuple(map(name, eqn.invars)),
+            tuple(map(name, eqn.outvars)),
+            tuple(params(eqn)),
+        )
         for eqn in jaxpr.eqns
-    )  # fmt: skip
+    )
     return head, body, tuple(name(v) for v in jaxpr.outvars)

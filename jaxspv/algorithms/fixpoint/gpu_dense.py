@@ -33,10 +33,12 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
     degree = np.diff(np.asarray(graph.out.indptr))
     scales = weights_of_vertices(graph.out.indptr, np.asarray(graph.data)[:count])
     prepared = prepare_pagerank(
-        np.asarray(inn.indptr), np.asarray(inn.indices),
+        np.asarray(inn.indptr),
+        np.asarray(inn.indices),
         None if scales is not None else np.asarray(inn.data)[:count],
-        out_degree=degree, order="breadth_first" if is_narrow(degree) else "degree",
-    )  # fmt: skip
+        out_degree=degree,
+        order="breadth_first" if is_narrow(degree) else "degree",
+    )
     if scales is not None:
         prepared["scales"] = np.append(scales, scales.dtype.type(0))[prepared["vertices"]]
     return {name: jnp.asarray(array) for name, array in prepared.items()}
@@ -79,7 +81,8 @@ def run(semiring, graph, x0, operands, captured, until, *, update, sums, monoton
     tree = jax.tree.structure(until)
     kinds = {c.kind for c in until.conditions()}
     facts = (("change",) if "residual" in kinds else ()) + (
-        ("changed",) if monotone or "unchanged" in kinds else ())  # fmt: skip
+        ("changed",) if monotone or "unchanged" in kinds else ()
+    )
 
     def stop(i, reached, unchanged, change, scalars):
         condition = jax.tree.unflatten(tree, scalars[len(arrays.scalars) - arrays.knobs :])
@@ -88,11 +91,19 @@ def run(semiring, graph, x0, operands, captured, until, *, update, sums, monoton
         return tuple(f | unchanged if monotone else f for f in found)
 
     x, iterations, converged, status = fixpoint_dense(
-        x0, arrays.vectors, arrays.scalars, prepared=prepared, mul=traced["mul"],
-        join=traced["join"], identity=semiring.add.identity_of(term)[()].item(),
-        update=traced["update"], sums=tuple(traced[name] for name, _ in sums),
-        targets=_targets(until, prepared, x0.shape[0]), stop=stop, facts=facts,
-    )  # fmt: skip
+        x0,
+        arrays.vectors,
+        arrays.scalars,
+        prepared=prepared,
+        mul=traced["mul"],
+        join=traced["join"],
+        identity=semiring.add.identity_of(term)[()].item(),
+        update=traced["update"],
+        sums=tuple(traced[name] for name, _ in sums),
+        targets=_targets(until, prepared, x0.shape[0]),
+        stop=stop,
+        facts=facts,
+    )
     return x, iterations, converged != 0, status
 
 
@@ -162,9 +173,12 @@ def _functions(semiring, graph, x0, operands, captured, until, update, sums, mon
 
         return one
 
-    x_dtype, term = x0.dtype, jax.eval_shape(
-        mul, jax.ShapeDtypeStruct((), x0.dtype), jax.ShapeDtypeStruct((), graph.dtype)
-    ).dtype
+    x_dtype, term = (
+        x0.dtype,
+        jax.eval_shape(
+            mul, jax.ShapeDtypeStruct((), x0.dtype), jax.ShapeDtypeStruct((), graph.dtype)
+        ).dtype,
+    )
     found = {
         "mul": (mul, (x_dtype, graph.dtype)),
         "join": (lambda a, b: jnp.asarray(semiring.add.op(a, b), term), (term, term)),

@@ -86,9 +86,15 @@ def persistent(
             top = semiring.add.identity_of(x0.dtype)[()]
             delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
     x, rounds, status = kernel(
-        out.indptr, out.indices, out.data, x0, add=str(semiring.add.kind), mul=_extend(semiring),
-        delta=delta, prepared=layout.get("pallas"),
-    )  # fmt: skip
+        out.indptr,
+        out.indices,
+        out.data,
+        x0,
+        add=str(semiring.add.kind),
+        mul=_extend(semiring),
+        delta=delta,
+        prepared=layout.get("pallas"),
+    )
     return x, rounds, jnp.bool_(True), status
 
 
@@ -118,11 +124,15 @@ def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, A
 
     def search(x0):
         found, _, steps, status = bfs_kernel(
-            graph.out.indptr, graph.out.indices, place,
+            graph.out.indptr,
+            graph.out.indices,
+            place,
             in_indptr=None if inn is None else inn.indptr,
             in_indices=None if inn is None else inn.indices,
-            prepared=graph.layouts["bfs"].get("pallas"), symmetric=graph.symmetric, parents=False,
-        )  # fmt: skip
+            prepared=graph.layouts["bfs"].get("pallas"),
+            symmetric=graph.symmetric,
+            parents=False,
+        )
         return jnp.where(found < 0, top, found.astype(x0.dtype)), steps, jnp.bool_(True), status
 
     def general(x0):

@@ -111,9 +111,7 @@ def _along_tree(primals, tangents, result, update, sums) -> Array:
             return a if a.ndim == 0 else take(a, v)
 
         consts = [part(c) for c in captured[0]]
-        return update.at(
-            consts, old, term, result.iterations, [part(a) for a in operands], {}
-        )
+        return update.at(consts, old, term, result.iterations, [part(a) for a in operands], {})
 
     data = safe(graph.data, graph.out.rowcol()[0] < n)
     parts = (semiring, data, operands, captured, x0)
@@ -189,4 +187,3 @@ def _tree(graph, changed: Array, tight) -> tuple[Array, Array, Array]:
     _, _, _, parent, slots, _ = lax.while_loop(lambda c: c[1].head < c[1].tail, level, start)
     inner = changed & (slots < nse)
     return jnp.where(inner, parent, place), jnp.where(inner, slots, 0), inner
-

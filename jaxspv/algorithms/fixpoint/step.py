@@ -34,9 +34,7 @@ def loop_of(semiring, graph, x0, operands, captured, until, *, update, sums, mon
         def part(v):
             return v if v.ndim == 0 else v[index]
 
-        return update.at(
-            [part(c) for c in captured[0]], old, y, i, [part(v) for v in operands], {}
-        )
+        return update.at([part(c) for c in captured[0]], old, y, i, [part(v) for v in operands], {})
 
     return Loop(x0, pull_of(semiring, graph, x0, monotone), step, step_at, totals, until, monotone)
 
@@ -113,7 +111,13 @@ def push_of(semiring, graph, x0, operands, captured, until, *, update, sums, mon
     one = jnp.zeros(1, x0.dtype), jnp.zeros(1, graph.dtype)
     dtype = mul(*one).dtype
     return Push(
-        graph.out.indptr, graph.out.indices, graph.data, mul, JOIN[semiring.add.kind],
-        jnp.int8 if dtype == jnp.bool_ else dtype, dtype, semiring.add.identity_of(dtype)[()],
+        graph.out.indptr,
+        graph.out.indices,
+        graph.data,
+        mul,
+        JOIN[semiring.add.kind],
+        jnp.int8 if dtype == jnp.bool_ else dtype,
+        dtype,
+        semiring.add.identity_of(dtype)[()],
         semiring.add.identity_of(x0.dtype)[()],
-    )  # fmt: skip
+    )

@@ -209,8 +209,10 @@ def _queue_of(flags: Array) -> Queue:
     n = flags.shape[0]
     place = jnp.cumsum(flags, dtype=jnp.int32)
     index = distinct_or_dropped(place - 1, flags, n)
-    items = jnp.zeros(n, jnp.int32).at[index].set(
-        jnp.arange(n, dtype=jnp.int32), mode="drop", unique_indices=True
+    items = (
+        jnp.zeros(n, jnp.int32)
+        .at[index]
+        .set(jnp.arange(n, dtype=jnp.int32), mode="drop", unique_indices=True)
     )
     return Queue(items, jnp.int32(0), place[-1])
 

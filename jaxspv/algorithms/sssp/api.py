@@ -115,8 +115,15 @@ def sssp(
 
     def one(s):
         return op(
-            graph, s, until, delta, parents=parents, deterministic=deterministic,
-            max_steps=max_steps, backend=backend, method=method,
+            graph,
+            s,
+            until,
+            delta,
+            parents=parents,
+            deterministic=deterministic,
+            max_steps=max_steps,
+            backend=backend,
+            method=method,
         )
 
     return finished(over_sources(one, source), "sssp")
@@ -138,8 +145,16 @@ def explain_sssp(
         notes.append("`prepare(A, for_='sssp')` would choose the bucket width once.")
     delta = choose_delta(graph, delta, method)
     return op.plan(
-        graph, jnp.int32(0), None, delta, parents=True, deterministic=False, max_steps=None,
-        backend=backend, method=method, notes=tuple(notes),
+        graph,
+        jnp.int32(0),
+        None,
+        delta,
+        parents=True,
+        deterministic=False,
+        max_steps=None,
+        backend=backend,
+        method=method,
+        notes=tuple(notes),
     )
 
 
@@ -188,9 +203,7 @@ def _sources_apart(axis_size, in_batched, *operands, **static):
     return result, jax.tree.map(lambda _: True, result)
 
 
-@op.register(
-    "persistent", backend="pallas", refuse=_not_persistent, batched=_sources_apart
-)
+@op.register("persistent", backend="pallas", refuse=_not_persistent, batched=_sources_apart)
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights."""
     del max_steps
@@ -201,9 +214,16 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
         targets = jnp.asarray(until.targets(), jnp.int32).reshape(-1)
         options = {"targets": targets, "limit": until.limit_of}
     distances, tree, steps, status = sssp_kernel(
-        out.indptr, out.indices, out.data, source, delta.kernel, prepared=layout.get("pallas"),
-        symmetric=graph.symmetric, parents=parents and not deterministic, **options,
-    )  # fmt: skip
+        out.indptr,
+        out.indices,
+        out.data,
+        source,
+        delta.kernel,
+        prepared=layout.get("pallas"),
+        symmetric=graph.symmetric,
+        parents=parents and not deterministic,
+        **options,
+    )
     if until is not None:
         distances, tree = _settled(until, distances, tree)
     if parents and deterministic:
@@ -252,8 +272,12 @@ def _bellman_ford(graph, source, until, delta, *, parents, deterministic, max_st
     return _run(graph, source, until, None, parents, deterministic, max_steps)
 
 
-@op.register("relaxation", refuse=lambda graph, source, until, delta, **_: (
-    "it relaxes to the end: no `until`" if until is not None else None))
+@op.register(
+    "relaxation",
+    refuse=lambda graph, source, until, delta, **_: (
+        "it relaxes to the end: no `until`" if until is not None else None
+    ),
+)
 def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
     """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
     del until, delta, deterministic
@@ -264,8 +288,13 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
 def _run(graph, source, until, delta, parents, deterministic, max_steps):
     out = graph.out
     paths = sssp_xla(
-        out.indptr, out.indices, out.data, source, delta=delta,
-        stop=None if until is None else _stop(until), max_steps=max_steps,
+        out.indptr,
+        out.indices,
+        out.data,
+        source,
+        delta=delta,
+        stop=None if until is None else _stop(until),
+        max_steps=max_steps,
         parents=parents and not deterministic,
     )
     distances, tree = paths.distances, paths.parents

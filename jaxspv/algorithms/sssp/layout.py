@@ -110,12 +110,7 @@ def _layout(graph: Graph) -> Any:
         most = np.asarray(infinity(graph.dtype))
         widths = Widths(*(jnp.asarray(min(width, most), graph.dtype) for width in rules))
         ratios = Widths(*map(over_mean, rules))
-    layout = {
-        "widths": widths,
-        "over_mean": ratios,
-        "negative": jnp.asarray(low < 0),
-        "pallas": {},
-    }
+    layout = {"widths": widths, "over_mean": ratios, "negative": jnp.asarray(low < 0), "pallas": {}}
     if on_gpu(graph.out.indices) and graph.dtype in (np.float32, np.int32):
         prepared = prepare_sssp(*arrays, renumber=True)
         layout["pallas"] = {name: jnp.asarray(array) for name, array in prepared.items()}

@@ -92,9 +92,14 @@ def group(row: Array, col: Array, shape: tuple[int, int], nt: int, run: Array, r
         return jnp.zeros(room, jnp.int32).at[order].set(values, unique_indices=True)
 
     return Groups(
-        run, of_runs(place) - begin[:-1], of_runs(tile), of_tiles(down, 0)[:-1],
-        of_tiles(across, 0)[:-1], of_tiles(place, entries), jnp.sum(starts, dtype=jnp.int32),
-    )  # fmt: skip
+        run,
+        of_runs(place) - begin[:-1],
+        of_runs(tile),
+        of_tiles(down, 0)[:-1],
+        of_tiles(across, 0)[:-1],
+        of_tiles(place, entries),
+        jnp.sum(starts, dtype=jnp.int32),
+    )
 
 
 def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int]) -> Array:

@@ -111,9 +111,19 @@ class Tiled(SparseMatrix):
     def T(self) -> Tiled:
         m, n = self.shape
         return Tiled(
-            self.data, self.packed, self.tile_ptr, self.tile_col, self.slot_ptr, self.rest_row,
-            self.rest_col, self.overflow, (n, m), self.nt, not self.transposed, self.unique,
-        )  # fmt: skip
+            self.data,
+            self.packed,
+            self.tile_ptr,
+            self.tile_col,
+            self.slot_ptr,
+            self.rest_row,
+            self.rest_col,
+            self.overflow,
+            (n, m),
+            self.nt,
+            not self.transposed,
+            self.unique,
+        )
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self._stored_shape
@@ -228,10 +238,19 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
     tile_ptr = offsets(groups.down, kept & (name < tiles), grid(coo.shape, nt)[0])
     lost = (jnp.sum(kept) > tiles) | (jnp.sum(target < nse) < jnp.sum(valid))
     return Tiled(
-        data, _pack(coo.row, coo.col, target, room, nt), tile_ptr, tile_col,
-        jnp.minimum(slot_ptr, room), rest_row, rest_col, coo.overflow | lost, coo.shape, nt, False,
+        data,
+        _pack(coo.row, coo.col, target, room, nt),
+        tile_ptr,
+        tile_col,
+        jnp.minimum(slot_ptr, room),
+        rest_row,
+        rest_col,
+        coo.overflow | lost,
+        coo.shape,
+        nt,
+        False,
         coo.unique,
-    )  # fmt: skip
+    )
 
 
 _assemble_jit = jax.jit(_assemble, static_argnames=("nt", "limit", "capacity"))

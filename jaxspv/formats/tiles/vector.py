@@ -70,8 +70,10 @@ class TiledVector:
         across = -(-n // nt)
         room = max(min(x.nse, across) if tiles is None else tiles, 1)
         index = jnp.where(x.valid(), x.indices, n)
-        used = jnp.zeros(across, bool).at[jnp.where(index < n, index // nt, across)].set(
-            True, mode="drop"
+        used = (
+            jnp.zeros(across, bool)
+            .at[jnp.where(index < n, index // nt, across)]
+            .set(True, mode="drop")
         )
         rank = jnp.cumsum(used, dtype=jnp.int32) - 1
         x_ptr = jnp.where(used & (rank < room), rank, -1)

@@ -22,9 +22,15 @@ _WORDS = 2**31  # words that int32 cannot count
 def served(A: CSR) -> bool:
     """Whether the kernels can list the tiles of A: concrete on a GPU, sorted, no place twice."""
     return (
-        is_eager(A) and on_gpu(A) and kernels_refused() is None and A.sorted and A.unique
-        and A.nse > 0 and A.shape[0] > 0 and A.indices.dtype == np.int32
-    )  # fmt: skip
+        is_eager(A)
+        and on_gpu(A)
+        and kernels_refused() is None
+        and A.sorted
+        and A.unique
+        and A.nse > 0
+        and A.shape[0] > 0
+        and A.indices.dtype == np.int32
+    )
 
 
 def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any, ...] | None:
@@ -47,8 +53,9 @@ def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any
 def _pointers(indptr: Array, indices: Array, **fixed: Any) -> tuple[Array, Array, Array]:
     tiles, moved = count_tiles(indptr, indices, **fixed)
     zero = jnp.zeros(1, jnp.int32)
-    tile_ptr, rest_ptr = (jnp.concatenate([zero, jnp.cumsum(v, dtype=jnp.int32)])
-                          for v in (tiles, moved))  # fmt: skip
+    tile_ptr, rest_ptr = (
+        jnp.concatenate([zero, jnp.cumsum(v, dtype=jnp.int32)]) for v in (tiles, moved)
+    )
     return tile_ptr, rest_ptr, jnp.stack([tile_ptr[-1], rest_ptr[-1]])
 
 

@@ -72,8 +72,11 @@ def select_runs(indptr: Array, indices: Array, count: Array) -> Runs:
         return jnp.full(k, fill, jnp.int32).at[at].set(values, mode="drop", unique_indices=True)
 
     return Runs(
-        compact(jnp.arange(k, dtype=jnp.int32), 0), compact(rows.start - before, 0),
-        compact(rows.ends, LAST), runs[-1] if k else jnp.int32(0), rows.total,
+        compact(jnp.arange(k, dtype=jnp.int32), 0),
+        compact(rows.start - before, 0),
+        compact(rows.ends, LAST),
+        runs[-1] if k else jnp.int32(0),
+        rows.total,
     )
 
 

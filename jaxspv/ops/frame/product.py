@@ -109,18 +109,33 @@ def joined_tangent(
         slots = winners(frozen.add, frozen.add.admit(terms), segments, best)
         out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))
         return picked_tangent(
-            semiring, semiring_dot, pairs.data, data_dot, slots, out, inner, pairs.x, x_dot, place,
+            semiring,
+            semiring_dot,
+            pairs.data,
+            data_dot,
+            slots,
+            out,
+            inner,
+            pairs.x,
+            x_dot,
+            place,
             flip=flip,
-        )  # fmt: skip
+        )
 
     def met(v):
         return safe(take(v, pairs.place), pairs.valid, 1)
 
     terms, dots = product_tangent(
-        semiring, semiring_dot, safe(pairs.data, pairs.valid, 1),
+        semiring,
+        semiring_dot,
+        safe(pairs.data, pairs.valid, 1),
         data_dot if is_zero(data_dot) else safe(data_dot, pairs.valid),
-        pairs.out, pairs.inner, met(pairs.x), x_dot if is_zero(x_dot) else met(x_dot), flip=flip,
-    )  # fmt: skip
+        pairs.out,
+        pairs.inner,
+        met(pairs.x),
+        x_dot if is_zero(x_dot) else met(x_dot),
+        flip=flip,
+    )
     dots = jnp.where(pairs.valid, dots, 0)
     return reduce_tangent(semiring.add, semiring_dot.add, terms, dots, segments, y, sorted=sorted)
 
@@ -148,9 +163,16 @@ def picked_tangent(
         return t if is_zero(t) else t.at[index].get(mode="fill", fill_value=0)
 
     dots = product_tangent(
-        semiring, semiring_dot, value(data, slots), dot(data_dot, slots), out, inner,
-        value(x, place), dot(x_dot, place), flip=flip,
-    )[1]  # fmt: skip
+        semiring,
+        semiring_dot,
+        value(data, slots),
+        dot(data_dot, slots),
+        out,
+        inner,
+        value(x, place),
+        dot(x_dot, place),
+        flip=flip,
+    )[1]
     return jnp.where(there, dots, 0)
 
 

@@ -145,9 +145,15 @@ def explain_mxm(
         notes.append("traced: gustavson on a CPU; elsewhere dot if the mask lists places, or sort")
     static = {"nse": nse or 0, "size": 1, "steps": 1, "flip": call.flip}
     return op.plan(
-        semiring, call.A, call.B, call.mask, backend=backend, method=chosen,
-        notes=tuple(notes), **static,
-    )  # fmt: skip
+        semiring,
+        call.A,
+        call.B,
+        call.mask,
+        backend=backend,
+        method=chosen,
+        notes=tuple(notes),
+        **static,
+    )
 
 
 # ---- The operator @ ----

@@ -86,9 +86,13 @@ def multiply_densely(
 
     zero = jnp.int32(0)
     s = _State(
-        zero, jnp.zeros(m, jnp.int32), jnp.full(nse, n, jnp.int32), jnp.zeros(nse, dtype), zero,
+        zero,
+        jnp.zeros(m, jnp.int32),
+        jnp.full(nse, n, jnp.int32),
+        jnp.zeros(nse, dtype),
+        zero,
         jnp.asarray(False),
-    )  # fmt: skip
+    )
     s = block(s) if rows == m else lax.while_loop(lambda s: s.first_row < m, block, s)
     return Result(offsets(s.count, nse), s.indices, s.data, s.stored, s.wrapped)
 

@@ -95,9 +95,16 @@ def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
     start, end = jnp.where(rows, a_low, b_low), jnp.where(rows, a_high, b_high)
     indices = jnp.concatenate([A.indices, B.indices])
     walked = Operands(
-        M.indptr, row, col, M.data, start, jnp.where(there, end - start, 0), indices, indices,
+        M.indptr,
+        row,
+        col,
+        M.data,
+        start,
+        jnp.where(there, end - start, 0),
+        indices,
+        indices,
         (M.shape[0], A.shape[1]),
-    )  # fmt: skip
+    )
     low, high = jnp.where(rows, b_low, a_low), jnp.where(rows, b_high, a_high)
     return walked, _Lists(indices, low, high, rows)
 

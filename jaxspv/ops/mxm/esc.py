@@ -104,7 +104,9 @@ def multiply_in_steps(
         rest = ready + jnp.arange(room, dtype=jnp.int32)
         total = s.total + ready
         return _State(
-            at, g.count - ready, last,
+            at,
+            g.count - ready,
+            last,
             cols.at[rest].get(mode="fill", fill_value=n),
             values.at[rest].get(mode="fill", fill_value=0),
             s.count.at[jnp.where(g.starts & (g.row < last), g.row, m)].add(1, mode="drop"),
@@ -112,14 +114,21 @@ def multiply_in_steps(
             s.data.at[place].set(values, mode="drop"),
             jnp.where(total < 0, LARGEST, total),
             s.wrapped | wraps(semiring, p, x, y),
-        )  # fmt: skip
+        )
 
     zero = jnp.int32(0)
     s = _State(
-        Position(zero, zero), zero, zero, jnp.full(room, n, jnp.int32), jnp.zeros(room, dtype),
-        jnp.zeros(m, jnp.int32), jnp.full(nse, n, jnp.int32), jnp.zeros(nse, dtype),
-        zero, jnp.asarray(False),
-    )  # fmt: skip
+        Position(zero, zero),
+        zero,
+        zero,
+        jnp.full(room, n, jnp.int32),
+        jnp.zeros(room, dtype),
+        jnp.zeros(m, jnp.int32),
+        jnp.full(nse, n, jnp.int32),
+        jnp.zeros(nse, dtype),
+        zero,
+        jnp.asarray(False),
+    )
     s = lax.while_loop(lambda s: batch_any(s.at.entry < entries), step, s)
     return Result(offsets(s.count, nse), s.indices, s.data, s.total, s.wrapped)
 

@@ -105,10 +105,16 @@ def multiply_where(
         return i + 1, top, mark, acc, hit, columns, values, ends, flag
 
     state = (
-        zero, zero, jnp.full(n + 2, -1, jnp.int32), jnp.full(places + 1, identity),
-        jnp.zeros(places + 1, jnp.int32), jnp.full(capacity + 1, n, jnp.int32),
-        jnp.zeros(capacity + 1, dtype), jnp.zeros(m + 1, jnp.int32), jnp.asarray(False),
-    )  # fmt: skip
+        zero,
+        zero,
+        jnp.full(n + 2, -1, jnp.int32),
+        jnp.full(places + 1, identity),
+        jnp.zeros(places + 1, jnp.int32),
+        jnp.full(capacity + 1, n, jnp.int32),
+        jnp.zeros(capacity + 1, dtype),
+        jnp.zeros(m + 1, jnp.int32),
+        jnp.asarray(False),
+    )
     _, top, _, _, _, columns, values, ends, flag = lax.while_loop(lambda c: c[0] < m, row, state)
     kept = jnp.where(jnp.arange(capacity) < ends[-1], columns[:capacity], n)
     return Result(ends, kept, values[:capacity], top, flag)

@@ -111,9 +111,11 @@ def _scalar_terms(semiring: Semiring, flip: bool) -> tuple[Any, Any]:
 
 def lists_places(mask: Mask | None) -> bool:
     """Whether a mask names the places that C may have."""
-    return mask is not None and not mask.complement and (
-        mask.source is None or isinstance(mask.source, SparseMatrix)
-    )  # fmt: skip
+    return (
+        mask is not None
+        and not mask.complement
+        and (mask.source is None or isinstance(mask.source, SparseMatrix))
+    )
 
 
 def masked_by_loops(
@@ -126,9 +128,7 @@ def masked_by_loops(
     true = jnp.ones(allowed.data.shape, bool) if mask.structural else allowed.data.astype(bool)
     term, check = _scalar_terms(semiring, flip)
     n = (A if B is None else B).shape[1]
-    return multiply_where(
-        semiring.add, term, check, a, b, allowed._replace(data=true), n, nse
-    )  # fmt: skip
+    return multiply_where(semiring.add, term, check, a, b, allowed._replace(data=true), n, nse)
 
 
 def by_loops(semiring, A, B, mask, *, nse, flip):
@@ -163,9 +163,7 @@ def by_dots(semiring, A, B, mask, *, nse, size, flip):
     columns = sorted_csr(B.T).T
     wanted = sorted_mask(mask)
     assert wanted is not None  # else refused
-    return multiply_by_dots(
-        semiring, sorted_csr(A), columns, wanted, nse=nse, size=size, flip=flip
-    )
+    return multiply_by_dots(semiring, sorted_csr(A), columns, wanted, nse=nse, size=size, flip=flip)
 
 
 def no_dots(semiring, A, B, mask, **_) -> str | None:

@@ -75,9 +75,17 @@ def _enough(need: int, nse: int | None) -> None:
 
 def _run(call, method, nse, size, steps, backend):
     return op(
-        call.semiring, call.A, call.B, call.mask, backend=backend, method=method, nse=nse,
-        size=size, steps=steps, flip=call.flip,
-    )  # fmt: skip
+        call.semiring,
+        call.A,
+        call.B,
+        call.mask,
+        backend=backend,
+        method=method,
+        nse=nse,
+        size=size,
+        steps=steps,
+        flip=call.flip,
+    )
 
 
 def _cut(C: CSR, need: int, nse: int | None, on_cpu: bool = False) -> CSR:

@@ -190,12 +190,12 @@ def explain_mxv(
     M, rows = _operand(A, flip, isinstance(x, SparseVector))
     if isinstance(x, SparseVector):
         return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
-    notes = () if rows is not None else (
-        f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",
+    notes = (
+        ()
+        if rows is not None
+        else (f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",)
     )
-    return spmv_op.plan(
-        semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes
-    )
+    return spmv_op.plan(semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes)
 
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
@@ -283,5 +283,3 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | Non
 
 def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
     return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
-
-

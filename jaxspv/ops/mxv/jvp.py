@@ -108,9 +108,14 @@ def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
     m, n = A.shape
     if isinstance(A, CSR):
         return csr_vjp(
-            A.indptr, A.indices, w, n, x=x if values else None,
-            data=A.data if vector else None, **_entries(rows),
-        )  # fmt: skip
+            A.indptr,
+            A.indices,
+            w,
+            n,
+            x=x if values else None,
+            data=A.data if vector else None,
+            **_entries(rows),
+        )
     # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
     by_values = csr_vjp(A.indptr, A.indices, x, m, x=w)[0] if values else None
     return by_values, product(A.T, w, moved=False) if vector else None

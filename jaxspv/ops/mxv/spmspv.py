@@ -118,9 +118,7 @@ def _overflow(semiring, data, values, valid, flip) -> Array:
 
 def _empty(semiring, A, x, nse, flip) -> SparseVector:
     zero = jnp.zeros(1, jnp.int32)
-    one = product(
-        semiring, jnp.zeros(1, A.dtype), zero, zero, jnp.zeros(1, x.dtype), flip=flip
-    )
+    one = product(semiring, jnp.zeros(1, A.dtype), zero, zero, jnp.zeros(1, x.dtype), flip=flip)
     data = jnp.zeros(nse, semiring.add.admit(one).dtype)
     m = A.shape[0]
     return SparseVector(
@@ -145,13 +143,19 @@ def _join_sorted(semiring, A, out, terms, nse) -> SparseVector:
     starts = jnp.append(True, out[1:] != out[:-1]) & (out < m)
     group = jnp.where(out < m, jnp.cumsum(starts, dtype=jnp.int32) - 1, edges)
     values = semiring.add.segment_reduce(terms, group, min(nse, edges), sorted=True)
-    indices = jnp.full(min(nse, edges), m, jnp.int32).at[
-        jnp.where(starts, group, edges)].set(out, mode="drop")
+    indices = (
+        jnp.full(min(nse, edges), m, jnp.int32)
+        .at[jnp.where(starts, group, edges)]
+        .set(out, mode="drop")
+    )
     count = jnp.sum(starts, dtype=jnp.int32)
     pad = nse - indices.shape[0]
     return SparseVector(
-        jnp.pad(values, (0, pad)), jnp.pad(indices, (0, pad), constant_values=m),
-        jnp.minimum(count, nse), count > nse, (m,),
+        jnp.pad(values, (0, pad)),
+        jnp.pad(indices, (0, pad), constant_values=m),
+        jnp.minimum(count, nse),
+        count > nse,
+        (m,),
     )
 
 
@@ -165,7 +169,8 @@ def _tangent(primals, tangents, y, *, flip, nse):
     out, inner = A.rowcol()
     place_of = jnp.full(A.shape[1] + 1, x.nse, jnp.int32)
     place_of = place_of.at[jnp.where(x.valid(), x.indices, A.shape[1])].set(
-        jnp.arange(x.nse, dtype=jnp.int32))
+        jnp.arange(x.nse, dtype=jnp.int32)
+    )
     place_of = place_of.at[A.shape[1]].set(x.nse)
     owner = place_of[inner]
     valid = (out < A.shape[0]) & (owner < x.nse)
@@ -251,9 +256,7 @@ def _scatter_chunks(semiring, A, x, allowed, runs, size, flip):
 
     def step(state):
         first, total, present, flag = state
-        out, terms, over = _edge_terms(
-            semiring, A, x, allowed, runs, first, size, flip
-        )
+        out, terms, over = _edge_terms(semiring, A, x, allowed, runs, first, size, flip)
         here = present.at[out].set(True, mode="drop")
         return first + size, accumulate(total, present, out, terms), here, flag | over
 
@@ -355,5 +358,3 @@ def _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse):
     present = jnp.zeros(m, bool).at[target].set(True, mode="drop")
     over = _overflow(semiring, data, values, found, flip)
     return _seal(from_present(total, present, nse), over, A.overflow, x.overflow)
-
-

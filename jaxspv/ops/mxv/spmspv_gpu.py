@@ -73,8 +73,13 @@ def _finish(out, A, x, nse) -> SparseVector:
 
 def _common(semiring, A, x, allowed, flip, nse):
     words = None if allowed is None else BitVector.from_bool(allowed).words
-    fixed = {"rows": A.shape[0], "nse": max(nse, 1), "add": semiring.add.kind,
-             "mul": _scalar_product(semiring, flip), "allowed": words}  # fmt: skip
+    fixed = {
+        "rows": A.shape[0],
+        "nse": max(nse, 1),
+        "add": semiring.add.kind,
+        "mul": _scalar_product(semiring, flip),
+        "allowed": words,
+    }
     return (x.indices, x.data, x.count), fixed
 
 

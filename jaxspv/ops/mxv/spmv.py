@@ -34,9 +34,18 @@ def _tangent(primals, tangents, y, *, flip):
         slots = winning_slots(semiring, A, x, y, flip)
         out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
         return picked_tangent(
-            semiring, semiring_dot, A.data, A_dot.data, slots, out, inner, x, x_dot, inner,
+            semiring,
+            semiring_dot,
+            A.data,
+            A_dot.data,
+            slots,
+            out,
+            inner,
+            x,
+            x_dot,
+            inner,
             flip=flip,
-        )  # fmt: skip
+        )
     out, inner = A.rowcol()
     pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
     return joined_tangent(
@@ -162,7 +171,5 @@ op.register(
 def _segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
-    terms = product(
-        semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip
-    )
+    terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)

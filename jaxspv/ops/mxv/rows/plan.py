@@ -12,8 +12,36 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Widths a bin may have: every width up to 8 and about four in each octave above.
-WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128,
-          160, 192, 224, 256)  # fmt: skip
+WIDTHS = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    12,
+    14,
+    16,
+    20,
+    24,
+    28,
+    32,
+    40,
+    48,
+    56,
+    64,
+    80,
+    96,
+    112,
+    128,
+    160,
+    192,
+    224,
+    256,
+)
 
 
 class Bin(NamedTuple):

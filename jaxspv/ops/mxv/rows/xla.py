@@ -64,12 +64,7 @@ def csr_spmv(
     if not loop_on_cpu or x.ndim > 1:
         return by_pieces(indptr, indices, data, x)
     return lax.platform_dependent(
-        indptr,
-        indices,
-        data,
-        x,
-        cpu=functools.partial(csr_spmv_loop, **fold),
-        default=by_pieces,
+        indptr, indices, data, x, cpu=functools.partial(csr_spmv_loop, **fold), default=by_pieces
     )
 
 

@@ -12,9 +12,10 @@ from strategies import PROBLEMS
 from test_mxv import NUMPY_ADD, NUMPY_MUL, SEMIRINGS, VALUES, dense_of
 
 import jaxspv as jsp
+from jaxspv._core.indices import bucketed
 from jaxspv.formats import FORMATS, SparseMatrix
 from jaxspv.ops.mxm.call import METHODS as ALL_METHODS
-from jaxspv.ops.mxm.call import prepare_call, rounded_up
+from jaxspv.ops.mxm.call import prepare_call
 
 METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
 M, L, N, CAPACITY = 5, 6, 7, 24  # one shape: one compilation for all examples
@@ -214,7 +215,7 @@ def test_products_beyond_2_to_the_32_are_counted():
 
 
 def test_sizes_are_rounded_to_few():
-    sizes = [rounded_up(k) for k in range(1, 3000)]
+    sizes = [bucketed(k) for k in range(1, 3000)]
     assert all(k <= s <= max(4, 1.25 * k + 1) for k, s in enumerate(sizes, 1))
     assert len(set(sizes)) < 50
 

@@ -16,6 +16,13 @@ LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding hol
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
+def bucketed(count: int) -> int:
+    """The capacity of an eager result of `count` entries: the next of 4, 5, 6, 7 times a power of
+    two, at least 4. At most a quarter more; few sizes, so that programs are compiled for few."""
+    step = 1 << max(max(count - 1, 0).bit_length() - 3, 0)
+    return max(-(-count // step) * step, 4)
+
+
 def index_dtype_for(*operands: Any, sizes: Iterable[int] = (), asked: Any = None) -> np.dtype:
     """int64 where it is asked for, an operand has it, or a size needs it; else int32.
 

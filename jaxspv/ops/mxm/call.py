@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing, on_gpu
-from ..._core.indices import with_pattern
+from ..._core.indices import bucketed, with_pattern
 from ..._core.pytree import is_concrete
 from ...formats import COO, CSC, CSR, SparseMatrix
 from ...graph import Graph
@@ -127,8 +127,8 @@ class Call:
         if self.chunk is not None:
             return self.chunk
         if products is not None:
-            return min(rounded_up(products), CHUNK)
-        return min(max(rounded_up(2 * (nse or 0)), 1 << 10), 1 << 24)
+            return min(bucketed(products), CHUNK)
+        return min(max(bucketed(2 * (nse or 0)), 1 << 10), 1 << 24)
 
     def finish(self, C: CSR) -> SparseMatrix:
         """The result in its format."""
@@ -252,9 +252,3 @@ def _lengths_of_rows(A: SparseMatrix) -> jax.Array:
     if isinstance(A, CSR):
         return jnp.diff(A.indptr)
     return jnp.zeros(A.shape[0], jnp.int32).at[A.rowcol()[0]].add(1, mode="drop")
-
-
-def rounded_up(number: int) -> int:
-    """The next of 4, 5, 6, 7 times a power of two, at least 4: few sizes, few compilations."""
-    step = 1 << max(max(number - 1, 0).bit_length() - 3, 0)
-    return max(-(-number // step) * step, 4)

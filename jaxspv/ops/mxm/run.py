@@ -12,11 +12,12 @@ import numpy as np
 
 from ..._core.compilation import on_gpu, to_device
 from ..._core.dispatch import Backend
+from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete
 from ...formats import CSR, SparseMatrix
 from ...semirings import any_pair
 from . import methods as methods
-from .call import Call, rounded_up
+from .call import Call
 from .methods import op
 
 MOST = (1 << 31) - 2  # slots there can be
@@ -39,7 +40,7 @@ def run_eagerly(call: Call, nse: int | None, backend: Backend | None) -> CSR:
     products = call.products
     size = call.size(nse, products)
     if products <= size:  # all at once
-        bound = min(rounded_up(products), call.shape[0] * call.shape[1])
+        bound = min(bucketed(products), call.shape[0] * call.shape[1])
         return _eager_cut(call, method, bound, size, 1, nse, backend)
     need = int(_symbolic(any_pair, *call.bare, size))
     _enough(need, nse)
@@ -162,7 +163,7 @@ def _distinct(call: Call) -> tuple[Any, Any, Any]:
 
 
 def _first_guess(call: Call) -> int:
-    guess = min(rounded_up(8 * (call.A.nse + call.B.nse)), GUESS)
+    guess = min(bucketed(8 * (call.A.nse + call.B.nse)), GUESS)
     return min(guess, call.shape[0] * call.shape[1], _mask_bound(call), _static_bound(call))
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 WRITTEN = [path.with_suffix(".ipynb") for path in EXAMPLES]
 NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - set(WRITTEN))

@@ -18,7 +18,7 @@ import jaxspv as jsp
 from jaxspv._core import compilation
 
 METHODS = ("dense", "frontier")
-EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/fixpoint.py"
+EXAMPLE = pathlib.Path(__file__).parents[3] / "examples/fixpoint.py"
 
 
 def loop(S, x0, add, mul, update, steps):

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from graph_files import data_folder
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from tests.graph_files import data_folder
 
 GRAPHS = ("karate", "minnesota", "rome99")
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from pallas_kernels import components as module
 from pallas_kernels.components import components
-from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 

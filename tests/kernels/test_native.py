@@ -12,7 +12,7 @@ import pytest
 from pallas_kernels.bfs.api import bfs
 from pallas_kernels.prepare.adjacency import prepare_bfs
 from pallas_kernels.simt.launch import launch
-from tests.kernels.test_bfs_kernel import NATIVE, check, oracle, random_graph
+from tests.kernels.bfs.test_bfs_kernel import NATIVE, check, oracle, random_graph
 
 pytestmark = pytest.mark.gpu
 

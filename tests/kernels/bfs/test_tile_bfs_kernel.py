@@ -14,7 +14,7 @@ from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels.bfs import tile_levels
 from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
-from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
 HOST = {"programs": 2, "threads": 64, "interpret": True}

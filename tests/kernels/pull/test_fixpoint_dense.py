@@ -16,7 +16,7 @@ from pallas_kernels.prepare import sliced_rows
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.simt.scalar_jaxpr import evaluate, hoist, trace
-from tests.kernels.test_bfs_kernel import GRAPHS
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
 
 F32, I32 = jnp.float32, jnp.int32

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from pallas_kernels.prepare import sliced_rows
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.pagerank import pagerank
-from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 SMALL = {"programs": 2, "threads": 64}

@@ -8,7 +8,7 @@ import pytest
 from pallas_kernels.prepare.lengths import prepare_sssp
 from pallas_kernels.sssp.api import Config
 from pallas_kernels.sssp.fixpoint_push import fixpoint_push, keys_of, values_of
-from tests.kernels.test_bfs_kernel import GRAPHS, random_graph
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32)

@@ -12,7 +12,7 @@ import pytest
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp import any_degree
 from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, sssp
-from tests.kernels.test_bfs_kernel import GRAPHS, NATIVE, random_graph
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 MAX = np.iinfo(np.int32).max

@@ -19,7 +19,7 @@ from ..graph import Graph, as_graph
 from ..masks import structure
 from ..ops.mxm.api import mxm
 from ..ops.mxm.gustavson_cpu import by_columns
-from ..ops.mxm.methods import sorted_csr
+from ..ops.mxm.result import sorted_csr
 from ..semirings import plus_pair
 
 

@@ -7,25 +7,25 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._core.compilation import is_eager, jitted, on_gpu
+from ..._core.compilation import is_eager, jitted
 from ..._core.dispatch import Backend, Plan
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.pytree import is_concrete
 from ...formats import SparseMatrix
 from ...formats.base import PRODUCT
 from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...semirings import Semiring, plus_times
-from ..frame.call import Options
-from ..frame.call import call as run
+from ..frame.call import Options, settled
+from ..frame.call import call as write
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as
 from ..frame.write import as_accum
 from ..mxv.api import mxv, vxm
-from .call import checked_nse, prepare_call
-from .methods import empty, op
-from .run import run_eagerly, run_traced
+from .call import checked, checked_count
+from .methods import op
+from .plan import METHODS, plan
+from .result import empty
 
 
 def mxm(
@@ -95,27 +95,28 @@ def mxm(
     [[5.0, 0.0], [0.0, 5.0]]
     """
     as_accum(accum)
-    capacity = checked_nse(nse)
-    how: dict[str, Any] = {"nse": nse, "method": method, "chunk": chunk, "backend": backend}
+    capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
+    how: dict[str, Any] = {"nse": capacity, "method": method, "chunk": chunk, "backend": backend}
     dtype = index_dtype_for(A, B, out)
     if out is not None:
         T = mxm(A, B, semiring, mask=mask, **how)
         options = Options(mask, accum, out, replace, capacity)
-        return widened(run(entries_of, (T,), options), dtype)
+        return widened(write(entries_of, (T,), options), dtype)
     if beyond_int32(A, B):
         return multiply_matrices(
             lambda A, B, mask: mxm(A, B, semiring, mask=mask, **how), A, B, semiring, mask
         )
     A, B, mask = narrowed("`mxm`", A, B, mask)
-    semiring = positions_as(semiring, dtype)
-    call = prepare_call(A, B, semiring, mask, method, chunk)
-    if call.nothing:
-        C = empty(semiring, call.A, call.B, capacity or 0, call.flip)
-    elif is_eager(semiring, call.A, call.B, call.mask):
-        C = run_eagerly(call, capacity, backend)
+    call = checked(A, B, positions_as(semiring, dtype), mask)
+    if call.bound == 0:
+        C = empty(call.semiring, call.A, call.B, capacity or 0)
     else:
-        C = run_traced(call, capacity, backend)
-    return widened(call.finish(C), dtype)
+        s = plan(call, capacity, None if method == "auto" else method, chunk)
+        static = {"nse": s.nse, "size": s.size, "products": s.products}
+        C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
+    return widened(call.finish(settled(C, capacity)), dtype)
 
 
 def explain_mxm(
@@ -131,29 +132,13 @@ def explain_mxm(
     **_: Any,
 ) -> Plan:
     """The plan of `mxm` on these operands."""
-    call = prepare_call(A, B, semiring, mask, method, chunk)
-    chosen = call.method
-    notes = [] if chosen is None else [f"method={method!r} was asked for"]
-    if is_concrete(call.pattern) and not call.nothing:
-        products, searches = call.products, call.searches
-        work = f"{products} products" + ("" if searches is None else f", {searches} searches")
-        chosen = call.chosen(on_gpu(call.pattern))
-        notes.append(f"{chosen!r} on this device for {work}")
-        size = call.size(nse, products)
-        notes.append(f"sorting them takes {-(-products // size)} steps of {size}")
-    else:
-        notes.append("traced: gustavson on a CPU; elsewhere dot if the mask lists places, or sort")
-    static = {"nse": nse or 0, "size": 1, "steps": 1, "flip": call.flip}
-    return op.plan(
-        semiring,
-        call.A,
-        call.B,
-        call.mask,
-        backend=backend,
-        method=chosen,
-        notes=tuple(notes),
-        **static,
-    )
+    call = checked(A, B, semiring, mask)
+    found = []
+    asked = None if method == "auto" else method
+    jax.make_jaxpr(lambda: found.append(plan(call, nse or 0, asked, chunk)))()
+    s, static = found[0], {"nse": 0, "size": 1, "products": None}
+    notes = () if s.products is None else (f"{s.products} products or somewhat fewer",)
+    return op.plan(*call.operands, None, backend=backend, method=s.method, notes=notes, **static)
 
 
 # ---- The operator @ ----

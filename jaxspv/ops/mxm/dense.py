@@ -15,8 +15,9 @@ from ..._core.batching import batch_any
 from ..._core.compat import scatter_add_is_slow
 from ...masks import Mask
 from ...semirings import Semiring
-from .esc import Result, offsets, term_dtype
+from .esc import offsets
 from .expand import LARGEST, Operands, Position, allowed_at, next_products, terms_of, wraps
+from .result import Result, term_dtype
 
 CELLS = 1 << 24  # of one block
 
@@ -40,11 +41,11 @@ class _State(NamedTuple):
 
 
 def multiply_densely(
-    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int, flip: bool
+    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int
 ) -> Result:
     """All products, `size` at a time, block after block; O(m n + products) work."""
     (m, n), add = o.shape, semiring.add
-    dtype = term_dtype(semiring, o.data.dtype, o.values.dtype, flip)
+    dtype = term_dtype(semiring, o.data.dtype, o.values.dtype)
     rows = max(min(m, CELLS // n), 1)
     cells = rows * n
 
@@ -54,7 +55,7 @@ def multiply_densely(
 
         def step(b: _Block) -> _Block:
             p, at = next_products(o, b.at, size, min(size, o.row.shape[0]))
-            terms, x, y = terms_of(semiring, o, p, flip=flip)
+            terms, x, y = terms_of(semiring, o, p)
             here = p.valid & (p.row < end_row) & allowed_at(mask, p.row, p.col)
             p = p._replace(valid=here)
             cell = jnp.where(here, (p.row - s.first_row) * n + p.col, cells)

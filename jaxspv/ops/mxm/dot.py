@@ -20,8 +20,8 @@ from ...formats import CSC, CSR
 from ...masks import Mask
 from ...semirings import Semiring
 from ..frame.product import safe, take
-from .esc import Result, term_dtype
-from .expand import Operands, Position, next_products
+from .expand import Operands, Position, next_products, wraps
+from .result import Result, term_dtype
 
 
 class _Lists(NamedTuple):
@@ -40,13 +40,13 @@ class _Lists(NamedTuple):
 
 
 def multiply_by_dots(
-    semiring: Semiring, A: CSR, B: CSC, mask: Mask, *, nse: int, size: int, flip: bool
+    semiring: Semiring, A: CSR, B: CSC, mask: Mask, *, nse: int, size: int
 ) -> Result:
     """C at the places that a sparse mask, a sorted CSR, allows; A and B are sorted."""
     M = mask.source
     o, lists = _meetings(A, B, mask)
     places, window = M.nse, min(size, M.nse)
-    dtype = term_dtype(semiring, A.dtype, B.dtype, flip)
+    dtype = term_dtype(semiring, A.dtype, B.dtype)
     add = semiring.add
 
     def step(c):
@@ -55,13 +55,8 @@ def multiply_by_dots(
         first, second, valid = _pairs(lists, A.nse, p)
         x, y = safe(take(A.data, first), valid), safe(take(B.data, second), valid)
         k, j = take(lists.indices, p.b), take(o.col, p.a)
-        i = p.row
-        terms = add.admit(
-            semiring.mul.at(y, x, j, k, i) if flip else semiring.mul.at(x, y, i, k, j)
-        )
-        if semiring.mul.overflow is not None:
-            over = semiring.mul.overflow
-            wrapped |= jnp.any(valid & (over(y, x) if flip else over(x, y)))
+        terms = add.admit(semiring.mul.at(x, y, p.row, k, j))
+        wrapped |= wraps(semiring, p._replace(valid=valid), x, y)
         if add.kind is None:  # places ascend: what is not there joins as the identity
             terms = jnp.where(valid, terms, jnp.asarray(add.identity_of(dtype)))
             part = add.segment_reduce(terms, p.a, places, sorted=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -22,31 +21,17 @@ from .expand import (
     terms_of,
     wraps,
 )
-
-
-class Result(NamedTuple):
-    """C by rows: offsets (m + 1,), columns and values (nse,), and what to know about them.
-
-    Attributes:
-        total: entries that C has, also where they exceed nse; 2^31 - 1 stands for any larger.
-        wrapped: a product did not fit its dtype.
-    """
-
-    indptr: Array
-    indices: Array
-    data: Array
-    total: Array
-    wrapped: Array
+from .result import Result, term_dtype
 
 
 def multiply_once(
-    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int, flip: bool
+    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int
 ) -> Result:
     """All products in one step: `size` must not be less than their number."""
     n, window = o.shape[1], o.row.shape[0]
     start = Position(jnp.int32(0), jnp.int32(0))
     p, _ = next_products(o, start, size, window)
-    terms, x, y = terms_of(semiring, o, p, flip=flip)
+    terms, x, y = terms_of(semiring, o, p)
     p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
     g = sort_by_place(p.row, jnp.where(p.valid, p.col, n), o.shape)
     values = semiring.add.segment_reduce(terms[g.order], g.group, nse, sorted=True)
@@ -74,17 +59,17 @@ class _State(NamedTuple):
 
 
 def multiply_in_steps(
-    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int, flip: bool
+    semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int
 ) -> Result:
     """`size` products at a time, in a loop that ends when A does; O(size + n + nse) memory."""
     (m, n), entries = o.shape, o.row.shape[0]
     window = min(size, entries)
-    dtype = term_dtype(semiring, o.data.dtype, o.values.dtype, flip)
+    dtype = term_dtype(semiring, o.data.dtype, o.values.dtype)
     room = min(n, entries * max(o.indices.shape[0], 1))  # of one row of C
 
     def step(s: _State) -> _State:
         p, at = next_products(o, s.at, size, window)
-        terms, x, y = terms_of(semiring, o, p, flip=flip)
+        terms, x, y = terms_of(semiring, o, p)
         terms = semiring.add.admit(terms)
         p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
         old = jnp.arange(room, dtype=jnp.int32) < s.carried
@@ -131,18 +116,6 @@ def multiply_in_steps(
     )
     s = lax.while_loop(lambda s: batch_any(s.at.entry < entries), step, s)
     return Result(offsets(s.count, nse), s.indices, s.data, s.total, s.wrapped)
-
-
-def term_dtype(semiring: Semiring, a: Any, b: Any, flip: bool) -> Any:
-    """The dtype of a product of values of these dtypes, as the monoid takes it."""
-
-    def one(x, y):
-        zero = jnp.zeros(1, jnp.int32)
-        pair = (y, x) if flip else (x, y)
-        return semiring.add.admit(semiring.mul.at(*pair, zero, zero, zero))
-
-    shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
-    return jax.eval_shape(one, *shapes).dtype
 
 
 def offsets(count: Array, nse: int) -> Array:

@@ -112,15 +112,10 @@ def saturating_cumsum(length: Array, limit: int, longest: int) -> Array:
     return jnp.where(large, limit, jnp.minimum(low, np.uint32(limit)).astype(jnp.int32))
 
 
-def terms_of(
-    semiring: Semiring, o: Operands, p: Products, *, flip: bool
-) -> tuple[Array, Array, Array]:
+def terms_of(semiring: Semiring, o: Operands, p: Products) -> tuple[Array, Array, Array]:
     """(products, their first and second factors), 0 for factors where there is none."""
     x, y = safe(take(o.data, p.a), p.valid), safe(take(o.values, p.b), p.valid)
-    k = take(o.col, p.a)
-    if flip:
-        return semiring.mul.at(y, x, p.col, k, p.row), y, x
-    return semiring.mul.at(x, y, p.row, k, p.col), x, y
+    return semiring.mul.at(x, y, p.row, take(o.col, p.a), p.col), x, y
 
 
 def wraps(semiring: Semiring, p: Products, x: Array, y: Array) -> Array:

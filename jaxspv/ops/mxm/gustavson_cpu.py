@@ -13,8 +13,7 @@ transposition", ACM TOMS 4 (3), 1978.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +22,10 @@ from jax import Array, lax
 from ..._core.native_loops import is_negative, read, write
 from ...formats import COO, CSC, CSR, SparseMatrix
 from ...formats.csr import compress
-from ...monoids import Monoid
+from ...masks import Mask
+from ...semirings import Semiring
+from ..frame.product import take
+from .result import Result, term_dtype
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 UNROLL = 4  # products a turn of the innermost loop of `fill`
@@ -49,6 +51,14 @@ class Pattern(NamedTuple):
     rows: Array
     cut: Array
     total: Array
+
+
+class Found(NamedTuple):
+    """A and B by columns, with the numbers of their slots for values, and where C has entries."""
+
+    a: Compressed
+    b: Compressed
+    where: Pattern
 
 
 def by_rows(A: SparseMatrix) -> Compressed:
@@ -125,6 +135,48 @@ class Allowed(NamedTuple):
     sparse: Compressed | None
     dense: Array | None
     complement: bool
+
+
+def multiply(
+    semiring: Semiring,
+    A: SparseMatrix,
+    B: SparseMatrix,
+    mask: Mask | None,
+    found: Found | None,
+    *,
+    nse: int,
+) -> Result:
+    """The product by rows; `found` is its pattern where somebody has it."""
+    m, n, slots = A.shape[0], B.shape[1], max(nse, 1)
+    if found is None:
+        a, b = by_columns(A), by_columns(B)
+        where = pattern(a, b, _allowed_by_columns(mask), m, nse)
+    else:
+        a, b = (c._replace(data=take(M.data, c.data)) for c, M in ((found.a, A), (found.b, B)))
+        where = found.where
+    values, wrapped = fill(semiring, a, b, where, m, slots)
+    spare = max(slots - where.rows.shape[0], 0)
+    columns = Compressed(where.indptr, jnp.pad(where.rows, (0, spare))[:slots], values)
+    rows = transpose(columns, m)
+    indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
+    total = jnp.where(where.cut, nse + 1, where.total)
+    return Result(rows.indptr, indices[:nse], rows.data[:nse], total, wrapped)
+
+
+def find(A: SparseMatrix, B: SparseMatrix, mask: Mask | None, capacity: int) -> Found:
+    """The pattern of the product, before its values; those of A and B are numbers of slots."""
+    a, b = by_columns(A), by_columns(B)
+    return Found(a, b, pattern(a, b, _allowed_by_columns(mask), A.shape[0], capacity))
+
+
+def _allowed_by_columns(mask: Mask | None) -> Allowed | None:
+    if mask is None:
+        return None
+    source = mask.source
+    if not isinstance(source, SparseMatrix):
+        return Allowed(None, source ^ mask.complement, False)
+    true = jnp.ones(source.nse, bool) if mask.structural else source.data.astype(bool)
+    return Allowed(by_columns(source.with_data(true)), None, mask.complement)
 
 
 def pattern(
@@ -220,24 +272,15 @@ def _mark_allowed(allowed: Allowed, mark: Array, j: Array, m: int) -> Array:
 
 
 def fill(
-    add: Monoid,
-    term: Callable[..., Any],
-    wraps: Callable[..., Any] | None,
-    a: Compressed,
-    b: Compressed,
-    found: Pattern,
-    m: int,
-    capacity: int,
+    semiring: Semiring, a: Compressed, b: Compressed, found: Pattern, m: int, capacity: int
 ) -> tuple[Array, Array]:
     """(capacity,) values of the `Pattern`, and whether a product did not fit its dtype.
 
-    `term(x, y, i, k, j)`: the product of A[i, k] = x and B[k, j] = y, in the dtype of the result.
     `any` takes the products from the last to the first, each over the one before.
     """
-    n = b.indptr.shape[0] - 1
+    n, add, mul = b.indptr.shape[0] - 1, semiring.add, semiring.mul
     zero = jnp.int32(0)
-    number = [jnp.zeros((), v.dtype) for v in (a.data, b.data)]
-    dtype = term(*number, zero, zero, zero).dtype
+    dtype = term_dtype(semiring, a.data.dtype, b.data.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.kind == "any"
 
@@ -261,12 +304,12 @@ def fill(
                 for u in range(UNROLL):
                     i = jnp.where(f + u < end, read(a.indices, f + u), m)
                     x = read(a.data, f + u)
-                    value = term(x, y, i, k, j)
+                    value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
                         value = add.op(read(acc, i), value).astype(dtype)
                     acc = write(acc, i, value)
-                    if wraps is not None:
-                        flag = flag | ((f + u < end) & wraps(x, y))
+                    if mul.overflow is not None:
+                        flag = flag | ((f + u < end) & mul.overflow(x, y))
                 return f + UNROLL, acc, flag
 
             state = (read(a.indptr, k), acc, flag)

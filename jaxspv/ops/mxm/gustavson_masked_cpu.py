@@ -10,42 +10,28 @@ IPDPSW 2015 (masked products).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax.numpy as jnp
 from jax import lax
 
 from ..._core.native_loops import read, write
-from ...monoids import Monoid
-from .esc import Result
-from .gustavson_cpu import Compressed
+from ...formats import SparseMatrix
+from ...masks import Mask
+from ...semirings import Semiring
+from .gustavson_cpu import by_rows
+from .result import Result, sorted_csr, term_dtype
 
 TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively
 
 
 def multiply_where(
-    add: Monoid,
-    term: Callable[..., Any],
-    wraps: Callable[..., Any] | None,
-    a: Compressed,
-    b: Compressed,
-    allowed: Compressed,
-    n: int,
-    capacity: int,
+    semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask, *, nse: int
 ) -> Result:
-    """The product of A and B at the places of `allowed`; all by rows.
-
-    Args:
-        add, term, wraps: as in `_mxm_loops.fill`.
-        allowed: rows of the mask in ascending order of column; values are booleans.
-        n: columns of B.
-        capacity: of the result; entries beyond are counted and not kept.
-    """
-    m, places = a.indptr.shape[0] - 1, allowed.indices.shape[0]
-    zero = jnp.int32(0)
-    number = [jnp.zeros((), v.dtype) for v in (a.data, b.data)]
-    dtype = term(*number, zero, zero, zero).dtype
+    """The product at the places that a mask lists; what exceeds nse is counted and not kept."""
+    a, b, allowed = by_rows(A), by_rows(B), by_rows(sorted_csr(mask.source))
+    true = jnp.ones(allowed.data.shape, bool) if mask.structural else allowed.data.astype(bool)
+    m, n, places, capacity = A.shape[0], B.shape[1], allowed.indices.shape[0], nse
+    add, mul, zero = semiring.add, semiring.mul, jnp.int32(0)
+    dtype = term_dtype(semiring, A.dtype, B.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.kind == "any"  # the products from the last to the first, each over the others
     none, forbidden = n, n + 1  # cells of `mark` for no column, and for what the mask has as False
@@ -56,7 +42,7 @@ def multiply_where(
 
         def allow(c):
             p, mark = c
-            j = jnp.where(read(allowed.data, p), read(allowed.indices, p), forbidden)
+            j = jnp.where(read(true, p), read(allowed.indices, p), forbidden)
             return p + 1, write(mark, j, p)
 
         _, mark = lax.while_loop(lambda c: c[0] < high, allow, (low, mark))
@@ -76,12 +62,12 @@ def multiply_where(
                     there = cell >= low  # marks of rows before are smaller
                     cell = jnp.where(there, cell, places)
                     y = read(b.data, f + u)
-                    value = term(x, y, i, k, j)
+                    value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
                         value = add.op(read(acc, cell), value).astype(dtype)
                     acc, hit = write(acc, cell, value), write(hit, cell, jnp.int32(1))
-                    if wraps is not None:
-                        flag = flag | (there & wraps(x, y))
+                    if mul.overflow is not None:
+                        flag = flag | (there & mul.overflow(x, y))
                 return f + TURN, acc, hit, flag
 
             state = (read(b.indptr, k), acc, hit, flag)

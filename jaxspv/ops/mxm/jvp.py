@@ -35,13 +35,13 @@ class Walk(NamedTuple):
 
 
 def walk(
-    A: SparseMatrix, B: SparseMatrix, nse: int, size: int, steps: int | None, replays: bool
+    A: SparseMatrix, B: SparseMatrix, nse: int, size: int, products: int | None, replays: bool
 ) -> Walk:
-    """The walk of a product into `nse` entries that `steps` of `size` products make, if known."""
+    """The walk of a product into `nse` entries, of at most so many products where that is known."""
     (m, n), a, b = (A.shape[0], B.shape[1]), A.nse, B.nse
     most = min(a * min(n, b), b * min(m, a))
-    if steps is not None:
-        most = min(most, steps * size)
+    if products is not None:
+        most = min(most, products)
     least = max(LEAST, (a + b + nse) // 24)
     if replays or on_gpu(()):
         least = max(least, size)
@@ -51,19 +51,19 @@ def walk(
     return Walk(size, window, most // size + a // max(window, 1) + 2)
 
 
-def tangent(primals, tangents, C, *, nse, size, steps, flip):
+def tangent(primals, tangents, C, *, nse, size, products):
     """The tangent of `C = A B`: see `_product.reduce_tangent` for what each monoid has."""
-    semiring, A, B, _ = primals
-    semiring_dot, A_dot, B_dot, _ = tangents
+    semiring, A, B, *_ = primals
+    semiring_dot, A_dot, B_dot, *_ = tangents
     a, a_dot = _rows(A, A_dot)
     b, b_dot = _rows(B, B_dot)
     kind = semiring.add.kind
     picks, sums = kind in ("min", "max", "any"), kind in ("add", "logaddexp")
-    o, way = operands(a, b), walk(A, B, nse, size, steps, not (picks or sums))
+    o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
     if picks:
-        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
+        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     else:
-        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip)
+        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
 
 
@@ -88,11 +88,11 @@ def _slots(o: Operands, C: CSR, p: Products) -> Array:
     return jnp.where(p.valid, slot, C.nse)
 
 
-def _moving(semiring, semiring_dot, o, p, x_dot, y_dot, flip):
+def _moving(semiring, semiring_dot, o, p, x_dot, y_dot):
     """(products, their tangents) from values `o` and tangents of the two factors."""
 
     def terms(s, x, y):
-        value = terms_of(s, o._replace(data=x, values=y), p, flip=flip)[0]
+        value = terms_of(s, o._replace(data=x, values=y), p)[0]
         return semiring.add.admit(value)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
@@ -103,19 +103,19 @@ def _moving(semiring, semiring_dot, o, p, x_dot, y_dot, flip):
 # ---- min, max, any: the winning product ----
 
 
-def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
+def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
     still = jax.lax.stop_gradient
     frozen = jax.tree.map(still, semiring)
     values = jax.tree.map(still, (o.data, o.values, C.data))
     plain = o._replace(data=values[0], values=values[1])
-    first, second = _winners(frozen, plain, C.with_data(values[2]), way, flip)
+    first, second = _winners(frozen, plain, C.with_data(values[2]), way)
     row, col = C.rowcol()
     won = (first < o.row.shape[0]) & (row < C.shape[0])
     place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
-    return _moving(semiring, semiring_dot, o, place, a_dot, b_dot, flip)[1]
+    return _moving(semiring, semiring_dot, o, place, a_dot, b_dot)[1]
 
 
-def _winners(semiring, o: Operands, C: CSR, way: Walk, flip: bool) -> tuple[Array, Array]:
+def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
     """Slots of A and of B of the first product that equals each entry of C."""
     entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
 
@@ -124,7 +124,7 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk, flip: bool) -> tuple[Arra
             at, found = c
             p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
-            term = semiring.add.admit(terms_of(semiring, o, p, flip=flip)[0])
+            term = semiring.add.admit(terms_of(semiring, o, p)[0])
             hit = slot < nse
             if semiring.add.kind != "any":
                 hit &= term == take(C.data, slot)
@@ -148,7 +148,7 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk, flip: bool) -> tuple[Arra
 # ---- Any other monoid: every product ----
 
 
-def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
+def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
     """A sum over all products, a step at a time; what a step needs is computed again for its
     transpose, so memory stays in proportion to the size of a step and nse."""
     add = semiring.add
@@ -157,7 +157,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
         def step(at, total):
             p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
-            terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot, flip)
+            terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot)
             if add.kind == "logaddexp":
                 peak = take(C.data, slot)
                 level = jnp.where(terms == peak, 0, terms - peak)
@@ -168,20 +168,20 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way, flip):
         return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
 
     def again(s, x, y):
-        return _replay(s, o._replace(data=x, values=y), C, way, flip)
+        return _replay(s, o._replace(data=x, values=y), C, way)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
     return jvp_of_moving(again, primals, tangents)[1]
 
 
-def _replay(semiring, o, C, way, flip):
+def _replay(semiring, o, C, way):
     """The values of C again, in operations that can be differentiated."""
     add = semiring.add
 
     def step(at, total):
         p, at = next_products(o, at, way.size, way.window)
         slot = _slots(o, C, p)
-        terms = add.admit(terms_of(semiring, o, p, flip=flip)[0])
+        terms = add.admit(terms_of(semiring, o, p)[0])
         part = add.segment_scan(terms, slot, C.nse)
         here = jnp.zeros(C.nse, bool).at[slot].set(True, mode="drop")
         joined = add.op(jnp.where(here, total, 0), jnp.where(here, part, 0)).astype(total.dtype)

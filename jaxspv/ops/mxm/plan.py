@@ -1,0 +1,163 @@
+"""How a product is run: by which method, in what capacity, in steps of what size."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+
+from ..._core.compilation import is_eager, known_while_tracing, on_gpu
+from ..._core.indices import bucketed
+from ..._core.pytree import is_concrete
+from ...semirings import any_pair
+from .call import Call
+from .counts import count_on_device, count_on_host, searches_on_host
+from .esc import multiply_in_steps
+from .expand import operands
+from .gustavson_cpu import Found, find
+from .methods import no_cells, no_dots, op
+from .result import lists_places, sorted_csr, sorted_mask
+
+METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
+FEW = 1 << 22  # products that a CPU makes without looking for less work
+CHUNK = 1 << 26  # products expanded at once: about 4 GB
+LEAST, MOST_AT_ONCE = 1 << 10, 1 << 24  # the same where their number is not known
+UNASKED = 1 << 27  # slots of a result allocated under jit without being asked for
+MOST = (1 << 31) - 2  # slots there can be
+TOO_MANY = 2**31 - 1  # what stands for any larger number of entries
+GUESS = 1 << 22  # slots of the first buffer for a pattern
+SMALL = 1 << 15  # slots of a result that native loops compute before its size is known
+
+
+class Schedule(NamedTuple):
+    """How a product is run.
+
+    Attributes:
+        method: None: the first that does not refuse.
+        nse: the capacity to compute in: what C needs or more, unless patterns are traced.
+        size: products (of "dot": searches) made at a time.
+        products: as many or more of them there are; None: not known, or of no use.
+        found: the pattern of C where it had to be found, for native loops outside of a jit.
+    """
+
+    method: str | None
+    nse: int
+    size: int
+    products: int | None
+    found: Found | None
+
+
+def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> Schedule:
+    """The schedule of a product; values of the patterns count where they are concrete.
+
+    Raises:
+        ValueError: `nse` is too small, or missing where it has to be given.
+    """
+    if not is_concrete(call.pattern):
+        if nse is None and call.bound > UNASKED:
+            raise ValueError(
+                f"`nse` must be given where patterns are traced: {call.bound} is the only safe "
+                "bound."
+            )
+        nse = call.bound if nse is None else nse
+        size = chunk or min(max(bucketed(2 * nse), LEAST), MOST_AT_ONCE)
+        return Schedule(method, nse, size, None, None)
+    gpu = on_gpu(call.pattern)
+    work = _Work(call, gpu)
+    method = method or _fastest(call, work, gpu)
+    loops = method == "gustavson" and not gpu
+    if not is_eager(call.operands):
+        products = bucketed(work.products)
+        size = chunk or min(products, CHUNK)
+        if nse is not None:
+            return Schedule(method, nse, size, products, None)
+        need, found = _pattern_of(call, gpu, size)
+        return Schedule(method, bucketed(need), size, products, found if loops else None)
+    bound, size, products = call.bound, 1, None  # loops make one product after the other
+    if method == "dot":
+        size = chunk or min(bucketed(work.searches or 0), CHUNK)
+    elif not loops:
+        products = bucketed(work.products)
+        size, bound = chunk or min(products, CHUNK), min(bound, products)
+    elif bound > SMALL and not lists_places(call.mask):
+        bound = min(bound, bucketed(work.products))
+    if bound <= (SMALL if loops else size) or lists_places(call.mask):
+        return Schedule(method, bound, size, products, None)
+    need, found = _pattern_of(call, gpu, size)
+    if nse is not None and need > nse:
+        raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
+    capacity = bucketed(need) if nse is None else nse
+    return Schedule(method, capacity, size, products, found if loops else None)
+
+
+class _Work:
+    """Products and searches of a product, counted when they are asked for, on the host or there."""
+
+    def __init__(self, call: Call, gpu: bool):
+        A, B, mask = call.without_values
+        self.operands, self.gpu = (A, B), gpu
+        self.mask = mask if no_dots(*call.operands) is None else None
+
+    @functools.cached_property
+    def _on_device(self):
+        return count_on_device(*self.operands, self.mask)
+
+    @functools.cached_property
+    def products(self) -> int:
+        if self.gpu:
+            return self._on_device[0]
+        return count_on_host(*self.operands)
+
+    @functools.cached_property
+    def searches(self) -> int | None:
+        """Of "dot"; None where it refuses."""
+        if self.gpu or self.mask is None:
+            return self._on_device[1] if self.gpu else None
+        with known_while_tracing():
+            return searches_on_host(*self.operands, self.mask)
+
+
+def _fastest(call: Call, work: _Work, gpu: bool) -> str:
+    """A search costs about as much as two products on a GPU, which sorts them; on a CPU about
+    thirty, which it marks and adds."""
+    usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
+    most = call.A.nse * min(call.B.nse, call.B.shape[1])
+    if not gpu and (most < FEW or work.mask is None or work.products < FEW):
+        return usual
+    cells = call.A.shape[0] * call.B.shape[1]
+    if gpu and cells < work.products and no_cells(*call.operands) is None:
+        usual = "dense"
+    searches = work.searches
+    return "dot" if searches is not None and searches * ratio < work.products else usual
+
+
+def _pattern_of(call: Call, gpu: bool, size: int) -> tuple[int, Found | None]:
+    """The entries of C, and on a CPU where they are, unless a trace would keep that.
+
+    Where a buffer is too small, the pass stops as soon as it is full, and the next has eight times
+    the room: an eighth more work at most.
+    """
+    A, B, mask = call.without_values
+    keep, room = is_eager(), min(bucketed(8 * (A.nse + B.nse)), GUESS)
+    with known_while_tracing():
+        if gpu:
+            need, found = int(_sorted_total(A, B, mask, size)), None
+        else:
+            found = _find(A, B, mask, capacity=min(room, call.bound))
+            while bool(found.where.cut) and room < MOST:
+                room *= 8
+                found = _find(A, B, mask, capacity=min(room, call.bound, MOST))
+            need = TOO_MANY if bool(found.where.cut) else int(found.where.total)
+    if need == TOO_MANY:
+        raise ValueError("the product has 2^31 entries or more, which int32 indices cannot hold.")
+    return need, found if keep else None
+
+
+_find = jax.jit(find, static_argnames="capacity")
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _sorted_total(A, B, mask, size):
+    o = operands(sorted_csr(A), sorted_csr(B))
+    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total

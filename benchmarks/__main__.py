@@ -16,28 +16,29 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", ".70")  # the rest is fo
 import jax  # noqa: E402
 import tqdm  # noqa: E402
 
-from . import bench_launches, suite, yang2015  # noqa: E402
+from . import suite  # noqa: E402
+from .graphs import launches, yang2015  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
-from .plot import save  # noqa: E402
-from .table import render  # noqa: E402
+from .report.plot import save  # noqa: E402
+from .report.table import render  # noqa: E402
 
 BENCHMARKS = {
-    "spmv": "bench_spmv",
-    "spmspv": "bench_spmspv",
-    "mxm": "bench_mxm",
-    "bfs": "bench_bfs",
-    "sssp": "bench_sssp",
-    "pagerank": "bench_pagerank",
-    "loops": "bench_loops",
-    "generate": "bench_generate",
-    "components": "bench_components",
-    "gradients": "bench_gradients",
-    "fixpoint": "bench_fixpoint",
-    "launches": "bench_launches",
-    "tiles": "bench_tiles",
-    "tilebfs": "bench_tile_bfs",
-    "yang2015": "yang2015",
+    "spmv": "products.spmv",
+    "spmspv": "products.spmspv",
+    "mxm": "products.mxm",
+    "bfs": "graphs.bfs",
+    "sssp": "graphs.sssp",
+    "pagerank": "graphs.pagerank",
+    "loops": "graphs.loops",
+    "generate": "graphs.generate",
+    "components": "graphs.components",
+    "gradients": "products.gradients",
+    "fixpoint": "graphs.fixpoint",
+    "launches": "graphs.launches",
+    "tiles": "products.tiles",
+    "tilebfs": "graphs.tile_bfs",
+    "yang2015": "graphs.yang2015",
 }
 
 
@@ -111,7 +112,7 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
     if name == "yang2015":
         return yang2015.workloads(settings)
     if name == "launches":
-        return bench_launches.workloads()
+        return launches.workloads()
     if name in ("tiles", "tilebfs"):
         return suite.select(["tiles"])
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])

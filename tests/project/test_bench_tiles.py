@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from benchmarks import bench_tile_bfs, plot_tiles, table_tiles, tile_suite
+from benchmarks import tile_suite
 from benchmarks.__main__ import main
-from benchmarks.bucket import bucket_spmspv
+from benchmarks.graphs import tile_bfs
+from benchmarks.products.bucket import bucket_spmspv
+from benchmarks.report import plot_tiles, table_tiles
 
 
 @pytest.mark.parametrize("workload", tile_suite.SMALL, ids=lambda w: w.name)
@@ -45,7 +47,7 @@ def test_buckets_give_the_product():
 def test_wrong_levels_are_seen():
     A = tile_suite.NAMES["fem-6-5-2"].build()
     levels = jsp.bfs(A, 0).levels
-    check = bench_tile_bfs._check_levels(A)
+    check = tile_bfs._check_levels(A)
     check(levels)
     for wrong in (levels.at[7].add(1), levels.at[7].set(-1), jnp.where(levels > 0, levels + 1, 0)):
         with pytest.raises(AssertionError, match="these are no levels"):

@@ -12,21 +12,14 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from benchmarks import (
-    baselines,
-    bench_bfs,
-    bench_generate,
-    bench_spmspv,
-    bench_sssp,
-    harness,
-    suite,
-    table,
-    yang2015,
-)
+from benchmarks import baselines, harness, suite
 from benchmarks.__main__ import main
-from benchmarks._traversal import candidates, component_edges, runs_here
+from benchmarks.graphs import bfs, generate, sssp, yang2015
+from benchmarks.graphs._traversal import candidates, component_edges, runs_here
 from benchmarks.harness import Candidate, WrongResult, geometric_mean, measure
 from benchmarks.options import Options
+from benchmarks.products import spmspv
+from benchmarks.report import table
 from jaxspv import verify
 
 RECORD = {
@@ -190,17 +183,17 @@ def path(n=5):
 def test_the_certificate_of_distances():
     A = path()
     right = np.array([0, 1, 3, 6, 10.0])
-    bench_sssp.check_certificate(A, 0, right)
+    sssp.check_certificate(A, 0, right)
     for vertex, value in ((3, 5.0), (3, 7.0), (4, np.inf), (0, 1.0)):
         wrong = right.copy()
         wrong[vertex] = value
         with pytest.raises(AssertionError):
-            bench_sssp.check_certificate(A, 0, wrong)
+            sssp.check_certificate(A, 0, wrong)
     unreached = np.array([np.inf, 0, 2, 5, 9])
-    bench_sssp.check_certificate(A, 1, unreached)
+    sssp.check_certificate(A, 1, unreached)
     unreached[0] = 3.0
     with pytest.raises(AssertionError, match="vertex 0"):
-        bench_sssp.check_certificate(A, 1, unreached)
+        sssp.check_certificate(A, 1, unreached)
 
 
 def test_edges_are_counted_once():
@@ -298,7 +291,7 @@ def test_a_planted_wrong_answer_fails_the_run(monkeypatch, capsys):
         return result._replace(levels=result.levels.at[7].add(1))
 
     off_by_one.__name__ = "bfs"
-    monkeypatch.setattr(bench_bfs.jsp, "bfs", off_by_one)
+    monkeypatch.setattr(bfs.jsp, "bfs", off_by_one)
     assert main(["bfs", "--graphs", "grid12", "--no-baselines"]) == 1
     out = capsys.readouterr().out
     assert "wrong result" in out and "level of vertex 7" in out
@@ -306,7 +299,7 @@ def test_a_planted_wrong_answer_fails_the_run(monkeypatch, capsys):
 
 @pytest.mark.parametrize("benchmark", ["spmv", "spmspv", "sssp", "pagerank"])
 def test_every_benchmark_runs(benchmark, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_spmspv, "DENSITIES", (0.1,))
+    monkeypatch.setattr(spmspv, "DENSITIES", (0.1,))
     out = tmp_path / "out.json"
     arguments = ["--graphs", "delaunay7", "--runs", "2", "--repeats", "2", "--json", str(out)]
     assert main([benchmark, *arguments]) == 0
@@ -330,6 +323,6 @@ def test_generate_checks_what_it_times(tmp_path):
     assert main(["generate", *arguments]) == 0
     assert len(json.loads(out.read_text())["records"]) == 3
     with pytest.raises(AssertionError, match="opposite"):
-        bench_generate._check(jsp.from_edges([0], [1], shape=(2, 2)))
+        generate._check(jsp.from_edges([0], [1], shape=(2, 2)))
     with pytest.raises(AssertionError, match="self loop"):
-        bench_generate._check(jsp.from_edges([0], [0], shape=(2, 2)))
+        generate._check(jsp.from_edges([0], [0], shape=(2, 2)))

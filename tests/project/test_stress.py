@@ -1,11 +1,12 @@
-"""The checks of `benchmarks.stress` see what is wrong."""
+"""The checks of `benchmarks.dev.stress` see what is wrong."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csgraph
 
-from benchmarks import stress, suite
+from benchmarks import suite
+from benchmarks.dev import stress
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "sssp"])

@@ -1,0 +1,161 @@
+"""Every persistent kernel once on a graph, checked: for profilers and memory checkers.
+
+python -m benchmarks.dev.one_of_each GRAPH ... [--programs P --threads T] [--times K] [--eager]
+[--plant WORDS]; graphs as in `benchmarks.suite`. A memory checker sees an access out of bounds only
+where every array is an allocation of its own and of its own size: not in a jitted program, whose
+intermediate arrays share one (`--eager`), and by `cudaMallocAsync` alone (other allocators round up
+to pages of 2 MB). `--plant` also stores that many words (1 to 8) beyond the end of an array of
+1000, which must be reported:
+
+    XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async compute-sanitizer --tool memcheck \\
+        python3 -m benchmarks.dev.one_of_each karate grid12 --eager --programs 8 --threads 256
+    ncu --kernel-name 'regex:bfs|sssp|components|pagerank' --clock-control none --metrics ... \\
+        python3 -m benchmarks.dev.one_of_each rmat18
+"""
+
+import argparse
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse import csgraph
+
+from pallas_kernels.bfs.api import bfs, default_bfs_config
+from pallas_kernels.components import components
+from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.lengths import is_narrow, prepare_sssp
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.pull.pagerank import pagerank
+from pallas_kernels.simt.launch import launch
+from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.sssp.api import default_config, default_delta, sssp
+
+from .. import suite
+
+
+def kernels(name, form):
+    """(kernel, program without arguments, check of its result) for one symmetric graph."""
+    A = suite.get(name).weighted()
+    n, source, degree = A.shape[0], suite.get(name).start(), np.diff(A.indptr)
+    csr = tuple(map(jnp.asarray, (A.indptr, A.indices)))
+    weights = jnp.asarray(A.data)
+    right = csgraph.dijkstra(A, indices=source)
+    hops = csgraph.dijkstra(A, indices=source, unweighted=True)
+    hops = np.where(np.isfinite(hops), hops, -1)
+    forms = (
+        ("plain", {}, {}),
+        (
+            "prepared",
+            prepare_bfs(A.indptr, A.indices),
+            prepare_sssp(A.indptr, A.indices, A.data, renumber=True),
+        ),
+    )
+    for kind, for_bfs, for_sssp in forms:
+        narrow = bool(for_sssp)
+        config = default_bfs_config(n, A.nnz, narrow=narrow)
+        search = functools.partial(bfs, config=type(config)(**{**config.__dict__, **form}))
+        arrays = jax.tree.map(jnp.asarray, for_bfs)
+
+        def levels(search=search, arrays=arrays):
+            return search(*csr, source, prepared=arrays)
+
+        yield f"bfs {kind}", levels, lambda out: _same(out[0], hops)
+        config = default_config(n, A.nnz, narrow=narrow)
+        search = functools.partial(sssp, config=type(config)(**{**config.__dict__, **form}))
+        arrays = jax.tree.map(jnp.asarray, for_sssp)
+        delta = default_delta(A.indptr, A.data)
+
+        def distances(search=search, arrays=arrays, delta=delta):
+            return search(*csr, weights, source, delta, prepared=arrays, symmetric=True)
+
+        yield f"sssp {kind}", distances, lambda out: _same(out[0], right)
+    labels = csgraph.connected_components(A, directed=False)[1]
+    yield (
+        "components",
+        lambda: components(*csr, **form),
+        lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
+    )
+    order = "breadth_first" if is_narrow(degree) else "degree"
+    arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
+    strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
+    yield (
+        "pagerank",
+        lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
+        lambda out: _same(round(float(out[0].sum()), 3), 1),
+    )
+    valued = prepare_pagerank(A.indptr, A.indices, A.data, order=order)
+    valued = jax.tree.map(jnp.asarray, valued)
+    yield (
+        "fixpoint_dense",
+        lambda: _shortest(valued, source, n, form),
+        lambda out: _same(out[0], right),
+    )
+
+
+def _shortest(arrays, source, n, form):
+    """Bellman and Ford's steps, all elements in each."""
+    f32 = jnp.float32
+    return fixpoint_dense(
+        jnp.full(n, jnp.inf, f32).at[source].set(0),
+        (),
+        (),
+        prepared=arrays,
+        mul=trace(jnp.add, f32, f32),
+        join=trace(jnp.minimum, f32, f32),
+        identity=np.inf,
+        update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
+        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
+        facts=("changed",),
+        **form,
+    )
+
+
+def planted(words):
+    """Stores that many words beyond the end of its output: for a memory checker to find."""
+    size = 1000
+
+    def kernel(k, x, out, control):
+        first = (k.program == 0) & (k.thread == 0)
+        k.store(out, size - 1 + words, k.load(x, 0), mask=first)
+
+    like = jax.ShapeDtypeStruct((size,), jnp.int32)
+    zeros = jnp.zeros(4, jnp.int32)
+    return launch(kernel, [zeros], [like], programs=1, threads=128, name="planted")
+
+
+def _first(labels):
+    """The first place of the label at each place."""
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return first[which]
+
+
+def _same(got, want):
+    assert np.array_equal(np.asarray(got), want), "a wrong result"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("graphs", nargs="*")
+    parser.add_argument("--programs", type=int)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--eager", action="store_true")
+    parser.add_argument("--plant", type=int)
+    args = parser.parse_args()
+    jit = (lambda run: run) if args.eager else jax.jit
+    if args.plant:
+        jax.block_until_ready(jit(lambda: planted(args.plant))())
+        print(f"stored {args.plant} words beyond the end", flush=True)
+    form = {k: v for k in ("programs", "threads") if (v := getattr(args, k))}
+    for name in args.graphs:
+        for kernel, run, check in kernels(name, form):
+            run = jit(run)
+            for _ in range(args.times):
+                check(jax.block_until_ready(run()))
+            print(f"{name} {kernel}: right", flush=True)
+
+
+if __name__ == "__main__":
+    main()

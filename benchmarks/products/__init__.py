@@ -1,0 +1,1 @@
+"""Benchmarks of products and their gradients: one file each, `run(workload, options)`."""

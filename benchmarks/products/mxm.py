@@ -1,0 +1,121 @@
+"""Sparse products A A in float32, against SciPy and cuSPARSE; triangles with and without a mask."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv.algorithms.triangles import upward_edges
+
+from .. import baselines
+from ..harness import Candidate, blocking, chained, jitted, measure, timed
+from ..options import Options
+from ..suite import Workload
+
+BASELINE = "SciPy"
+
+
+def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
+    """Records of one matrix."""
+    A = workload.matrix()
+    want = sp.csr_array(A @ A)
+    want.sort_indices()
+    products = int(np.diff(A.indptr)[A.indices].sum())
+    check = _check(A, want)
+    ones = sp.csr_array((np.ones(A.nnz, np.float32), A.indices, A.indptr), shape=A.shape)
+    stored = (ones @ ones).nnz  # SciPy leaves out what sums to zero
+    found = _ours(A, stored, products, check, options)
+    if options.baselines:
+        found.append(Candidate(BASELINE, lambda: A @ A, check))
+        if baselines.has_cupy():
+            found.append(Candidate("cuSPARSE", baselines.cupy_spgemm(A), check))
+    found += _triangles(workload)
+    records = measure(found, **options.timing())
+    for record in records:
+        record.update(n=A.shape[0], entries=A.nnz, products=products, result=stored)
+        record["gproducts"] = products / record["median_ms"] * 1e-6
+    return records
+
+
+def _ours(A, nse, products, check, options):
+    matrix, convert_s = timed(lambda: jsp.from_scipy(A))
+    method = jsp.explain("mxm", matrix, matrix).chosen[-1].name
+    notes = {"method": method, "convert_s": convert_s, "inside": False}
+    found = [Candidate("jaxspv", blocking(jsp.mxm, matrix, matrix), check, notes=notes)]
+    # The size of the result is known: what a program of the user's own pays.
+    chunk = -(-products // 1024) * 1024
+
+    def product(A):
+        return jsp.mxm(A, A, nse=nse, chunk=chunk, method=method)
+
+    program = jitted(product)
+    found.append(Candidate("jaxspv, nse known", blocking(program, matrix), check, notes=notes))
+    if options.repeats:
+
+        def step(carry, A):
+            data, _ = carry
+            C = product(A.with_data(data))
+            # Counts are not negative, which XLA does not know: the values stay what they are.
+            return data + jnp.minimum(C.indptr[-1], 0).astype(data.dtype), C
+
+        shapes = jax.eval_shape(product, matrix)
+        empty = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+        many = chained(step, options.repeats, unroll=False)
+        found.append(
+            Candidate(
+                "jaxspv, inside jit",
+                lambda: jax.block_until_ready(many((matrix.data, empty), matrix))[1],
+                check,
+                options.repeats,
+                notes={**notes, "inside": True},
+            )
+        )
+    return found
+
+
+def _triangles(workload: Workload) -> list[Candidate]:
+    """Triangles of the symmetric pattern: as they are counted, and what the mask saves."""
+    A = workload.symmetrised().matrix()
+    matrix = jsp.prepare(jsp.from_scipy(A), for_=(), symmetric=True)
+    L = upward_edges(matrix.out)
+    mask, pair = jsp.structure(L), jsp.semirings.plus_pair
+    # The form of `triangle_count` on this device: wedges on a CPU, dot products on a GPU.
+    gpu = jax.default_backend() == "gpu"
+    R, form = (L.T, "L L^T") if gpu else (L, "L L")
+
+    @functools.cache
+    def walks():
+        return int((A @ A).multiply(A).sum())  # closed ones of length 3: six to a triangle
+
+    def check(result):
+        assert 6 * int(result.count) == walks()
+
+    def check_masked(C):
+        assert 6 * int(np.asarray(C.data)[: int(C.count)].sum()) == walks()
+
+    def check_unmasked(C):
+        assert 6 * int(C.to_scipy().multiply(L.to_scipy()).sum()) == walks()
+
+    return [
+        Candidate("triangle_count", blocking(jsp.triangle_count, matrix), check),
+        Candidate(f"C<L> = {form}", blocking(jsp.mxm, L, R, pair, mask=mask), check_masked),
+        Candidate(f"C = {form}", blocking(jsp.mxm, L, R, pair), check_unmasked),
+    ]
+
+
+def _check(A: sp.csr_array, want: sp.csr_array):
+    """The places where SciPy or we store anything, and |C - A A| <= 2e-5 |A| |A| there."""
+    scale = abs(A) @ abs(A)
+
+    def check(C):
+        got = C if sp.issparse(C) else C.to_scipy()
+        wrong = abs(got - want) - 2e-5 * scale
+        assert wrong.max() <= 0, f"an entry is off by {wrong.max()} beyond rounding."
+
+    return check

@@ -1,0 +1,1 @@
+"""From records to Markdown and pictures: tables, peers, what README and RESULTS.md say."""

@@ -1,0 +1,229 @@
+"""Tables of results in Markdown: `python -m benchmarks.table results/cpu/bfs.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..graphs import yang2015
+from ..harness import geometric_mean
+from . import peers, table_tiles
+
+Record = dict[str, Any]
+
+
+def number(value: Any) -> str:
+    """Three significant digits; an empty cell for None."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        digits = 0 if value == 0 else max(0, 2 - math.floor(math.log10(abs(value))))
+        return f"{value:,.{min(digits, 6)}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def markdown(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table, aligned for reading as text: the first column left, the rest right."""
+    cells = [[str(h) for h in headers], *([number(v) for v in row] for row in rows)]
+    width = [max(len(row[k]) for row in cells) for k in range(len(headers))]
+
+    def line(row):
+        aligned = [
+            c.ljust(w) if k == 0 else c.rjust(w)
+            for k, (c, w) in enumerate(zip(row, width, strict=True))
+        ]
+        return "| " + " | ".join(aligned) + " |"
+
+    rule = ["-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(width)]
+    return "\n".join([line(cells[0]), "| " + " | ".join(rule) + " |", *map(line, cells[1:])])
+
+
+def render(document: dict[str, Any]) -> str:
+    """All tables of one run: its environment, then each benchmark."""
+    environment = document["environment"]
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
+    parts = [
+        f"Device: {environment['device']} ({environment['platform']}), load of the host at the "
+        f"start {environment['load'][0]:.1f}. {versions}. "
+        f"Commit {environment['commit']}, {environment['date']}.\n\n"
+        f"Command: `{environment['command']}`. Medians in milliseconds; every result was verified "
+        "before it was timed; `*`: one run, for want of time."
+    ]
+    names = dict.fromkeys(record["benchmark"] for record in document["records"])
+    for name in names:
+        records = [r for r in document["records"] if r["benchmark"] == name]
+        form = FORMS.get(name)
+        body = form(records) if form else _general(name, records, environment)
+        if name == "tiles: conversion":
+            body = [markdown(*table_tiles.conversion(records))]
+        elif name == "tiles: SpMSpV":
+            heading = "Speed over cuSPARSE CSR, geometric means (1 is equal)"
+            body += [heading, markdown(*table_tiles.summary(records))]
+            for key, heading in table_tiles.PROFILED.items():
+                if any(key in r for r in records):
+                    body += [heading, markdown(*table_tiles.summary(records, key))]
+        parts += [f"## {name}", *body]
+    failures = [f"- {f['benchmark']} {f['graph']}: {f['error']}" for f in document["failures"]]
+    if failures:
+        parts += ["## Not measured", "\n".join(failures)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(record: Record | None, key: str = "median_ms") -> str:
+    if record is None or record.get(key) is None:
+        return ""
+    return number(record[key]) + ("*" if record["runs"] == 1 else "")
+
+
+def _general(name: str, records: list[Record], environment: dict[str, Any]) -> list[str]:
+    programs = list(dict.fromkeys(r["program"] for r in records))
+    table: dict[str, dict[str, Record]] = {}
+    for record in records:
+        table.setdefault(record.get("case", record["graph"]), {})[record["program"]] = record
+    beside = peers.beside(name, environment)
+    headers = ["graph", "entries", *programs]
+    rows = []
+    for case, row in table.items():
+        entries = next(iter(row.values()))["entries"]
+        rows.append([case, entries, *(_cell(row.get(p)) for p in programs)])
+    if beside:
+        headers.append("fastest peer")
+        for row in rows:
+            row.append(" ".join(map(str, beside[row[0]])) if row[0] in beside else "")
+    blocks = ["Time (ms)", markdown(headers, rows)]
+    return blocks + _speed(table, programs) + _costs(table, programs)
+
+
+def _speed(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str]:
+    """Speed of every program relative to the baseline, and its geometric mean."""
+    base = next((p for p in ("SciPy", "cuSPARSE") if p in programs), None)
+    others = [p for p in programs if p != base]
+    if base is None or not others:
+        return []
+    rows = [[case, *(_ratio(row, base, p) for p in others)] for case, row in table.items()]
+    columns = [[v for row in rows if (v := row[k]) is not None] for k in range(1, len(others) + 1)]
+    least = [
+        [v for row in table.values() if (v := _ratio(row, base, p, "min_ms")) is not None]
+        for p in others
+    ]
+    summary = [
+        ["**geometric mean**", *map(geometric_mean, columns)],
+        ["**of the fastest runs**", *map(geometric_mean, least)],
+        ["**smallest**", *(min(column, default=math.nan) for column in columns)],
+    ]
+    title = f"Speed relative to {base} (larger is faster; medians, and the geometric mean of the "
+    return [title + "fastest runs too)", markdown(["graph", *others], rows + summary)]
+
+
+def _ratio(row: dict[str, Record], base: str, program: str, key: str = "median_ms") -> float | None:
+    return row[base][key] / row[program][key] if program in row and base in row else None
+
+
+def _costs(table: dict[str, dict[str, Record]], programs: list[str]) -> list[str]:
+    """What is paid once, and the spread, of the first program."""
+    first = programs[0]
+    keys = (
+        "method",
+        "convert_s",
+        "prepare_s",
+        "compile_s",
+        "bytes_over_csr",
+        "spread",
+        "gteps",
+        "launches",
+    )
+    rows, used = [], [k for k in keys if any(k in row.get(first, {}) for row in table.values())]
+    for case, row in table.items():
+        rows.append([case, *(row.get(first, {}).get(k) for k in used)])
+    title = f"{first}: seconds paid once, bytes over those of the CSR, spread (IQR / median)"
+    return [title, markdown(["graph", *used], rows)]
+
+
+def _yang(records: list[Record]) -> list[str]:
+    graphs = dict.fromkeys(r["graph"] for r in records)
+    by = {g: {r["method"]: r for r in records if r["graph"] == g} for g in graphs}
+    one = {g: next(iter(row.values())) for g, row in by.items()}
+    labels = list(yang2015.METHODS.values())
+    table1 = [
+        [
+            g,
+            one[g]["stands_for"],
+            one[g]["n"],
+            one[g]["entries"] // 2,
+            one[g]["max_degree"],
+            one[g]["levels"],
+        ]
+        for g in graphs
+    ]
+    table2, table3, table4 = [], [], []
+    for g, row in by.items():
+        best = min((row[m] for m in yang2015.SORTS), key=lambda r: r["median_ms"])
+        paper = yang2015.PUBLISHED_MS.get(one[g]["stands_for"], (None, None))
+        dense = row["dense"]
+        table2.append(
+            [
+                g,
+                _cell(best),
+                best["program"],
+                _cell(dense),
+                dense["median_ms"] / best["median_ms"],
+                *paper,
+            ]
+        )
+        parts = [row[m]["parts_ms"] for m in yang2015.SORTS]
+        if all(parts):
+            table3.append([g, *(p[k] for p in parts for k in ("common", "scatter", "sort"))])
+        table4.append(
+            [
+                g,
+                *(_cell(row[m]) for m in yang2015.METHODS),
+                *(row[m]["mteps"] for m in yang2015.METHODS),
+            ]
+        )
+    sorts = [yang2015.METHODS[m] for m in yang2015.SORTS]
+    heads3 = [f"{s}: {k}" for s in sorts for k in ("common", "scatter", "sort")]
+    return [
+        "Table I: the graphs (undirected edges; levels from the vertex of largest degree)",
+        markdown(["graph", "stands for", "vertices", "edges", "max degree", "levels"], table1),
+        "Table II: SpMSpV by its fastest method against SpMV (ms), and the paper's on a K40c",
+        markdown(
+            ["graph", "SpMSpV", "method", "SpMV", "speed-up", "paper SpMSpV", "paper SpMV"], table2
+        ),
+        "Table III: the parts of the three SpMSpV (ms, source of largest degree)",
+        markdown(["graph", *heads3], table3),
+        "Table IV: median over the sources (ms), and MTEPS",
+        markdown(["graph", *labels, *(f"MTEPS {x}" for x in labels)], table4),
+    ]
+
+
+def _loops(records: list[Record]) -> list[str]:
+    """One line a program: what a step of its loop takes and how often it goes to the host."""
+    keys = ("steps", "us_per_step", "events_per_step", "host_copies_per_step")
+    rows = [[r["graph"], r["program"], _cell(r), *(r.get(k) for k in keys)] for r in records]
+    headers = [
+        "graph",
+        "program",
+        "ms",
+        "steps",
+        "us a step",
+        "kernels and copies a step",
+        "copies to the host a step",
+    ]
+    return [markdown(headers, rows)]
+
+
+FORMS = {"yang2015": _yang, "loops": _loops}  # the others share one form
+
+
+def main(paths: Sequence[str]) -> None:
+    """Prints the tables of the given JSON files."""
+    for path in paths:
+        print(render(json.loads(pathlib.Path(path).read_text())))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

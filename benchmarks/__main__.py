@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks NAME`, a name of `BENCHMARKS` or "all"."""
+"""Command line: `python -m benchmarks NAME`, a name of `BENCHMARKS`, "all" or "report"."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
 from .report.plot import save  # noqa: E402
 from .report.table import render  # noqa: E402
+from .report.write import main as write_report  # noqa: E402
 
 BENCHMARKS = {
     "spmv": "products.spmv",
@@ -157,6 +158,9 @@ def write(document: dict[str, Any], args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs, prints the tables, returns 1 if anything failed."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["report"]:
+        return write_report(argv[1:])
     args = parser().parse_args(argv)
     for path in (args.json, args.markdown, args.plot):
         if path:

@@ -1,4 +1,4 @@
-"""Plots of results: `python -m benchmarks.plot FILE.json [FILE.json ...] OUT.png`."""
+"""Plots of results: `python -m benchmarks.report.plot FILE.json [FILE.json ...] OUT.png`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..graphs.yang2015 import METHODS, SORTS
 from . import plot_tiles
+from .stored import of_run
 
 
 def save(document: dict[str, Any], path: str | pathlib.Path) -> None:
@@ -37,7 +38,7 @@ def save(document: dict[str, Any], path: str | pathlib.Path) -> None:
         records = [r for r in document["records"] if r["benchmark"] == "yang2015"]
         _workload_distribution(axes[0], records)
         _time_against_edges(axes[1], records)
-    figure.suptitle(document["environment"]["device"], fontsize=10)
+    figure.suptitle(of_run(document)["runs"][0]["device"], fontsize=10)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""Tables of results in Markdown: `python -m benchmarks.table results/cpu/bfs.json`."""
+"""Tables of results in Markdown: `python -m benchmarks.report.table FILE.json ...`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import math
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graphs import yang2015
 from ..harness import geometric_mean
-from . import peers, table_tiles
+from . import peers, stored, table_tiles
 
 Record = dict[str, Any]
 
@@ -43,27 +43,28 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def render(document: dict[str, Any]) -> str:
-    """All tables of one run: its environment, then each benchmark."""
-    environment = document["environment"]
-    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
+    """All tables of one document, of a run or stored: its runs, then each benchmark."""
+    document = stored.of_run(document)
+    runs = document["runs"]
+    several = len(runs) > 1
     parts = [
-        f"Device: {environment['device']} ({environment['platform']}), load of the host at the "
-        f"start {environment['load'][0]:.1f}. {versions}. "
-        f"Commit {environment['commit']}, {environment['date']}.\n\n"
-        f"Command: `{environment['command']}`. Medians in milliseconds; every result was verified "
-        "before it was timed; `*`: one run, for want of time."
+        (f"Run {k}: " if several else "") + _run(environment)
+        for k, environment in enumerate(runs, 1)
     ]
-    names = dict.fromkeys(record["benchmark"] for record in document["records"])
-    for name in names:
-        records = [r for r in document["records"] if r["benchmark"] == name]
+    parts.append(
+        "Medians in milliseconds by the host's clock; every result was verified before it was "
+        "timed; `*`: one run, for want of time."
+        + (" A row tells the runs it comes from." if several else "")
+    )
+    newest = sorted(document["records"], key=lambda r: -r["run"])
+    for name in sorted({r["benchmark"] for r in newest}, key=_order(document["records"])):
+        records = [r for r in newest if r["benchmark"] == name]
         form = FORMS.get(name)
-        body = form(records) if form else _general(name, records, environment)
+        body = form(records) if form else _general(name, records, runs)
         if name == "tiles: conversion":
             body = [markdown(*table_tiles.conversion(records))]
         elif name == "tiles: SpMSpV":
-            heading = "Speed over cuSPARSE CSR, geometric means (1 is equal)"
-            body += [heading, markdown(*table_tiles.summary(records))]
-            for key, heading in table_tiles.PROFILED.items():
+            for key, heading in table_tiles.CLOCKS.items():
                 if any(key in r for r in records):
                     body += [heading, markdown(*table_tiles.summary(records, key))]
         parts += [f"## {name}", *body]
@@ -73,27 +74,46 @@ def render(document: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _cell(record: Record | None, key: str = "median_ms") -> str:
+def _order(records: list[Record]) -> Callable[[str], int]:
+    return list(dict.fromkeys(r["benchmark"] for r in records)).index
+
+
+def _run(environment: dict[str, Any]) -> str:
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
+    return (
+        f"`{environment['command']}` on {environment['device']} ({environment['platform']}), load "
+        f"of the host at the start {environment['load'][0]:.1f}. {versions}. Commit "
+        f"{environment['commit']}, {environment['date']}."
+    )
+
+
+def cell(record: Record | None, key: str = "median_ms") -> str:
+    """A median with its mark; empty for no record."""
     if record is None or record.get(key) is None:
         return ""
     return number(record[key]) + ("*" if record["runs"] == 1 else "")
 
 
-def _general(name: str, records: list[Record], environment: dict[str, Any]) -> list[str]:
+def _general(name: str, records: list[Record], runs: list[dict[str, Any]]) -> list[str]:
     programs = list(dict.fromkeys(r["program"] for r in records))
     table: dict[str, dict[str, Record]] = {}
     for record in records:
         table.setdefault(record.get("case", record["graph"]), {})[record["program"]] = record
-    beside = peers.beside(name, environment)
+    beside = peers.beside(name, runs[-1])
     headers = ["graph", "entries", *programs]
     rows = []
     for case, row in table.items():
         entries = next(iter(row.values()))["entries"]
-        rows.append([case, entries, *(_cell(row.get(p)) for p in programs)])
+        rows.append([case, entries, *(cell(row.get(p)) for p in programs)])
     if beside:
         headers.append("fastest peer")
         for row in rows:
             row.append(" ".join(map(str, beside[row[0]])) if row[0] in beside else "")
+    if len(runs) > 1:
+        headers.append("runs")
+        for row in rows:
+            numbers = sorted({r["run"] + 1 for r in table[row[0]].values()})
+            row.append(", ".join(map(str, numbers)))
     blocks = ["Time (ms)", markdown(headers, rows)]
     return blocks + _speed(table, programs) + _costs(table, programs)
 
@@ -167,9 +187,9 @@ def _yang(records: list[Record]) -> list[str]:
         table2.append(
             [
                 g,
-                _cell(best),
+                cell(best),
                 best["program"],
-                _cell(dense),
+                cell(dense),
                 dense["median_ms"] / best["median_ms"],
                 *paper,
             ]
@@ -180,7 +200,7 @@ def _yang(records: list[Record]) -> list[str]:
         table4.append(
             [
                 g,
-                *(_cell(row[m]) for m in yang2015.METHODS),
+                *(cell(row[m]) for m in yang2015.METHODS),
                 *(row[m]["mteps"] for m in yang2015.METHODS),
             ]
         )
@@ -203,7 +223,7 @@ def _yang(records: list[Record]) -> list[str]:
 def _loops(records: list[Record]) -> list[str]:
     """One line a program: what a step of its loop takes and how often it goes to the host."""
     keys = ("steps", "us_per_step", "events_per_step", "host_copies_per_step")
-    rows = [[r["graph"], r["program"], _cell(r), *(r.get(k) for k in keys)] for r in records]
+    rows = [[r["graph"], r["program"], cell(r), *(r.get(k) for k in keys)] for r in records]
     headers = [
         "graph",
         "program",

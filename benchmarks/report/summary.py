@@ -1,0 +1,238 @@
+"""What README and RESULTS.md say of the stored results: tables of medians and their ratios."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..harness import geometric_mean
+from . import peers, table_tiles
+from .table import Record, cell, markdown, number
+
+Document = dict[str, Any]
+Stored = dict[str, Document]  # by "device/benchmark"
+
+GPU, CPU = "nvidia-h200", "cpu"
+INSIDE = "jaxspv, inside jit"
+NAMES = {"bfs": "BFS", "sssp": "SSSP", "pagerank": "PageRank", "components": "components"}
+GRADIENTS = ("vector", "values", "both")
+
+
+def readme(stored: Stored) -> str:
+    """The block of README: one table of a GPU and a bullet each on CPUs, gradients, method."""
+    columns = ("bfs", "sssp", "pagerank")
+    heads = ["graph (stored entries)"]
+    for name in columns:
+        heads += [f"[{NAMES[name]}](benchmarks/results/{GPU}/{name}.md)", "peer"]
+    cells = {name: _programs(stored[f"{GPU}/{name}"])[name] for name in columns}
+    graphs = [g for g in cells["bfs"] if all(INSIDE in cells[n].get(g, {}) for n in columns)]
+    known = list(peers.BEST_MS["bfs"])
+    graphs.sort(key=lambda g: (known.index(g) if g in known else len(known), g))
+    rows = []
+    for graph in graphs:
+        entries = cells["bfs"][graph][INSIDE]["entries"]
+        row = [f"{_titled(graph)} ({entries / 1e6:.3g}M)"]
+        for name in columns:
+            _, peer = peers.BEST_MS[name].get(graph, ("", None))
+            row += [cell(cells[name][graph][INSIDE]), peer]
+        rows.append(row)
+    environment = stored[f"{GPU}/bfs"]["runs"][-1]
+    versions = environment["versions"]
+    head = (
+        f"One {environment['device']}, Python {versions['python']}, JAX {versions['jax']}: "
+        "milliseconds a computation inside one jitted program, by the host's clock; every result "
+        "verified; `*`: one run. PageRank to an L1 change of 1e-6. Peer: the fastest program we "
+        "know of on the same GPU and graph (BLEST, doubleGraph, GSWITCH, ADDS; November 2026)."
+    )
+    return "\n\n".join([head, markdown(heads, rows), "\n".join(_bullets(stored))])
+
+
+def _bullets(stored: Stored) -> list[str]:
+    ratios = [
+        f"{title} {number(mean)}" for title, mean, *_ in _against_scipy(stored) if mean is not None
+    ]
+    count = max(row[4] for row in _against_scipy(stored))
+    device = stored[f"{CPU}/bfs"]["runs"][0]["device"]
+    both = _over_forward(stored[f"{GPU}/gradients"], ("prepared, gradient by both",))
+    paths = _over_forward(stored[f"{GPU}/gradients"], ("sssp, gradient by weights, inside jit",))
+    cpu = [f"prepared, gradient by {what}" for what in GRADIENTS]
+    here = _over_forward(stored[f"{CPU}/gradients"], cpu)
+    return [
+        f"- On a CPU ({device}), speed relative to SciPy's compiled code, geometric mean over "
+        f"{count} graphs: {', '.join(ratios)}.",
+        f"- Gradients, in times of the forward pass: of a product by values and vector at once "
+        f"{_span(both)} on the GPU, of shortest paths by lengths {_span(paths)}; of a product by "
+        f"values, vector or both {_span(here)} on the CPU.",
+        "- How: results are checked before they are timed, programs take turns in one process, "
+        "each computation starts from the result of the one before. All tables, with the command "
+        "and the commit of each: [benchmarks/RESULTS.md](benchmarks/RESULTS.md); the protocol: "
+        "[benchmarks/README.md](benchmarks/README.md).",
+    ]
+
+
+def results(stored: Stored) -> str:
+    """RESULTS.md: a section a benchmark and device, with its commands, clock and main table."""
+    parts = [
+        "# Results",
+        "Written by `python -m benchmarks report` from the JSON files in `results/`, which name "
+        "the command, commit and versions of every number. Milliseconds by the host's clock where "
+        "a heading names no other; `*`: one run. The protocol is in [README.md](README.md), what "
+        "was predicted and learnt in [NOTES.md](NOTES.md).",
+        "## NVIDIA H200",
+    ]
+    for name, title in NAMES.items():
+        parts += _section(stored, GPU, name, f"{title}: one launch", _searches(stored, name))
+    product = ("jaxspv", "jaxspv, bare CSR", "jaxspv min_plus")
+    wanted = [f"{p}, inside jit" for p in product] + ["cuSPARSE, in a row"]
+    parts += _section(stored, GPU, "spmv", "SpMV inside a program", _times(stored, "spmv", wanted))
+    parts += _section(stored, GPU, "gradients", "Gradients", _gradients(stored, GPU))
+    parts += _section(stored, GPU, "tiles", "SpMSpV: speed over cuSPARSE SpMV", _clocks(stored))
+    parts += _section(stored, GPU, "mxm", "Sparse times sparse", _times(stored, "mxm"))
+    parts += _section(stored, GPU, "fixpoint", "Loops of your own", _fixpoint(stored))
+    parts += _section(stored, GPU, "launches", "A step of PageRank (us)", _steps(stored))
+    parts += _section(stored, GPU, "tilebfs", "BFS over bitmask tiles", _times(stored, "tilebfs"))
+    parts += _section(stored, GPU, "yang2015", "Yang, Wang, Owens 2015", None)
+    parts += _section(stored, GPU, "loops", "Steps of XLA loops", None)
+    parts += _section(stored, GPU, "generate", "Generating", _times(stored, "generate"))
+    device = stored[f"{CPU}/bfs"]["runs"][0]["device"]
+    heads = ["", "geometric mean", "of the fastest runs", "smallest", "graphs", "tables"]
+    parts += [
+        f"## CPU: {device}",
+        "Speed of `jaxspv` relative to SciPy's compiled code (larger is faster), one call from "
+        "Python.",
+        markdown(heads, _against_scipy(stored)),
+    ]
+    parts += _section(stored, CPU, "gradients", "Gradients", _gradients(stored, CPU))
+    parts += _section(stored, CPU, "mxm", "Sparse times sparse", None)
+    parts += _section(stored, CPU, "yang2015", "Yang, Wang, Owens 2015", None)
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(stored, device, name, title, table):
+    """A heading, the commands with their commits, the table, the link to all of it."""
+    runs = stored[f"{device}/{name}"]["runs"]
+    commands = [f"- `{r['command']}`, commit {r['commit']}, {r['date'][:10]}" for r in runs]
+    link = f"All of it: [results/{device}/{name}.md](results/{device}/{name}.md)"
+    body = [] if table is None else [markdown(*table)]
+    return [f"### {title}", "\n".join(commands), *body, link]
+
+
+def _programs(document: Document) -> dict[str, dict[str, dict[str, Record]]]:
+    """Benchmark -> case (or graph) -> program -> record, newest runs first."""
+    found: dict[str, dict[str, dict[str, Record]]] = {}
+    for record in sorted(document["records"], key=lambda r: -r["run"]):
+        cases = found.setdefault(record["benchmark"], {})
+        cases.setdefault(record.get("case", record["graph"]), {})[record["program"]] = record
+    return found
+
+
+def _titled(graph: str) -> str:
+    """A graph's name for people: R-MAT 18, Delaunay 2^21, grid 1000 x 1000."""
+    for pattern, text in (
+        (r"rmat(\d+)", r"R-MAT \1"),
+        (r"delaunay(\d+)", r"Delaunay 2^\1"),
+        (r"grid(\d+)", r"grid \1 x \1"),
+    ):
+        if re.fullmatch(pattern, graph):
+            return re.sub(pattern, text, graph)
+    return graph
+
+
+def _searches(stored, name):
+    """Times of one algorithm, with the fastest peer."""
+    programs = (INSIDE, "jaxspv, no parents, inside jit", "jaxspv", "jaxspv, no parents")
+    cases = _programs(stored[f"{GPU}/{name}"])[name]
+    used = [p for p in programs if any(p in row for row in cases.values())]
+    rows = []
+    for graph, row in cases.items():
+        peer, ms = peers.BEST_MS.get(name, {}).get(graph, ("", None))
+        entries = next(iter(row.values()))["entries"]
+        rows.append([graph, entries, *(cell(row.get(p)) for p in used), ms, peer])
+    return ["graph", "entries", *used, "fastest peer", "which"], rows
+
+
+def _times(stored, name, wanted=None):
+    """Medians of all programs of a benchmark on the GPU, or of those wanted."""
+    document = stored[f"{GPU}/{name}"]
+    (cases,) = _programs(document).values()
+    programs = wanted or list(dict.fromkeys(p for row in cases.values() for p in row))
+    rows = [
+        [case, next(iter(row.values()))["entries"], *(cell(row.get(p)) for p in programs)]
+        for case, row in cases.items()
+    ]
+    return ["graph", "entries", *programs], rows
+
+
+def _clocks(stored):
+    """Speed of `auto` over cuSPARSE by density, in each of the clocks."""
+    records = [r for r in stored[f"{GPU}/tiles"]["records"] if r["benchmark"] == "tiles: SpMSpV"]
+    rows: dict[str, list[Any]] = {}
+    for key in table_tiles.CLOCKS:
+        heads, body = table_tiles.summary(records, key)
+        for row in body:
+            rows.setdefault(row[0], [row[0]]).append(row[heads.index("auto")])
+    heads = ["density", "host's clock", "one more product, profile", "kernels alone, profile"]
+    return heads, list(rows.values())
+
+
+def _gradients(stored, device):
+    """Milliseconds of the forward pass, and what each gradient takes in times of it."""
+    rows: dict[tuple[str, str], dict[str, Record]] = {}
+    cases = _programs(stored[f"{device}/gradients"])["gradients"]
+    for graph, programs in cases.items():
+        for program, record in programs.items():
+            of, _, what = program.removesuffix(", inside jit").partition(", ")
+            of += ", inside jit" * program.endswith(", inside jit")
+            rows.setdefault((graph, of), {})[what] = record
+    by = [f"gradient by {what}" for what in (*GRADIENTS, "weights")]
+    body = [
+        [f"{graph} {of}", cell(r.get("forward")), *(r.get(k, {}).get("over_forward") for k in by)]
+        for (graph, of), r in rows.items()
+    ]
+    return ["", "forward (ms)", *(f"{k} (over forward)" for k in by)], body
+
+
+def _over_forward(document: Document, programs) -> list[float]:
+    return [r["over_forward"] for r in document["records"] if r["program"] in programs]
+
+
+def _span(values: list[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+def _fixpoint(stored):
+    """Loops through `fixpoint` over the built-in ones."""
+    cases = _programs(stored[f"{GPU}/fixpoint"])["fixpoint"]
+    rows = []
+    for case, row in cases.items():
+        own, built_in = row.get("fixpoint"), row.get("built in")
+        ratio = own["median_ms"] / built_in["median_ms"] if own and built_in else None
+        rows.append([case, cell(built_in), cell(own), ratio])
+    return ["case", "built in", "fixpoint", "ratio"], rows
+
+
+def _steps(stored):
+    """Microseconds a step on small dense graphs."""
+    cases = _programs(stored[f"{GPU}/launches"])["launches"]
+    programs = list(dict.fromkeys(p for row in cases.values() for p in row))
+    rows = [
+        [case, *(row[p]["us_a_step"] if p in row else None for p in programs)]
+        for case, row in cases.items()
+    ]
+    return ["graph", *programs], rows
+
+
+def _against_scipy(stored):
+    """Speed relative to SciPy on a CPU: means over the graphs, the smallest, how many."""
+    rows = []
+    for name in ("bfs", "sssp", "spmv", "pagerank"):
+        cases = _programs(stored[f"{CPU}/{name}"])[name].values()
+        both = [row for row in cases if {"jaxspv", "SciPy"} <= set(row)]
+        by = {
+            key: [row["SciPy"][key] / row["jaxspv"][key] for row in both]
+            for key in ("median_ms", "min_ms")
+        }
+        means = [geometric_mean(values) for values in by.values()]
+        link = f"[{name}](results/{CPU}/{name}.md)"
+        rows.append([NAMES.get(name, "SpMV"), *means, min(by["median_ms"]), len(both), link])
+    return rows

@@ -1,0 +1,79 @@
+"""`python -m benchmarks report`: writes, or checks, all that is made from the stored results.
+
+That is the Markdown beside each JSON of `results/`, RESULTS.md and the block of numbers in README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+
+from . import plot, summary
+from .stored import RESULTS, add, all_stored
+from .table import render
+
+ROOT = RESULTS.parents[1]
+README = ROOT / "README.md"
+BEGIN = "<!-- numbers: written by `python -m benchmarks report`, do not edit -->"
+END = "<!-- end of numbers -->"
+
+
+def texts() -> dict[pathlib.Path, str]:
+    """What every generated file should hold."""
+    documents = all_stored()
+    found = {
+        path.with_suffix(".md"): f"Written by `python -m benchmarks report` from {path.name}.\n\n"
+        + render(document)
+        for path, document in documents.items()
+    }
+    by_name = {f"{path.parent.name}/{path.stem}": d for path, d in documents.items()}
+    found[RESULTS.parent / "RESULTS.md"] = summary.results(by_name)
+    readme = ROOT / "README.md"
+    found[readme] = between(readme.read_text(), summary.readme(by_name))
+    return found
+
+
+def between(text: str, block: str) -> str:
+    """`text` with what stands between the markers replaced by `block`."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise ValueError(f"README.md should hold {BEGIN!r} and {END!r} once each")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{block}\n{END}{rest.partition(END)[2]}"
+
+
+def stale() -> list[str]:
+    """Generated files that differ from what they should hold, and those that nothing makes."""
+    wanted = texts()
+    differ = [p for p, text in wanted.items() if not p.exists() or p.read_text() != text]
+    orphans = set(RESULTS.glob("*/*.md")) - set(wanted)
+    return sorted(str(p.relative_to(ROOT)) for p in {*differ, *orphans})
+
+
+def main(argv: list[str]) -> int:
+    """The command; 1 where something was to be written and `--check` was given."""
+    p = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__)
+    p.add_argument("--check", action="store_true", help="write nothing; 1 if a file is stale")
+    p.add_argument(
+        "--add",
+        nargs="+",
+        type=pathlib.Path,
+        default=[],
+        metavar="RUN.json",
+        help="first merge these outputs of `--json` into the results of their device",
+    )
+    args = p.parse_args(argv)
+    if args.check and args.add:
+        p.error("--check writes nothing, --add does")
+    for path in args.add:
+        for written in add(json.loads(path.read_text())):
+            if written.with_suffix(".png").exists():
+                plot.save(json.loads(written.read_text()), written.with_suffix(".png"))
+    old = stale()
+    if args.check:
+        print("\n".join([*old, "run `python -m benchmarks report`"] if old else ["up to date"]))
+        return int(bool(old))
+    for path, text in texts().items():
+        path.write_text(text)
+    print("\n".join(["written:", *old] if old else ["up to date"]))
+    return 0

@@ -38,7 +38,7 @@ def change(setting: str) -> list[tuple[object, str, int]]:
 
 
 def vectors(n: int) -> dict[float, jsp.SparseVector]:
-    """density -> x, as `bench_tiles` draws them."""
+    """density -> x, as `products.tiles` draws them."""
     rng, found = np.random.default_rng(1), {}
     for density in DENSITIES:
         count = max(1, round(density * n))

@@ -1,8 +1,8 @@
 """Tiles: SpMSpV by tiles and by columns, conversion, memory.
 
 The experiments of Ji et al., "TileSpMSpV", ICPP 2022, section 4 (Figures 6 and 11), on matrices of
-`tile_suite.py` and of the data folder (their pattern made symmetric). `graphs/tile_bfs.py` has those
-of TileBFS.
+`tile_suite.py` and of the data folder (their pattern made symmetric). `graphs/tile_bfs.py` has
+those of TileBFS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NumPy's forms of the operations: `A + B`, `A * B`, `A - B`, `-A`, `A[i, j]`, `where`."""
+"""NumPy's forms of the operations: `A + B`, `A * B`, `A - B`, `-A`, `A @ B`, `A[i, j]`, `where`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.compilation import is_eager, jitted
 from ..formats import SparseMatrix
 from ..formats.arithmetic import SUGAR
+from ..formats.base import PRODUCT
 from ..formats.vector import SparseVector
+from ..graph import Graph
 from ..masks import as_mask
 from ..operators import ainv, minus, plus, times, truediv
 from .apply import apply
@@ -18,6 +21,8 @@ from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract
 from .frame.call import Options, call, format_of, operand
 from .frame.entries import Entries, entries_of, take
+from .mxm.api import mxm
+from .mxv.api import mxv, vxm
 
 
 def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
@@ -132,3 +137,38 @@ SUGAR["mul"] = lambda A, B: _scaled(A, B, times)
 SUGAR["div"] = lambda A, B: _scaled(A, B, truediv)
 SUGAR["neg"] = lambda A: apply(A, ainv)
 SUGAR["getitem"] = _item
+
+
+# ---- The operator @ ----
+
+
+def _matmul(A: SparseMatrix, other: Any) -> Any:
+    if isinstance(other, (SparseMatrix, Graph)):
+        return mxm(A, other)
+    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+        return _as_one(_by_columns, A, jnp.asarray(other))
+    return mxv(A, other)
+
+
+def _rmatmul(A: SparseMatrix, other: Any) -> Any:
+    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+        return _as_one(_by_rows, A, jnp.asarray(other))
+    return vxm(other, A)
+
+
+def _by_columns(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(X)
+
+
+def _by_rows(A: Any, X: jax.Array) -> jax.Array:
+    return jax.vmap(lambda x: vxm(x, A))(X)
+
+
+def _as_one(product: Any, A: Any, X: jax.Array) -> jax.Array:
+    """Eagerly in one program: outside of jit vmap would compile what it maps at each call."""
+    eager = is_eager(A, X)
+    return (jitted(product, product.__name__, A, X) if eager else product)(A, X)
+
+
+PRODUCT["matmul"] = _matmul
+PRODUCT["rmatmul"] = _rmatmul

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from ..._core.compilation import is_eager, jitted
 from ..._core.dispatch import Backend, Plan
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ...formats import SparseMatrix
-from ...formats.base import PRODUCT
-from ...formats.vector import SparseVector
-from ...graph import Graph
 from ...semirings import Semiring, plus_times
 from ..frame.call import Options, settled
 from ..frame.call import call as write
@@ -21,7 +16,6 @@ from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as
 from ..frame.write import as_accum
-from ..mxv.api import mxv, vxm
 from .call import checked, checked_count
 from .methods import op
 from .plan import METHODS, plan
@@ -139,38 +133,3 @@ def explain_mxm(
     s, static = found[0], {"nse": 0, "size": 1, "products": None}
     notes = () if s.products is None else (f"{s.products} products or somewhat fewer",)
     return op.plan(*call.operands, None, backend=backend, method=s.method, notes=notes, **static)
-
-
-# ---- The operator @ ----
-
-
-def _matmul(A: SparseMatrix, other: Any) -> Any:
-    if isinstance(other, (SparseMatrix, Graph)):
-        return mxm(A, other)
-    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
-        return _as_one(_by_columns, A, jnp.asarray(other))
-    return mxv(A, other)
-
-
-def _rmatmul(A: SparseMatrix, other: Any) -> Any:
-    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
-        return _as_one(_by_rows, A, jnp.asarray(other))
-    return vxm(other, A)
-
-
-def _by_columns(A: Any, X: jax.Array) -> jax.Array:
-    return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(X)
-
-
-def _by_rows(A: Any, X: jax.Array) -> jax.Array:
-    return jax.vmap(lambda x: vxm(x, A))(X)
-
-
-def _as_one(product: Any, A: Any, X: jax.Array) -> jax.Array:
-    """Eagerly in one program: outside of jit vmap would compile what it maps at each call."""
-    eager = is_eager(A, X)
-    return (jitted(product, product.__name__, A, X) if eager else product)(A, X)
-
-
-PRODUCT["matmul"] = _matmul
-PRODUCT["rmatmul"] = _rmatmul

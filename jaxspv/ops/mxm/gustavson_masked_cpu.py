@@ -15,9 +15,9 @@ from jax import lax
 
 from ..._core.native_loops import read, write
 from ...formats import SparseMatrix
+from ...formats.compressed_cpu import by_rows
 from ...masks import Mask
 from ...semirings import Semiring
-from .gustavson_cpu import by_rows
 from .result import Result, sorted_csr, term_dtype
 
 TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively

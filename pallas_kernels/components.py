@@ -49,25 +49,22 @@ def components(
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
     c = types.SimpleNamespace(n=n, symmetric=symmetric)
-    indices = indices if indices.shape[0] else jnp.zeros(1, jnp.int32)
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (n, 1)]
 
-    def kernel(k, indptr, indices, labels, status, control):
-        graph = types.SimpleNamespace(indptr=indptr, indices=indices, labels=labels)
-        ok = _body(k, c, graph, control)
-        k.store(status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
+    def kernel(k, m):
+        ok = _body(k, c, m, m.control)
+        k.store(m.status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
 
-    labels, status, _ = launch(
+    out = launch(
         kernel,
-        [indptr, indices],
-        shapes,
+        {"indptr": indptr, "indices": indices},
+        {"labels": n, "status": 1},
         programs=programs or programs_for(),
         threads=threads,
         shared_words=LISTED + 4,
         name="components",
         interpret=interpret,
     )
-    return labels, status[0]
+    return out["labels"], out["status"][0]
 
 
 def _body(k, c, graph, control):
@@ -78,7 +75,7 @@ def _body(k, c, graph, control):
         near = _neighbour(k, graph, v, 0)
         k.store(graph.labels, v, k.where(near < 0, v, k.minimum(near, v)))
 
-    _spread(k, c.n, first)
+    k.spread(c.n, first)
     (ok,) = k.grid_barrier(control)
     _compress(k, c, graph)
     k.grid_barrier(control)
@@ -89,7 +86,7 @@ def _body(k, c, graph, control):
             # a first neighbour below v is its parent already
             _link(k, graph.labels, v, near, near > v if r == 0 else near >= 0)
 
-        _spread(k, c.n, next_one)
+        k.spread(c.n, next_one)
         k.grid_barrier(control)
         _compress(k, c, graph)
         k.grid_barrier(control)
@@ -104,11 +101,6 @@ def _body(k, c, graph, control):
     _compress(k, c, graph)
     (ok,) = k.grid_barrier(control)
     return ok
-
-
-def _spread(k, size, f):
-    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
-    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
 
 
 def _neighbour(k, graph, v, r):
@@ -147,7 +139,7 @@ def _compress(k, c, graph):
         )
         k.store(graph.labels, v, label, mask=label != start)
 
-    _spread(k, c.n, one)
+    k.spread(c.n, one)
 
 
 def _sample(k, c, graph, control):
@@ -156,9 +148,7 @@ def _sample(k, c, graph, control):
     votes = k.const(0)
     for d in range(32):
         votes = votes + k.cast(k.shfl(label, d) == label, "i32")
-    most = votes
-    for d in (16, 8, 4, 2, 1):
-        most = k.maximum(most, k.shfl_xor(most, d))
+    most = k.warp_fold(k.maximum, votes)
     winner = k.shfl(label, k.ctz(k.ballot(votes == most)))
     k.store(control, LARGEST, ~winner, mask=k.lane == 0)
 
@@ -166,8 +156,7 @@ def _sample(k, c, graph, control):
 def _rest(k, c, graph, skip, long_rows, count):
     """Links the neighbours after the sampled ones of all vertices outside the tree `skip`."""
 
-    def vertices(i0):
-        v = i0 + k.lane
+    def vertices(v):
         there = v < c.n
         out = there & (k.load(graph.labels, v, mask=there, other=-1, cache="fresh") != skip)
         start = k.load(graph.indptr, v, mask=out, cache="nc") + SAMPLED
@@ -182,17 +171,14 @@ def _rest(k, c, graph, skip, long_rows, count):
 
         def stride(e0):
             e = e0 + k.lane
-            owner = k.const(0)
-            for d in (16, 8, 4, 2, 1):
-                owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+            owner = k.owner(before, e)
             at, u = k.shfl(start - before, owner) + e, k.shfl(v, owner)
             near = k.load(graph.indices, at, mask=e < total, cache="nc")
             _link(k, graph.labels, u, near, e < total)
 
         k.for_(0, total, 32, stride)
 
-    step = k.programs * k.threads
-    k.for_((k.warp * k.programs + k.program) * 32, c.n, step, vertices)
+    k.spread_warps(c.n, vertices)
     k.sync()
 
     def row(i):

@@ -116,13 +116,12 @@ def planted(words):
     """Stores that many words beyond the end of its output: for a memory checker to find."""
     size = 1000
 
-    def kernel(k, x, out, control):
+    def kernel(k, m):
         first = (k.program == 0) & (k.thread == 0)
-        k.store(out, size - 1 + words, k.load(x, 0), mask=first)
+        k.store(m.out, size - 1 + words, k.load(m.x, 0), mask=first)
 
-    like = jax.ShapeDtypeStruct((size,), jnp.int32)
-    zeros = jnp.zeros(4, jnp.int32)
-    return launch(kernel, [zeros], [like], programs=1, threads=128, name="planted")
+    operands = {"x": jnp.zeros(4, jnp.int32)}
+    return launch(kernel, operands, {"out": size}, programs=1, threads=128, name="planted")["out"]
 
 
 def _first(labels):

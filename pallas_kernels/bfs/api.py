@@ -138,7 +138,7 @@ def _search(
         stop=stop,
         targets=targets.shape[0],
     )
-    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": _filled(targets)}
+    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": targets}
     run = _narrow if narrow else _wide
     graph = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
     return run(fixed, operands, graph, prepared, symmetric, interpret)
@@ -155,10 +155,6 @@ def _shared_words(n, queue):
     """
     power = max(4, 1 << (_words(n) - 1).bit_length())
     return power if power + 4 * queue <= FREE_WORDS else _words(n)
-
-
-def _filled(x):
-    return x if x.shape[0] else jnp.zeros(1, jnp.int32)
 
 
 def _narrow(c, operands, graph, prepared, symmetric, interpret):
@@ -183,10 +179,10 @@ def _wide(c, operands, graph, prepared, symmetric, interpret):
             graph["indices"] = prepared["in_indices"]
     c.pull = graph["in_indices"] is not None
     c.capacity = c.n + c.nnz // c.span + 1
-    operands |= {"indptr": graph["indptr"], "indices": _filled(graph["indices"])}
+    operands |= {"indptr": graph["indptr"], "indices": graph["indices"]}
     if c.pull:
         pulled = prepared.get("in_indices", graph["in_indices"])
-        operands |= {"in_indptr": graph["in_indptr"], "in_indices": _filled(pulled)}
+        operands |= {"in_indptr": graph["in_indptr"], "in_indices": pulled}
         operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
     outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
     outputs |= {"visited": 2 * c.words, "queue": 8 * c.capacity}
@@ -194,37 +190,21 @@ def _wide(c, operands, graph, prepared, symmetric, interpret):
 
 
 def _run(body, c, operands, outputs, shared, interpret, name):
-    names = [*operands, *outputs, "summary", "control"]
-    optional = dict.fromkeys(("rank", "order", "first", "isolated"))
-
-    def kernel(k, *arrays):
-        memory = types.SimpleNamespace(**optional | dict(zip(names, arrays, strict=True)))
+    def kernel(k, memory):
         levels, ok = body(k, c, memory, memory)
-        k.store(
-            memory.summary,
-            k.thread,
-            k.where(k.thread == 0, levels, 1 - ok),
-            mask=(k.program == 0) & (k.thread < 2),
-        )
+        word = k.where(k.thread == 0, levels, 1 - ok)
+        k.store(memory.summary, k.thread, word, mask=(k.program == 0) & (k.thread < 2))
 
-    shapes = [
-        jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 2 + 8 * c.trace)
-    ]
     out = launch(
         kernel,
-        list(operands.values()),
-        shapes,
+        operands,
+        outputs | {"summary": 2 + 8 * c.trace},
+        optional=("rank", "order", "first", "isolated"),
         programs=c.programs,
         threads=c.threads,
         shared_words=shared,
         name=name,
         interpret=interpret,
     )
-    out = dict(zip([*outputs, "summary"], out, strict=False))
-    return (
-        out["levels"],
-        out.get("parents"),
-        out["summary"][0],
-        out["summary"][1],
-        out["summary"][2:],
-    )
+    summary = out["summary"]
+    return out["levels"], out.get("parents"), summary[0], summary[1], summary[2:]

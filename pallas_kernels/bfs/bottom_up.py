@@ -24,8 +24,7 @@ def pull(k, c, graph, state, level, half, crew):
     def first_four(v, need):
         if graph.first is not None:
             return k.load_vec(graph.first, v * 4, 4, mask=need, other=c.n, cache="nc")
-        s = k.load(graph.in_indptr, v, mask=need, cache="nc")
-        e = k.load(graph.in_indptr, v + 1, mask=need, cache="nc")
+        s, e = k.row(graph.in_indptr, v, need)
         return [
             k.load(graph.in_indices, s + j, mask=need & (s + j < e), other=c.n, cache="nc")
             for j in range(4)

@@ -16,6 +16,7 @@ Measured (H200), 32 sources: rmat18 0.492 ms with parents, 0.381 levels alone, w
 moscow-roads 9.50 and 8.87 (31.2; 726 levels, 12 us each).
 """
 
+import operator
 import types
 
 import jax
@@ -69,40 +70,32 @@ def bfs_sources(
         alpha=alpha,
         pull=in_indices is not None,
     )
-    operands = {"indptr": indptr, "indices": _filled(indices), "sources": sources}
+    operands = {"indptr": indptr, "indices": indices, "sources": sources}
     if c.pull:
-        operands |= {"in_indptr": in_indptr, "in_indices": _filled(in_indices)}
-    ranges = indices.shape[0] // SPAN + indices.shape[0] // LONG + 1
+        operands |= {"in_indptr": in_indptr, "in_indices": in_indices}
+    ranges = 2 * (indices.shape[0] // SPAN + indices.shape[0] // LONG + 1)
     outputs = {"levels": count * n} | ({"parents": count * n} if parents else {})
-    outputs |= {"seen": n, "old": n, "words": n, "out_ranges": 2 * ranges}
-    outputs |= {"in_ranges": 2 * ranges} if c.pull else {}
-    names = [*operands, *outputs, "status"]
+    outputs |= {"seen": n, "old": n, "words": n, "out_ranges": ranges}
+    outputs |= {"in_ranges": ranges} if c.pull else {}
 
-    def kernel(k, *arrays):
-        memory = types.SimpleNamespace(**dict(zip(names, arrays, strict=False)))
-        ok = _body(k, c, memory, arrays[-1])
-        k.store(memory.status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
+    def kernel(k, m):
+        ok = _body(k, c, m, m.control)
+        k.store(m.status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 1)]
     out = launch(
         kernel,
-        list(operands.values()),
-        shapes,
+        operands,
+        outputs | {"status": 1},
         programs=programs or programs_for(),
         threads=threads,
         shared_words=8,
         name="bfs_sources",
         interpret=interpret,
     )
-    out = dict(zip(names[len(operands) :], out, strict=False))
     tree = None
     if parents:
         tree = out["parents"].reshape(n, count).T if BY_VERTEX else out["parents"].reshape(count, n)
     return out["levels"].reshape(count, n), tree, out["status"][0]
-
-
-def _filled(x):
-    return x if x.shape[0] else jnp.zeros(1, jnp.int32)
 
 
 def _body(k, c, m, control):
@@ -153,13 +146,6 @@ def _place(c, source, v):
     return v * c.count + source if BY_VERTEX else source * c.n + v
 
 
-def _groups(k, c, f, *carry):
-    """carry = f(v, *carry) for v = 0 .. n - 1 (and some beyond), 32 neighbours to a warp."""
-    step = k.programs * k.threads
-    first = (k.warp * k.programs + k.program) * 32
-    return k.for_(first, c.n, step, lambda v0, *s: f(v0 + k.lane, *s), *carry)
-
-
 def _degree(k, indptr, v, mask):
     """(first edge, number of edges) of v; nothing where masked off."""
     begin = k.load(indptr, v, mask=mask, cache="nc")
@@ -178,9 +164,7 @@ def _advance(k, c, m, control, sums, level):
         new = now ^ k.load(m.old, v, mask=there, cache="fresh")
         k.store(m.words, v, new, mask=there)
         k.store(m.old, v, now, mask=new != 0)
-        union = new
-        for d in (16, 8, 4, 2, 1):
-            union = union | k.shfl_xor(union, d)
+        union = k.warp_fold(operator.or_, new)
 
         def reached(bits):
             s = k.ctz(bits)
@@ -197,7 +181,7 @@ def _advance(k, c, m, control, sums, level):
             missing = missing + degree
         return active, edges, missing
 
-    totals = _groups(k, c, group, 0, 0, 0)
+    totals = k.spread_warps(c.n, group, 0, 0, 0)
     for j, total in enumerate(totals):
         k.reduce("add", sums, j, k.warp_sum(total), mask=k.lane == 0)
     k.sync()
@@ -255,9 +239,7 @@ def _expand(k, c, m, ranges, *, pull):
             found = []
             for j in range(UNROLL):
                 e = e0 + 32 * j + k.lane
-                owner = k.const(0)
-                for d in (16, 8, 4, 2, 1):
-                    owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+                owner = k.owner(before, e)
                 at, x = k.shfl(begin - before, owner) + e, k.shfl(v, owner)
                 found.append(edge(x, k.shfl(word, owner), at, e < total))
             for one in found:
@@ -265,7 +247,7 @@ def _expand(k, c, m, ranges, *, pull):
 
         k.for_(0, total, 32 * UNROLL, some)
 
-    _groups(k, c, rows)
+    k.spread_warps(c.n, rows)
 
     def one_range(i):
         x, begin = k.load_vec(g.ranges, 2 * i, 2, cache="fresh")

@@ -97,12 +97,12 @@ def tile_bfs(
     )
     operands = {
         "source": jnp.atleast_1d(source).astype(jnp.int32),
-        "targets": _filled(targets),
+        "targets": targets.astype(jnp.int32),
         "out_ptr": out.tile_ptr,
         "out_minor": out.tile_minor,
         "out_words": out.words,
         "rest_ptr": out.rest_ptr,
-        "rest_minor": _filled(out.rest_minor),
+        "rest_minor": out.rest_minor.astype(jnp.int32),
         "in_ptr": inn.tile_ptr,
         "in_minor": inn.tile_minor,
         "in_words": inn.words,
@@ -113,36 +113,26 @@ def tile_bfs(
         "front": 3 * c.words,
         "summary": 2 + TRACE_WORDS * trace,
     }
-    names = [*operands, *outputs, "control"]
 
-    def kernel(k, *arrays):
-        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
+    def kernel(k, g):
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        k.store(
-            g.summary,
-            k.thread,
-            k.where(k.thread == 0, levels, 1 - ok),
-            mask=(k.program == 0) & (k.thread < 2),
-        )
+        word = k.where(k.thread == 0, levels, 1 - ok)
+        k.store(g.summary, k.thread, word, mask=(k.program == 0) & (k.thread < 2))
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in outputs.values()]
     found = launch(
         kernel,
-        list(operands.values()),
-        shapes,
+        operands,
+        outputs,
         programs=programs or programs_for(),
         threads=threads,
         shared_words=LISTED + 8,
         name="tile_bfs",
         interpret=interpret,
     )
-    levels, summary = found[0], found[3]
-    return levels, summary[0], summary[1], summary[2:].reshape(trace, TRACE_WORDS)
-
-
-def _filled(x):
-    return x.astype(jnp.int32) if x.shape[0] else jnp.zeros(1, jnp.int32)
+    summary = found["summary"]
+    trace_words = summary[2:].reshape(trace, TRACE_WORDS)
+    return found["levels"], summary[0], summary[1], trace_words
 
 
 def _search(k, c, g):

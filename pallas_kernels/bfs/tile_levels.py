@@ -87,15 +87,11 @@ class Level:
     def remainder(self, vertex, mine):
         """The edges of the remainder that leave the vertices of the lanes."""
         k, g = self.k, self.g
-        start = k.load(g.rest_ptr, vertex, mask=mine, cache="nc")
-        end = k.load(g.rest_ptr, vertex + 1, mask=mine, cache="nc")
+        start, end = k.row(g.rest_ptr, vertex, mine)
 
         def edges(places, payloads, there):
             del payloads
-            v = [
-                k.load(g.rest_minor, p, mask=t, other=self.c.n, cache="nc")
-                for p, t in zip(places, there, strict=True)
-            ]
+            v = k.loads(g.rest_minor, places, there, other=self.c.n, cache="nc")
             there = [t & k.below(x, self.c.n) for x, t in zip(v, there, strict=True)]
             self.claim_vertices(v, there)
 
@@ -104,10 +100,7 @@ class Level:
     def claim_vertices(self, v, masks):
         k, g = self.k, self.g
         at = [k.shr(x, 5) for x in v]
-        seen = [
-            k.load(g.visited, i, mask=m, other=-1, cache="fresh")
-            for i, m in zip(at, masks, strict=True)
-        ]
+        seen = k.loads(g.visited, at, masks, other=-1, cache="fresh")
         new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
         old = [
             k.atomic("or", g.visited, i, k.bit(x), mask=m)
@@ -144,9 +137,7 @@ class Level:
             k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
             for i, t in zip(lines, there, strict=True)
         ]
-        minor = [
-            k.load(g.out_minor, i, mask=t, cache="nc") for i, t in zip(tiles, there, strict=True)
-        ]
+        minor = k.loads(g.out_minor, tiles, there, cache="nc")
         self.claim(*zip(minor, targets, there, strict=True))
 
     def push_whole(self, start, end, word):
@@ -185,8 +176,7 @@ class Level:
         def some(tile, there):
             missing = self.missing(tile, there)
             alive = there & (_any(missing) != 0)
-            start = k.load(g.in_ptr, tile, mask=alive, cache="nc")
-            end = k.load(g.in_ptr, tile + 1, mask=alive, cache="nc")
+            start, end = k.row(g.in_ptr, tile, alive)
             at = k.atomic("add", g.listed, LISTED, 1, mask=end - start > SPLIT)
             later = (end - start > SPLIT) & (at < LISTED)
             k.store(g.listed, at, tile, mask=later)

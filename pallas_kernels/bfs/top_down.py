@@ -135,16 +135,13 @@ def push(k, c, graph, state, s, crew, tail, queue, group=0):
 
         def stride(e0, found, edges):
             e = e0 + k.lane
-            owner = k.const(0)
-            for d in (16, 8, 4, 2, 1):
-                owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+            owner = k.owner(before, e)
             at, parent = k.shfl(start - before, owner) + e, k.shfl(vertex, owner)
             v = k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc")
             there = k.below(v, c.n)
             word = half * c.words + k.shr(v, 5)
             new = there & (k.load(state.visited, word, mask=there, other=-1) & k.bit(v) == 0)
-            s = k.load(graph.indptr, v, mask=new, cache="nc")
-            t = k.load(graph.indptr, v + 1, mask=new, cache="nc")
+            s, t = k.row(graph.indptr, v, new)
             new = new & (k.atomic("or", state.visited, word, k.bit(v), mask=new) & k.bit(v) == 0)
             k.store(state.levels, v, level + 1, mask=new)
             if c.parents:
@@ -171,9 +168,7 @@ def collect(k, c, graph, state, level, crew, tail):
         mine = [k.load(state.levels, x, mask=k.below(x, c.n), other=-1) == level for x in v]
 
         def some():
-            start = [
-                k.load(graph.indptr, x, mask=m, cache="nc") for x, m in zip(v, mine, strict=True)
-            ]
+            start = k.loads(graph.indptr, v, mine, cache="nc")
             end = [
                 k.load(graph.indptr, x + 1, mask=m, cache="nc")
                 for x, m in zip(v, mine, strict=True)

@@ -139,10 +139,7 @@ class Result:
                 rows.append((base + j) * 32 + k.lane)
                 places.append(at)
                 mine.append((k.shr(bits, k.lane) & 1 != 0) & (at < nse))
-            values = [
-                k.load(self.values, r, mask=m, cache="fresh")
-                for r, m in zip(rows, mine, strict=True)
-            ]
+            values = k.loads(self.values, rows, mine, cache="fresh")
             for row, at, m, value in zip(rows, places, mine, values, strict=True):
                 k.store(indices, at, row, mask=m)
                 k.store(data, at, self.decode(value), mask=m)

@@ -81,8 +81,7 @@ def _column(k, g):
 
     def column(i, mask):
         j = k.load(g.x_indices, i, mask=mask, cache="nc")
-        start = k.load(g.indptr, j, mask=mask, cache="nc")
-        end = k.load(g.indptr, j + 1, mask=mask, cache="nc")
+        start, end = k.row(g.indptr, j, mask)
         return start, end, k.bits(k.load(g.x_data, i, mask=mask, cache="nc"), "i32")
 
     return column
@@ -92,13 +91,10 @@ def _term(k, c, g):
     """Rows of the entries at some places, and their products."""
 
     def term(places, there):
-        rows = [
-            k.load(g.indices, p, mask=t, other=c.m, cache="nc")
-            for p, t in zip(places, there, strict=True)
-        ]
+        rows = k.loads(g.indices, places, there, other=c.m, cache="nc")
 
         def values(x, mask):
-            a = [k.load(g.data, p, mask=m, cache="nc") for p, m in zip(places, mask, strict=True)]
+            a = k.loads(g.data, places, mask, cache="nc")
             x = [k.bits(v, c.x_kind) for v in x]
             return [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)]
 
@@ -114,12 +110,9 @@ def _push(k, c, g, control, y, pad):
     _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
 
     def entries(places, payloads, there):
-        row = [
-            k.load(g.indices, p, mask=t, other=c.m, cache="nc")
-            for p, t in zip(places, there, strict=True)
-        ]
+        row = k.loads(g.indices, places, there, other=c.m, cache="nc")
         there = [y.lets(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
-        a = [k.load(g.data, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
+        a = k.loads(g.data, places, there, cache="nc")
         x = [k.bits(p, c.x_kind) for (p,) in payloads]
         y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
 
@@ -164,16 +157,16 @@ def spmspv_tile(
         tile_ptr=tile_ptr,
         tile_col=tile_col,
         slot_ptr=slot_ptr,
-        packed=_filled(packed),
+        packed=packed,
         data=data,
-        rest_row=_filled(rest_row),
-        rest_col=_filled(rest_col),
+        rest_row=rest_row,
+        rest_col=rest_col,
         x_indices=x_indices,
         x_data=x_data,
         x_count=jnp.atleast_1d(x_count),
     )
     padded = -(-columns // 64) * 64
-    more = {"x_dense": (padded, x_data.dtype), "x_bits": (padded // 32, jnp.int32)}
+    more = {"x_dense": (padded, x_data.dtype), "x_bits": padded // 32}
     return _launch(_tile, c, operands, allowed, more, programs, threads, interpret, "spmspv_tile")
 
 
@@ -210,7 +203,7 @@ def _tile(k, c, g, control, y, pad):
 
 def _tiles(k, c, g, y, places, payloads, there):
     """Some tiles, a lane each: those that meet entries of x have their own flattened."""
-    across = [k.load(g.tile_col, p, mask=t, cache="nc") for p, t in zip(places, there, strict=True)]
+    across = k.loads(g.tile_col, places, there, cache="nc")
     meet = []
     for col, t in zip(across, there, strict=True):
         if c.nt == 16:
@@ -222,7 +215,7 @@ def _tiles(k, c, g, y, places, payloads, there):
             low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
             word = low | high
         meet.append(t & (word != 0))
-    start = [k.load(g.slot_ptr, p, mask=m, cache="nc") for p, m in zip(places, meet, strict=True)]
+    start = k.loads(g.slot_ptr, places, meet, cache="nc")
     end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc") for p, m in zip(places, meet, strict=True)]
     for u in range(len(places)):
         size = k.where(meet[u], end[u] - start[u], 0)
@@ -247,13 +240,9 @@ def _entries(k, c, g, y, places, payloads, there):
     for r, j, t in zip(row, col, there, strict=True):
         word = k.load(g.x_bits, k.shr(j, 5), mask=t)
         here.append(y.lets(r, t & (word & k.bit(j) != 0)))
-    x = [k.load(g.x_dense, j, mask=h) for j, h in zip(col, here, strict=True)]
-    a = [k.load(g.data, p, mask=h, cache="nc") for p, h in zip(places, here, strict=True)]
+    x = k.loads(g.x_dense, col, here)
+    a = k.loads(g.data, places, here, cache="nc")
     y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
-
-
-def _filled(x):
-    return x if x.shape[0] else jnp.zeros(1, x.dtype)
 
 
 def _fixed(data, x_data, mul, add, rows, nse):
@@ -278,25 +267,23 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
     if allowed is not None:
         operands["allowed"] = allowed
     outputs = {
-        "y_indices": (c.nse, jnp.int32),
+        "y_indices": c.nse,
         "y_data": (c.nse, c.dtype),
-        "summary": (1, jnp.int32),
-        "failed": (1, jnp.int32),
+        "summary": 1,
+        "failed": 1,
         "values": (c.m, accumulator_dtype(c.add, c.dtype)),
-        "bits": (-(-c.m // 32), jnp.int32),
-        "pieces": (4 * c.room, jnp.int32),
+        "bits": -(-c.m // 32),
+        "pieces": 4 * c.room,
         **more,
     }
     words, few = shared_words(threads), body is _push and c.entries > 0
     few = few and programs <= threads and spmspv_small.fits(c.m, programs, threads, words)
     if few:
         words += spmspv_small.words(c.m, programs, threads)
-    names = [*operands, *outputs, "control"]
 
-    def kernel(k, *arrays):
-        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
+    def kernel(k, g):
         shared = k.shared(shared_words(threads))
-        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, getattr(g, "allowed", None))
+        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, g.allowed)
 
         def finish(ok, count):
             me = (k.program == k.programs - 1) & (k.thread == 0)
@@ -326,11 +313,11 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         k.if_(here, lambda: finish(*own.run(_term(k, c, g), *result)))
         k.if_(~here, whole)
 
-    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(
         kernel,
-        list(operands.values()),
-        shapes,
+        operands,
+        outputs,
+        optional=("allowed",),
         programs=programs,
         threads=threads,
         shared_words=words,
@@ -338,4 +325,4 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         name=name,
         interpret=interpret,
     )
-    return out[0], out[1], out[2].reshape(()), out[3].reshape(())
+    return out["y_indices"], out["y_data"], out["summary"].reshape(()), out["failed"].reshape(())

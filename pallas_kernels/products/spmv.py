@@ -12,10 +12,8 @@ shape tried (cuSPARSE 104 on delaunay21); with columns numbered by degree rmat18
 """
 
 import math
-import types
 
 import jax
-import jax.numpy as jnp
 
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
@@ -58,31 +56,23 @@ def csr_spmv(
     term = join.out_avals[0].dtype
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
     programs = programs or programs_for()
-    outputs = {"y": (n, term), "rows": (programs, jnp.int32), "parts": (programs, term)}
-    operands = {"indptr": indptr, "indices": indices, "data": data, "x": x}
-    names = [*operands, *outputs, "control"]
-
-    def kernel(k, *arrays):
-        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
-        _Product(k, g, n, x.shape[0], shape, mul, join, k.const(identity, KINDS[term.name])).run()
-
-    results = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     return launch(
-        kernel,
-        list(operands.values()),
-        results,
+        lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, join, identity).run(),
+        {"indptr": indptr, "indices": indices, "data": data, "x": x},
+        {"y": (n, term), "rows": programs, "parts": (programs, term)},
         programs=programs,
         threads=threads,
         shared_words=SHARED + shape.shared_words(threads),
         name="csr_spmv",
         interpret=interpret,
-    )[0]
+    )["y"]
 
 
 class _Product(CsrRows):
     """One launch."""
 
     def __init__(self, k, g, n, columns, shape, mul, join, identity):
+        identity = k.const(identity, KINDS[join.out_avals[0].dtype.name])
         streams = [g.indices, g.data] if uses(mul, 0) else [g.indices]
         super().__init__(k, g.indptr, n, streams, shape, identity)
         self.g, self.columns, self.mul, self.join = g, columns, mul, join

@@ -14,7 +14,6 @@ to 4 times as long, for the hubs share cache lines, unless programs keep their s
 """
 
 import math
-import types
 
 import jax
 import jax.numpy as jnp
@@ -57,41 +56,37 @@ def csr_vjp(
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
-    programs = programs or programs_for()
-    operands = {"indptr": indptr, "indices": indices, "w": w}
-    operands |= {name: a for name, a in (("x", x), ("data", data)) if a is not None}
-    changed = {} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)}
-    outputs = {"by_values": jax.ShapeDtypeStruct((nse,), jnp.float32)} if x is not None else {}
-    names = [*operands, *outputs, *changed, "control"]
+    hot = 0 if data is None else hot
+    operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
 
-    def kernel(k, *arrays):
-        g = types.SimpleNamespace(**dict(zip(names, arrays, strict=True)))
-        slopes = _Slopes(k, g, n, n_cols, shape, x is not None, data is not None)
-        slopes.run(hot if data is not None else 0)
+    def kernel(k, g):
+        cotangents = _Cotangents(k, g, n, n_cols, shape)
+        cotangents.run(hot)
         if x is not None:
-            slopes.pad(nse)
+            cotangents.pad(nse)
 
-    *out, _ = launch(
+    out = launch(
         kernel,
-        list(operands.values()),
-        list(outputs.values()),
-        changed=list(changed.values()),
-        programs=programs,
+        {name: a for name, a in operands.items() if a is not None},
+        {} if x is None else {"by_values": (nse, jnp.float32)},
+        inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
+        optional=("x", "data"),
+        programs=programs or programs_for(),
         threads=threads,
         shared_words=hot + shape.shared_words(threads),
         name="csr_vjp",
         interpret=interpret,
     )
-    found = dict(zip([*outputs, *changed], out, strict=True))
-    return found.get("by_values"), found.get("by_vector")
+    return out.get("by_values"), out.get("by_vector")
 
 
-class _Slopes(CsrRows):
+class _Cotangents(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, shape, values, vector):
-        super().__init__(k, g.indptr, n, [g.indices, g.data] if vector else [g.indices], shape)
-        self.g, self.columns, self.values, self.vector = g, columns, values, vector
+    def __init__(self, k, g, n, columns, shape):
+        streams = [g.indices, g.data] if g.data else [g.indices]
+        super().__init__(k, g.indptr, n, streams, shape)
+        self.g, self.columns = g, columns
 
     def run(self, hot):
         """The sums of the first `hot` columns are kept in each program and added up at its end."""
@@ -117,17 +112,17 @@ class _Slopes(CsrRows):
         k, g = self.k, self.g
         index, *data = fetched
         there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-        if self.values:
-            x = [k.load(g.x, j, mask=t, cache="nc") for j, t in zip(index, there, strict=True)]
+        if g.x:
+            x = k.loads(g.x, index, there, cache="nc")
         rows = owners()
-        if self.vector:
+        if g.data:
             for j, a, t, (w,) in zip(index, *data, there, rows, strict=True):
                 if self.hot:
                     near = k.below(j, self.hot)
                     k.reduce("add", self.sums, j, w * a, mask=near)
                     t = t & ~near
                 k.reduce("add", g.by_vector, j, w * a, mask=t)
-        if self.values:
+        if g.x:
             for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
                 k.store(g.by_values, p, w * v, mask=t)
 

@@ -41,9 +41,9 @@ def count_tiles(
     """
     c = _fixed(indptr, indices, nt, columns, limit)
     programs, threads = _grid(c)
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (c.down, c.m)]
 
-    def kernel(k, indptr, indices, tiles, moved, control):
+    def kernel(k, m):
+        indptr, indices = m.indptr, m.indices
         shared = k.shared(c.words)
 
         def row_of_tiles(b):
@@ -74,24 +74,24 @@ def count_tiles(
                 k.sync()
 
             _windows(k, c, shared, last, window)
-            k.store(tiles, b, k.load(shared, SUM), mask=k.thread == 0)
+            k.store(m.tiles, b, k.load(shared, SUM), mask=k.thread == 0)
             row = b * c.nt + k.thread
             mine = (k.thread < c.nt) & (row < c.m)
-            k.store(moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
+            k.store(m.moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
 
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
     out = launch(
         kernel,
-        [indptr, indices],
-        shapes,
+        {"indptr": indptr, "indices": indices},
+        {"tiles": c.down, "moved": c.m},
         programs=programs,
         threads=threads,
         shared_words=c.words,
         name="tile_count",
         interpret=interpret,
     )
-    return out[0], out[1]
+    return out["tiles"], out["moved"]
 
 
 def fill_tiles(
@@ -115,33 +115,24 @@ def fill_tiles(
     """
     c = _fixed(indptr, indices, nt, columns, limit)
     programs, threads = _grid(c)
-    sizes = ((tiles, jnp.int32), (tiles * nt * c.each, jnp.uint32), (max(rest, 1), jnp.int32))
-    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
 
-    def kernel(k, indptr, indices, tile_ptr, rest_ptr, tile_minor, words, rest_minor, control):
+    def kernel(k, g):
         shared = k.shared(c.words)
-        g = types.SimpleNamespace(
-            tile_minor=tile_minor,
-            words=words,
-            rest_minor=rest_minor,
-            indices=indices,
-            rest_ptr=rest_ptr,
-        )
 
         def row_of_tiles(b):
-            _, last = _bounds(k, c, shared, indptr, indices, b)
-            base, end = k.load(tile_ptr, b, cache="nc"), k.load(tile_ptr, b + 1, cache="nc")
+            _, last = _bounds(k, c, shared, g.indptr, g.indices, b)
+            base, end = k.load(g.tile_ptr, b, cache="nc"), k.load(g.tile_ptr, b + 1, cache="nc")
             per = c.nt * c.each
 
             def clear(i):
-                k.store(words, i, 0)
+                k.store(g.words, i, 0)
 
             k.for_(base * per + k.thread, end * per, k.threads, clear)
             after = k.minimum((b + 1) * c.nt, c.m)
-            some = k.load(rest_ptr, after, cache="nc") > k.load(rest_ptr, b * c.nt, cache="nc")
+            some = k.load(g.rest_ptr, after, cache="nc") > k.load(g.rest_ptr, b * c.nt, cache="nc")
 
             def window(low, high, base):
-                _count(k, c, shared, indices, low, high)
+                _count(k, c, shared, g.indices, low, high)
                 kept = _number(k, c, shared, g, base, low, high)
                 _write_bits(k, c, shared, g, base, low, high)
                 k.if_(some, lambda: _write_rest(k, c, shared, g, b, low, high))
@@ -152,18 +143,22 @@ def fill_tiles(
 
         k.for_(k.program, c.down, k.programs, row_of_tiles)
 
-    operands = [indptr, indices, tile_ptr, rest_ptr]
+    operands = {"indptr": indptr, "indices": indices, "tile_ptr": tile_ptr, "rest_ptr": rest_ptr}
     out = launch(
         kernel,
         operands,
-        shapes,
+        {
+            "tile_minor": tiles,
+            "words": (tiles * nt * c.each, jnp.uint32),
+            "rest_minor": max(rest, 1),
+        },
         programs=programs,
         threads=threads,
         shared_words=c.words,
         name="tile_fill",
         interpret=interpret,
     )
-    return out[0], out[1], out[2][:rest]
+    return out["tile_minor"], out["words"], out["rest_minor"][:rest]
 
 
 def _fixed(indptr, indices, nt, columns, limit):

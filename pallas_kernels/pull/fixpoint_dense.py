@@ -14,21 +14,10 @@ Measured (H200): PageRank written by a user takes 0.99 to 1.09 of `pagerank.py`,
 the same; with a weight an entry 1.20 (luxembourg_osm) and 1.28 (moscow-roads).
 """
 
-import types
-
 import jax
 import jax.numpy as jnp
 
-from ..rows.sliced import (
-    BATCH,
-    UNROLL,
-    PullRows,
-    filled,
-    operands_of,
-    shared_words,
-    sizes,
-    workspace,
-)
+from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
 from ..simt.launch import launch, programs_for
 from ..simt.scalar_jaxpr import KINDS, evaluate, hoist
 
@@ -76,36 +65,30 @@ def fixpoint_dense(
     term = join.out_avals[0].dtype
     kinds = [FACTS[fact] for fact in facts] + [KINDS[s.out_avals[0].dtype.name] for s in sums]
     operands = operands_of(prepared, "scales" if c.scaled else "values")
-    operands |= {"x0": x0, "targets": filled(targets)}
+    operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
     programs = programs or programs_for()
     outputs = {
         "x": (n, x0.dtype),
-        "summary": (3, jnp.int32),
+        "summary": 3,
         "kept": (c.positions, x0.dtype),
         "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
         **workspace(c, len(kinds), programs, term),
     }
     outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
-    keys = [*operands, *outputs, "control"]
-
-    def kernel(k, *arrays):
-        memory = types.SimpleNamespace(**dict(zip(keys, arrays, strict=True)))
-        _Loop(k, c, memory, kinds, KINDS[term.name], identity, batch, unroll).run()
-
-    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
-    x, summary, *_ = launch(
-        kernel,
-        list(operands.values()),
-        shapes,
+    machine = kinds, KINDS[term.name], identity, batch, unroll
+    out = launch(
+        lambda k, m: _Loop(k, c, m, *machine).run(),
+        operands,
+        outputs,
         programs=programs,
         threads=threads,
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
         interpret=interpret,
     )
-    return x, summary[0], summary[1], summary[2]
+    return out["x"], *(out["summary"][j] for j in range(3))
 
 
 class _Loop(PullRows):
@@ -239,9 +222,7 @@ class _Loop(PullRows):
         k, c, m = self.k, self.c, self.m
         if c.scaled:
             return [k.load(m.passed, read + v) for v in index]  # padding passes on the identity
-        values = [
-            k.load(m.values, p, mask=t, cache="stream") for p, t in zip(places, masks, strict=True)
-        ]
+        values = k.loads(m.values, places, masks, cache="stream")
         x = [k.load(m.passed, read + v) for v in index]
         return [
             k.where(v < c.n, evaluate(k, c.mul, z, a), self.identity)

@@ -16,8 +16,6 @@ graph from L2: with vertices by falling degree 68% of them hit in the L1 cache (
 copy. luxembourg_osm 4.6 us: barrier, reductions and one chain of accesses.
 """
 
-import types
-
 import jax
 import jax.numpy as jnp
 
@@ -63,7 +61,7 @@ def pagerank(
     programs = programs or programs_for()
     outputs = {
         "scores": (n, f32),
-        "summary": (2, i32),
+        "summary": 2,
         "change": (1, f32),
         "share": (2 * (n + 1), f32),
         "rank": (c.positions, f32),
@@ -71,25 +69,17 @@ def pagerank(
         "teleport": (c.positions, f32),
         **workspace(c, len(KINDS), programs, f32),
     }
-    keys = [*operands, *outputs, "control"]
-
-    def kernel(k, *arrays):
-        memory = types.SimpleNamespace(**dict(zip(keys, arrays, strict=True)))
-        _Iteration(k, c, memory, KINDS, batch=batch, unroll=unroll).run()
-
-    shapes = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in outputs.values()]
     out = launch(
-        kernel,
-        list(operands.values()),
-        shapes,
+        lambda k, m: _Iteration(k, c, m, KINDS, batch=batch, unroll=unroll).run(),
+        operands,
+        outputs,
         programs=programs,
         threads=threads,
         shared_words=shared_words(len(KINDS)),
         name="pagerank",
         interpret=interpret,
     )
-    scores, summary, change = out[:3]
-    return scores, summary[0], change[0], summary[1]
+    return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]
 
 
 class _Iteration(PullRows):
@@ -170,10 +160,7 @@ class _Iteration(PullRows):
         k, m = self.k, self.m
         weights = []
         if self.c.weighted:
-            weights = [
-                k.load(m.values, p, mask=t, cache="stream")
-                for p, t in zip(places, masks, strict=True)
-            ]
+            weights = k.loads(m.values, places, masks, cache="stream")
         share = [k.load(m.share, read + v) for v in index]  # padding has a share of 0
         return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
 

@@ -19,9 +19,7 @@ def flatten(k, start, size, payload, f, unroll=UNROLL):
         places, payloads, there = [], [], []
         for u in range(unroll):
             e = e0 + 32 * u + k.lane
-            owner = k.const(0)
-            for d in (16, 8, 4, 2, 1):
-                owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+            owner = k.owner(before, e)
             places.append(k.shfl(shift, owner) + e)
             payloads.append(tuple(k.shfl(p, owner) for p in payload))
             there.append(e < total)

@@ -58,10 +58,7 @@ class CsrRows:
         long as places each.
         """
         return [
-            [
-                self.k.load(a, p, mask=t, other=-1 if j == 0 else 0, cache=cache)
-                for p, t in zip(places, masks, strict=True)
-            ]
+            self.k.loads(a, places, masks, other=-1 if j == 0 else 0, cache=cache)
             for j, a in enumerate(self.streams)
         ]
 

@@ -17,7 +17,6 @@ import operator
 import types
 
 import jax
-import jax.numpy as jnp
 
 BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are under way together
 WARPS_MOST = 32
@@ -38,21 +37,16 @@ def sizes(prepared: dict[str, jax.Array], n: int) -> types.SimpleNamespace:
 
 
 def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Array]:
-    """The prepared arrays as operands of a launch, which must not be empty."""
-    return {name: filled(prepared[name]) for name in (*ARRAYS, *more)}
-
-
-def filled(x: jax.Array) -> jax.Array:
-    """The array, or a few zeros for an empty one."""
-    return x if x.size else jnp.zeros(4, x.dtype)
+    """The prepared arrays as operands of a launch."""
+    return {name: prepared[name] for name in (*ARRAYS, *more)}
 
 
 def workspace(c, totals: int, programs: int, term) -> dict[str, tuple]:
     """name -> (size, dtype) of the outputs that the machine needs for itself."""
     return {
-        "totals": (2 * totals * programs, jnp.int32),
+        "totals": 2 * totals * programs,
         "partial": (max(1, c.items), term),
-        "arrived": (max(1, c.splits), jnp.int32),
+        "arrived": max(1, c.splits),
     }
 
 
@@ -120,7 +114,7 @@ class PullRows:
             rows = [self.row(word[2], t) for word, t in zip(words, there, strict=True)]
             ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
             for i, t, word, row, y in zip(at, there, words, rows, ys, strict=True):
-                y, split = self._warp(y), word[3]
+                y, split = self.k.warp_fold(self.joined, y), word[3]
                 last, y = k.if_(
                     t & (split >= 0), functools.partial(self._segment, i, split, y), 1, y
                 )
@@ -143,10 +137,7 @@ class PullRows:
             at, ys = carry[: self.batch], carry[self.batch :]
             places = [a + 32 * u for a in at for u in range(self.unroll)]
             masks = [p < end for p, end in zip(places, ends, strict=True)]
-            index = [
-                k.load(m.entries, p, mask=t, other=c.n, cache="stream")
-                for p, t in zip(places, masks, strict=True)
-            ]
+            index = k.loads(m.entries, places, masks, other=c.n, cache="stream")
             terms = self.terms(read, index, places, masks)
             parts = [terms[j : j + self.unroll] for j in range(0, len(terms), self.unroll)]
             ys = [
@@ -161,11 +152,6 @@ class PullRows:
 
         start = [self.identity] * self.batch
         return k.while_(left, some, *(first for first, _ in spans), *start)[self.batch :]
-
-    def _warp(self, y):
-        for d in (16, 8, 4, 2, 1):
-            y = self.joined(y, self.k.shfl_xor(y, d))
-        return y
 
     def _segment(self, i, split, y):
         """(1, y of the whole row) for the warp that finishes the last of its segments."""
@@ -182,7 +168,9 @@ class PullRows:
                 return self.joined(total, k.load(m.partial, first + j, cache="fresh"))
 
             k.store(m.arrived, split, 0, mask=mine)  # for the next step
-            return 1, self._warp(k.for_(k.lane, count, 32, part, self.identity)[0])
+            return 1, self.k.warp_fold(
+                self.joined, k.for_(k.lane, count, 32, part, self.identity)[0]
+            )
 
         return k.if_(before == count - 1, whole, 0, y)
 

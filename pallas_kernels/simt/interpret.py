@@ -271,15 +271,15 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, programs, threads, shared_words, inputs, outputs, changed, control_words):
-    """Outputs (NumPy arrays), the last of them what became of `changed`, and the control words."""
+def run(kernel, programs, threads, shared_words, inputs, outputs, inout, control_words):
+    """Outputs (NumPy arrays), the last of them what became of `inout`, and the control words."""
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
     outs = [
         np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
         for o in outputs
     ]
-    for out, start in zip(outs[len(outs) - len(changed) :], changed, strict=True):
+    for out, start in zip(outs[len(outs) - len(inout) :], inout, strict=True):
         out[:] = _view(start).reshape(-1)
     control = np.zeros(control_words, np.int32)
     memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]

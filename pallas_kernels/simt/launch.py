@@ -1,8 +1,9 @@
 """Launches of kernels written in SIMT form, and the primitives they are written with.
 
-A kernel is a Python function `kernel(k, *arrays)` written once, for ONE CUDA thread. `k` offers the
-primitives below; `launch` turns every call on `k` into GPU code (`mosaic.py`); with
-`interpret=True` it runs the same function in lock step over NumPy arrays (`interpret.py`).
+A kernel is a Python function `kernel(k, memory)` written once, for ONE CUDA thread. `k` offers the
+primitives below, `memory` holds the arrays by name. `launch` turns every call on `k` into GPU code
+(`mosaic.py`); with `interpret=True` it runs the same function in lock step over NumPy arrays
+(`interpret.py`).
 
     k.thread, k.lane, k.warp, k.program     int32 values; k.threads, k.programs are Python ints
     values    + - * // % & | ^ ~ << >> (arithmetic) == != < <= > >= on int32, float32 and bool
@@ -39,6 +40,8 @@ lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all thre
 vector accesses are aligned to their width.
 """
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,25 +65,27 @@ def programs_for(device_kind: str = "NVIDIA H200") -> int:
 
 def launch(
     kernel,
-    inputs,
-    outputs,
+    operands: dict[str, jax.Array],
+    outputs: dict[str, int | tuple],
     *,
-    changed=(),
+    inout: dict[str, jax.Array] | None = None,
+    optional=(),
     programs,
     threads,
     shared_words=0,
     more_control=0,
     name,
     interpret=False,
-):
-    """Runs `kernel(k, *inputs, *outputs, *changed, control)` once: `programs` x `threads` threads.
+) -> dict[str, jax.Array]:
+    """Runs `kernel(k, memory)` once, `programs` x `threads` threads; the results by name.
 
-    inputs are arrays and outputs shapes (jax.ShapeDtypeStruct) of int32, uint32 or float32 with at
-    least one element; a kernel sees them flat. Outputs start uninitialised, `changed` as the arrays
-    given, which the kernel may read and write. shared_words bounds what k.shared gives out. control
-    has CONTROL_WORDS + more_control int32, zero at the start; its first CONTROL_WORDS are those of
-    grid_barrier. Where there is one, all programs must be resident together (`programs_for`).
-    Returns (*outputs, *changed, control). Refuses vmap.
+    operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
+    array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
+    kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
+    memory has each of them, flat, under its name, None under the names of `optional` that are not
+    there, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
+    CONTROL_WORDS those of grid_barrier. Where there is one, all programs must be resident together
+    (`programs_for`). shared_words bounds what k.shared gives out. Refuses vmap.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
@@ -89,33 +94,41 @@ def launch(
         raise ValueError(
             f"shared_words is {shared_words}: a program has at most {SHARED_BYTES // 4 - 8}"
         )
-    shared_words = -(-shared_words // 4) * 4 + 8
-    outputs, words = tuple(outputs), CONTROL_WORDS + more_control
+    inout = inout or {}
+    names = (*operands, *outputs, *inout, "control")
+    arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
+    arrays = _refusing_vmap(name)(*arrays, *inout.values())
+    inputs, started = arrays[: len(operands)], arrays[len(operands) :]
+    sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in outputs.values()]
+    made = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
 
-    operands = _refusing_vmap(name)(*inputs, *changed)
-    inputs, changed = operands[: len(inputs)], operands[len(inputs) :]
-    if not interpret:
-        return mosaic.run(
-            kernel, inputs, outputs, changed, programs, threads, shared_words, words, name
-        )
-    results = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in changed)
-    control = jax.ShapeDtypeStruct((words,), jnp.int32)
+    def body(k, *references):
+        memory = dict.fromkeys(optional) | dict(zip(names, references, strict=True))
+        kernel(k, types.SimpleNamespace(**memory))
 
-    def host(*operands):
-        operands = [np.asarray(x) for x in operands]
+    run = _interpret if interpret else mosaic.run
+    shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control
+    results = run(body, inputs, made, started, programs, threads, shared, control, name)
+    return dict(zip(names[len(inputs) :], results, strict=True))
+
+
+def _interpret(
+    kernel, inputs, outputs, inout, programs, threads, shared_words, control_words, name
+):
+    """`mosaic.run` by the interpreter, which is called back on the host."""
+    del name
+    made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
+
+    def host(*arrays):
+        arrays = [np.asarray(x) for x in arrays]
+        starts = arrays[: len(inputs)], made, arrays[len(inputs) :]
         outs, control = interpreted.run(
-            kernel,
-            programs,
-            threads,
-            shared_words,
-            operands[: len(inputs)],
-            results,
-            operands[len(inputs) :],
-            words,
+            kernel, programs, threads, shared_words, *starts, control_words
         )
         return (*outs, control)
 
-    return jax.pure_callback(host, (*results, control), *operands)
+    control = jax.ShapeDtypeStruct((control_words,), jnp.int32)
+    return jax.pure_callback(host, (*made, control), *inputs, *inout)
 
 
 def _refusing_vmap(name):

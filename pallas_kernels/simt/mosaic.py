@@ -346,15 +346,15 @@ class Emitter(Simt):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 
 
-def run(kernel, inputs, outputs, changed, programs, threads, shared_words, control_words, name):
-    """One Mosaic GPU launch; `changed` and the control words come in with a content."""
+def run(kernel, inputs, outputs, inout, programs, threads, shared_words, control_words, name):
+    """One Mosaic GPU launch; `inout` and the control words come in with a content."""
     mesh = plgpu.Mesh(
         grid=(programs,),
         grid_names=("program",),
         num_threads=threads // 128,
         thread_name="warpgroup",
     )
-    arrays = [*inputs, *outputs, *changed, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
+    arrays = [*inputs, *outputs, *inout, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
 
     def body(*refs):
         def scoped(shared):
@@ -380,7 +380,7 @@ def run(kernel, inputs, outputs, changed, programs, threads, shared_words, contr
             emit(*refs, shared)
 
         # inputs, what comes with a content (aliased in and out), outputs: the kernel's order again
-        n, m = len(inputs), len(inputs) + len(changed) + 1
+        n, m = len(inputs), len(inputs) + len(inout) + 1
         refs = (*refs[:n], *refs[m:], *refs[n:m])
         pl.run_scoped(scoped, plgpu.SMEM((shared_words,), jnp.int32), collective_axes="warpgroup")
 
@@ -395,6 +395,6 @@ def run(kernel, inputs, outputs, changed, programs, threads, shared_words, contr
         for ref, value in zip(outs, call(*inputs, *started), strict=True):
             ref[...] = value
 
-    start = [*(jnp.zeros(a.shape, a.dtype) for a in outputs), *changed]
+    start = [*(jnp.zeros(a.shape, a.dtype) for a in outputs), *inout]
     start.append(jnp.zeros(control_words, jnp.int32))
     return tuple(pl.run_state(launched)(start))

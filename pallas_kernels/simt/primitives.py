@@ -2,6 +2,8 @@
 grid barrier.
 """
 
+import operator
+
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
@@ -154,10 +156,34 @@ class Simt:
             x = x + self.where(self.lane >= d, below, self.const(0, x.kind))
         return x, self.shfl(x, 31)
 
-    def warp_sum(self, x):
+    def warp_fold(self, f, x):
+        """x of all lanes joined by f, in every lane."""
         for d in (16, 8, 4, 2, 1):
-            x = x + self.shfl_xor(x, d)
+            x = f(x, self.shfl_xor(x, d))
         return x
+
+    def warp_sum(self, x):
+        return self.warp_fold(operator.add, x)
+
+    def owner(self, before, e):
+        """The last lane whose `before` is at most e, where these ascend with the lanes from 0."""
+        lane = self.const(0)
+        for d in (16, 8, 4, 2, 1):
+            lane = self.where(self.shfl(before, lane + d) <= e, lane + d, lane)
+        return lane
+
+    def loads(self, a, places, masks, **options):
+        """`load` at each of some places: all are in flight together."""
+        return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
+
+    def atomics(self, op, a, places, values, masks):
+        """`atomic` at each of some places: all are in flight together."""
+        each = zip(places, values, masks, strict=True)
+        return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
+
+    def row(self, indptr, r, mask=None):
+        """Where the entries of row r begin and end."""
+        return tuple(self.load(indptr, r + j if j else r, mask=mask, cache="nc") for j in (0, 1))
 
     def for_(self, start, stop, step, body, *carry):
         """carry after `for i in range(start, stop, step): carry = body(i, *carry)` (each thread its
@@ -173,6 +199,17 @@ class Simt:
         """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all programs."""
         step = self.programs * self.threads
         return self.for_(self.program * self.threads + self.thread, size, step, f, *carry)
+
+    def spread_warps(self, size, f, *carry):
+        """The same with all lanes of a warp present, which has 32 neighbours: up to 31 beyond the
+        end.
+        """
+        first = (self.warp * self.programs + self.program) * 32
+
+        def chunk(i0, *c):
+            return f(i0 + self.lane, *c)
+
+        return self.for_(first, size, self.programs * self.threads, chunk, *carry)
 
     def grid_barrier(
         self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT, meanwhile=None

@@ -32,7 +32,6 @@ from .rounds import (
     put,
     report_least,
     reserve,
-    spread,
     tight,
     within,
 )
@@ -51,7 +50,7 @@ def first_queue(k, c, graph, state, source, valid):
         at = start + i * c.span
         k.store_vec(state.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
 
-    spread(k, ranges, item)
+    k.spread(ranges, item)
     k.store(state.counts, k.thread, 0, mask=k.thread < 4)
     return ranges
 
@@ -78,9 +77,7 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
             labels, near, weights, owners = [], [], [], []
             for j in range(unroll):
                 e = e0 + 32 * j + k.lane
-                owner = k.const(0)
-                for d in (16, 8, 4, 2, 1):
-                    owner = k.where(k.shfl(before, owner + d) <= e, owner + d, owner)
+                owner = k.owner(before, e)
                 at = k.shfl(start - before, owner) + e
                 owners.append(owner)
                 labels.append(k.shfl(label, owner))
@@ -128,29 +125,23 @@ def tree(search, s):
     """
     k, c, state = search.k, search.c, search.state
     search.begin(s)
-    _vertices(k, c, lambda v, there: _check(search, s, v, there))
+    k.spread_warps(c.n, lambda v: _check(search, s, v, v < c.n))
     (orphans,) = search.join(s, ORPHANS)
     s.turn = s.turn + 1
     if c.symmetric:
         return adopt(search, s, orphans, state.parents, functools.partial(_adopting, pull=s.turn))
 
     def offer(s):
-        def queue(v, there):
-            parent = k.load(state.parents, v, mask=there, other=-1, cache="fresh")
+        def queue(v):
+            parent = k.load(state.parents, v, mask=v < c.n, other=-1, cache="fresh")
             search.place.put_near(s, [v], [k.below(parent, c.n)])
 
         search.begin(s)
-        _vertices(k, c, queue)
+        k.spread_warps(c.n, queue)
         search.join(s)
         s.turn = s.turn + 1
 
     return adopt(search, branch(k, orphans > 0, offer, s), orphans, state.parents, _adopting)
-
-
-def _vertices(k, c, f):
-    """f(v, there) for all vertices, with all lanes of a warp present."""
-    first, step = (k.warp * k.programs + k.program) * 32, k.programs * k.threads
-    k.for_(first, c.n, step, lambda i0: f(i0 + k.lane, i0 + k.lane < c.n))
 
 
 def _check(search, s, v, there):
@@ -199,11 +190,9 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
     The load that filters may come from L1: a label there is at worst too great.
     """
     there = [k.below(v, c.n) for v in near]
-    old = [k.load(state.labels, v, mask=t, other=-1) for v, t in zip(near, there, strict=True)]
+    old = k.loads(state.labels, near, there, other=-1)
     less = [t & (x < o) & within(x, state.limit) for t, x, o in zip(there, new, old, strict=True)]
-    old = [
-        k.atomic("min", state.labels, v, x, mask=m) for v, x, m in zip(near, new, less, strict=True)
-    ]
+    old = k.atomics("min", state.labels, near, new, less)
     won = [m & (x < o) for m, x, o in zip(less, new, old, strict=True)]
     if c.parents:
         k.if_(k.any(functools.reduce(operator.or_, won)), lambda: note_all(won))
@@ -264,8 +253,7 @@ class Together:
     def append(self, s, v, mask):
         """Cuts the rows of the lanes' vertices into ranges of the next near queue."""
         k, c, graph = self.k, self.c, self.graph
-        start = k.load(graph.indptr, v, mask=mask, cache="nc")
-        end = k.load(graph.indptr, v + 1, mask=mask, cache="nc")
+        start, end = k.row(graph.indptr, v, mask)
         parts = (end - start + (c.span - 1)) // c.span
         upto, total = k.warp_scan(parts)
 

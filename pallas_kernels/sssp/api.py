@@ -152,7 +152,7 @@ def _search(
         }
     else:
         kind, shared, entries = any_degree, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
-        operands |= {"indptr": indptr, "indices": _filled(indices), "weights": _filled(weights)}
+        operands |= {"indptr": indptr, "indices": indices, "weights": weights}
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:
         outputs["distances"] = n
@@ -168,33 +168,23 @@ def _search(
     return distances, tree, *(out["summary"][j] for j in range(4))
 
 
-def _filled(x):
-    return x if x.shape[0] else jnp.zeros(1, x.dtype)
-
-
 def run(kind, c, operands, outputs, shared, interpret, name=None):
     """One launch: outputs and summary (rounds, status, splits, work) by name."""
-    names = [*operands, *outputs, "summary", "control"]
 
-    def kernel(k, *arrays):
-        memory = types.SimpleNamespace(
-            **{"rank": None, "order": None, "targets": None} | dict(zip(names, arrays, strict=True))
-        )
+    def kernel(k, memory):
         steps, ok, splits, work = rounds.body(k, c, memory, memory, kind)
         mine = (k.program == 0) & (k.thread == 0)
         for j, word in enumerate((steps, 1 - ok, splits, work)):
             k.store(memory.summary, j, word, mask=mine)
 
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.int32) for size in (*outputs.values(), 4)]
-    name = name or kind.__name__.rpartition("._")[2]
-    out = launch(
+    return launch(
         kernel,
-        list(operands.values()),
-        shapes,
+        operands,
+        outputs | {"summary": 4},
+        optional=("rank", "order", "targets"),
         programs=c.programs,
         threads=c.threads,
         shared_words=shared,
-        name=name,
+        name=name or "sssp_" + kind.__name__.rpartition(".")[2],
         interpret=interpret,
     )
-    return dict(zip([*outputs, "summary"], out, strict=False))

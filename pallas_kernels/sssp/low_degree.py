@@ -128,7 +128,7 @@ def tree(search, s):
 
         def visit(near, weights, level):
             there = [k.below(v, c.n) for v in near]
-            labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
+            labels = k.loads(state.labels, near, there)
             for v, w, x, t in zip(near, weights, labels, there, strict=True):
                 short = t & tight(k, c, label, w, x)
                 k.store(state.noted, v, vertex, mask=short & (label < x))
@@ -149,9 +149,7 @@ def tree(search, s):
         count_orphans(k, state, there & (parent == c.n))
 
     def everywhere(f):
-        step = k.programs * k.threads
-        first = (k.warp * k.programs + k.program) * 32
-        k.for_(first, c.n, step, lambda i0: f(k.where(i0 + k.lane < c.n, i0 + k.lane, -1)))
+        k.spread_warps(c.n, lambda i: f(k.where(i < c.n, i, -1)))
 
     search.begin(s)
     everywhere(look)
@@ -170,7 +168,7 @@ def _adopting(search, s):
 
         def visit(near, weights, count):
             there = [k.below(v, c.n) for v in near]
-            labels = [k.load(state.labels, v, mask=t) for v, t in zip(near, there, strict=True)]
+            labels = k.loads(state.labels, near, there)
             fits = [
                 t & tight(k, c, label, w, x) for t, w, x in zip(there, weights, labels, strict=True)
             ]
@@ -186,10 +184,7 @@ def _adopting(search, s):
 def _relax(k, c, state, s, place, near, new, least):
     """Lowers labels; which of them this lane lowered below the bound. The others go to far."""
     there = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
-    old = [
-        k.atomic("min", state.labels, v, x, mask=t)
-        for v, x, t in zip(near, new, there, strict=True)
-    ]
+    old = k.atomics("min", state.labels, near, new, there)
     won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
     close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
     away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]

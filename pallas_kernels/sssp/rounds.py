@@ -110,8 +110,7 @@ def _from_labels(k, c, graph, state, place):
     first = State(*[0] * len(dataclasses.fields(State)))
     first.cur, first.turn = 1, 3  # the queue that turn 0 reads, a word that it does not use
 
-    def chunk(i0):
-        i = i0 + k.lane
+    def vertices(i):
         there = i < c.n
         vertex = i if graph.order is None else k.load(graph.order, i, mask=there, cache="nc")
         label = k.load(graph.start, vertex, mask=there, other=MAX, cache="nc")
@@ -121,7 +120,7 @@ def _from_labels(k, c, graph, state, place):
         place.append(first, i, label < INFINITY[c.real])
 
     place.clear()
-    k.for_((k.warp * k.programs + k.program) * 32, c.n, k.programs * k.threads, chunk)
+    k.spread_warps(c.n, vertices)
     return k.grid_barrier(state.control, [(state.control, FOUND + 3)])
 
 
@@ -191,11 +190,6 @@ class _Search:
         return words
 
 
-def spread(k, size, f):
-    """f(i) for i = 0 .. size - 1 over all threads of all programs."""
-    k.for_(k.program * k.threads + k.thread, size, k.programs * k.threads, f)
-
-
 def _initialise(k, c, state, source, valid, kind):
     def clear(i):
         k.store(state.labels, i, k.where((i == source) & valid, 0, INFINITY[c.real]))
@@ -204,7 +198,7 @@ def _initialise(k, c, state, source, valid, kind):
         if c.parents:
             kind.note(k, state, i, c.n, 0, k.const(True, "i1"))
 
-    spread(k, c.n, clear)
+    k.spread(c.n, clear)
 
 
 def _write_results(k, c, graph, state):
@@ -221,7 +215,7 @@ def _write_results(k, c, graph, state):
             old = k.load(graph.order, parent, mask=there, cache="nc")
             k.store(state.parents, v, k.where(there, old, parent))
 
-    spread(k, c.n, result)
+    k.spread(c.n, result)
 
 
 def clamped(k, c, label, weight):
@@ -300,9 +294,7 @@ def report_least(k, least, tail, word):
     """The warp's least label into a word that keeps the greatest (MAX - label)."""
 
     def some():
-        low = least
-        for d in (16, 8, 4, 2, 1):
-            low = k.minimum(low, k.shfl_xor(low, d))
+        low = k.warp_fold(k.minimum, least)
         k.reduce("max", tail, word, MAX - low, mask=k.lane == 0)
 
     k.if_(k.any(least != MAX), some)

@@ -11,7 +11,6 @@ product with the same CSR: 0.15 and 0.63).
 """
 
 import math
-import types
 
 import jax
 import jax.numpy as jnp
@@ -50,26 +49,20 @@ def first_tight(
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
-    names = ["indptr", "indices", "lengths", "before", "after", "slots", "rows", "control"]
-
-    def kernel(k, *arrays):
-        _Edges(
-            k, types.SimpleNamespace(**dict(zip(names, arrays, strict=True))), shape, strict, n, nse
-        ).walk()
-
-    none = [jnp.zeros(n, jnp.int32)] * 2
-    slots, rows, _ = launch(
-        kernel,
-        [indptr, indices, lengths, before, after],
-        [],
-        changed=none,
+    operands = {"indptr": indptr, "indices": indices, "lengths": lengths}
+    none = jnp.zeros(n, jnp.int32)
+    out = launch(
+        lambda k, m: _Edges(k, m, shape, strict, n, nse).walk(),
+        operands | {"before": before, "after": after},
+        {},
+        inout={"slots": none, "rows": none},
         programs=programs or programs_for(),
         threads=threads,
         shared_words=shape.shared_words(threads),
         name="first_tight",
         interpret=interpret,
     )
-    return nse - slots, n - rows
+    return nse - out["slots"], n - out["rows"]
 
 
 class _Edges(CsrRows):
@@ -89,10 +82,7 @@ class _Edges(CsrRows):
         k, g, n, nse = self.k, self.g, self.n, self.nse
         index, lengths = fetched
         there = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
-        after = [
-            k.load(g.after, j, mask=t, other=math.nan, cache="nc")
-            for j, t in zip(index, there, strict=True)
-        ]
+        after = k.loads(g.after, index, there, other=math.nan, cache="nc")
         for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
             tight = (x + w == y) & (y < math.inf) & (x < y if self.strict else x <= y)
             k.reduce("max", g.slots, j, nse - p, mask=tight)

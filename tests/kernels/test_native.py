@@ -29,21 +29,21 @@ def test_every_source(name):
 
 
 def test_expired_barrier_ends_with_its_status():
-    def kernel(k, out, control):
-        (ok,) = k.grid_barrier(control, programs=k.programs + 1, limit=1000)
-        k.store(out, k.program * k.threads + k.thread, ok)
+    def kernel(k, m):
+        (ok,) = k.grid_barrier(m.control, programs=k.programs + 1, limit=1000)
+        k.store(m.out, k.program * k.threads + k.thread, ok)
 
-    shape = [jax.ShapeDtypeStruct((8 * 128,), jnp.int32)]
-    ok, control = jax.jit(
-        lambda: launch(kernel, [], shape, programs=8, threads=128, name="expire")
+    found = jax.jit(
+        lambda: launch(kernel, {}, {"out": 8 * 128}, programs=8, threads=128, name="expire")
     )()
-    assert (np.asarray(ok) == 0).all() and control[32] == 1
+    assert (np.asarray(found["out"]) == 0).all() and found["control"][32] == 1
 
 
 def test_native_equals_interpreted():
     x = jnp.asarray(np.random.default_rng(0).integers(-99, 99, 1000).astype(np.int32))
 
-    def kernel(k, x, out, control):
+    def kernel(k, m):
+        x, control = m.x, m.control
         i = k.program * k.threads + k.thread
         v = k.load(x, i, mask=i < 1000, other=7)
         upto, total = k.warp_scan(v)
@@ -52,7 +52,7 @@ def test_native_equals_interpreted():
         (s,) = k.for_(0, k.thread & 7, 1, lambda j, s: s + j * a - k.shr(b, 3), 0)
         f = k.cast(c, "f32") * 0.375
         k.store(
-            out,
+            m.out,
             i,
             upto
             + total * ok
@@ -63,16 +63,21 @@ def test_native_equals_interpreted():
             + v % 5,
         )
 
-    shape = [jax.ShapeDtypeStruct((1024,), jnp.int32)]
     native, host = (
         jax.jit(
             functools.partial(
-                launch, kernel, outputs=shape, programs=8, threads=128, name="same", interpret=i
+                launch,
+                kernel,
+                outputs={"out": 1024},
+                programs=8,
+                threads=128,
+                name="same",
+                interpret=i,
             )
-        )([x])
+        )({"x": x})
         for i in (False, True)
     )
-    np.testing.assert_array_equal(native[0], host[0])
+    np.testing.assert_array_equal(native["out"], host["out"])
 
 
 def test_two_searches_and_other_work_in_one_program():

@@ -2,7 +2,6 @@
 its expiry.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,25 +15,26 @@ N = THREADS * PROGRAMS
 def run(kernel, *inputs, outputs=1, dtype=jnp.int32, programs=PROGRAMS, shared_words=64):
     """Outputs of one word a thread; the kernel returns the values to store."""
 
-    def stored(k, *arrays):
-        *arrays, control = arrays
-        values = kernel(k, *arrays[: len(inputs)], control)
-        values = values if isinstance(values, tuple) else (values,)
-        for out, v in zip(arrays[len(inputs) :], values, strict=True):
-            k.store(out, k.program * k.threads + k.thread, v)
+    operands = {f"x{j}": x for j, x in enumerate(inputs)}
+    made = {f"y{j}": (THREADS * programs, dtype) for j in range(outputs)}
 
-    shapes = [jax.ShapeDtypeStruct((THREADS * programs,), dtype)] * outputs
+    def stored(k, memory):
+        values = kernel(k, *(getattr(memory, name) for name in (*operands, "control")))
+        values = values if isinstance(values, tuple) else (values,)
+        for name, v in zip(made, values, strict=True):
+            k.store(getattr(memory, name), k.program * k.threads + k.thread, v)
+
     out = launch(
         stored,
-        list(inputs),
-        shapes,
+        operands,
+        made,
         programs=programs,
         threads=THREADS,
         shared_words=shared_words,
         name="test",
         interpret=True,
     )
-    return [np.asarray(x) for x in out]
+    return [np.asarray(x) for x in out.values()]
 
 
 def index(k):
@@ -197,8 +197,7 @@ def test_expired_barrier_ends_with_its_status():
 
 
 def test_bad_sizes_are_refused():
-    shape = [jax.ShapeDtypeStruct((4,), jnp.int32)]
     with pytest.raises(ValueError, match="threads is 100"):
-        launch(None, [], shape, programs=1, threads=100, name="t", interpret=True)
+        launch(None, {}, {"y": 4}, programs=1, threads=100, name="t", interpret=True)
     with pytest.raises(ValueError, match="shared_words"):
-        launch(None, [], shape, programs=1, threads=128, shared_words=10**6, name="t")
+        launch(None, {}, {"y": 4}, programs=1, threads=128, shared_words=10**6, name="t")

@@ -22,7 +22,8 @@ import types
 import jax
 import jax.numpy as jnp
 
-from .simt.launch import launch, programs_for
+from .simt.device import resident_ctas
+from .simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are hooked before the sample
 LONG = 1024  # edges from which a row is shared by the warps of a program
@@ -58,7 +59,7 @@ def components(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        programs=programs or programs_for(),
+        programs=programs or resident_ctas(),
         threads=threads,
         shared_words=LISTED + 4,
         name="components",

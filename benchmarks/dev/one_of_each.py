@@ -54,7 +54,7 @@ def kernels(name, form):
     )
     for kind, for_bfs, for_sssp in forms:
         narrow = bool(for_sssp)
-        config = default_bfs_config(n, A.nnz, narrow=narrow)
+        config = default_bfs_config(n, low_degree=narrow)
         search = functools.partial(bfs, config=type(config)(**{**config.__dict__, **form}))
         arrays = jax.tree.map(jnp.asarray, for_bfs)
 
@@ -62,7 +62,7 @@ def kernels(name, form):
             return search(*csr, source, prepared=arrays)
 
         yield f"bfs {kind}", levels, lambda out: _same(out[0], hops)
-        config = default_config(n, A.nnz, narrow=narrow)
+        config = default_config(n, A.nnz, low_degree=narrow)
         search = functools.partial(sssp, config=type(config)(**{**config.__dict__, **form}))
         arrays = jax.tree.map(jnp.asarray, for_sssp)
         delta = default_delta(A.indptr, A.data)

@@ -124,7 +124,7 @@ def searches(problem, extra):
     for programs, threads in LAUNCHES:
         form = {"programs": programs, "threads": threads}
         if problem.algorithm == "bfs":
-            config = default_bfs_config(n, nnz, narrow=narrow)
+            config = default_bfs_config(n, low_degree=narrow)
             config = type(config)(**{**config.__dict__, **form})
 
             def run(a, extra, delta, source, config=config):
@@ -140,7 +140,7 @@ def searches(problem, extra):
                 )
                 return jnp.where(levels < 0, INFINITE["bfs"], levels), tree, status
         else:
-            config = default_config(n, nnz, narrow=narrow)
+            config = default_config(n, nnz, low_degree=narrow)
             config = type(config)(**{**config.__dict__, **form})
 
             def run(a, extra, delta, source, config=config):

@@ -7,6 +7,8 @@ import warnings
 import jax
 import numpy as np
 
+from pallas_kernels.simt import device
+
 # float32 scatter-add on NVIDIA GPUs falls back to a compare-and-swap loop (jax issue 38806).
 SLOW_SCATTER_ADD = ((0, 10, 2), (0, 11, 0))
 
@@ -41,10 +43,11 @@ def jax_version() -> tuple[int, ...]:
 
 
 def kernels_refused() -> str | None:
-    """Why the kernels of `pallas_kernels` do not run with the installed JAX; None where they do."""
-    if jax_version() >= KERNELS_FROM:
-        return None
-    return f"its kernels need JAX {'.'.join(map(str, KERNELS_FROM))} or newer"
+    """Why the kernels of `pallas_kernels` do not run: the installed JAX, or the GPU that is traced
+    for (`pallas_kernels.simt.device`); None where they do."""
+    if jax_version() < KERNELS_FROM:
+        return f"its kernels need JAX {'.'.join(map(str, KERNELS_FROM))} or newer"
+    return device.refused()
 
 
 def scatter_add_is_slow(dtype) -> bool:

@@ -9,17 +9,16 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from ..simt.launch import SHARED_BYTES, launch, programs_for
+from ..simt.device import resident_ctas, target
+from ..simt.launch import launch
 from . import any_degree, low_degree
-
-FREE_WORDS = SHARED_BYTES // 4 - 64  # shared memory for bits and queues
 
 
 @dataclasses.dataclass(frozen=True)
 class BFSConfig:
     """How a search is spread over the GPU; `default_bfs_config` chooses it."""
 
-    programs: int = 132
+    programs: int = 0  # 0: as many as are resident
     threads: int = 1024
     # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter
     # the mode of one
@@ -42,18 +41,15 @@ class BFSConfig:
     trace: int = 0  # steps whose clock and state `_search` returns, for tuning
 
 
-def default_bfs_config(
-    n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200"
-) -> BFSConfig:
-    """Config from the sizes alone (pure). The visited bits go to shared memory if they fit beside
+def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
+    """Config from the sizes and the device. The visited bits go to shared memory if they fit beside
     the queues.
     """
-    del nnz
-    programs = programs_for(device_kind)
-    if not narrow:
+    programs = resident_ctas()
+    if not low_degree:
         warps = programs * BFSConfig.threads // 32
         return BFSConfig(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
-    if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= FREE_WORDS:
+    if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= _free_words():
         return BFSConfig(programs=programs)
     return BFSConfig(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
 
@@ -125,7 +121,8 @@ def _search(
     prepared = prepared or {}
     narrow = "adjacency" in prepared
     nnz = max(indices.shape[0], 1)
-    config = default_bfs_config(n, nnz, narrow=narrow) if config is None else config
+    config = config or default_bfs_config(n, low_degree=narrow)
+    config = dataclasses.replace(config, programs=config.programs or resident_ctas())
     targets = (
         jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
     )
@@ -154,7 +151,12 @@ def _shared_words(n, queue):
     is room for it.
     """
     power = max(4, 1 << (_words(n) - 1).bit_length())
-    return power if power + 4 * queue <= FREE_WORDS else _words(n)
+    return power if power + 4 * queue <= _free_words() else _words(n)
+
+
+def _free_words():
+    """Words of shared memory for bits and queues."""
+    return target().shared_bytes // 4 - 64
 
 
 def _narrow(c, operands, graph, prepared, symmetric, interpret):

@@ -22,7 +22,8 @@ import types
 import jax
 import jax.numpy as jnp
 
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 
 SOURCES = 32
 LONG = 128  # edges of a row that one warp expands together with 31 other rows
@@ -86,7 +87,7 @@ def bfs_sources(
         kernel,
         operands,
         outputs | {"status": 1},
-        programs=programs or programs_for(),
+        programs=programs or resident_ctas(),
         threads=threads,
         shared_words=8,
         name="bfs_sources",

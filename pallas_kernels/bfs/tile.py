@@ -29,7 +29,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 from .tile_levels import LISTED, Level
 
 KERNELS = ("push_csc", "push_csr", "pull_csc")
@@ -124,7 +125,7 @@ def tile_bfs(
         kernel,
         operands,
         outputs,
-        programs=programs or programs_for(),
+        programs=programs or resident_ctas(),
         threads=threads,
         shared_words=LISTED + 8,
         name="tile_bfs",

@@ -23,7 +23,8 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import Ranges, flatten, piece_room
-from ..simt.launch import CONTROL_WORDS, launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import evaluate, trace
 from . import spmspv_small
 from .sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
@@ -263,7 +264,7 @@ def _fixed(data, x_data, mul, add, rows, nse):
 
 
 def _launch(body, c, operands, allowed, more, programs, threads, interpret, name):
-    programs = programs or programs_for()
+    programs = programs or resident_ctas()
     if allowed is not None:
         operands["allowed"] = allowed
     outputs = {

@@ -6,7 +6,7 @@ stretch. It joins the terms of its own rows by atomics on shared memory, tells t
 rows it got, and writes them behind those of the programs before.
 """
 
-from ..simt.launch import SHARED_BYTES
+from ..simt.device import target
 from .sparse_result import fill
 
 COLUMNS = 4  # columns of a warp in flight together, two strides of 32 entries of each
@@ -20,7 +20,7 @@ KEPT, LISTED, WORK, TERMS, SUMS = 0, 1, 2, 3, 40  # words of `sums`, and how man
 
 def fits(rows, programs, threads, other_words):
     """Whether a program's stretch fits beside so many other words of shared memory."""
-    return 4 * (words(rows, programs, threads) + other_words) <= SHARED_BYTES - MARGIN
+    return 4 * (words(rows, programs, threads) + other_words) <= target().shared_bytes - MARGIN
 
 
 def words(rows, programs, threads):

@@ -18,7 +18,8 @@ import jax
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 from ..simt.primitives import ARRIVALS
 from ..simt.scalar_jaxpr import KINDS, evaluate, uses
 
@@ -55,7 +56,7 @@ def csr_spmv(
     n = indptr.shape[0] - 1
     term = join.out_avals[0].dtype
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
-    programs = programs or programs_for()
+    programs = programs or resident_ctas()
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, join, identity).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},

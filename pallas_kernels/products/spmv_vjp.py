@@ -21,7 +21,8 @@ import jax.numpy as jnp
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas, target
+from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
@@ -30,6 +31,7 @@ SHAPES: tuple[tuple[float, Shape], ...] = (
     (math.inf, Lanes(32, 4, 1)),
 )
 HOT = 32768, 49152  # columns whose sums a program keeps: beside x in the L1 cache, and alone
+RESERVED = 2048  # words of shared memory that are not the kernel's own
 
 
 def csr_vjp(
@@ -50,13 +52,14 @@ def csr_vjp(
 
     indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on get 0 in by_values and
     are not read. w float32[n]. x float32[n_cols]; None: no by_values. data float32[nse]; None: no
-    by_vector. hot: each program keeps the sums of the first `hot` columns in its shared memory,
-    which pays where these hold most entries. n + nse < `_csr_rows.LIMIT`. Any number of programs
-    is right.
+    by_vector. hot: each program keeps the sums of the first `hot` columns in its shared memory, or
+    of as many as find room there, which pays where these hold most entries. n + nse <
+    `merge_path.LIMIT`. Any number of programs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
-    hot = 0 if data is None else hot
+    room = target().shared_bytes // 4 - RESERVED - shape.shared_words(threads)
+    hot = 0 if data is None else min(hot, room)
     operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
 
     def kernel(k, g):
@@ -71,7 +74,7 @@ def csr_vjp(
         {} if x is None else {"by_values": (nse, jnp.float32)},
         inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
         optional=("x", "data"),
-        programs=programs or programs_for(),
+        programs=programs or resident_ctas(),
         threads=threads,
         shared_words=hot + shape.shared_words(threads),
         name="csr_vjp",

@@ -13,7 +13,8 @@ import types
 import jax
 import jax.numpy as jnp
 
-from ..simt.launch import SHARED_BYTES, launch, programs_for
+from ..simt.device import target
+from ..simt.launch import launch
 
 THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
 WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
@@ -182,9 +183,10 @@ def _fixed(indptr, indices, nt, columns, limit):
 
 def _grid(c):
     """(programs, threads): as few threads a program as still fill a multiprocessor."""
-    fitting = max(1, (SHARED_BYTES - MARGIN) // (4 * c.words + 1024))
+    device = target()
+    fitting = max(1, (device.shared_bytes - MARGIN) // (4 * c.words + 1024))
     threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])
-    return min(programs_for() * max(1, min(fitting, RESIDENT // threads)), c.down), threads
+    return min(device.cores * max(1, min(fitting, RESIDENT // threads)), c.down), threads
 
 
 def _bounds(k, c, shared, indptr, indices, b):

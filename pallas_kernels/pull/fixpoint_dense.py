@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 from ..simt.scalar_jaxpr import KINDS, evaluate, hoist
 
 FACTS = {"change": "f32", "changed": "i32"}  # kinds of the L1 change and the number of changes
@@ -68,7 +69,7 @@ def fixpoint_dense(
     operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
-    programs = programs or programs_for()
+    programs = programs or resident_ctas()
     outputs = {
         "x": (n, x0.dtype),
         "summary": 3,

@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 
 KINDS = ("f32", "f32")  # of the two sums
 
@@ -58,7 +59,7 @@ def pagerank(
         "knobs": jnp.stack([jnp.asarray(damping, f32), jnp.asarray(tol, f32)]),
         "limits": jnp.stack([jnp.asarray(max_iterations, i32), jnp.asarray(min_iterations, i32)]),
     }
-    programs = programs or programs_for()
+    programs = programs or resident_ctas()
     outputs = {
         "scores": (n, f32),
         "summary": 2,

@@ -46,21 +46,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import device, mosaic
 from . import interpret as interpreted
-from . import mosaic
 from .primitives import CONTROL_WORDS
-
-# Programs of 1024 threads (64 registers each) that are resident at once on one multiprocessor; a
-# grid barrier of 132 such programs was measured not to expire on an H200.
-PROGRAMS_PER_SM = 1
-SHARED_BYTES = 227 * 1024  # the most one program can have on compute capability 9.0
-
-
-def programs_for(device_kind: str = "NVIDIA H200") -> int:
-    """Number of programs of up to 1024 threads that are resident together."""
-    known = {"H200": 132, "H100 PCIe": 114, "H100": 132, "A100": 108, "B200": 148, "GH200": 132}
-    sms = next((n for name, n in known.items() if name in device_kind), 64)
-    return sms * PROGRAMS_PER_SM
 
 
 def launch(
@@ -85,15 +73,14 @@ def launch(
     memory has each of them, flat, under its name, None under the names of `optional` that are not
     there, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
     CONTROL_WORDS those of grid_barrier. Where there is one, all programs must be resident together
-    (`programs_for`). shared_words bounds what k.shared gives out. Refuses vmap.
+    (`device.resident_ctas`). shared_words bounds what k.shared gives out. Refuses vmap.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
         raise ValueError(f"threads is {threads}: it must be a multiple of {step}, at most 1024")
-    if 4 * (shared_words + 8) > SHARED_BYTES:
-        raise ValueError(
-            f"shared_words is {shared_words}: a program has at most {SHARED_BYTES // 4 - 8}"
-        )
+    most = device.target().shared_bytes // 4 - 8
+    if shared_words > most and not interpret:
+        raise ValueError(f"shared_words is {shared_words}: a program has at most {most}")
     inout = inout or {}
     names = (*operands, *outputs, *inout, "control")
     arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]

@@ -11,7 +11,8 @@ import numpy as np
 from jax import lax
 
 from ..prepare.lengths import is_narrow
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 from . import any_degree, low_degree, rounds
 
 
@@ -19,7 +20,7 @@ from . import any_degree, low_degree, rounds
 class Config:
     """How a search is spread over the GPU; `default_config` chooses it."""
 
-    programs: int = 132
+    programs: int = 0  # 0: as many as are resident
     threads: int = 1024
     # narrow kernel: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
@@ -32,9 +33,9 @@ class Config:
     far_buffer: int = 16384
 
 
-def default_config(n: int, nnz: int, *, narrow: bool, device_kind: str = "NVIDIA H200") -> Config:
-    """Config from the sizes alone (pure). Rows of more than one quad make a hop longer."""
-    return Config(programs=programs_for(device_kind), hops=16 if not narrow or nnz <= 4 * n else 8)
+def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
+    """Config from the sizes. Rows of more than one quad make a hop longer."""
+    return Config(hops=8 if low_degree and nnz > 4 * n else 16)
 
 
 def default_delta(indptr, weights):
@@ -123,7 +124,7 @@ def _search(
         return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
     prepared = prepared or {}
     narrow = "adjacency" in prepared
-    config = default_config(n, nnz, narrow=narrow) if config is None else config
+    config = config or default_config(n, nnz, low_degree=narrow)
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),
         n=n,
@@ -182,7 +183,7 @@ def run(kind, c, operands, outputs, shared, interpret, name=None):
         operands,
         outputs | {"summary": 4},
         optional=("rank", "order", "targets"),
-        programs=c.programs,
+        programs=c.programs or resident_ctas(),
         threads=c.threads,
         shared_words=shared,
         name=name or "sssp_" + kind.__name__.rpartition(".")[2],

@@ -54,7 +54,7 @@ def fixpoint_push(
         raise TypeError(f"`{add}` of {dtype} is no order that the kernel knows")
     prepared = prepared or {}
     narrow = "adjacency" in prepared
-    config = default_config(n, nnz, narrow=narrow) if config is None else config
+    config = config or default_config(n, nnz, low_degree=narrow)
     real = dtype == jnp.float32
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),

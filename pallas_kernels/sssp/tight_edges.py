@@ -17,7 +17,8 @@ import jax.numpy as jnp
 
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
-from ..simt.launch import launch, programs_for
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (4.5, Lanes(2, 4, 2)),
@@ -56,7 +57,7 @@ def first_tight(
         operands | {"before": before, "after": after},
         {},
         inout={"slots": none, "rows": none},
-        programs=programs or programs_for(),
+        programs=programs or resident_ctas(),
         threads=threads,
         shared_words=shape.shared_words(threads),
         name="first_tight",

@@ -9,9 +9,8 @@ import pytest
 from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
-from pallas_kernels.bfs.api import BFSConfig, bfs, default_bfs_config
+from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.prepare.adjacency import prepare_bfs
-from pallas_kernels.simt.launch import programs_for
 
 
 def lower(f, *args):
@@ -51,13 +50,3 @@ def test_bfs_is_one_launch(kind, parents):
         jnp.zeros(1, jnp.int32),
     )
     assert text.count("custom_call @mosaic_gpu") == 1
-
-
-def test_default_config_keeps_the_bits_in_shared_memory_while_they_fit():
-    assert default_bfs_config(10**6, 4 * 10**6, narrow=True).shared_bits
-    assert not default_bfs_config(2**21, 12 * 10**6, narrow=True).shared_bits
-    assert (
-        default_bfs_config(10, 10, narrow=False, device_kind="NVIDIA H100 80GB HBM3").programs
-        == 132
-    )
-    assert programs_for("NVIDIA H200") == 132

@@ -355,7 +355,7 @@ def test_one_launch(kind, dtype):
     prepared = (
         {} if kind == "wide" else prepare_sssp(*graph, weights, renumber=kind == "renumbered")
     )
-    config = default_config(256, 512, narrow=kind != "wide")
+    config = default_config(256, 512, low_degree=kind != "wide")
     text = lower(
         lambda a, b, w, s, p: sssp(a, b, w, s, 3, prepared=p, config=config),
         *map(jnp.asarray, (*graph, weights)), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),

@@ -1,0 +1,132 @@
+"""The GPU that a trace is for: how many CTAs are resident on it, and their shared memory.
+
+A kernel's grid is fixed while it is traced, where the device that will run the program is not known
+for certain. `target()` takes, in this order,
+
+1. the device of the abstract mesh in context: set with `jax.set_mesh`, or with an `AbstractMesh`
+   that names an `AbstractDevice` to compile for a machine that is not there;
+2. the NVIDIA GPUs of this process: the least of each of their numbers, so that a program traced
+   once is right on all of them. `core_count` of a MIG slice is that of the slice;
+3. nothing: the numbers of the least slice of a GPU of compute capability 8.0. Such a program is
+   right on every GPU that kernels serve, and slow on a large one: name the device as in 1.
+
+So a grid never has more CTAs than are resident where the program was meant to run. On a smaller
+device (an exported program taken there) a grid barrier expires and the result says so.
+"""
+
+import dataclasses
+import re
+
+import jax
+
+CTAS_PER_CORE = 1  # of up to 1024 threads and 64 registers each: resident everywhere from 8.0 on
+CAPABILITY = (8, 0)  # the least: acquire and release at GPU scope, no_allocate, 1024 threads
+SHARED_BYTES = 99 * 1024  # the least: what a CTA has on the GPUs of 8.6, 8.9 and 12.0
+
+# kind -> (multiprocessors, compute capability), for devices that are named but not there.
+KINDS = {
+    "GB200": (148, (10, 0)),
+    "B200": (148, (10, 0)),
+    "GB300": (148, (10, 3)),
+    "B300": (148, (10, 3)),
+    "GH200": (132, (9, 0)),
+    "H200": (132, (9, 0)),
+    "H100 PCIe": (114, (9, 0)),
+    "H100": (132, (9, 0)),
+    "A100": (108, (8, 0)),
+    "A30": (56, (8, 0)),
+    "A40": (84, (8, 6)),
+    "A10G": (80, (8, 6)),
+    "A10": (72, (8, 6)),
+    "L40S": (142, (8, 9)),
+    "L40": (142, (8, 9)),
+    "L4": (58, (8, 9)),
+    "RTX A6000": (84, (8, 6)),
+    "RTX 6000 Ada": (142, (8, 9)),
+    "RTX PRO 6000": (188, (12, 0)),
+    "GeForce RTX 3090": (82, (8, 6)),
+    "GeForce RTX 4090": (128, (8, 9)),
+    "GeForce RTX 5090": (170, (12, 0)),
+    "T4": (40, (7, 5)),
+    "V100": (80, (7, 0)),
+    "P100": (56, (6, 0)),
+}
+NAMESAKES = re.compile(r"\b(Laptop|Mobile|Max-Q|D)\b")  # have fewer multiprocessors
+SLICE = re.compile(r"\bMIG (\d)g\b")
+LEAST_CORES = 14  # of an A100 in seven MIG slices
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A GPU, as far as a launch depends on it; capability is None where it is not known."""
+
+    kind: str
+    cores: int
+    shared_bytes: int
+    capability: tuple[int, int] | None
+
+
+def target() -> Device:
+    """The device that kernels traced now are for."""
+    try:
+        present = [_present(device) for device in jax.local_devices(backend="cuda")]
+    except RuntimeError:  # this process has none
+        present = []
+    cores, wanted = None, getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
+    if wanted is not None and wanted.platform == "gpu":
+        cores, kind = wanted.num_cores, wanted.device_kind
+        present = [device for device in present if device.kind == kind] or [_named(kind)]
+    present = present or [_named("an unknown NVIDIA GPU")]
+    return Device(
+        " and ".join(sorted({device.kind for device in present})),
+        cores or min(device.cores for device in present),
+        min(device.shared_bytes for device in present),
+        min((device.capability for device in present if device.capability), default=None),
+    )
+
+
+def resident_ctas() -> int:
+    """CTAs of up to 1024 threads that are resident together on the target."""
+    return target().cores * CTAS_PER_CORE
+
+
+def refused() -> str | None:
+    """Why kernels do not run on the target; None where they do, or where none is known."""
+    device = target()
+    if device.capability is not None and device.capability < CAPABILITY:
+        has, needs = (".".join(map(str, v)) for v in (device.capability, CAPABILITY))
+        return f"its kernels need compute capability {needs}, and {device.kind} has {has}"
+    if device.shared_bytes < SHARED_BYTES:
+        return (
+            f"its kernels need {SHARED_BYTES} bytes of shared memory in a CTA, and {device.kind} "
+            f"has {device.shared_bytes}"
+        )
+    return None
+
+
+def _present(device) -> Device:
+    """What a GPU says of itself, and what its kind says where it does not."""
+    version = getattr(device, "compute_capability", None)
+    named = _named(device.device_kind, version and tuple(map(int, version.split(".")[:2])))
+    said = {"cores": "core_count", "shared_bytes": "shared_memory_per_block_optin"}
+    said = {field: getattr(device, name, None) for field, name in said.items()}
+    return dataclasses.replace(named, **{field: x for field, x in said.items() if x})
+
+
+def _named(kind: str, capability: tuple[int, int] | None = None) -> Device:
+    """What follows from the kind of a device: no more multiprocessors than it has."""
+    names = [name for name in KINDS if re.search(rf"\b{name}\b", kind)]
+    cores, version = KINDS[max(names, key=len)] if names else (LEAST_CORES, None)
+    if sliced := SLICE.search(kind):
+        cores = LEAST_CORES * int(sliced[1])
+    elif NAMESAKES.search(kind):
+        cores = LEAST_CORES
+    capability = capability or version
+    return Device(kind, cores, _shared_bytes(capability), capability)
+
+
+def _shared_bytes(capability) -> int:
+    """The most that a CTA can have: CUDA C++ Programming Guide, "Compute Capabilities"."""
+    if capability in ((8, 0), (8, 7)):
+        return 163 * 1024
+    return 227 * 1024 if capability and (9, 0) <= capability < (12, 0) else SHARED_BYTES

@@ -1,0 +1,236 @@
+"""What kernels ask of the GPU they are traced for: CTAs that are resident, shared memory it has."""
+
+import functools
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax._src.mesh import AbstractDevice
+from jax.sharding import AbstractMesh, AxisType
+
+from jaxspv._core import compat
+from pallas_kernels.bfs.api import bfs, default_bfs_config
+from pallas_kernels.bfs.multi_source import bfs_sources
+from pallas_kernels.bfs.tile import Side, tile_bfs
+from pallas_kernels.components import components
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
+from pallas_kernels.products.spmv import csr_spmv
+from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
+from pallas_kernels.products.tile_words import count_tiles
+from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.pull.pagerank import pagerank
+from pallas_kernels.simt import device, mosaic
+from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.sssp.api import sssp
+from pallas_kernels.sssp.fixpoint_push import fixpoint_push
+from pallas_kernels.sssp.tight_edges import first_tight
+
+# kind -> (multiprocessors, KiB of shared memory of a CTA): NVIDIA's data sheets, CUDA C++
+# Programming Guide, "Technical Specifications per Compute Capability"
+GPUS = {
+    "NVIDIA A100-SXM4-80GB": (108, 163),
+    "NVIDIA H100 80GB HBM3": (132, 227),
+    "NVIDIA H100 PCIe": (114, 227),
+    "NVIDIA H200": (132, 227),
+    "NVIDIA B200": (148, 227),
+    "NVIDIA L4": (58, 99),
+    "NVIDIA GeForce RTX 4090": (128, 99),
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": (188, 99),
+}
+N, NNZ, F32 = 100_000, 400_000, jnp.float32
+
+
+def array(*shape, dtype=jnp.int32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+CSR = (array(N + 1), array(NNZ))
+WEIGHTED = (*CSR, array(NNZ, dtype=F32))
+VECTOR = array(N, dtype=F32)
+SPARSE = (array(30), array(30, dtype=F32), array())
+SOURCE = array()
+ROWS = prepare_pagerank(np.arange(301), (np.arange(300) + 1) % 300, np.ones(300, np.float32))
+ROWS = {name: array(*x.shape, dtype=x.dtype) for name, x in ROWS.items()}
+WORDS = array(50 * 32, dtype=jnp.uint32)
+TILES = Side(array(N // 32 + 1), array(50), WORDS, array(N + 1), array(9))
+
+
+def fixpoint(x, prepared):
+    return fixpoint_dense(
+        x,
+        (),
+        (),
+        prepared=prepared,
+        mul=trace(jax.lax.add, F32, F32),
+        join=trace(jax.lax.min, F32, F32),
+        identity=np.inf,
+        update=trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
+        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
+    )
+
+
+def narrow(indptr, indices, source, table):
+    return bfs(indptr, indices, source, prepared={"adjacency": table})
+
+
+push = functools.partial(fixpoint_push, add="min", mul=jax.lax.add)
+PRODUCT = {"rows": N, "nse": 64, "add": "add", "mul": jax.lax.mul}
+TILED = (array(N // 16 + 2), array(77), array(78), array(200, dtype=jnp.uint32))
+TILED = (*TILED, array(540, dtype=F32), array(40), array(40))
+BARRIER = {  # kernels whose CTAs wait for each other
+    "bfs": (bfs, *CSR, SOURCE),
+    "bfs of low degree": (narrow, *CSR, SOURCE, array(N, 4)),
+    "bfs of large low degree": (narrow, array(10**6 + 1), CSR[1], SOURCE, array(10**6, 4)),
+    "bfs_sources": (bfs_sources, *CSR, array(32)),
+    "tile_bfs": (functools.partial(tile_bfs, n=N, nt=32), TILES, TILES, SOURCE),
+    "sssp": (sssp, *WEIGHTED, SOURCE, array(dtype=F32)),
+    "fixpoint_push": (push, *WEIGHTED, VECTOR),
+    "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),
+    "pagerank": (
+        lambda s, p, rows: pagerank(s, p, 0.85, 1e-6, 100, 0, prepared=rows),
+        array(300, dtype=F32),
+        array(300, dtype=F32),
+        ROWS,
+    ),
+    "components": (components, *CSR),
+    "spmspv_push": (functools.partial(spmspv_push, **PRODUCT), *WEIGHTED, *SPARSE),
+    "spmspv_tile": (functools.partial(spmspv_tile, nt=16, columns=N, **PRODUCT), *TILED, *SPARSE),
+}
+FREE = {  # any number of CTAs is right
+    "csr_spmv": (
+        lambda *a: csr_spmv(
+            *a, mul=trace(jax.lax.mul, F32, F32), join=trace(jax.lax.add, F32, F32), identity=0.0
+        ),
+        *WEIGHTED,
+        VECTOR,
+    ),
+    "csr_vjp": (lambda p, j, a, w: csr_vjp(p, j, w, N, data=a, hot=HOT[1]), *WEIGHTED, VECTOR),
+    "first_tight": (functools.partial(first_tight, strict=True), *WEIGHTED, VECTOR, VECTOR),
+    "count_tiles": (functools.partial(count_tiles, nt=32, columns=N, limit=2), *CSR),
+}
+
+
+def on(kind, cores=None):
+    """The context of an abstract device."""
+    abstract = AbstractDevice(device_kind=kind, num_cores=cores, platform="gpu")
+    mesh = AbstractMesh((1,), ("x",), axis_types=(AxisType.Auto,), abstract_device=abstract)
+    return jax.sharding.use_abstract_mesh(mesh)
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """(CTAs, bytes of shared memory) of every launch that is traced."""
+    found, run = [], mosaic.run
+
+    def spy(kernel, inputs, outputs, inout, ctas, threads, shared_words, *rest):
+        found.append((ctas, 4 * shared_words))
+        return run(kernel, inputs, outputs, inout, ctas, threads, shared_words, *rest)
+
+    monkeypatch.setattr(mosaic, "run", spy)
+    return found
+
+
+@pytest.mark.parametrize("kind", GPUS)
+@pytest.mark.parametrize("name", [*BARRIER, *FREE])
+def test_a_launch_fits_the_gpu_it_is_lowered_for(name, kind, launched):
+    cores, kib = GPUS[kind]
+    function, *operands = (BARRIER | FREE)[name]
+    with on(kind):
+        traced = jax.jit(lambda *a: function(*a)).trace(*operands)  # a cache of its own
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call @mosaic_gpu") == 1
+    ((ctas, shared),) = launched
+    assert ctas == cores if name in BARRIER else ctas % cores == 0
+    assert shared <= kib * 1024
+
+
+def test_large_shared_memory_is_used(launched):
+    """So that the sizes above are not merely those of the least GPU."""
+    function, *operands = FREE["csr_vjp"]
+    for kind in ("NVIDIA L4", "NVIDIA H200"):
+        with on(kind):
+            jax.jit(lambda *a: function(*a)).trace(*operands)
+            assert default_bfs_config(10**6, low_degree=True).shared_bits == (kind == "NVIDIA H200")
+            assert not default_bfs_config(2**21, low_degree=True).shared_bits
+    small, large = (shared for _, shared in launched)
+    assert small <= 99 * 1024 < 4 * HOT[1] <= large
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "cores"),
+    [
+        ("NVIDIA H200", 60, 60),  # what the device says goes before what its kind says
+        ("NVIDIA H200 MIG 1g.18gb", 16, 16),
+        ("NVIDIA H200 MIG 3g.71gb", None, 42),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", None, 14),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None, 14),
+        ("NVIDIA GeForce RTX 4090 D", None, 14),
+        ("NVIDIA RTX A3000", None, 14),  # no A30
+        ("NVIDIA H2000", None, 14),
+    ],
+)
+def test_multiprocessors_of_an_abstract_device(kind, given, cores):
+    with on(kind, given):
+        assert device.resident_ctas() == cores
+
+
+def present(kind="NVIDIA H200", **said):
+    return types.SimpleNamespace(device_kind=kind, **said)
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Puts GPUs into this process."""
+
+    def put(*devices):
+        monkeypatch.setattr(jax, "local_devices", lambda backend=None: list(devices))
+
+    return put
+
+
+def test_gpus_of_this_process(gpus):
+    full = present(core_count=132, shared_memory_per_block_optin=232448, compute_capability="9.0")
+    a100 = present(
+        "NVIDIA A100-SXM4-40GB",
+        core_count=108,
+        shared_memory_per_block_optin=166912,
+        compute_capability="8.0",
+    )
+    gpus(full)
+    assert device.target() == device.Device("NVIDIA H200", 132, 232448, (9, 0))
+    gpus(full, a100)  # a program is right on either
+    assert device.target().cores == 108
+    assert device.target().shared_bytes == 166912
+    assert device.target().capability == (8, 0)
+    with on("NVIDIA H200"):  # named: that one alone
+        assert device.target() == device.Device("NVIDIA H200", 132, 232448, (9, 0))
+    with on("NVIDIA L4"):  # named, and not here
+        assert device.resident_ctas() == 58
+    gpus(present("NVIDIA H200 MIG 1g.18gb", core_count=16, compute_capability="9.0"))
+    assert device.resident_ctas() == 16
+    assert device.target().shared_bytes == 227 * 1024
+    gpus(present("NVIDIA A100-SXM4-40GB"))  # says nothing: what its kind says
+    assert device.target() == device.Device("NVIDIA A100-SXM4-40GB", 108, 163 * 1024, (8, 0))
+
+
+def test_an_unknown_gpu_gets_a_grid_that_every_gpu_holds(gpus):
+    gpus()
+    assert device.resident_ctas() == device.LEAST_CORES
+    assert device.target().shared_bytes == 99 * 1024
+    assert device.refused() is None
+
+
+def test_gpus_that_are_refused(gpus, monkeypatch):
+    monkeypatch.setattr(compat, "jax_version", lambda: compat.KERNELS_FROM)
+    with on("Tesla T4"):
+        assert "compute capability 8.0, and Tesla T4 has 7.5" in str(compat.kernels_refused())
+    gpus(present("NVIDIA TITAN V", core_count=80, compute_capability="7.0"))
+    assert "NVIDIA TITAN V has 7.0" in str(compat.kernels_refused())
+    gpus(present("NVIDIA X", shared_memory_per_block_optin=65536, compute_capability="9.9"))
+    assert "65536" in str(compat.kernels_refused())
+    for kind in GPUS:
+        with on(kind):
+            assert compat.kernels_refused() is None

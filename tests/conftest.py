@@ -50,6 +50,32 @@ def pytest_runtest_setup(item):
         pytest.skip("takes minutes; JAXSPV_THOROUGH=1 runs it")
 
 
+left_out = pytest.StashKey[int]()
+
+
+def pytest_deselected(items):
+    if items:
+        stash = items[0].config.stash
+        long = sum(item.get_closest_marker("long") is not None for item in items)
+        stash[left_out] = stash.get(left_out, 0) + long
+
+
+def pytest_sessionfinish(session):
+    """A worker of pytest-xdist tells the process that reports how many long tests it left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(left_out, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    node.config.stash[left_out] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if count := config.stash.get(left_out, 0):
+        terminalreporter.write_line(f"left out: {count} long tests, which `-m long` runs")
+
+
 def pytest_collection_finish(session):
     """Programs leave many objects and little garbage: looking through them took 5% of the time."""
     gc.collect()

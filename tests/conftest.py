@@ -16,6 +16,7 @@ if shutil.which("nvidia-smi") is None:
         flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
     os.environ.setdefault("XLA_FLAGS", " ".join(flags))
 
+import chex
 import hypothesis
 import jax
 import pytest
@@ -95,6 +96,12 @@ def pytest_runtest_teardown(item):
             if sum(1 for _ in lines) > MOST_MAPS:
                 jax.clear_caches()
                 gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def traces_from_zero():
+    """`chex.assert_max_traces` counts by source code: each test, and each case of one, anew."""
+    chex.clear_trace_counter()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -187,8 +188,7 @@ def test_device_and_host_build_agree(by_degree):
     on_host = bins.build(indptr, indices, (60, 50), by_degree=by_degree)
     on_device = bins.build(indptr, jnp.asarray(indices), (60, 50), by_degree=by_degree)
     assert on_host.bins == on_device.bins
-    for a, b in zip(jax.tree.leaves(on_host), jax.tree.leaves(on_device), strict=True):
-        np.testing.assert_array_equal(a, b)
+    chex.assert_trees_all_equal(on_host, on_device)
 
 
 def test_columns_numbered_by_degree_change_no_result():

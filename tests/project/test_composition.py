@@ -2,6 +2,7 @@
 
 import os
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,7 +59,7 @@ def test_scan_while_checkpoint_and_jit_give_one_value_and_one_slope(name):
     want = jax.value_and_grad(power(plain), (0, 1))(A.data, X)
     for step in (scanned, checkpointed, carried):
         got = jax.jit(jax.value_and_grad(power(step), (0, 1)))(A.data, X)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, want)
+        chex.assert_trees_all_close(got, want, rtol=1e-5, atol=1e-6)
 
     def looped(A, x):
         def step(c):
@@ -195,7 +196,7 @@ def test_export_round_trip_of_a_jitted_search(prepared):
         again = jax.export.deserialize(exported.serialize())
         got = again.call(G, jnp.int32(0))
         assert isinstance(got[0], jsp.BFS) and isinstance(got[1], jsp.SSSP)
-        jax.tree.map(np.testing.assert_array_equal, got, want)
+        chex.assert_trees_all_equal(got, want, strict=True)
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))

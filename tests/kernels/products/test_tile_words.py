@@ -1,6 +1,6 @@
 """The kernels that make tiles of bits, interpreted and native, against a loop in NumPy."""
 
-import jax
+import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -101,8 +101,7 @@ def test_a_bittiled_made_of_rows_equals_one_made_of_triplets(monkeypatch, symmet
     A = jsp.from_scipy((A + A.T).tocsr() if symmetric is not False else A)
     made = bit_tiled._from_rows(bit_tiled.BitTiled, A, 32, limit, symmetric, interpret=True)
     want = bit_tiled.BitTiled.from_coo(A.to_coo(), nt=32, sparse_tile=limit, symmetric=symmetric)
-    assert jax.tree.structure(made) == jax.tree.structure(want)
-    jax.tree.map(np.testing.assert_array_equal, made, want)
+    chex.assert_trees_all_equal(made, want, strict=True)
     assert made.symmetric == (symmetric is not False) and want.by_row.rest_ptr[-1] > 0
 
 
@@ -124,5 +123,4 @@ def test_native_real_graphs(path):
     A = jsp.read_mtx(path)
     made = bit_tiled.BitTiled.from_csr(A)
     want = bit_tiled.BitTiled.from_coo(A.to_coo())
-    assert jax.tree.structure(made) == jax.tree.structure(want)
-    jax.tree.map(np.testing.assert_array_equal, made, want)
+    chex.assert_trees_all_equal(made, want, strict=True)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from ._core.indices import LIMIT, within
 from ._core.pytree import is_concrete, pytree_dataclass, static
 
 Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
@@ -54,6 +56,10 @@ class Until:
         """The nodes of its `reached` conditions, from left to right."""
         return [c.value for c in self.conditions() if c.kind == "reached"]
 
+    def found_in(self, levels: Array) -> list[Array]:
+        """For each of `targets()` whether it has a level; a node out of range has none."""
+        return [levels.at[node].get(mode="fill", fill_value=-1) >= 0 for node in self.targets()]
+
     def bounds(self) -> tuple[int | None, ...]:
         """The numbers of its `max_iterations`, from left to right; None where one is traced."""
         values = [c.value for c in self.conditions() if c.kind == "max_iterations"]
@@ -85,8 +91,11 @@ class Until:
         `reached(v)` settles everything up to `values[v]`; `|` stops at the smaller limit of its
         sides, `&` at the larger; other conditions settle everything (`infinity`).
         """
-        at_targets = [jnp.take(values, jnp.asarray(v), mode="clip") for v in self.targets()]
         infinity = jnp.asarray(infinity, values.dtype)
+        at_targets = [
+            jnp.where(v < values.shape[0], jnp.take(values, v, mode="clip"), infinity)
+            for v in map(jnp.asarray, self.targets())
+        ]
         return self.limit_of(at_targets, infinity, jnp.minimum, jnp.maximum)
 
     def limit_of(self, values: Sequence[Any], infinity: Any, minimum: Any, maximum: Any) -> Any:
@@ -164,7 +173,7 @@ def residual(tol: Any, min_iterations: Any = 0) -> Until:
     >>> residual(1e-6, min_iterations=5).minimum
     5
     """
-    return Until("residual", tol, min_iterations)
+    return Until("residual", tol, iteration_limit("min_iterations", min_iterations))
 
 
 def max_iterations(k: Any) -> Until:
@@ -175,15 +184,51 @@ def max_iterations(k: Any) -> Until:
     >>> jsp.bfs(path, 0, until=jsp.max_iterations(2)).levels.tolist()
     [0, 1, 2, -1]
     """
-    return Until("max_iterations", k)
+    return Until("max_iterations", iteration_limit("max_iterations", k))
 
 
-def check_until(until: Any, allowed: Iterable[Kind], algorithm: str) -> Until | None:
+def iteration_limit(name: str, k: Any) -> Any:
+    """A number of iterations that int32 counters can meet: what is beyond them means "no limit".
+
+    Args:
+        name: of the argument, for messages.
+        k: an integer >= 0, of any width; traced ones are clamped to [0, 2^31 - 1].
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is negative.
+    """
+    if is_concrete(k) and jnp.ndim(k) == 0:
+        if isinstance(k, bool) or not jnp.issubdtype(np.asarray(k).dtype, jnp.integer):
+            raise TypeError(f"`{name}` must be an integer; got {k!r}.")
+        if int(k) < 0:
+            raise ValueError(f"`{name}` must not be negative; got {k}.")
+        return min(int(k), LIMIT)
+    if not hasattr(k, "dtype"):
+        return k  # a placeholder of a pytree
+    if not jnp.issubdtype(k.dtype, jnp.integer):
+        raise TypeError(f"`{name}` must be an integer; got {k.dtype}.")
+    low = jnp.maximum(k, 0)
+    if k.dtype.itemsize >= 4:
+        low = jnp.minimum(low, jnp.asarray(LIMIT, k.dtype))
+    return low.astype(jnp.int32)
+
+
+def check_until(
+    until: Any, allowed: Iterable[Kind], algorithm: str, n: int | None = None
+) -> Until | None:
     """`until` if it is None or made of `allowed` conditions.
+
+    Args:
+        until: what the caller gave.
+        allowed: the kinds that the algorithm understands.
+        algorithm: its name, for messages.
+        n: the vertices; a traced node out of range becomes n, which is never reached.
 
     Raises:
         TypeError: it is no condition.
-        ValueError: one of its conditions has no meaning for the algorithm.
+        ValueError: one of its conditions has no meaning for the algorithm, or a concrete node is
+            out of [0, n).
     """
     if until is None:
         return None
@@ -197,4 +242,21 @@ def check_until(until: Any, allowed: Iterable[Kind], algorithm: str) -> Until | 
             raise ValueError(
                 f"`until` of {algorithm} understands {', '.join(kinds)}; got {condition!r}."
             )
-    return until
+    return until if n is None else _within_graph(until, n)
+
+
+def _within_graph(until: Until, n: int) -> Until:
+    """`until` with the nodes of `reached` in range, or n."""
+    if until.parts:
+        return dataclasses.replace(until, parts=tuple(_within_graph(p, n) for p in until.parts))
+    node = until.value
+    if until.kind != "reached":
+        return until
+    dtype = node.dtype if hasattr(node, "dtype") else np.asarray(node).dtype
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise TypeError(f"`reached` takes an integer vertex; got {node!r}.")
+    if is_concrete(node):
+        if not 0 <= int(node) < n:
+            raise ValueError(f"`reached` takes a vertex in [0, {n}); got {node}.")
+        return until
+    return dataclasses.replace(until, value=within(node, n))

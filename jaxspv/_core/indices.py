@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .compilation import known_while_tracing
@@ -54,6 +55,25 @@ def index_dtype_for(*operands: Any, sizes: Iterable[int] = (), asked: Any = None
         why = f"a size of {large[0]} needs them" if large else "they were asked for"
         raise ValueError(f"int64 indices need jax_enable_x64, which is off; {why}.")
     return INT64 if wide else INT32
+
+
+def within(index: Any, extent: int, dtype: Any = INT32, *, from_end: bool = False) -> jax.Array:
+    """Traced `index` in `dtype`, `extent` where it is out of [0, extent).
+
+    Compared before it is narrowed: 2^32 + 1 is not 1.
+
+    Args:
+        index: integers of any dtype.
+        extent: of the axis; `dtype` holds it.
+        dtype: int32 or int64.
+        from_end: negative indices count from the end, as in NumPy.
+    """
+    index = jnp.asarray(index)
+    if index.dtype.itemsize < np.dtype(dtype).itemsize:
+        index = index.astype(dtype)  # an int8 cannot be compared with 1000
+    if from_end and jnp.issubdtype(index.dtype, jnp.signedinteger):
+        index = jnp.where(index < 0, index + extent, index)
+    return jnp.where((index >= 0) & (index < extent), index, extent).astype(dtype)
 
 
 def stored_dtype(x: Any, names: Iterable[str]) -> np.dtype:

@@ -13,6 +13,7 @@ from .._core.dispatch import Op, dense_tangent, is_zero
 from .._core.pytree import is_concrete, result_tuple
 from ..formats import CSR
 from ..graph import as_graph
+from ..until import iteration_limit
 from .common.sources import check_source, over_sources
 
 
@@ -85,8 +86,10 @@ def soft_sssp(
         raise ValueError(f"`temperature` must be positive; got {temperature}.")
     if max_iterations is None:
         max_iterations = max(1000, graph.n)
-    elif not isinstance(max_iterations, int) or max_iterations < 0:
-        raise ValueError(f"`max_iterations` must be an integer >= 0; got {max_iterations!r}.")
+    elif not is_concrete(max_iterations):
+        raise TypeError("`max_iterations` must be a Python integer.")
+    else:
+        max_iterations = iteration_limit("max_iterations", max_iterations)
     T = jnp.asarray(temperature, A.dtype)
     tol = jnp.asarray(8 * float(jnp.finfo(A.dtype).eps) if tol is None else tol, A.dtype)
     return over_sources(

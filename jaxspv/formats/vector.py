@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.compilation import to_device
-from .._core.indices import index_dtype_for, with_index_dtype, with_pattern
+from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import plus
 from .stored import Stored
@@ -52,12 +52,36 @@ class SparseVector(Stored):
 
     def todense(self, fill: Any = 0) -> Array:
         """A dense (n,) array; missing entries become `fill`."""
+        x = with_pattern(self) if self.unique else self.canonical()
         dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
-        return dense.at[with_pattern(self).indices].set(self.data, mode="drop")
+        return dense.at[x.indices].set(x.data, mode="drop")
 
     def structure(self) -> Array:
         """(n,) bool: which entries are stored."""
         return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
+
+    def canonical(self, dup: Any = None) -> SparseVector:
+        """The same entries ascending, each place once: what is sorted and unique stays as it is.
+
+        Args:
+            dup: the monoid that joins the values of equal places; plus by default.
+        """
+        if with_pattern(self).sorted and self.unique:
+            return self
+        (n,), k, dtype = self.shape, self.nse, self.index_dtype
+        if k == 0:
+            return dataclasses.replace(self, sorted=True, unique=True)
+        slots = jnp.arange(k, dtype=dtype)
+        places = jnp.where(self.valid(), self.indices, n)
+        keys, order = lax.sort((places, slots), num_keys=1, is_stable=True)
+        if self.unique:
+            return dataclasses.replace(self, data=self.data[order], indices=keys, sorted=True)
+        starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
+        group = jnp.where(keys < n, jnp.cumsum(starts, dtype=dtype) - 1, k)
+        data = (dup or plus).segment_reduce(self.data[order], group, k, sorted=True)
+        places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
+        count = jnp.sum(starts, dtype=dtype)
+        return SparseVector(data, places, count, self.overflow, self.shape)
 
     def resized(self, nse: int) -> SparseVector:
         """The same vector in another capacity; entries that do not fit set `overflow`.
@@ -180,23 +204,20 @@ def vector_from_entries(
         distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)
         if distinct is not None:
             return distinct if nse is None else distinct.resized(nse)
-    indices, values = jnp.atleast_1d(jnp.asarray(indices, dtype)), jnp.asarray(values)
+    indices, values = jnp.atleast_1d(within(indices, n, dtype)), jnp.asarray(values)
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     values = jnp.broadcast_to(values, indices.shape)
-    k = indices.shape[0]
-    slots = jnp.arange(k, dtype=dtype)
-    inside = (indices >= 0) & (indices < n)
-    keys, order = lax.sort((jnp.where(inside, indices, n), slots), num_keys=1, is_stable=True)
-    if k == 0:
-        empty = SparseVector(values, keys, jnp.zeros((), dtype), jnp.asarray(False), (n,))
-        return empty if nse is None else empty.resized(nse)
-    starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
-    group = jnp.where(keys < n, jnp.cumsum(starts, dtype=dtype) - 1, k)
-    data = (dup or plus).segment_reduce(values[order], group, k, sorted=True)
-    places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
-    count = jnp.sum(starts, dtype=dtype)
-    vector = SparseVector(data, places, count, jnp.asarray(False), (n,))
+    entries = SparseVector(
+        values,
+        indices,
+        jnp.asarray(indices.shape[0], dtype),
+        jnp.asarray(False),
+        (n,),
+        sorted=False,
+        unique=False,
+    )
+    vector = entries.canonical(dup)
     return vector if nse is None else vector.resized(nse)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from jax import Array, lax
 
-from .._core.indices import INT32, LIMIT, index_dtype_for
+from .._core.indices import INT32, LIMIT, index_dtype_for, within
 
 
 def on_accelerator(*arrays: Any) -> bool:
@@ -65,11 +65,9 @@ def unique_traced(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32
     if edges == 0:
         row, col = jnp.asarray(row, dtype), jnp.asarray(col, dtype)
         return row, col, row, jnp.zeros((), dtype)
-    # 64-bit numbers are compared before they are narrowed.
-    row, col = (x if x.dtype == np.int64 else jnp.asarray(x, dtype) for x in (row, col))
-    inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)
-    row = jnp.where(inside, row, m).astype(dtype)
-    col = jnp.where(inside, col, n).astype(dtype)
+    row, col = within(row, m, dtype), within(col, n, dtype)
+    inside = (row < m) & (col < n)
+    row, col = jnp.where(inside, row, m), jnp.where(inside, col, n)
     row, col, order = lax.platform_dependent(
         row, col, cuda=sort_in_two_passes, default=sort_in_one_pass
     )

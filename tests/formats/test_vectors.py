@@ -215,3 +215,42 @@ def test_pytree():
     for again in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
         assert jax.tree.structure(again) == tree
         check(again, {2: 1.0, 3: 2.0}, 5)
+
+
+def _unsorted(indices, data, n, unique):
+    """A vector in its caller's order, with padding that holds NaN."""
+    slots = len(indices) + 2
+    data = jnp.full(slots, jnp.nan).at[: len(data)].set(jnp.asarray(data, jnp.float32))
+    places = jnp.full(slots, n, jnp.int32).at[: len(indices)].set(jnp.asarray(indices))
+    count, overflow = jnp.int32(len(indices)), jnp.asarray(False)
+    return jsp.SparseVector(data, places, count, overflow, (n,), False, unique)
+
+
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "tiled"])
+def test_products_read_vectors_in_any_order(format, unique):
+    dense = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 0.0, 7.0]], np.float32)
+    A = jsp.from_dense(dense, format=format)
+    indices = [2, 0, 1] if unique else [2, 0, 2]
+    x = _unsorted(indices, [10.0, 20.0, 30.0], 3, unique)
+    at = np.zeros(3, np.float32)
+    np.add.at(at, indices, [10.0, 20.0, 30.0])
+    np.testing.assert_array_equal(x.todense(), at)
+    np.testing.assert_array_equal(jsp.TiledVector.from_sparse(x).todense(), at)
+    for method in ("auto", "row", "dense", *(("scatter", "sort", "merge") * (format == "csc"))):
+        y = jsp.mxv(A, x, method=method)
+        np.testing.assert_array_equal(y.todense(), dense @ at)
+        cut = jax.jit(lambda A, x, m=method: jsp.mxv(A, x, method=m, nse=1))(A, x)
+        assert bool(cut.overflow)
+    slope = jax.grad(lambda d: jsp.mxv(A, x.with_data(d)).todense().sum())(x.data)
+    np.testing.assert_array_equal(slope[:3], dense.sum(0)[indices])
+    np.testing.assert_array_equal(slope[3:], 0)
+
+
+def test_columns_that_are_not_sorted_are_not_merged():
+    A = jsp.from_dense(np.ones((3, 2), np.float32), format="csc")
+    swapped = jsp.CSC(A.data, A.indices[::-1], A.indptr, A.overflow, A.shape, False, True)
+    x = jsp.vector_from_entries([0, 1], [1.0, 2.0], 2)
+    assert jsp.mxv(swapped, x).todense().tolist() == [3.0] * 3
+    with pytest.raises(NotImplementedError, match="not sorted"):
+        jsp.mxv(swapped, x, method="merge")

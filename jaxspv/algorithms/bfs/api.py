@@ -102,10 +102,11 @@ def bfs(
     >>> bfs(A, 0).levels.tolist()
     [0, 1, 2, 2, -1]
     """
-    check_until(until, UNTIL, "bfs")
-    bounds = () if until is None else until.bounds()
     words, _ = tiles.tiles_for(G, format)
-    if words is not None:
+    graph = None if words is not None else as_graph(G, "bfs")
+    until = check_until(until, UNTIL, "bfs", words.shape[0] if graph is None else graph.n)
+    bounds = () if until is None else until.bounds()
+    if graph is None:
         source = check_source(source, words.shape[0])
 
         def search(s):
@@ -113,7 +114,6 @@ def bfs(
             return BFS(*tiles.op(words, s, until, backend=backend, method=method, **static))
 
         return finished(over_sources(search, source), "bfs")
-    graph = as_graph(G, "bfs")
     source = check_source(source, graph.n)
 
     def one(s):
@@ -260,7 +260,7 @@ def _direction_optimising(graph, source, until, *, parents, deterministic, bound
 
 def _stop(until):
     def stop(level, levels, frontier_size):
-        reached = [levels[jnp.asarray(node)] >= 0 for node in until.targets()]
+        reached = until.found_in(levels)
         return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
 
     return stop

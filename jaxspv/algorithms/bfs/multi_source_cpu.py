@@ -286,8 +286,9 @@ def _enter_all(s: Search, way, every, indptr, in_indptr) -> Search:
         def plane(c):
             bits, planes = c
             j = lax.population_count((bits & -bits) - 1)
-            noted = lax.dynamic_slice(planes, (j, 0), (1, n)) | new
-            return bits & (bits - 1), lax.dynamic_update_slice(planes, noted, (j, 0))
+            place = (j, jnp.int32(0))  # a bare 0 is int64 under x64
+            noted = lax.dynamic_slice(planes, place, (1, n)) | new
+            return bits & (bits - 1), lax.dynamic_update_slice(planes, noted, place)
 
         planes = lax.while_loop(lambda c: c[0] != 0, plane, (s.depth, s.planes))[1]
 

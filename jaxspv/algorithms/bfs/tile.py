@@ -150,7 +150,7 @@ def _xla(A, source, until, *, parents, bounds, rule):
     del bounds  # the same numbers are leaves of `until`
 
     def stop(level, levels, frontier_size):
-        reached = [levels[jnp.asarray(node)] >= 0 for node in until.targets()]
+        reached = until.found_in(levels)
         return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
 
     levels, num_levels = tile_bfs_xla(

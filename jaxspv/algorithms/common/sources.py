@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.indices import within
 from ..._core.pytree import is_concrete
 
 
@@ -30,7 +31,7 @@ def check_source(source: Any, n: int) -> Any:
         if wrong.size:
             raise ValueError(f"`source` must lie in [0, {n}); got {wrong.ravel()[0]}.")
         return array.astype(np.int32)
-    return jnp.where((array >= 0) & (array < n), array, n).astype(jnp.int32)
+    return within(array, n)
 
 
 def over_sources(one: Callable[[Any], Any], source: Any) -> Any:

@@ -171,7 +171,7 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
             )
     if monotone and not (semiring.add.kind in IDEMPOTENT or semiring.add.kind is None):
         raise ValueError(f"`monotone` needs an idempotent addition, not `{semiring.add.name}`.")
-    until = check_until(until, UNTIL, "fixpoint") or unchanged()
+    until = check_until(until, UNTIL, "fixpoint", graph.n) or unchanged()
     named = dict(sums or {})
     traced = {name: _traced_sum(name, fn, x0, arrays) for name, fn in sorted(named.items())}
     step, captured = _traced_update(update, graph, x0, semiring, arrays, traced, monotone)

@@ -20,6 +20,7 @@ from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
 from ...graph import Graph, as_graph, register_layout
 from ...monoids import plus
 from ...ops.mxv.rows.layout import Rows, arrange
+from ...until import iteration_limit
 from ..common.status import finished
 from .xla import pagerank_xla, pull_row_bins
 
@@ -119,8 +120,8 @@ def pagerank(
     operands = (
         jnp.asarray(damping, graph.dtype),
         jnp.asarray(tol, graph.dtype),
-        jnp.asarray(max_iterations, jnp.int32),
-        jnp.asarray(min_iterations, jnp.int32),
+        jnp.asarray(iteration_limit("max_iterations", max_iterations), jnp.int32),
+        jnp.asarray(iteration_limit("min_iterations", min_iterations), jnp.int32),
     )
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 
@@ -146,9 +147,10 @@ def _personalization(personalization: Any, graph: Graph) -> Array:
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
     if is_concrete(p):
-        if not bool((p >= 0).all()):
+        host = np.asarray(p)  # under jit a captured array would be traced, and could not be asked
+        if not (host >= 0).all():
             raise ValueError("`personalization` must be non-negative and not NaN.")
-        if not float(p.sum()) > 0:
+        if not host.sum() > 0:
             raise ValueError("`personalization` must not be zero everywhere.")
     return p / jnp.sum(p)
 

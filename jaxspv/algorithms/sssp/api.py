@@ -15,9 +15,9 @@ from pallas_kernels.sssp.api import sssp as sssp_kernel
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.dispatch import Backend, Op, Plan
-from ..._core.pytree import result_tuple
+from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
-from ...until import Until, check_until
+from ...until import Until, check_until, iteration_limit
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from .dense import relax
@@ -108,10 +108,12 @@ def sssp(
     """
     graph = with_lengths(as_graph(G, "sssp"))
     source = check_source(source, graph.n)
-    check_until(until, UNTIL, "sssp")
+    until = check_until(until, UNTIL, "sssp", graph.n)
     delta = choose_delta(graph, delta, method)
-    if max_steps is not None and (not isinstance(max_steps, int) or max_steps < 0):
-        raise ValueError(f"`max_steps` must be a non-negative integer; got {max_steps!r}.")
+    if max_steps is not None:
+        if not is_concrete(max_steps):
+            raise TypeError("`max_steps` must be a Python integer; `max_iterations` may be traced.")
+        max_steps = iteration_limit("max_steps", max_steps)
 
     def one(s):
         return op(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
@@ -59,13 +60,14 @@ class TiledVector:
         """The tiles of a sparse vector.
 
         Args:
-            x: entries in any order, each place once.
+            x: entries in any order; equal places are added up.
             nt: 16, 32 or 64.
             tiles: room for non-empty tiles; None: as many as the entries and the length allow.
 
         Returns:
             The same entries; those of tiles beyond the room are dropped and set `overflow`.
         """
+        x = x if x.unique else x.canonical()
         (n,), each = x.shape, max(check_size(nt) // 32, 1)
         across = -(-n // nt)
         room = max(min(x.nse, across) if tiles is None else tiles, 1)
@@ -142,8 +144,7 @@ class BitVector:
     @classmethod
     def from_indices(cls, indices: Array, n: int) -> BitVector:
         """The set of the given places; those out of [0, n) are left out."""
-        inside = (indices >= 0) & (indices < n)
-        place = jnp.where(inside, indices, n)
+        place = within(indices, n)
         return cls.from_bool(jnp.zeros(n, bool).at[place].set(True, mode="drop"))
 
     @classmethod

@@ -90,11 +90,8 @@ def entries_of(x: Any) -> Entries:
         found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
         return found if x.unique else join_equal(found, plus)
     if isinstance(x, SparseVector):
-        keys = (x.indices,)
-        found = Entries(x.data, keys, x.count, x.overflow, x.shape)
-        if not x.sorted:
-            found = sort_entries(found)
-        return found if x.unique else join_equal(found, plus)
+        x = x.canonical()
+        return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
     if hasattr(x, "to_sparse"):
         return entries_of(x.to_sparse())
     x = jnp.asarray(x)

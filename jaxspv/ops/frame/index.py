@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.compilation import to_device
-from ..._core.indices import LIMIT, index_dtype_for
+from ..._core.indices import LIMIT, index_dtype_for, within
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from .entries import take
 
@@ -116,16 +116,16 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         )
     point = array.ndim == 0
     if is_concrete(array):  # by NumPy: no programs
-        array = np.atleast_1d(np.asarray(array)).astype(np.int64)
+        array = np.atleast_1d(np.asarray(array))
+        if array.dtype == np.uint64:
+            array = np.minimum(array, np.uint64(2**63 - 1))  # out of range of every axis
+        array = array.astype(np.int64)
         if array.size and not -extent <= array.min() <= array.max() < extent:
             wrong = array.min() if array.min() < -extent else array.max()
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
         values = to_device(np.where(array < 0, array + extent, array).astype(dtype))
     else:
-        values = jnp.atleast_1d(array)
-        values = values if values.dtype == np.int64 else values.astype(dtype)
-        values = jnp.where(values < 0, values + extent, values)
-        values = jnp.where((values >= 0) & (values < extent), values, extent).astype(dtype)
+        values = within(jnp.atleast_1d(array), extent, dtype, from_end=True)
     return Index(values, size=values.shape[0], extent=extent, point=point)
 
 

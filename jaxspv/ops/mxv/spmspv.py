@@ -40,6 +40,7 @@ def multiply_sparse(
     flip: bool,
 ) -> SparseVector:
     """`y = A x` for checked operands; see `mxv`."""
+    x = x.canonical()  # methods search in x, or let one entry stand for its place
     capacity = _capacity(A, x, nse)
     allowed = None if mask is None else mask.allowed()
     y = op(
@@ -87,6 +88,12 @@ def _needs_columns(semiring, A, x, allowed, **_) -> str | None:
     if isinstance(A, CSC):
         return None
     return f"it reads columns, and {type(A).__name__} lists rows (use a CSC, or vxm with a CSR)"
+
+
+def _needs_sorted_columns(semiring, A, x, allowed, **_) -> str | None:
+    if isinstance(A, CSC) and not A.sorted:
+        return "it merges columns in order, and those of A are not sorted"
+    return _needs_columns(semiring, A, x, allowed)
 
 
 def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
@@ -291,7 +298,7 @@ def _sort_buffer(semiring, A, x, allowed, runs, size, flip, nse):
     return _seal(y, over, A.overflow, x.overflow)
 
 
-@op.register("merge", refuse=_needs_columns)
+@op.register("merge", refuse=_needs_sorted_columns)
 def _merge(semiring, A, x, allowed, *, flip, nse):
     """k-way merge of the selected columns, each sorted already, then segmented reduction."""
     if _nothing(A, x):

@@ -32,12 +32,16 @@ def check(result: _R) -> _R:
             field `overflow` (bool), `status` (0 is good) or `converged` (bool).
 
     Raises:
-        ValueError: something failed; says what.
+        ValueError: something failed; says what. Or a concrete matrix or vector breaks the
+            invariants of its format (`check_invariants`).
 
     >>> import jaxspv as jsp
     >>> check(jsp.vector_from_entries([1], [2.0], 3)).nse
     1
     """
+    for x in _sparse(result):
+        if x.overflow is not None and is_concrete(x):
+            x.check_invariants()
     for name, failed in _failures(result):
         bad = jnp.any(failed)
         if is_concrete(bad):
@@ -46,6 +50,15 @@ def check(result: _R) -> _R:
         else:
             checkify.check(~bad, f"{name}: {FAILURES[name]}.")
     return result
+
+
+def _sparse(tree: Any):
+    """The sparse objects in it, those of graphs and named tuples too."""
+
+    def is_sparse(node):
+        return isinstance(node, (SparseMatrix, SparseVector))
+
+    return [x for x in jax.tree.leaves(tree, is_leaf=is_sparse) if is_sparse(x)]
 
 
 def _failures(tree: Any):

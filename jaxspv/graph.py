@@ -168,7 +168,7 @@ def prepare(
             raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
-    graph = A if isinstance(A, Graph) else _bare(A, symmetric)
+    graph = A if isinstance(A, Graph) else _bare(A.check_invariants(), symmetric)
     if graph.inn is None and any(LAYOUTS[name].needs_inn for name in purposes):
         graph = _with_transpose(graph)
     built = {n: LAYOUTS[n].build(graph) for n in purposes if n not in graph.layouts}

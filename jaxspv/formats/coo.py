@@ -10,6 +10,7 @@ from jax import Array, lax
 from .._core.indices import index_dtype_for, with_pattern
 from .._core.pytree import pytree_dataclass, static
 from .base import SparseMatrix, register
+from .invariants import check, of_pairs
 
 
 @register
@@ -49,6 +50,9 @@ class COO(SparseMatrix):
     def indices(self) -> Array:
         """(nse, 2), as BCOO names them."""
         return jnp.stack([self.row, self.col], axis=-1)
+
+    def check_invariants(self) -> COO:
+        return check(self, ("row", "col"), of_pairs)
 
     @property
     def row_sorted(self) -> bool:

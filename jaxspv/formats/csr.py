@@ -12,6 +12,7 @@ from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import pytree_dataclass, static
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
+from .invariants import check, of_columns, of_rows
 
 _C = TypeVar("_C", bound="_Compressed")
 
@@ -32,6 +33,9 @@ class _Compressed(SparseMatrix):
     @property
     def count(self) -> Array:
         return with_pattern(self).indptr[-1]
+
+    def check_invariants(self: _C) -> _C:
+        return check(self, ("indices", "indptr"), of_rows if isinstance(self, CSR) else of_columns)
 
     def _mirrored(self, kind: type[_C]) -> _C:
         """The transpose: the same arrays as a matrix compressed along the other axis."""

@@ -59,6 +59,23 @@ class Stored(Arithmetic):
         """`count`, under SciPy's name."""
         return self.count  # pyright: ignore[reportAttributeAccessIssue]
 
+    def check_invariants(self) -> Self:
+        """This object, if its indices are what its format promises; O(nse), values are not read.
+
+        Objects that the library made keep their promises. Those built by hand from arrays may
+        break them, and methods then disagree on the result.
+
+        Raises:
+            ValueError: an index is out of range, offsets descend or go beyond the slots, padding is
+                not at the extent, a flag (`sorted`, `unique`) is wrong, or indices are traced.
+
+        >>> import jaxspv as jsp
+        >>> A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
+        >>> A.check_invariants() is A
+        True
+        """
+        raise NotImplementedError(type(self).__name__)
+
     def with_data(self, data: Any) -> Self:
         """The same pattern with new values in slot order, exactly `(nse,)` of them.
 

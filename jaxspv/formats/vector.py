@@ -14,6 +14,7 @@ from .._core.compilation import to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import plus
+from .invariants import check, of_list
 from .stored import Stored
 
 
@@ -59,6 +60,9 @@ class SparseVector(Stored):
     def structure(self) -> Array:
         """(n,) bool: which entries are stored."""
         return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
+
+    def check_invariants(self) -> SparseVector:
+        return check(self, ("indices", "count"), of_list)
 
     def canonical(self, dup: Any = None) -> SparseVector:
         """The same entries ascending, each place once: what is sorted and unique stays as it is.

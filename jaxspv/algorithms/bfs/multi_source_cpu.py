@@ -168,7 +168,7 @@ def _push_and_list(s: Search, indptr, indices) -> tuple[Array, Array, Array]:
         return i + 1, *lax.while_loop(lambda c: c[0] < last, edge, first)[1:]
 
     begin = jnp.where(s.way == LISTED, s.begin, s.end)
-    first = (begin, jnp.where(s.begin < n, n, 0), s.queue, s.seen)
+    first = (begin, jnp.where(s.begin < n, jnp.int32(n), 0), s.queue, s.seen)
     return lax.while_loop(lambda c: c[0] < s.end, vertex, first)[1:]
 
 
@@ -218,7 +218,7 @@ def _pull(s: Search, seen: Array, every, indptr, indices) -> Array:
 def _enter_listed(s: Search, tail, every, indptr, in_indptr) -> Search:
     """Makes what was listed the frontier: its levels are noted, its edges counted."""
     n = s.seen.shape[0]
-    begin = jnp.where(s.begin < n, n, 0)
+    begin = jnp.where(s.begin < n, jnp.int32(n), 0)
 
     def enter(c):
         i, edges, missing, old, planes = c

@@ -13,6 +13,7 @@ from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..base import STRUCTURES, SparseMatrix, search_rows
 from ..coo import COO, sort_coo
 from ..csr import CSR
+from ..invariants import check, check_places, of_words
 from .arrangement import (
     check_size,
     grid,
@@ -47,6 +48,11 @@ class Words:
     words: Array
     rest_ptr: Array
     rest_minor: Array
+
+    def checked(self, A: BitTiled, shape: tuple[int, int]) -> None:
+        """Raises ValueError where the pointers or places of these words are out of range."""
+        fields = ("tile_ptr", "tile_minor", "words", "rest_ptr", "rest_minor")
+        check(A, fields, of_words, owner=self, shape=shape)
 
 
 @pytree_dataclass
@@ -133,6 +139,11 @@ class BitTiled(SparseMatrix):
         row, col = self.rowcol()
         pattern = COO(self.data, row, col, self.overflow, self.shape, False, True)
         return pattern.with_data(data)
+
+    def check_invariants(self) -> BitTiled:
+        self.by_row.checked(self, self.shape)
+        self.by_column.checked(self, self.shape[::-1])
+        return check_places(self)
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self.shape

@@ -12,6 +12,7 @@ from ..._core.indices import narrowed, with_pattern
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..base import SparseMatrix, register, search_rows
 from ..coo import COO, sort_coo
+from ..invariants import check, check_places, of_tiles
 from .arrangement import (
     Groups,
     check_size,
@@ -124,6 +125,10 @@ class Tiled(SparseMatrix):
             not self.transposed,
             self.unique,
         )
+
+    def check_invariants(self) -> Tiled:
+        pointers = ("tile_ptr", "tile_col", "slot_ptr", "rest_row")
+        return check_places(check(self, pointers, of_tiles))
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self._stored_shape

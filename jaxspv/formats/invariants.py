@@ -1,0 +1,230 @@
+"""`check_invariants`: what every sparse object promises about its indices, looked at.
+
+A format lists its promises as (message, whether broken) pairs, written once for NumPy (on a CPU,
+where nothing is compiled) and JAX (one program on an accelerator, where nothing is copied).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.indices import with_pattern
+from .._core.pytree import is_concrete
+
+_S = TypeVar("_S")
+Promises = list[tuple[str, Any]]
+STATICS = ("shape", "nse", "sorted", "unique", "nt", "transposed")
+
+
+class Arrays:
+    """The arrays of an object and what is static of it, under their names."""
+
+    def __init__(self, **fields: Any):
+        self.__dict__.update(fields)
+
+
+def check(
+    x: _S,
+    fields: tuple[str, ...],
+    promises: Callable[[Any, Any], Promises],
+    *,
+    owner: Any = None,
+    shape: tuple[int, int] | None = None,
+) -> _S:
+    """`x`, if its arrays `fields` keep `promises(x, numpy or jax.numpy)`; values are not read.
+
+    What vmap made is checked object by object.
+
+    Args:
+        x: a sparse object.
+        fields: the names of the arrays that are looked at.
+        promises: what they promise.
+        owner: what has the arrays; None: `x`.
+        shape: that of the promises; None: that of `x`.
+
+    Raises:
+        ValueError: a promise is broken, or an array is traced.
+    """
+    with_pattern(x)
+    kind = type(x).__name__
+    arrays = {name: getattr(x if owner is None else owner, name) for name in fields}
+    if not is_concrete(arrays):
+        raise ValueError(f"`check_invariants` of a {kind} needs concrete values.")
+    static = {n: getattr(o, n) for o in (x, owner) for n in STATICS if hasattr(o, n)}
+    static["shape"] = shape or static["shape"]
+    batch = np.shape(x.overflow) if hasattr(x, "overflow") else ()  # pyright: ignore
+    for place in np.ndindex(batch):
+        one = {name: array[place] for name, array in arrays.items()} if batch else arrays
+        if _on_cpu(one):
+            host = {name: np.asarray(array) for name, array in one.items()}
+            broken = _numbered(promises(Arrays(**host, **static), np))
+        else:
+            broken = _on_device(promises, tuple(sorted(static.items())), one)
+        for (_, message), failed in jax.device_get(broken).items():
+            if failed:
+                raise ValueError(
+                    f"this {kind} of shape {static['shape']} breaks its invariants: {message}."
+                )
+    return x
+
+
+def check_places(x: _S) -> _S:
+    """`x`, if the places that its pointers, already checked, lead to are in range and distinct.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if np.shape(x.overflow):  # pyright: ignore[reportAttributeAccessIssue]
+        for place in np.ndindex(np.shape(x.overflow)):  # pyright: ignore
+            check_places(jax.tree.map(lambda leaf, at=place: leaf[at], x))
+        return x
+    row, col = jax.jit(type(x).rowcol)(x)  # pyright: ignore[reportAttributeAccessIssue]
+    places = Arrays(row=row, col=col, shape=x.shape, nse=x.nse, sorted=False, unique=x.unique)  # pyright: ignore
+    check(x, ("row", "col"), of_pairs, owner=places)
+    return x
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _on_device(promises, static, arrays):
+    return _numbered(promises(Arrays(**arrays, **dict(static)), jnp))
+
+
+def _numbered(promises: Promises) -> dict[tuple[int, str], Any]:
+    """JAX sorts dictionaries by their keys; the first promise that is broken is told."""
+    return {(number, message): bad for number, (message, bad) in enumerate(promises)}
+
+
+def _on_cpu(arrays: dict[str, Any]) -> bool:
+    leaves = [leaf for leaf in arrays.values() if isinstance(leaf, jax.Array)]
+    return all(device.platform == "cpu" for leaf in leaves for device in leaf.devices())
+
+
+# ---- What formats promise ----
+
+
+def length(name: str, array: Any, size: int) -> Promises:
+    """Of an array of a fixed length."""
+    return [(f"`{name}` must have length {size}; got shape {array.shape}", array.shape != (size,))]
+
+
+def pointer(name: str, ptr: Any, end: int, xp: Any) -> Promises:
+    """Of the offsets of a compressed axis into `end` slots."""
+    return [
+        (f"`{name}` must begin with 0", ptr[0] != 0),
+        (f"`{name}` must not descend", xp.any(ptr[1:] < ptr[:-1])),
+        (f"`{name}` must not go beyond {end}", xp.any(ptr > end)),
+    ]
+
+
+def places(name: str, index: Any, extent: int, used: Any, xp: Any) -> Promises:
+    """Of indices along an axis: in range where `used`, at the extent in padding."""
+    inside = (index >= 0) & (index < extent)
+    return [
+        (f"`{name}` must lie in [0, {extent})", xp.any(used & ~inside)),
+        (f"`{name}` must be {extent} in padding", xp.any(~used & (index != extent))),
+    ]
+
+
+def order(keys: tuple[Any, ...], used: Any, x: Any, xp: Any) -> Promises:
+    """Of the flags `sorted` and `unique`, for slots with `keys`, the most significant first."""
+    if not x.sorted:
+        if not x.unique:
+            return []
+        by = xp.lexsort((*reversed(keys), ~used))
+        keys, used = tuple(key[by] for key in keys), used[by]
+    before, same = False, True
+    for key in keys:
+        before = before | (same & (key[1:] < key[:-1]))
+        same = same & (key[1:] == key[:-1])
+    both = used[1:] & used[:-1]
+    found = [("its entries are not `sorted`", xp.any(both & before))]
+    if x.unique:
+        found.append(("a place comes twice, and it says `unique`", xp.any(both & same)))
+    return found
+
+
+def of_rows(x: Any, xp: Any) -> Promises:
+    """Of a CSR."""
+    return _of_lines(x, *x.shape, xp)
+
+
+def of_columns(x: Any, xp: Any) -> Promises:
+    """Of a CSC."""
+    return _of_lines(x, *x.shape[::-1], xp)
+
+
+def _of_lines(x: Any, major: int, minor: int, xp: Any) -> Promises:
+    nse = x.indices.shape[0]
+    used = xp.arange(nse) < x.indptr[-1]
+    promises = length("indptr", x.indptr, major + 1) + length("indices", x.indices, x.nse)
+    promises += pointer("indptr", x.indptr, nse, xp) + places("indices", x.indices, minor, used, xp)
+    where = xp.clip(x.indptr, 0, nse)
+    fixed = {"minlength": nse + 1} if xp is np else {"length": nse + 1}
+    line = xp.cumsum(xp.bincount(where, **fixed))[:nse]  # grows where a line ends
+    return promises + order((line, x.indices), used, x, xp)
+
+
+def of_list(x: Any, xp: Any) -> Promises:
+    """Of a `SparseVector`."""
+    (n,) = x.shape
+    used = xp.arange(x.indices.shape[0]) < x.count
+    return [
+        *length("indices", x.indices, x.nse),
+        (f"`count` must lie in [0, {x.nse}]", (x.count < 0) | (x.count > x.nse)),
+        *places("indices", x.indices, n, used, xp),
+        *order((x.indices,), used, x, xp),
+    ]
+
+
+def of_tiles(x: Any, xp: Any) -> Promises:
+    """Of the pointers of a `Tiled`; `of_pairs` looks at the places they lead to."""
+    m, n = x.shape[::-1] if x.transposed else x.shape
+    down, across = -(-m // x.nt), -(-n // x.nt)
+    tiles, rest = x.tile_col.shape[0], x.rest_row.shape[0]
+    return [
+        *length("tile_ptr", x.tile_ptr, down + 1),
+        *length("slot_ptr", x.slot_ptr, tiles + 1),
+        *pointer("tile_ptr", x.tile_ptr, tiles, xp),
+        *pointer("slot_ptr", x.slot_ptr, x.nse - rest, xp),
+        *places("tile_col", x.tile_col, across, xp.arange(tiles) < x.tile_ptr[-1], xp),
+    ]
+
+
+def of_words(x: Any, xp: Any) -> Promises:
+    """Of the rows or columns of a `BitTiled`; `of_pairs` looks at the places they lead to."""
+    major, minor = x.shape
+    down, across = -(-major // x.nt), -(-minor // x.nt)
+    tiles, rest = x.tile_minor.shape[0], x.rest_minor.shape[0]
+    padding = xp.arange(tiles) >= x.tile_ptr[-1]
+    return [
+        *length("tile_ptr", x.tile_ptr, down + 1),
+        *length("rest_ptr", x.rest_ptr, major + 1),
+        *pointer("tile_ptr", x.tile_ptr, tiles, xp),
+        *pointer("rest_ptr", x.rest_ptr, rest, xp),
+        *places("tile_minor", x.tile_minor, across, ~padding, xp),
+        *places("rest_minor", x.rest_minor, minor, xp.arange(rest) < x.rest_ptr[-1], xp),
+        ("`words` must be 0 in padding", xp.any(padding[:, None, None] & (x.words != 0))),
+    ]
+
+
+def of_pairs(x: Any, xp: Any) -> Promises:
+    """Of triplets: both indices in range, or both at their extents."""
+    (m, n), row, col = x.shape, x.row, x.col
+    used = (row != m) | (col != n)
+    inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)
+    promises = length("row", row, x.nse) + length("col", col, x.nse)
+    promises += [
+        (
+            f"`row` and `col` must lie in [0, {m}) and [0, {n}), or be {m} and {n} in padding",
+            xp.any(used & ~inside),
+        )
+    ]
+    if x.sorted:
+        promises.append(("padding must come last", xp.any(used[1:] & ~used[:-1])))
+    return promises + order((row, col), used, x, xp)

@@ -48,6 +48,9 @@ class Monoid:
     name: str = static(default="user")
     dtypes: str = static(default="biuf")
 
+    def __post_init__(self):
+        object.__setattr__(self, "op", as_binary(self.op))
+
     def __repr__(self) -> str:
         return f"Monoid({self.name})"
 
@@ -234,6 +237,29 @@ def monoid(
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
     return Monoid(binary, identity, terminal, None, name or binary.name)
+
+
+def as_monoid(add: Any, name: str = "add") -> Monoid:
+    """`add` itself, or the monoid of a name, an operator or a function that is well known.
+
+    Raises:
+        TypeError: it is no operator of two operands.
+        ValueError: it is none of the well-known ones, so that its identity is not known.
+    """
+    if isinstance(add, Monoid):
+        return add
+    if isinstance(add, str):
+        named = {m.name: m for m in ALL}
+        if add not in named:
+            raise ValueError(f"`{name}` must be one of {sorted(named)}; got {add!r}.")
+        return named[add]
+    binary = as_binary(add, name)
+    if binary.fn not in _KNOWN:
+        raise ValueError(
+            f"`{name}` must be a Monoid or well known; make one of {binary.name!r} by "
+            "`jaxspv.monoid(op, identity)`."
+        )
+    return monoid(binary)
 
 
 def value_of(value: Any, dtype: DTypeLike) -> np.ndarray:

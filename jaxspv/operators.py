@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ._core.pytree import pytree_dataclass, static
@@ -25,6 +26,9 @@ class UnaryOp:
     fn: Callable[..., Any] = static()
     name: str = static(default="user")
     params: tuple[Any, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "fn", traceable(self.fn))
 
     def __call__(self, x: Any) -> Array:
         return self.fn(x, *self.params)
@@ -61,6 +65,9 @@ class BinaryOp:
     overflow: Callable[..., Any] | None = static(default=None)
     position: Position | None = static(default=None)
     index_dtype: str = static(default="int32")
+
+    def __post_init__(self):
+        object.__setattr__(self, "fn", traceable(self.fn))
 
     def __call__(self, x: Any, y: Any) -> Array:
         if self.position is not None:
@@ -101,12 +108,38 @@ class IndexUnaryOp:
         return f"IndexUnaryOp({self.name})"
 
 
-def as_binary(op: "BinaryOp | Callable[..., Any]") -> BinaryOp:
-    """`op` itself, or a plain function of two arrays made into a `BinaryOp`."""
+def traceable(fn: Any) -> Any:
+    """`fn`; a NumPy ufunc, which cannot be traced, as the function of its name in `jax.numpy`.
+
+    Raises:
+        TypeError: it is no function, or a ufunc without such a name.
+    """
+    if isinstance(fn, np.ufunc):
+        fn = getattr(jnp, fn.__name__, None) or fn
+    if not callable(fn) or isinstance(fn, np.ufunc):
+        raise TypeError(f"an operator needs a function of JAX arrays; got {fn!r}.")
+    return fn
+
+
+def as_binary(op: Any, name: str = "op") -> BinaryOp:
+    """`op` itself, that of a monoid, the operator of a name, or a function of two arrays as one.
+
+    Raises:
+        TypeError: it takes one operand, or is no operator at all.
+        ValueError: no operator has that name.
+    """
+    op = getattr(op, "op", op)  # of a Monoid
     if isinstance(op, BinaryOp):
         return op
+    if isinstance(op, str):
+        known = {o.name: o for o in globals().values() if isinstance(o, BinaryOp)}
+        if op not in known:
+            raise ValueError(f"`{name}` must be one of {sorted(known)}; got {op!r}.")
+        return known[op]
+    if isinstance(op, (UnaryOp, IndexUnaryOp)):
+        raise TypeError(f"`{name}` must be an operator of two operands; got {op!r}.")
     if not callable(op):
-        raise TypeError(f"`op` must be a BinaryOp or a function of two arrays; got {op!r}.")
+        raise TypeError(f"`{name}` must be a BinaryOp or a function of two arrays; got {op!r}.")
     return BinaryOp(op, getattr(op, "__name__", "user"))
 
 

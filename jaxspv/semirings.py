@@ -13,7 +13,7 @@ from jax.typing import DTypeLike
 
 from . import monoids, operators
 from ._core.pytree import pytree_dataclass, static
-from .monoids import Monoid, monoid
+from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary
 
 Domain = Callable[[np.dtype], tuple[Any, Any] | None]
@@ -47,6 +47,10 @@ class Semiring:
     name: str = static(default="user")
     annihilation: Domain | None = static(default=None)
     distributivity: Domain | None = static(default=None)
+
+    def __post_init__(self):
+        object.__setattr__(self, "add", as_monoid(self.add))
+        object.__setattr__(self, "mul", as_binary(self.mul, "mul"))
 
     def __repr__(self) -> str:
         return f"Semiring({self.name})"
@@ -84,8 +88,7 @@ def semiring(
     >>> semiring(jnp.maximum, jnp.minimum)
     Semiring(max_minimum)
     """
-    joined = add if isinstance(add, Monoid) else monoid(add)
-    extend = as_binary(mul)
+    joined, extend = as_monoid(add), as_binary(mul, "mul")
     return Semiring(joined, extend, name or f"{joined.name}_{extend.name}")
 
 

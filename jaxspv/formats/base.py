@@ -17,7 +17,7 @@ from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
 from .._core.native_loops import read, write
 from .._core.pytree import is_concrete
-from ..monoids import plus
+from ..monoids import as_monoid, plus
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ class SparseMatrix(Stored, abc.ABC):
             raise ValueError(
                 f"`slots` and `values` must have one shape; got {slots.shape} and {values.shape}."
             )
-        return self.with_data((dup or plus).segment_reduce(values, slots, self.nse))
+        return self.with_data(
+            as_monoid(plus if dup is None else dup, "dup").segment_reduce(values, slots, self.nse)
+        )
 
     def asformat(self, name: str) -> Any:
         """The same matrix in the format called `name` ("coo", "csr", "csc", "tiled", ...).

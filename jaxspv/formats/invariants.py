@@ -151,12 +151,12 @@ def order(keys: tuple[Any, ...], used: Any, x: Any, xp: Any) -> Promises:
 
 def of_rows(x: Any, xp: Any) -> Promises:
     """Of a CSR."""
-    return _of_lines(x, *x.shape, xp)
+    return _of_lines(x, x.shape[0], x.shape[1], xp)
 
 
 def of_columns(x: Any, xp: Any) -> Promises:
     """Of a CSC."""
-    return _of_lines(x, *x.shape[::-1], xp)
+    return _of_lines(x, x.shape[1], x.shape[0], xp)
 
 
 def _of_lines(x: Any, major: int, minor: int, xp: Any) -> Promises:

@@ -13,7 +13,7 @@ from jax import Array, lax
 from .._core.compilation import to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
-from ..monoids import plus
+from ..monoids import as_monoid, plus
 from .invariants import check, of_list
 from .stored import Stored
 
@@ -203,8 +203,9 @@ def vector_from_entries(
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= n:
             raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
+    dup = plus if dup is None else as_monoid(dup, "dup")
     dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)
-    if isinstance(indices, np.ndarray) and is_concrete(values) and dup in (None, plus):
+    if isinstance(indices, np.ndarray) and is_concrete(values) and dup is plus:
         distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)
         if distinct is not None:
             return distinct if nse is None else distinct.resized(nse)

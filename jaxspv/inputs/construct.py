@@ -13,7 +13,7 @@ from .._core.compilation import to_device
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
-from ..monoids import Monoid, plus
+from ..monoids import Monoid, as_monoid, plus
 from .edges import on_accelerator, unique_host, unique_traced
 
 
@@ -58,7 +58,7 @@ def from_edges(
     >>> A.todense().tolist(), slots.tolist()
     ([[0.0, 2.0], [5.0, 0.0]], [1, 0, 1])
     """
-    shape = check_shape(shape)
+    shape, dup = check_shape(shape), as_monoid(dup, "dup")
     _check_format(format)
     row, col = _indices("senders", senders), _indices("receivers", receivers)
     if row.shape != col.shape or row.ndim != 1:
@@ -229,6 +229,8 @@ def from_networkx(
     >>> from_networkx(nx.path_graph(3)).todense().tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
+    if not hasattr(graph, "edges"):
+        raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
     nodes = list(graph) if nodelist is None else list(nodelist)
     place = {node: k for k, node in enumerate(nodes)}
     if len(place) != len(nodes):
@@ -392,6 +394,6 @@ def _from_padded(row, col, data, shape, nse, dup, format):
     else:
         row, col, slots, count = unique_traced(row, col, shape, dtype)
         slots = jnp.where(slots < nse, slots, nse)
-    values = dup.segment_reduce(data, jnp.asarray(slots), nse)
+    values = as_monoid(dup, "dup").segment_reduce(data, jnp.asarray(slots), nse)
     overflow = jnp.asarray(count > nse)
     return as_format(COO(values, row, col, overflow, tuple(shape)), format)

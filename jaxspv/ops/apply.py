@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..monoids import Monoid
 from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
@@ -94,8 +95,20 @@ def _apply(A, op, scalar, *, bind, weak) -> Any:
         z = op(x, e.keys[0], e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0]), scalar)
     else:
         z = op(x)
+    z = _each(op, z, x)
     z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
     return Dense(z) if is_dense(A) else e.with_data(z)
+
+
+def _each(op: Any, z: Any, x: Any) -> Any:
+    """A result for each entry; a constant is one for all."""
+    if isinstance(z, (bool, int, float, complex, np.generic)):
+        z = jnp.full(x.shape, z)
+    if jnp.shape(z) != x.shape:
+        raise TypeError(
+            f"`op` must work element by element; {op!r} gave shape {jnp.shape(z)} for {x.shape}."
+        )
+    return jnp.asarray(z)
 
 
 def _same_kind(scalar: Any, x: Any) -> bool:

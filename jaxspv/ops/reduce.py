@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._core.indices import LIMIT
-from ..monoids import Monoid, monoid, plus
+from ..monoids import Monoid, as_monoid, plus
 from .frame.call import Dense, Options, call, operand
 from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
 from .frame.product import winners
@@ -57,8 +58,9 @@ def reduce(
     ([0, 2], [2.0, 3.0], 6.0)
     """
     A = operand("A", A)
-    add = add if isinstance(add, Monoid) else monoid(add)
-    if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.ndim == 1):
+    add = as_monoid(add)
+    whole = axis is None or (isinstance(axis, (int, np.integer)) and not isinstance(axis, bool))
+    if not whole or axis not in (None, 0, 1, -1, -2) or (axis is not None and A.ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
     if axis is not None:
         options = Options(mask, accum, out, replace, nse)

@@ -142,7 +142,7 @@ class BitTiled(SparseMatrix):
 
     def check_invariants(self) -> BitTiled:
         self.by_row.checked(self, self.shape)
-        self.by_column.checked(self, self.shape[::-1])
+        self.by_column.checked(self, (self.shape[1], self.shape[0]))
         return check_places(self)
 
     def rowcol(self) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Where an operator or a monoid is asked for: what can be meant is taken, the rest named at once."""
+"""Operators and monoids as arguments: what can be meant is taken, the rest refused by name."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ UNARY = jsp.operators.ainv
 
 
 @pytest.mark.parametrize(
-    "dup", [jsp.monoids.max_, jnp.maximum, np.maximum, "max", jsp.operators.max_]
+    "dup", [jsp.monoids.max_, jnp.maximum, np.maximum, "max", jsp.operators.maximum]
 )
 def test_monoids(dup):
     twice = jsp.from_edges([0, 0], [1, 1], [3.0, 7.0], shape=(2, 2), dup=dup)

@@ -59,7 +59,9 @@ def parents_of(
             lambda c: (c[0] + 1, of_row(begin + c[0], c[0], c[1])),
             (jnp.int32(0), rows),
         )
-        return b + 1, lax.dynamic_update_slice(tree, rows.reshape(size, count).T - 1, (0, begin))
+        return b + 1, lax.dynamic_update_slice(
+            tree, rows.reshape(size, count).T - 1, (jnp.int32(0), begin)
+        )
 
     first = (jnp.int32(0), jnp.zeros((count, n), jnp.int32))
     return lax.while_loop(lambda c: c[0] * size < n, some, first)[1]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 
 @custom_vmap
@@ -59,3 +60,43 @@ def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operand
 
     assert moving and moving[0].shape[0] == axis_size
     return lax.map(one, moving)
+
+
+def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with `rule(axis_size, in_batched, *operands) -> (result, out_batched)` under vmap.
+
+    `custom_vmap` alone passes the constants that `fn` captures as hidden operands and refuses
+    batched ones; `lax.cond` and `lax.switch` with a batched index batch all that their branches
+    read, constants too. Here they are operands that the rule, which traces `fn` anew, does without.
+    """
+
+    def call(*operands):
+        closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*operands)
+        tree = jax.tree.structure(shapes)
+
+        @custom_vmap
+        def pure(constants, *operands):
+            flat = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))(*jax.tree.leaves(operands))
+            return jax.tree.unflatten(tree, flat)
+
+        @pure.def_vmap
+        def _(axis_size, in_batched, constants, *operands):
+            del constants
+            if not any(jax.tree.leaves(in_batched[1:])):
+                result = fn(*operands)
+                return result, jax.tree.map(lambda _: False, result)
+            return rule(axis_size, in_batched[1:], *operands)
+
+        return pure(closed.consts, *operands)
+
+    return call
+
+
+def sequential(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, of every lane in turn under vmap (see `one_by_one`)."""
+
+    def rule(axis_size, in_batched, *operands):
+        result = one_by_one(fn, axis_size, in_batched, *operands)
+        return result, jax.tree.map(lambda _: True, result)
+
+    return with_batch_rule(fn, rule)

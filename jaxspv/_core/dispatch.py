@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
+from .batching import with_batch_rule
 from .compilation import inlined, is_eager, jitted, on_gpu
 
 Backend = Literal["xla", "pallas"]
@@ -264,15 +264,12 @@ def _batchable(impl, run, static, batched=None):
             )(*operands)
             return result, jax.tree.map(lambda _: True, result)
 
-    wrapped = custom_vmap(run)
-
-    @wrapped.def_vmap
-    def _(axis_size, in_batched, *operands):
+    def batch_rule(axis_size, in_batched, *operands):
         if rule is None:
             raise NotImplementedError(f"{impl.backend}/{impl.name} cannot be batched by vmap.")
         return rule(axis_size, in_batched, *operands, **static)
 
-    return wrapped
+    return with_batch_rule(run, batch_rule)
 
 
 def is_zero(tangent: Any) -> bool:

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 
+from .._core.batching import sequential
 from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
 from .._core.native_loops import read, write
@@ -198,7 +198,7 @@ def search_rows(indptr: Array, nse: int) -> Array:
     if nse == 0 or m == 0:
         return jnp.full(nse, m, jnp.int32)
 
-    @sequential_vmap
+    @sequential
     def native(indptr):
         return _rows_in_turn(indptr, nse)
 

@@ -338,3 +338,16 @@ def test_exported_programs_name_classes_as_users_do(name):
         jax.export.register_namedtuple_serialization(
             type(name, (tuple,), {"_fields": ()}), serialized_name=f"jaxspv.{name}"
         )
+
+
+@pytest.mark.parametrize("branch", [
+    lambda A, s: jsp.bfs(A, s).levels.astype(jnp.float32),
+    lambda A, s: jsp.vxm(jsp.vector_from_entries([0, 1], [1.0, 2.0], 5), A).todense() * s,
+], ids=["bfs", "vxm"])  # fmt: skip
+def test_branches_of_a_batched_index_take_what_they_capture(branch):
+    """`cond` and `switch` under vmap batch the constants of their branches too."""
+    A = jsp.from_edges([0, 1, 2, 0], [1, 2, 3, 3], shape=(5, 5))
+    branches = [lambda s: jnp.full(5, 7.0), lambda s: branch(A, s)]
+    batched = jax.vmap(lambda b: jax.lax.switch(b, branches, 1))(jnp.array([0, 1, 0]))
+    expected = [branches[k](1) for k in (0, 1, 0)]
+    np.testing.assert_array_equal(batched, jnp.stack(expected))

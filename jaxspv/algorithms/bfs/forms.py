@@ -8,9 +8,9 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from ..._core.batching import sequential
 from .cpu import bfs_sequential
 from .xla import bfs_level_synchronous
 
@@ -82,7 +82,7 @@ def bfs_xla(
 
     # One source after the other: lanes in step would each pay for every step of any lane.
     graph = (indptr, indices, source, in_indptr, in_indices)
-    return sequential_vmap(search)(*graph, constants)
+    return sequential(search)(*graph, constants)
 
 
 def _closed(stop: Stop | None, n: int) -> tuple[Callable[[Any], Stop | None], list[Any]]:

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 from jax.extend import core
 
+from ..._core.batching import sequential
 from . import cpu, xla
 from .cpu import Graph
 from .delta_stepping import bellman_ford, delta_stepping, overflow
@@ -99,7 +99,7 @@ def sssp_xla(
         delta = jnp.asarray(delta, weights.dtype)
     operands = (Graph(indptr, indices, weights), source, delta, most, consts)
 
-    @sequential_vmap
+    @sequential
     def run(*operands):
         if form is not None:
             return _solve(FORMS[form][0], parents, stop, *operands)
@@ -143,7 +143,7 @@ def sssp_parents_xla(
         assert tree is not None
         return tree
 
-    @sequential_vmap
+    @sequential
     def run(*operands):
         if form is not None:
             return FORMS[form][1](*operands)

@@ -16,10 +16,10 @@ import functools
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 
 from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 
+from ..._core.batching import sequential
 from ..._core.dispatch import PALLAS_PLATFORM, asked
 from ..._core.native_loops import is_negative, read, write
 from ...formats import CSR
@@ -41,7 +41,7 @@ def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
     if nse == 0:
         return jnp.zeros(n, jnp.int32), jnp.arange(n, dtype=jnp.int32)
 
-    @sequential_vmap
+    @sequential
     def run(indptr, indices, weights, d, source):
         B = CSR(weights, indices, indptr, jnp.asarray(False), A.shape, A.sorted, A.unique)
         return _tree_edges(B, d, jnp.asarray(source, jnp.int32))

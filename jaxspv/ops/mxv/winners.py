@@ -7,8 +7,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 
+from ..._core.batching import sequential
 from ..._core.native_loops import read, write
 from ...formats import CSR
 from ...formats.base import search_rows
@@ -33,7 +33,7 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
     def terms(semiring, data, out, inner, values):
         return semiring.add.admit(product(semiring, data, out, inner, values, flip=flip))
 
-    @sequential_vmap
+    @sequential
     def native(indptr, indices, semiring, data, x, y):
         def term(e, i):
             j = read(indices, e)

@@ -135,3 +135,12 @@ def test_searches_deeper_than_their_bits_go_one_by_one(directed, n):
     )
     check(A, sources, levels, tree)
     assert int(levels.max()) == n // 3
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_several_sources_under_x64(deterministic):
+    with jax.enable_x64(True):
+        A = jsp.from_edges([0, 1, 2, 5], [1, 2, 3, 0], shape=(40, 40))
+        found = jsp.bfs(A, jnp.array([0, 5, 39]), deterministic=deterministic)
+        assert found.levels[:, 3].tolist() == [3, 4, -1]
+        assert found.parents[:, 3].tolist() == [2, 2, -1]

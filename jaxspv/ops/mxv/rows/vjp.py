@@ -15,11 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import custom_vmap, sequential_vmap
+from jax.custom_batching import custom_vmap
 
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.rows.merge_path import LIMIT
 
+from ...._core.batching import sequential
 from ...._core.compat import kernels_refused
 from ...._core.dispatch import PALLAS_PLATFORM, asked
 from ...._core.native_loops import read, write
@@ -57,7 +58,7 @@ def csr_vjp(
             None if data is None else jnp.zeros(n_cols, w.dtype),
         )
 
-    @sequential_vmap
+    @sequential
     def native(indptr, indices, w, x, data, rows, ranked):
         del rows, ranked
         return _entries_in_turn(indptr, indices, w, x, data, n_cols)

@@ -26,8 +26,8 @@ from .simt.device import resident_ctas
 from .simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are hooked before the sample
-LONG = 1024  # edges from which a row is shared by the warps of a program
-LISTED = 2048  # long rows a program has room for
+LONG = 1024  # edges from which a row is shared by the warps of a CTA
+LISTED = 2048  # long rows a CTA has room for
 LARGEST = 40  # control word: ~root of the largest tree of the sample
 
 
@@ -36,7 +36,7 @@ def components(
     indices: jax.Array,
     *,
     symmetric: bool = True,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
@@ -53,13 +53,13 @@ def components(
 
     def kernel(k, m):
         ok = _body(k, c, m, m.control)
-        k.store(m.status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
+        k.store(m.status, 0, 1 - ok, mask=(k.cta == 0) & (k.thread == 0))
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        programs=programs or resident_ctas(),
+        ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=LISTED + 4,
         name="components",
@@ -93,8 +93,8 @@ def _body(k, c, graph, control):
         k.grid_barrier(control)
     skip = k.const(-1)
     if c.symmetric:
-        k.if_((k.program == 0) & (k.warp == 0), lambda: _sample(k, c, graph, control))
-        # all programs must skip the same tree: an edge between two skipped trees would be lost
+        k.if_((k.cta == 0) & (k.warp == 0), lambda: _sample(k, c, graph, control))
+        # all CTAs must skip the same tree: an edge between two skipped trees would be lost
         _, skip = k.grid_barrier(control, [(control, LARGEST)])
         skip = ~skip
     _rest(k, c, graph, skip, long_rows, count)

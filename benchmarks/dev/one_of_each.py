@@ -1,6 +1,6 @@
 """Every persistent kernel once on a graph, checked: for profilers and memory checkers.
 
-python -m benchmarks.dev.one_of_each GRAPH ... [--programs P --threads T] [--times K] [--eager]
+python -m benchmarks.dev.one_of_each GRAPH ... [--ctas P --threads T] [--times K] [--eager]
 [--plant WORDS]; graphs as in `benchmarks.suite`. A memory checker sees an access out of bounds only
 where every array is an allocation of its own and of its own size: not in a jitted program, whose
 intermediate arrays share one (`--eager`), and by `cudaMallocAsync` alone (other allocators round up
@@ -8,7 +8,7 @@ to pages of 2 MB). `--plant` also stores that many words (1 to 8) beyond the end
 1000, which must be reported:
 
     XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async compute-sanitizer --tool memcheck \\
-        python3 -m benchmarks.dev.one_of_each karate grid12 --eager --programs 8 --threads 256
+        python3 -m benchmarks.dev.one_of_each karate grid12 --eager --ctas 8 --threads 256
     ncu --kernel-name 'regex:bfs|sssp|components|pagerank' --clock-control none --metrics ... \\
         python3 -m benchmarks.dev.one_of_each rmat18
 """
@@ -23,8 +23,8 @@ from scipy.sparse import csgraph
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.components import components
-from pallas_kernels.prepare.adjacency import prepare_bfs
-from pallas_kernels.prepare.lengths import is_narrow, prepare_sssp
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.prepare.lengths import is_low_degree, prepare_sssp
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pull.pagerank import pagerank
@@ -53,16 +53,16 @@ def kernels(name, form):
         ),
     )
     for kind, for_bfs, for_sssp in forms:
-        narrow = bool(for_sssp)
-        config = default_bfs_config(n, low_degree=narrow)
+        low = bool(for_sssp)
+        config = default_bfs_config(n, low_degree=low)
         search = functools.partial(bfs, config=type(config)(**{**config.__dict__, **form}))
         arrays = jax.tree.map(jnp.asarray, for_bfs)
 
         def levels(search=search, arrays=arrays):
-            return search(*csr, source, prepared=arrays)
+            return search(Adjacency(*csr), source, prepared=arrays)
 
         yield f"bfs {kind}", levels, lambda out: _same(out[0], hops)
-        config = default_config(n, A.nnz, low_degree=narrow)
+        config = default_config(n, A.nnz, low_degree=low)
         search = functools.partial(sssp, config=type(config)(**{**config.__dict__, **form}))
         arrays = jax.tree.map(jnp.asarray, for_sssp)
         delta = default_delta(A.indptr, A.data)
@@ -77,7 +77,7 @@ def kernels(name, form):
         lambda: components(*csr, **form),
         lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
     )
-    order = "breadth_first" if is_narrow(degree) else "degree"
+    order = "breadth_first" if is_low_degree(degree) else "degree"
     arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield (
@@ -121,7 +121,7 @@ def planted(words):
         k.store(m.out, size - 1 + words, k.load(m.x, 0), mask=first)
 
     operands = {"x": jnp.zeros(4, jnp.int32)}
-    return launch(kernel, operands, {"out": size}, programs=1, threads=128, name="planted")["out"]
+    return launch(kernel, operands, {"out": size}, ctas=1, threads=128, name="planted")["out"]
 
 
 def _first(labels):
@@ -137,7 +137,7 @@ def _same(got, want):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("graphs", nargs="*")
-    parser.add_argument("--programs", type=int)
+    parser.add_argument("--ctas", type=int)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--eager", action="store_true")
@@ -147,7 +147,7 @@ def main():
     if args.plant:
         jax.block_until_ready(jit(lambda: planted(args.plant))())
         print(f"stored {args.plant} words beyond the end", flush=True)
-    form = {k: v for k in ("programs", "threads") if (v := getattr(args, k))}
+    form = {k: v for k in ("ctas", "threads") if (v := getattr(args, k))}
     for name in args.graphs:
         for kernel, run, check in kernels(name, form):
             run = jit(run)

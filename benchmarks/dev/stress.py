@@ -1,6 +1,6 @@
 """Hunts races in the BFS and SSSP kernels on a GPU: python -m benchmarks.dev.stress [GRAPHS] ...
 
-Every source of every graph is searched again and again, the number of programs and threads changing
+Every source of every graph is searched again and again, the number of CTAs and threads changing
 from one search to the next, all in one `lax.scan` on the device. The first result of a source is
 proved by the equations that have one solution (d[source] = 0, d[v] = min of d[u] + w; weights are
 positive); every other one must equal it bit for bit, and in every one each parent must be the tail
@@ -22,13 +22,13 @@ import scipy.sparse as sp
 from jax import lax
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
-from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.prepare.lengths import prepare_sssp
 from pallas_kernels.sssp.api import default_config, default_delta, sssp
 
 from .. import suite
 
-LAUNCHES = ((132, 1024), (97, 512), (31, 256), (7, 1024))  # programs, threads
+LAUNCHES = ((132, 1024), (97, 512), (31, 256), (7, 1024))  # CTAs, threads
 SIZES = ((1 << 16, 1 << 19), (1 << 19, 1 << 22))  # vertices, entries; multiples of these above
 COUNTS = ("unproved", "changed", "parents", "expired")
 INFINITE = {"bfs": np.int32(2**30), "sssp": np.float32(np.inf)}
@@ -69,7 +69,7 @@ def padded(A):
 
 
 def padded_table(prepared, n):
-    """The arrays of the narrow kernels with room for links."""
+    """The arrays of the kernels of low degree with room for links."""
     more = max(0, n + (1 << 14) - len(prepared["adjacency"]))
     grow = {"adjacency": n, "slots": 0, "lengths": 0}
     return prepared | {
@@ -120,27 +120,24 @@ class Problem:
 def searches(problem, extra):
     """One function (arrays, extra, delta, source) -> (values, parents, status) for each launch."""
     n, nnz = problem.n, problem.arrays["indices"].shape[0]
-    narrow = "adjacency" in extra
-    for programs, threads in LAUNCHES:
-        form = {"programs": programs, "threads": threads}
+    low = "adjacency" in extra
+    for ctas, threads in LAUNCHES:
+        form = {"ctas": ctas, "threads": threads}
         if problem.algorithm == "bfs":
-            config = default_bfs_config(n, low_degree=narrow)
+            config = default_bfs_config(n, low_degree=low)
             config = type(config)(**{**config.__dict__, **form})
 
             def run(a, extra, delta, source, config=config):
                 del delta
                 levels, tree, _, status = bfs(
-                    a["indptr"],
-                    a["indices"],
+                    Adjacency(a["indptr"], a["indices"], a["in_indptr"], a["in_indices"]),
                     source,
-                    in_indptr=a["in_indptr"],
-                    in_indices=a["in_indices"],
                     prepared=extra,
                     config=config,
                 )
                 return jnp.where(levels < 0, INFINITE["bfs"], levels), tree, status
         else:
-            config = default_config(n, nnz, low_degree=narrow)
+            config = default_config(n, nnz, low_degree=low)
             config = type(config)(**{**config.__dict__, **form})
 
             def run(a, extra, delta, source, config=config):
@@ -253,7 +250,7 @@ def delays():
         plain = kept[name]
 
         def method(k, *args, **kwargs):
-            ticks = k.shr(k.clock(), 5) + k.program * 5 + k.warp * 3
+            ticks = k.shr(k.clock(), 5) + k.cta * 5 + k.warp * 3
             k.if_(ticks % 12 == 0, lambda: k.pause(1000))
             return plain(k, *args, **kwargs)
 

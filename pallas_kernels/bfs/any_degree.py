@@ -14,8 +14,8 @@ the next queue unless a pull is likely to follow (frontier edges times the mean 
 queue that is missing is collected from the levels. Pull work is split by degree: every unvisited
 vertex probes its first 4 neighbours (one 16-byte load from `first` when prepared, most find their
 parent there), then each lane up to `lane_probes` more, 4 at a time; what is left goes to a list in
-shared memory, in stretches of at most 1024 neighbours that the warps of the program share, 128
-neighbours at a time. Frontiers of at most `solo_edges` edges are pushed by program 0 alone, level
+shared memory, in stretches of at most 1024 neighbours that the warps of the CTA share, 128
+neighbours at a time. Frontiers of at most `solo_edges` edges are pushed by CTA 0 alone, level
 after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2
@@ -38,13 +38,13 @@ from .top_down import SoloTail, Tail, collect, push, range_count
 
 # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
 SLOT = 40
-RESULT = 56  # control words 56..62: what program 0 reports after working alone
+RESULT = 56  # control words 56..62: what CTA 0 reports after working alone
 ISOLATED = 63  # control word: number of vertices without incoming edge
 FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many times the frontier
 
 
 class State:
-    """What the level loop carries, the same in all programs; edges is 0 (unknown) after a pull.
+    """What the level loop carries, the same in all CTAs; edges is 0 (unknown) after a pull.
 
     level, ranges (of the queue), vertices and edges (of the frontier), seen (vertices, isolated
     ones included), pulling, queued (the queue is made), half (current copy of the bits), cur
@@ -87,7 +87,7 @@ class Search:
         self.k, self.c, self.graph, self.memory = k, c, graph, memory
         memory.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
         memory.buffer = k.shared(4 * c.buffer)
-        self.crew = (k.warp * k.programs + k.program, k.programs * k.threads // 32)
+        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
         self.source = k.load(graph.source, 0)
         self.valid = k.below(self.source, c.n)
         targets = [k.load(graph.targets, j) for j in range(c.targets)]
@@ -98,10 +98,6 @@ class Search:
         k, c, graph, memory = self.k, self.c, self.graph, self.memory
         start = k.load(graph.indptr, self.source, mask=self.valid)
         end = k.load(graph.indptr, self.source + 1, mask=self.valid)
-        if c.trace:
-            memory.started = k.clock()
-            mine = (k.program == 0) & (k.thread < 8 * c.trace)
-            k.store(memory.summary, 2 + k.thread, -1, mask=mine)
         _initialise(k, c, graph, memory, self.source, self.valid, start, end)
         ok, isolated = k.grid_barrier(
             memory.control,
@@ -134,15 +130,13 @@ class Search:
         return last.level + k.cast(last.vertices > 0, "i32"), last.ok
 
     def step(self, s):
-        """One level of all programs, or many of program 0, or the making of a queue."""
+        """One level of all CTAs, or many of CTA 0, or the making of a queue."""
         k, c, memory = self.k, self.c, self.memory
         slot = SLOT + 4 * (s.turn & 3)
         # nobody reads group turn + 2 (last read before the previous barrier) or adds to it (after
         # the next one)
         after = SLOT + 4 * ((s.turn + 2) & 3)
-        k.store(memory.control, after + k.thread, 0, mask=(k.program == 0) & (k.thread < 4))
-        if c.trace:
-            _trace(k, c, memory, s)
+        k.store(memory.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < 4))
         pulling = k.const(False, "i1")
         if c.pull:
             pulling = (s.pulling == 1) | self.prefer_pull(s.edges, s.seen)
@@ -189,7 +183,7 @@ class Search:
         return k.cast(k.const(c.stop(level, reached, vertices == 0), "i1"), "i32")
 
     def barrier(self, slot):
-        """(ok, ranges, vertices, edges) that all programs found together."""
+        """(ok, ranges, vertices, edges) that all CTAs found together."""
         control = self.memory.control
         adds = [(self.memory.sums, j, control, slot + j) for j in (1, 2)]
         return self.k.grid_barrier(control, [(control, slot + j) for j in range(3)], adds)
@@ -205,7 +199,7 @@ class Search:
         if c.pull:
             queue = ~self.prefer_pull(s.edges, s.seen, max(c.nnz / c.n, 1.0))
         tail = Tail(k, c, memory, s.cur ^ 1, slot)
-        push(k, c, self.graph, memory, s, self.crew, tail, queue)
+        push(k, c, self.graph, memory, s, self.warps, tail, queue)
         tail.flush()
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         s.queued, s.cur = k.cast(queue, "i32"), s.cur ^ 1
@@ -213,7 +207,7 @@ class Search:
 
     def pull_level(self, s, slot):
         k, c = self.k, self.c
-        pull(k, c, self.graph, self.memory, s.level, s.half, self.crew)
+        pull(k, c, self.graph, self.memory, s.level, s.half, self.warps)
         s.ok, _, s.vertices, _ = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * FEW_LEFT)
@@ -223,7 +217,7 @@ class Search:
     def make_queue(self, s, slot):
         """The queue that the last level did not make."""
         tail = Tail(self.k, self.c, self.memory, s.cur, slot)
-        collect(self.k, self.c, self.graph, self.memory, s.level, self.crew, tail)
+        collect(self.k, self.c, self.graph, self.memory, s.level, self.warps, tail)
         tail.flush()
         s.ok, s.ranges, _, s.edges = self.barrier(slot)
         s.queued = 1
@@ -254,7 +248,7 @@ class Search:
             k.sync()
             k.store(sums, k.thread, 0, mask=k.thread < 16)
 
-        k.if_(k.program == 0, alone)
+        k.if_(k.cta == 0, alone)
         words = k.grid_barrier(control, [(control, RESULT + j) for j in range(7)])
         s.ok, s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, s.done = words
 
@@ -269,14 +263,6 @@ class Search:
         ranges, vertices, edges = (k.load(memory.sums, now + j) for j in range(3))
         done = self.stopped(level + 1, vertices, half)
         return level + 1, ranges, vertices, edges, seen + vertices, cur ^ 1, done, turn + 1
-
-
-def _trace(k, c, state, s):
-    """Clock and state at the start of a step, for tuning."""
-    here = (k.program == 0) & (k.thread == 0) & (s.turn < c.trace)
-    row = (s.level, s.ranges, s.vertices, s.edges, s.pulling, s.queued, k.clock(), state.started)
-    for j, x in enumerate(row):
-        k.store(state.summary, 2 + 8 * s.turn + j, x, mask=here)
 
 
 def _initialise(k, c, graph, state, source, valid, start, end):

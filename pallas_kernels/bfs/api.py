@@ -9,6 +9,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from ..prepare.adjacency import Adjacency
 from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from . import any_degree, low_degree
@@ -18,17 +19,17 @@ from . import any_degree, low_degree
 class BFSConfig:
     """How a search is spread over the GPU; `default_bfs_config` chooses it."""
 
-    programs: int = 0  # 0: as many as are resident
+    ctas: int = 0  # 0: as many as are resident
     threads: int = 1024
-    # narrow kernel: entries of the frontier queue in shared memory; frontiers up to solo_in enter
+    # low_degree: entries of the frontier queue in shared memory; frontiers up to solo_in enter
     # the mode of one
-    # program, which lasts while they are at most solo_out (at most `queue`)
+    # CTA, which lasts while they are at most solo_out (at most `queue`)
     queue: int = 2048
     solo_in: int = 1536
     solo_out: int = 2048
     shared_bits: bool = True
     pretest: bool = False  # read a bit in global memory before the atomic that claims it
-    # wide kernel: edges of a queue entry; edges of a frontier that one program expands alone;
+    # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
     # thresholds of Beamer
     span: int = 64
     solo_edges: int = 1024
@@ -37,30 +38,26 @@ class BFSConfig:
     pull_edges: int = 1 << 18  # never pull for fewer frontier edges
     lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
     unroll: int = 4  # bitmap words a warp pulls for at once
-    buffer: int = 2048  # queue entries a program keeps in shared memory before it appends them
-    trace: int = 0  # steps whose clock and state `_search` returns, for tuning
+    buffer: int = 2048  # queue entries a CTA keeps in shared memory before it appends them
 
 
 def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
     """Config from the sizes and the device. The visited bits go to shared memory if they fit beside
     the queues.
     """
-    programs = resident_ctas()
+    ctas = resident_ctas()
     if not low_degree:
-        warps = programs * BFSConfig.threads // 32
-        return BFSConfig(programs=programs, unroll=4 if _words(n) >= 8 * warps else 1)
+        warps = ctas * BFSConfig.threads // 32
+        return BFSConfig(ctas=ctas, unroll=4 if _words(n) >= 8 * warps else 1)
     if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= _free_words():
-        return BFSConfig(programs=programs)
-    return BFSConfig(programs=programs, shared_bits=False, solo_in=256, solo_out=384)
+        return BFSConfig(ctas=ctas)
+    return BFSConfig(ctas=ctas, shared_bits=False, solo_in=256, solo_out=384)
 
 
 def bfs(
-    indptr: jax.Array,
-    indices: jax.Array,
+    graph: Adjacency,
     source: jax.Array,
     *,
-    in_indptr: jax.Array | None = None,
-    in_indices: jax.Array | None = None,
     prepared: dict[str, jax.Array] | None = None,
     symmetric: bool = True,
     targets: jax.Array | None = None,
@@ -77,68 +74,56 @@ def bfs(
     counts the levels that hold a vertex. status 0: right; otherwise a grid barrier expired and the
     result means nothing.
 
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[indptr[v] : indptr[v + 1]].
-    in_indptr, in_indices: the same of the reversed graph; without them a symmetric graph is pulled
-    from its own rows, another one never. prepared: what `prepare_bfs` computed once. targets
-    int32[k] and stop(level, reached, unchanged): the search ends after the level where stop is
+    graph: int32 arrays; without those of the reversed graph a symmetric graph is pulled from its
+    own rows, another one never. prepared: what `prepare_bfs` computed once. targets int32[k] and
+    stop(level, reached, unchanged): the search ends after the level where stop is
     true; it gets the level just finished (0: the source alone), a tuple of k booleans and whether
     the level found nothing, as kernel values that know & | ~ and comparisons with numbers. A source
     that is no vertex reaches nothing.
     """
-    options = (
-        in_indptr,
-        in_indices,
-        prepared,
-        symmetric,
-        targets,
-        stop,
-        parents,
-        config,
-        interpret,
-    )
-    return _search(indptr, indices, source, *options)[:4]
-
-
-def _search(
-    indptr,
-    indices,
-    source,
-    in_indptr,
-    in_indices,
-    prepared,
-    symmetric,
-    targets,
-    stop,
-    parents,
-    config,
-    interpret,
-):
-    """`bfs`, and the trace that config.trace asks for."""
-    n = indptr.shape[0] - 1
+    n = graph.indptr.shape[0] - 1
     if n == 0:
         empty = jnp.zeros(0, jnp.int32)
         return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
     prepared = prepared or {}
-    narrow = "adjacency" in prepared
-    nnz = max(indices.shape[0], 1)
-    config = config or default_bfs_config(n, low_degree=narrow)
-    config = dataclasses.replace(config, programs=config.programs or resident_ctas())
-    targets = (
-        jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets).astype(jnp.int32)
-    )
-    fixed = types.SimpleNamespace(
+    low = "adjacency" in prepared
+    config = config or default_bfs_config(n, low_degree=low)
+    targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
+    c = types.SimpleNamespace(
         **dataclasses.asdict(config),
         n=n,
-        nnz=nnz,
+        nnz=max(graph.indices.shape[0], 1),
         words=_words(n),
         parents=parents,
         stop=stop,
         targets=targets.shape[0],
     )
-    operands = {"source": jnp.atleast_1d(source).astype(jnp.int32), "targets": targets}
-    run = _narrow if narrow else _wide
-    graph = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
-    return run(fixed, operands, graph, prepared, symmetric, interpret)
+    c.ctas = c.ctas or resident_ctas()
+    operands = {"source": jnp.atleast_1d(source), "targets": targets}
+    operands = {name: x.astype(jnp.int32) for name, x in operands.items()}
+    outputs = {"levels": n} | ({"parents": n} if parents else {})
+    if low:
+        more, workspace, shared = _low_degree(c, prepared)
+    else:
+        more, workspace, shared = _any_degree(c, graph, prepared, symmetric)
+
+    def kernel(k, memory):
+        levels, ok = (low_degree if low else any_degree).body(k, c, memory, memory)
+        word = k.where(k.thread == 0, levels, 1 - ok)
+        k.store(memory.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+
+    out = launch(
+        kernel,
+        operands | more,
+        outputs | workspace | {"summary": 2},
+        optional=("rank", "order", "first", "isolated"),
+        ctas=c.ctas,
+        threads=c.threads,
+        shared_words=shared,
+        name="bfs_low_degree" if low else "bfs_any_degree",
+        interpret=interpret,
+    )
+    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]
 
 
 def _words(n):
@@ -159,54 +144,28 @@ def _free_words():
     return target().shared_bytes // 4 - 64
 
 
-def _narrow(c, operands, graph, prepared, symmetric, interpret):
-    del graph, symmetric
+def _low_degree(c, prepared):
+    """(operands, workspace, words of shared memory) of `low_degree.py`."""
     adjacency = prepared["adjacency"]
     c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
     if c.shared_bits:
         c.words = _shared_words(c.n, c.queue)
     c.entry = 4 if c.parents else 2
-    operands["adjacency"] = adjacency
-    operands |= {name: prepared[name] for name in ("rank", "order") if name in prepared}
-    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
-    outputs |= {"visited": c.words, "log": c.entry * c.n}
+    operands = {name: prepared[name] for name in ("adjacency", "rank", "order") if name in prepared}
     shared = (4 if c.parents else 2) * c.queue + (c.words if c.shared_bits else 0) + 4
-    return _run(low_degree.body, c, operands, outputs, shared, interpret, "bfs_narrow")
+    return operands, {"visited": c.words, "log": c.entry * c.n}, shared
 
 
-def _wide(c, operands, graph, prepared, symmetric, interpret):
-    if symmetric and graph["in_indices"] is None:
-        graph["in_indptr"], graph["in_indices"] = graph["indptr"], graph["indices"]
-        if "in_indices" in prepared:
-            graph["indices"] = prepared["in_indices"]
-    c.pull = graph["in_indices"] is not None
+def _any_degree(c, graph, prepared, symmetric):
+    """(operands, workspace, words of shared memory) of `any_degree.py`."""
+    operands = {"indptr": graph.indptr, "indices": graph.indices}
+    if symmetric and graph.in_indices is None:
+        graph = Adjacency(*graph[:2], *graph[:2])
+        operands["indices"] = prepared.get("in_indices", graph.indices)
+    c.pull = graph.in_indices is not None
     c.capacity = c.n + c.nnz // c.span + 1
-    operands |= {"indptr": graph["indptr"], "indices": graph["indices"]}
     if c.pull:
-        pulled = prepared.get("in_indices", graph["in_indices"])
-        operands |= {"in_indptr": graph["in_indptr"], "in_indices": pulled}
+        pulled = prepared.get("in_indices", graph.in_indices)
+        operands |= {"in_indptr": graph.in_indptr, "in_indices": pulled}
         operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
-    outputs = {"levels": c.n} | ({"parents": c.n} if c.parents else {})
-    outputs |= {"visited": 2 * c.words, "queue": 8 * c.capacity}
-    return _run(any_degree.body, c, operands, outputs, 16 + 4 * c.buffer, interpret, "bfs_wide")
-
-
-def _run(body, c, operands, outputs, shared, interpret, name):
-    def kernel(k, memory):
-        levels, ok = body(k, c, memory, memory)
-        word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(memory.summary, k.thread, word, mask=(k.program == 0) & (k.thread < 2))
-
-    out = launch(
-        kernel,
-        operands,
-        outputs | {"summary": 2 + 8 * c.trace},
-        optional=("rank", "order", "first", "isolated"),
-        programs=c.programs,
-        threads=c.threads,
-        shared_words=shared,
-        name=name,
-        interpret=interpret,
-    )
-    summary = out["summary"]
-    return out["levels"], out.get("parents"), summary[0], summary[1], summary[2:]
+    return operands, {"visited": 2 * c.words, "queue": 8 * c.capacity}, 16 + 4 * c.buffer

@@ -8,11 +8,11 @@ from .top_down import range_count, write
 STRETCH = 1024  # neighbours of a vertex that one warp searches
 
 
-def pull(k, c, graph, state, level, half, crew):
+def pull(k, c, graph, state, level, half, warps):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
     copy.
     """
-    worker, workers = crew
+    worker, workers = warps
     here, there = half * c.words, (half ^ 1) * c.words
 
     def visited(v, mask=None):
@@ -33,7 +33,7 @@ def pull(k, c, graph, state, level, half, crew):
     tail = _Leftovers(k, c, graph, state, visited, there, level)
 
     def words(w0, count):
-        """One round of the program; all its warps take part, words beyond the last masked."""
+        """One round of the CTA; all its warps take part, words beyond the last masked."""
         groups = []
         for u in range(c.unroll):
             w = w0 + u
@@ -79,7 +79,7 @@ def pull(k, c, graph, state, level, half, crew):
 
 def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
     """The neighbours after the fourth of `unroll` vertices a lane: some by the lane, the others
-    left to the program.
+    left to the CTA.
     """
     begin = [
         k.load(graph.in_indptr, x, mask=r, cache="nc") + 4 for x, r in zip(v, rest, strict=True)
@@ -160,7 +160,7 @@ def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
 
 
 class _Leftovers:
-    """Stretches of neighbours that a pull level leaves to all warps of the program: (begin, end,
+    """Stretches of neighbours that a pull level leaves to all warps of the CTA: (begin, end,
     vertex, -) in the buffer.
 
     So a vertex of many neighbours does not hold up one warp. Stretches that find no room are

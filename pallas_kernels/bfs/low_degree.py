@@ -2,29 +2,29 @@
 launch.
 
 State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the
-frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one program
+frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one CTA
 works alone, bits and frontier are in its shared memory and the log is only written; else both are
-in global memory (L2). At the end all programs write levels and parents from the log, which also
-undoes a renumbering: a scattered store costs the one working program as much as the rest of an
+in global memory (L2). At the end all CTAs write levels and parents from the log, which also
+undoes a renumbering: a scattered store costs the one working CTA as much as the rest of an
 expansion, the log's coalesced ones next to nothing. Adjacency: rows of `quads` times 4 slots: row v
 holds the neighbours of v, padded with n; a last slot below 0 is ~(quad that continues this one),
 counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one access,
 without row offsets.
 
-A level of at most `solo_out` vertices is expanded by program 0 alone: no grid barrier, one program
+A level of at most `solo_out` vertices is expanded by CTA 0 alone: no grid barrier, one CTA
 barrier a level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit
 (shared atomic) -> place in the queue (ballots, one shared atomic a warp) -> barrier. Wider levels
-are shared by all programs: the same chain through L2 (atomics 300 ns) and a grid barrier (1.1 us,
+are shared by all CTAs: the same chain through L2 (atomics 300 ns) and a grid barrier (1.1 us,
 1.5 us with the counter read back).
 
 Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one
 atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.
 
-Measured (H200): a level of one program 0.84 us (luxembourg_osm, 120 vertices a level) to 1.17 us
+Measured (H200): a level of one CTA 0.84 us (luxembourg_osm, 120 vertices a level) to 1.17 us
 (grid 1000x1000, 500), of which about 0.26 us is the row from L2 and 0.06 the barrier; the chain
-above is 0.57 us, the rest is issuing its instructions from one warp. Wide frontiers of one program
+above is 0.57 us, the rest is issuing its instructions from one warp. Wide frontiers of one CTA
 are bound by the misses one multiprocessor can have in flight (0.8 rows/ns), hence small queues:
-what shared memory leaves is L1. A level of all programs takes 3.4 us (delaunay 2^21), 1.5 of it the
+what shared memory leaves is L1. A level of all CTAs takes 3.4 us (delaunay 2^21), 1.5 of it the
 barrier.
 """
 
@@ -32,7 +32,7 @@ barrier.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
 TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
-RESULT = 44  # control words 44..47: what program 0 reports after working alone
+RESULT = 44  # control words 44..47: what CTA 0 reports after working alone
 
 
 def body(k, c, graph, state):
@@ -48,7 +48,7 @@ def body(k, c, graph, state):
     if graph.rank is not None:
         source = k.load(graph.rank, k.where(valid, source, 0))
         targets = [k.load(graph.rank, t) for t in targets]
-    alone, together = _Alone(k, c, state), _Together(k, c, state)
+    single, grid = _SingleCTA(k, c, state), _Grid(k, c, state)
     _initialise(k, c, state, source, valid)
     (ok,) = k.grid_barrier(control)
 
@@ -98,14 +98,14 @@ def body(k, c, graph, state):
         """Program 0: level after level until the frontier outgrows it, is empty or the search may
         stop.
         """
-        alone.enter(level, start, count)
+        single.enter(level, start, count)
 
         def one_level(level, start, count, done, turn):
-            k.store(alone.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
-            expand(alone, level, start, count, turn, k.warp * 32, k.threads)
+            k.store(single.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
+            expand(single, level, start, count, turn, k.warp * 32, k.threads)
             k.sync()
-            new = k.load(alone.tails, turn & 3)
-            return level + 1, start + count, new, stopped(level + 1, new, alone.bits), turn + 1
+            new = k.load(single.tails, turn & 3)
+            return level + 1, start + count, new, stopped(level + 1, new, single.bits), turn + 1
 
         *out, _ = k.while_(
             lambda _, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
@@ -116,29 +116,29 @@ def body(k, c, graph, state):
             0,
             0,
         )
-        alone.leave(*out[:3])
+        single.leave(*out[:3])
         for j, word in enumerate(out):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
 
     def step(level, start, count, done, ok, turn):
         # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after
         # the next one)
-        k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.program == 0) & (k.thread == 0))
+        k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.cta == 0) & (k.thread == 0))
 
         def small():
-            k.if_(k.program == 0, lambda: solo(level, start, count))
+            k.if_(k.cta == 0, lambda: solo(level, start, count))
             ok, *words = k.grid_barrier(control, [(control, RESULT + j) for j in range(4)])
             return *words, ok
 
-        def wide():
-            first, stride = (k.warp * k.programs + k.program) * 32, k.threads * k.programs
-            expand(together, level, start, count, turn, first, stride)
+        def large():
+            first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
+            expand(grid, level, start, count, turn, first, stride)
             ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
             return level + 1, start + count, new, stopped(level + 1, new, state.visited), ok
 
-        narrow = count <= c.solo_in
-        out = k.if_(narrow, small, level, start, count, done, ok)
-        out = k.if_(~narrow, wide, *out)
+        few = count <= c.solo_in
+        out = k.if_(few, small, level, start, count, done, ok)
+        out = k.if_(~few, large, *out)
         return *out, turn + 1
 
     count = k.cast(valid, "i32")
@@ -194,7 +194,7 @@ def _initialise(k, c, state, source, valid):
     word, bit = _place(k, c, source)
     k.spread(c.n, clear)
     k.spread(c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
-    _log(k, c, state, k.const(0), source, 0, source, (k.program == 0) & (k.thread == 0))
+    _log(k, c, state, k.const(0), source, 0, source, (k.cta == 0) & (k.thread == 0))
 
 
 def _write_results(k, c, graph, state, reached):
@@ -229,8 +229,8 @@ def _each(k, near, won, votes, base, store):
         base = base + k.popc(b)
 
 
-class _Together:
-    """All programs: bits and frontier in global memory."""
+class _Grid:
+    """All CTAs: bits and frontier in global memory."""
 
     def __init__(self, k, c, state):
         self.k, self.c, self.state, self.bits = k, c, state, state.visited
@@ -258,7 +258,7 @@ class _Together:
         k.if_(total > 0, lambda: _each(k, near, won, votes, base(), store))
 
 
-class _Alone:
+class _SingleCTA:
     """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
     parity of the level.
 

@@ -22,6 +22,7 @@ import types
 import jax
 import jax.numpy as jnp
 
+from ..prepare.adjacency import Adjacency
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 
@@ -37,57 +38,55 @@ ACTIVE, OUT, MISSING, OUT_RANGES, IN_RANGES = range(SET)
 
 
 def bfs_sources(
-    indptr: jax.Array,
-    indices: jax.Array,
+    graph: Adjacency,
     sources: jax.Array,
     *,
-    in_indptr: jax.Array | None = None,
-    in_indices: jax.Array | None = None,
     symmetric: bool = True,
     parents: bool = True,
     alpha: float = ALPHA,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array]:
     """(levels int32[count, n], parents int32[count, n] or None, status int32) of count searches.
 
-    indptr int32[n + 1], indices int32[nnz], in_indptr, in_indices, symmetric, levels, parents and
-    status as in `bfs`; sources int32[count], count <= 32, one that is no vertex reaches nothing.
+    graph, symmetric, levels, parents and status as in `bfs`; sources int32[count], count <= 32,
+    one that is no vertex reaches nothing.
     """
-    n, count = indptr.shape[0] - 1, sources.shape[0]
+    n, count = graph.indptr.shape[0] - 1, sources.shape[0]
     if not 0 < count <= SOURCES:
         raise ValueError(f"sources has {count} entries: from 1 to {SOURCES} fit into a word")
     if n == 0:
         empty = jnp.zeros((count, 0), jnp.int32)
         return empty, empty if parents else None, jnp.int32(0)
-    if symmetric and in_indices is None:
-        in_indptr, in_indices = indptr, indices
+    if symmetric and graph.in_indices is None:
+        graph = Adjacency(*graph[:2], *graph[:2])
     c = types.SimpleNamespace(
         n=n,
         count=count,
         every=-1 if count == 32 else (1 << count) - 1,
         parents=parents,
         alpha=alpha,
-        pull=in_indices is not None,
+        pull=graph.in_indices is not None,
     )
-    operands = {"indptr": indptr, "indices": indices, "sources": sources}
+    operands = {"indptr": graph.indptr, "indices": graph.indices, "sources": sources}
     if c.pull:
-        operands |= {"in_indptr": in_indptr, "in_indices": in_indices}
-    ranges = 2 * (indices.shape[0] // SPAN + indices.shape[0] // LONG + 1)
+        operands |= {"in_indptr": graph.in_indptr, "in_indices": graph.in_indices}
+    nnz = graph.indices.shape[0]
+    ranges = 2 * (nnz // SPAN + nnz // LONG + 1)
     outputs = {"levels": count * n} | ({"parents": count * n} if parents else {})
     outputs |= {"seen": n, "old": n, "words": n, "out_ranges": ranges}
     outputs |= {"in_ranges": ranges} if c.pull else {}
 
     def kernel(k, m):
         ok = _body(k, c, m, m.control)
-        k.store(m.status, 0, 1 - ok, mask=(k.program == 0) & (k.thread == 0))
+        k.store(m.status, 0, 1 - ok, mask=(k.cta == 0) & (k.thread == 0))
 
     out = launch(
         kernel,
         operands,
         outputs | {"status": 1},
-        programs=programs or resident_ctas(),
+        ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=8,
         name="bfs_sources",
@@ -133,7 +132,7 @@ def _start(k, c, m, control):
     k.spread(c.count * c.n, blank)
     k.spread(c.n, empty)
     k.grid_barrier(control)
-    mine = (k.program == 0) & (k.thread < c.count)
+    mine = (k.cta == 0) & (k.thread < c.count)
     source = k.load(m.sources, k.thread, mask=mine, other=-1)
     mine = mine & k.below(source, c.n)
     k.reduce("or", m.seen, source, k.bit(k.thread), mask=mine)
@@ -157,7 +156,7 @@ def _advance(k, c, m, control, sums, level):
     """Makes what the level found the frontier: (level, ok, *counts of the next expansion)."""
     at = COUNTS + (level & 3) * SET
     later = COUNTS + ((level + 1) & 3) * SET  # nobody reads it before the next barrier
-    k.store(control, later + k.thread, 0, mask=(k.program == 0) & (k.thread < SET))
+    k.store(control, later + k.thread, 0, mask=(k.cta == 0) & (k.thread < SET))
 
     def group(v, active, edges, missing):
         there = v < c.n
@@ -262,8 +261,8 @@ def _expand(k, c, m, ranges, *, pull):
 
         k.for_(begin, k.where(word != 0, end, begin), 32 * UNROLL, some)
 
-    first = k.warp * k.programs + k.program
-    k.for_(first, ranges, k.programs * (k.threads // 32), one_range)
+    first = k.warp * k.ctas + k.cta
+    k.for_(first, ranges, k.ctas * (k.threads // 32), one_range)
 
 
 def _record(k, c, m, u, v, new):

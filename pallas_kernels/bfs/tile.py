@@ -61,7 +61,7 @@ def tile_bfs(
     targets: jax.Array | None = None,
     stop: Callable | None = None,
     trace: int = 0,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -119,13 +119,13 @@ def tile_bfs(
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
         word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(g.summary, k.thread, word, mask=(k.program == 0) & (k.thread < 2))
+        k.store(g.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     found = launch(
         kernel,
         operands,
         outputs,
-        programs=programs or resident_ctas(),
+        ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=LISTED + 8,
         name="tile_bfs",
@@ -152,7 +152,7 @@ def _search(k, c, g):
 
     def step(level, count, seen, cur, done, ok):
         slot = SLOT + (level & 3)
-        mine = (k.program == 0) & (k.thread == 0)
+        mine = (k.cta == 0) & (k.thread == 0)
         # nobody adds to this slot before the barrier after next, or reads it any more
         k.store(g.control, SLOT + ((level + 2) & 3), 0, mask=mine)
         nxt = k.where(cur == 2, 0, cur + 1)
@@ -231,7 +231,7 @@ def _trace(k, c, g, level, count, way, mine):
         return
     for j, x in enumerate((level, count, way, k.clock())):
         k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.trace))
-    rest = (k.program == 0) & (level == 0)
+    rest = (k.cta == 0) & (level == 0)
     k.if_(
         rest,
         lambda: k.for_(

@@ -11,8 +11,8 @@ own bitmap, so bits that the level itself sets in `visited` change nothing but s
 from ..rows.flatten import flatten
 
 UNROLL = 4
-SPLIT = 256  # tiles from which a line of tiles is shared by the warps of a program
-LISTED = 1024  # such lines a program has room for
+SPLIT = 256  # tiles from which a line of tiles is shared by the warps of a CTA
+LISTED = 1024  # such lines a CTA has room for
 
 
 class Level:
@@ -21,7 +21,7 @@ class Level:
     def __init__(self, k, c, g, level, cur, nxt):
         self.k, self.c, self.g, self.level = k, c, g, level
         self.cur, self.nxt = cur * c.words, nxt * c.words
-        self.worker, self.workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
+        self.worker, self.workers = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def claim(self, *claims):
         """Marks the bits of claims (tile, words of a line, mask) as visited and part of the next

@@ -39,7 +39,7 @@ def write(k, span, tail, base, parts, before, start, end, vertex):
 
 
 class SoloTail:
-    """Where one program alone puts edge ranges: the queue in global memory, its length in shared
+    """Where one CTA alone puts edge ranges: the queue in global memory, its length in shared
     memory.
     """
 
@@ -57,10 +57,10 @@ class SoloTail:
 
 
 class Tail(SoloTail):
-    """Where all programs do: each buffers its ranges in shared memory and appends them at the end
+    """Where all CTAs do: each buffers its ranges in shared memory and appends them at the end
     of the level.
 
-    One atomic a program on the queue's length instead of one a warp: atomics on one word take 1/1.7
+    One atomic a CTA on the queue's length instead of one a warp: atomics on one word take 1/1.7
     ns each. Positions beyond the buffer are given out from the queue's length at once (negative
     until `store` decodes them).
     """
@@ -117,12 +117,12 @@ def range_count(span, start, end):
     return (end - start + (span - 1)) // span
 
 
-def push(k, c, graph, state, s, crew, tail, queue, group=0):
+def push(k, c, graph, state, s, warps, tail, queue, group=0):
     """Expands the ranges of the current queue; claims, levels, parents, and (where `queue`) the
     next queue.
     """
     level, ranges, half, cur, sums = s.level, s.ranges, s.half, s.cur, state.sums
-    worker, workers = crew
+    worker, workers = warps
     each = k.minimum(k.maximum((ranges + (workers - 1)) // workers, 1), 32)
 
     def chunk(i0, found, edges):
@@ -157,11 +157,11 @@ def push(k, c, graph, state, s, crew, tail, queue, group=0):
     k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))
 
 
-def collect(k, c, graph, state, level, crew, tail):
+def collect(k, c, graph, state, level, warps, tail):
     """Makes the queue of the vertices of `level` from the levels: after a pull, or a push that made
     none.
     """
-    worker, workers = crew
+    worker, workers = warps
 
     def stretch(v0, edges):
         v = [v0 + 32 * j + k.lane for j in range(4)]

@@ -1,8 +1,20 @@
 """What the BFS kernels want computed once per graph, on the host with NumPy."""
 
+from typing import NamedTuple
+
+import jax
 import numpy as np
 
-NARROW_MEAN, NARROW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
+LOW_MEAN, LOW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
+
+
+class Adjacency(NamedTuple):
+    """Edges v -> indices[indptr[v] : indptr[v + 1]] of a graph, and those of the reversed one."""
+
+    indptr: jax.Array
+    indices: jax.Array
+    in_indptr: jax.Array | None = None
+    in_indices: jax.Array | None = None
 
 
 def prepare_bfs(
@@ -19,7 +31,7 @@ def prepare_bfs(
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)
-    if n and degree.max() <= NARROW_MAX and degree.mean() <= NARROW_MEAN:
+    if n and degree.max() <= LOW_MAX and degree.mean() <= LOW_MEAN:
         if not renumber:
             return {"adjacency": fixed_width(indptr, indices)}
         order = breadth_first_order(indptr, indices)

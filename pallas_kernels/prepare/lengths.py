@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .adjacency import NARROW_MAX, NARROW_MEAN, breadth_first_order, fixed_width
+from .adjacency import LOW_MAX, LOW_MEAN, breadth_first_order, fixed_width
 
 
 def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.ndarray]:
@@ -19,7 +19,7 @@ def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.nd
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)
-    if not n or not is_narrow(degree):
+    if not n or not is_low_degree(degree):
         return {}
     prepared, entries = {}, np.arange(indptr[-1])
     indices = indices[: indptr[-1]]
@@ -45,9 +45,9 @@ def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.nd
     return prepared
 
 
-def is_narrow(degree) -> bool:
+def is_low_degree(degree) -> bool:
     """Whether all degrees are small."""
-    return bool(degree.max() <= NARROW_MAX and degree.mean() <= NARROW_MEAN)
+    return bool(degree.max() <= LOW_MAX and degree.mean() <= LOW_MEAN)
 
 
 def revalue(prepared: dict, weights: jax.Array) -> dict:

@@ -17,14 +17,14 @@ class Result:
     the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
     propagates it.
 
-    A program writes a stretch of `each` words of bits, counted when all products are joined.
+    A CTA writes a stretch of `each` words of bits, counted when all products are joined.
     """
 
     def __init__(self, k, m, add, kind, values, bits, allowed=None):
         self.k, self.m, self.add, self.kind = k, m, add, kind
         self.values, self.bits, self.allowed = values, bits, allowed
         self.words = -(-m // 32)
-        self.each = -(-self.words // k.programs)
+        self.each = -(-self.words // k.ctas)
 
     def clear(self):
         """Identities, no bits."""
@@ -36,11 +36,11 @@ class Result:
         return {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
 
     def pad(self, indices, nse):
-        """Padding in all of `indices` (nse of them), by all warps but the first of each program; a
+        """Padding in all of `indices` (nse of them), by all warps but the first of each CTA; a
         grid barrier before `compact`."""
         fill(self.k, indices, 0, nse, self.m, skip=32)
 
-    def lets(self, row, mask):
+    def allowed_at(self, row, mask):
         """mask, where the result may be written."""
         if self.allowed is None:
             return mask
@@ -82,13 +82,13 @@ class Result:
     def compact(self, control, at, shared, indices, data, nse):
         """Writes the entries in ascending order, after a grid barrier; returns (ok, count).
 
-        shared: `shared_words(threads)` words; control words from `at` on, one a program, are for
-        this. Each program writes its stretch of the bits behind those of the programs before.
+        shared: `shared_words(threads)` words; control words from `at` on, one a CTA, are for
+        this. Each CTA writes its stretch of the bits behind those of the CTAs before.
         """
         k = self.k
-        base = k.program * self.each
+        base = k.cta * self.each
         end = k.minimum(base + self.each, self.words)
-        ok, before, count = k.sums_of_programs(control, at, self._count(shared, base, end), shared)
+        ok, before, count = k.sums_of_ctas(control, at, self._count(shared, base, end), shared)
         each = (end - base + (k.threads - 1)) // k.threads
 
         def block(b, running):
@@ -157,14 +157,14 @@ def shared_words(threads):
 
 
 def fill(k, a, start, stop, value, skip=0):
-    """a[start:stop] = value by the whole grid, without the first `skip` threads of each program;
+    """a[start:stop] = value by the whole grid, without the first `skip` threads of each CTA;
     four words at a time where they are aligned."""
     start, stop = k.const(start), k.const(stop)
     first = k.minimum((start + 3) & ~3, stop)
     last = k.maximum(stop & ~3, first)
     width = k.threads - skip
-    me = k.program * width + k.thread - skip
+    me = k.cta * width + k.thread - skip
     k.store(a, start + me, value, mask=start + me < first)
     k.store(a, last + me, value, mask=last + me < stop)
-    step = 4 * k.programs * width
+    step = 4 * k.ctas * width
     k.for_(first + 4 * me, last, step, lambda i: k.store_vec(a, i, [value] * 4))

@@ -1,7 +1,7 @@
 """Sparse matrix times sparse vector in one launch: by columns (push), and by tiles.
 
 Both keep a dense accumulator that atomics join products into, and a bit for each row that has one;
-then every program writes the entries of its stretch of rows in ascending order. Phases with a grid
+then every CTA writes the entries of its stretch of rows in ascending order. Phases with a grid
 barrier between them: clear and list the long ranges; multiply and pad the result; count, tell the
 others, write. Push has another way for few products (`spmspv_small.py`), without barriers.
 
@@ -31,7 +31,7 @@ from .sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
 LIKELY = 65_536  # products by the mean of columns up to which the way of few is looked at,
-FEW = 32_768  # and those a program walks on it
+FEW = 32_768  # and those a CTA walks on it
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -49,7 +49,7 @@ def spmspv_push(
     mul,
     ascending: bool = False,
     allowed: jax.Array | None = None,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -57,8 +57,8 @@ def spmspv_push(
 
     indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
     of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
-    function of scalars that `_scalar.refuse` accepts; add is "add", "min" or "max". ascending: the
-    rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that may be written.
+    function of scalars that `scalar_jaxpr.refuse` accepts; add is "add", "min" or "max".
+    ascending: the rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that may be written.
     indices is `rows` past the count, data arbitrary. failed is 1 where the result does not fit into
     nse (the first entries are right then) or a grid barrier expired (nothing is).
     """
@@ -74,7 +74,7 @@ def spmspv_push(
     c.room = piece_room(indices.shape[0])
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
     c.entries, c.ascending = min(likely, spmspv_small.PARTS * threads), ascending
-    return _launch(_push, c, operands, allowed, {}, programs, threads, interpret, "spmspv_push")
+    return _launch(_push, c, operands, allowed, {}, ctas, threads, interpret, "spmspv_push")
 
 
 def _column(k, g):
@@ -112,7 +112,7 @@ def _push(k, c, g, control, y, pad):
 
     def entries(places, payloads, there):
         row = k.loads(g.indices, places, there, other=c.m, cache="nc")
-        there = [y.lets(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
+        there = [y.allowed_at(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
         a = k.loads(g.data, places, there, cache="nc")
         x = [k.bits(p, c.x_kind) for (p,) in payloads]
         y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
@@ -139,7 +139,7 @@ def spmspv_tile(
     add: str,
     mul,
     allowed: jax.Array | None = None,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -168,7 +168,7 @@ def spmspv_tile(
     )
     padded = -(-columns // 64) * 64
     more = {"x_dense": (padded, x_data.dtype), "x_bits": padded // 32}
-    return _launch(_tile, c, operands, allowed, more, programs, threads, interpret, "spmspv_tile")
+    return _launch(_tile, c, operands, allowed, more, ctas, threads, interpret, "spmspv_tile")
 
 
 def _tile(k, c, g, control, y, pad):
@@ -194,7 +194,7 @@ def _tile(k, c, g, control, y, pad):
 
     def rest(i):
         row, col = k.load(g.rest_row, i, cache="nc"), k.load(g.rest_col, i, cache="nc")
-        there = y.lets(row, k.below(row, c.m))
+        there = y.allowed_at(row, k.below(row, c.m))
         there = there & (k.load(g.x_bits, k.shr(col, 5), mask=there) & k.bit(col) != 0)
         a = k.load(g.data, c.first_rest + i, mask=there, cache="nc")
         y.join([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
@@ -240,7 +240,7 @@ def _entries(k, c, g, y, places, payloads, there):
     here = []
     for r, j, t in zip(row, col, there, strict=True):
         word = k.load(g.x_bits, k.shr(j, 5), mask=t)
-        here.append(y.lets(r, t & (word & k.bit(j) != 0)))
+        here.append(y.allowed_at(r, t & (word & k.bit(j) != 0)))
     x = k.loads(g.x_dense, col, here)
     a = k.loads(g.data, places, here, cache="nc")
     y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
@@ -263,8 +263,8 @@ def _fixed(data, x_data, mul, add, rows, nse):
     )
 
 
-def _launch(body, c, operands, allowed, more, programs, threads, interpret, name):
-    programs = programs or resident_ctas()
+def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
+    ctas = ctas or resident_ctas()
     if allowed is not None:
         operands["allowed"] = allowed
     outputs = {
@@ -278,16 +278,16 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         **more,
     }
     words, few = shared_words(threads), body is _push and c.entries > 0
-    few = few and programs <= threads and spmspv_small.fits(c.m, programs, threads, words)
+    few = few and ctas <= threads and spmspv_small.fits(c.m, ctas, threads, words)
     if few:
-        words += spmspv_small.words(c.m, programs, threads)
+        words += spmspv_small.words(c.m, ctas, threads)
 
     def kernel(k, g):
         shared = k.shared(shared_words(threads))
         y = Result(k, c.m, c.add, c.kind, g.values, g.bits, g.allowed)
 
         def finish(ok, count):
-            me = (k.program == k.programs - 1) & (k.thread == 0)
+            me = (k.cta == k.ctas - 1) & (k.thread == 0)
             k.store(g.summary, 0, k.minimum(count, c.nse), mask=me)
             k.store(g.failed, 0, k.cast((count > c.nse) | (ok == 0), "i32"), mask=me)
 
@@ -319,10 +319,10 @@ def _launch(body, c, operands, allowed, more, programs, threads, interpret, name
         operands,
         outputs,
         optional=("allowed",),
-        programs=programs,
+        ctas=ctas,
         threads=threads,
         shared_words=words,
-        more_control=programs,
+        more_control=ctas,
         name=name,
         interpret=interpret,
     )

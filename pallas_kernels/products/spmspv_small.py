@@ -1,9 +1,9 @@
-"""A sparse product of few terms: each program keeps a stretch of the rows in shared memory.
+"""A sparse product of few terms: each CTA keeps a stretch of the rows in shared memory.
 
-No pass over the rows in global memory and no grid barrier. Every program walks the columns that x
+No pass over the rows in global memory and no grid barrier. Every CTA walks the columns that x
 selects, where they are sorted those alone whose first and last row say that they may meet its
 stretch. It joins the terms of its own rows by atomics on shared memory, tells the others how many
-rows it got, and writes them behind those of the programs before.
+rows it got, and writes them behind those of the CTAs before.
 """
 
 from ..simt.device import target
@@ -14,24 +14,24 @@ LONG = 256  # entries above which a column is walked by all warps
 MARGIN = 8192  # bytes of shared memory that are not the kernel's own
 PARTS = 2  # entries of x for each thread, at most
 MOST = 1 << 16  # entries of a column
-CROWD = 8192  # terms that one program may get
+CROWD = 8192  # terms that one CTA may get
 KEPT, LISTED, WORK, TERMS, SUMS = 0, 1, 2, 3, 40  # words of `sums`, and how many it has
 
 
-def fits(rows, programs, threads, other_words):
-    """Whether a program's stretch fits beside so many other words of shared memory."""
-    return 4 * (words(rows, programs, threads) + other_words) <= target().shared_bytes - MARGIN
+def fits(rows, ctas, threads, other_words):
+    """Whether a CTA's stretch fits beside so many other words of shared memory."""
+    return 4 * (words(rows, ctas, threads) + other_words) <= target().shared_bytes - MARGIN
 
 
-def words(rows, programs, threads):
+def words(rows, ctas, threads):
     """Words of shared memory that a stretch and the columns take."""
-    each = _each(rows, programs)
-    return 32 * each + 2 * (-(-each // 4) * 4) + 5 * PARTS * threads + SUMS + programs + 3
+    each = _each(rows, ctas)
+    return 32 * each + 2 * (-(-each // 4) * 4) + 5 * PARTS * threads + SUMS + ctas + 3
 
 
-def _each(rows, programs):
+def _each(rows, ctas):
     """Words of bits of a stretch."""
-    return -(-rows // (32 * programs))
+    return -(-rows // (32 * ctas))
 
 
 class OwnRows:
@@ -39,24 +39,24 @@ class OwnRows:
 
     def __init__(self, k, y, control, at):
         self.k, self.y, self.control, self.at = k, y, control, at
-        self.each = _each(y.m, k.programs)
+        self.each = _each(y.m, k.ctas)
         self.values = k.shared(32 * self.each, y.word_kind())
         self.bits, self.places = k.shared(self.each), k.shared(self.each)
         room = PARTS * k.threads
         self.columns, self.long = k.shared(4 * room), k.shared(room)
-        self.sums, self.crowd = k.shared(SUMS), k.shared(k.programs)
-        self.base = k.program * self.each * 32
+        self.sums, self.crowd = k.shared(SUMS), k.shared(k.ctas)
+        self.base = k.cta * self.each * 32
 
     def plan(self, count, column, indices, few):
         """Reads the columns of at most PARTS * threads entries of x; whether this is the way.
 
-        It is, in all programs or in none, where they walk at most `few` terms each in the mean and
+        It is, in all CTAs or in none, where they walk at most `few` terms each in the mean and
         none joins more than CROWD. column(i, mask): start, end and value (as int32) of the column
         of entry i; indices: the rows of its entries, if they ascend, else None.
         """
         k = self.k
         k.store(self.sums, k.thread, 0, mask=k.thread < 4)
-        k.store(self.crowd, k.thread, 0, mask=k.thread < k.programs)
+        k.store(self.crowd, k.thread, 0, mask=k.thread < k.ctas)
         found = []
         for part in range(PARTS):
             i = part * k.threads + k.thread
@@ -67,7 +67,7 @@ class OwnRows:
         for (start, end, x), (first, last) in zip(found, spans, strict=True):
             size = end - start
             stretches = last - first + 1
-            near = (size > 0) & (first <= k.program) & (k.program <= last)
+            near = (size > 0) & (first <= k.cta) & (k.cta <= last)
             at = k.atomic("add", self.sums, KEPT, 1, mask=near)
             k.store_vec(self.columns, 4 * at, [start, end, x, 0], mask=near)
             long = near & (size > LONG)
@@ -75,7 +75,7 @@ class OwnRows:
             huge = size > MOST  # its terms are not even counted
             size = k.where(huge, 0, size)
             terms = terms + size
-            work = work + (size * stretches + (k.programs - 1)) // k.programs
+            work = work + (size * stretches + (k.ctas - 1)) // k.ctas
             work = k.where(huge, few + 1, work)
             share = (size + (stretches - 1)) // stretches
             k.atomic("add", self.crowd, first, share, mask=size > 0)
@@ -83,15 +83,15 @@ class OwnRows:
             mine = k.warp_sum(mine)
             k.atomic("add", self.sums, word, mine, mask=(k.lane == 0) & (mine > 0))
         k.sync()
-        mine = k.load(self.crowd, k.thread, mask=k.thread < k.programs)
+        mine = k.load(self.crowd, k.thread, mask=k.thread < k.ctas)
         crowded = k.sync_count(mine > CROWD)
         return (crowded == 0) & (k.load(self.sums, WORK) <= few)
 
     def _span(self, indices, start, end):
-        """The first and the last program that a column may meet."""
+        """The first and the last CTA that a column may meet."""
         k = self.k
         if indices is None:
-            return k.const(0), k.const(k.programs - 1)
+            return k.const(0), k.const(k.ctas - 1)
         there = start < end
         first = k.load(indices, start, mask=there, cache="nc")
         last = k.load(indices, end - 1, mask=there, cache="nc")
@@ -112,7 +112,7 @@ class OwnRows:
         self._join(term, kept, listed)
         k.sync()
         mine = self._number()
-        ok, before, count = k.sums_of_programs(
+        ok, before, count = k.sums_of_ctas(
             self.control,
             self.at,
             mine,
@@ -179,7 +179,7 @@ class OwnRows:
             hit = hit | m
 
         def join():
-            kept = [self.y.lets(r, m) for r, m in zip(rows, mine, strict=True)]
+            kept = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
             for row, value, mask in zip(rows, values(xs, kept), kept, strict=True):
                 own = row - self.base
                 k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)

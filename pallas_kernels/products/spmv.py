@@ -3,7 +3,7 @@
     y[i] = join over the entries j of row i of mul(A[i, j], x[j])
 
 The walk is that of `rows/merge_path.py`. A row that is cut between warps is joined within the
-program after a barrier of its own, between programs by the last of them to finish: no program waits
+CTA after a barrier of its own, between CTAs by the last of them to finish: no CTA waits
 for another, and results do not change from run to run.
 
 Cost: 8 bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1
@@ -28,8 +28,8 @@ SHAPES: tuple[tuple[float, Shape], ...] = (
     (32, Lanes(8, 3, 1, ahead=True)),
     (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
 )
-SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this program is the last
-AHEAD = 8  # programs whose parts of one row are loaded together
+SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
+AHEAD = 8  # CTAs whose parts of one row are loaded together
 
 
 def csr_spmv(
@@ -42,7 +42,7 @@ def csr_spmv(
     join,
     identity,
     shape: Shape | None = None,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> jax.Array:
@@ -50,18 +50,18 @@ def csr_spmv(
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     data and x[columns] are float32 or int32. mul(a, x) -> term and join(term, term) -> term are
-    closed jaxprs of scalars (`_scalar.trace`), join associative and commutative with its identity.
-    n + nse < `_csr_rows.LIMIT`. Any number of programs is right.
+    closed jaxprs of scalars (`scalar_jaxpr.trace`), join associative and commutative with its
+    identity. n + nse < `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n = indptr.shape[0] - 1
     term = join.out_avals[0].dtype
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
-    programs = programs or resident_ctas()
+    ctas = ctas or resident_ctas()
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, join, identity).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
-        {"y": (n, term), "rows": programs, "parts": (programs, term)},
-        programs=programs,
+        {"y": (n, term), "rows": ctas, "parts": (ctas, term)},
+        ctas=ctas,
         threads=threads,
         shared_words=SHARED + shape.shared_words(threads),
         name="csr_spmv",
@@ -116,15 +116,15 @@ class _Product(CsrRows):
             k.fence()
             before = k.atomic("add", self.g.control, ARRIVALS, 1)
             k.fence()
-            k.store(self.flag, 0, k.cast(before == k.programs - 1, "i32"))
+            k.store(self.flag, 0, k.cast(before == k.ctas - 1, "i32"))
 
         k.if_(k.thread == 0, arrive)
         k.sync()
         last = k.load(self.flag, 0) == 1
-        k.if_(last & (k.thread < k.programs), self._between)
+        k.if_(last & (k.thread < k.ctas), self._between)
 
     def _within(self):
-        """Joins the parts of rows that warps of this program began in the middle; one warp."""
+        """Joins the parts of rows that warps of this CTA began in the middle; one warp."""
         k, g = self.k, self.g
         there = k.lane < k.threads // 32
         row = k.load(self.heads[0], k.lane, mask=there, other=-1)
@@ -135,13 +135,13 @@ class _Product(CsrRows):
             y = k.where(same, self.joined(y, part), y)
         before = k.shfl_up(row, 1)
         begins = (row >= 0) & ((k.lane == 0) | (before != row))
-        mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this program
+        mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this CTA
         k.store(g.y, row, self.joined(k.load(g.y, row, mask=mine, cache="fresh"), y), mask=mine)
-        k.store(g.rows, k.program, row, mask=k.lane == 0)
-        k.store(g.parts, k.program, y, mask=k.lane == 0)
+        k.store(g.rows, k.cta, row, mask=k.lane == 0)
+        k.store(g.parts, k.cta, y, mask=k.lane == 0)
 
     def _between(self):
-        """Joins the parts of rows that programs began in the middle; the last program."""
+        """Joins the parts of rows that CTAs began in the middle; the last CTA."""
         k, g = self.k, self.g
 
         def look(p):
@@ -152,7 +152,7 @@ class _Product(CsrRows):
                 def some(p, y, more):
                     for j in range(AHEAD):
                         at = p + j
-                        there = k.below(at, k.programs)
+                        there = k.below(at, k.ctas)
                         same = k.load(g.rows, at, mask=there, other=-1, cache="fresh") == row
                         part = k.load(g.parts, at, mask=same, cache="fresh")
                         y, more = k.where(same, self.joined(y, part), y), same
@@ -164,4 +164,4 @@ class _Product(CsrRows):
 
             k.if_((row >= 0) & (before != row), whole)
 
-        k.for_(k.thread, k.programs, k.threads, look)
+        k.for_(k.thread, k.ctas, k.threads, look)

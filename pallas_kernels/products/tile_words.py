@@ -1,6 +1,6 @@
 """From a CSR to tiles of bits: two launches that read the indices, one to count, one to write.
 
-A program takes a row of tiles: nt rows, whose entries are contiguous. It keeps a counter for each
+A CTA takes a row of tiles: nt rows, whose entries are contiguous. It keeps a counter for each
 column of tiles of a window in shared memory, and moves the window from the first to the last column
 that the rows hold: one step on most matrices. A warp reads 32 entries; equal columns of tiles are
 neighbours in a sorted row, so that a run takes one atomic on its counter, and bits of one word are
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from ..simt.device import target
 from ..simt.launch import launch
 
-THREADS = (256, 512, 1024)  # of a program: what counters leave room for on a multiprocessor
+THREADS = (256, 512, 1024)  # of a CTA: what counters leave room for on a multiprocessor
 WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
 FEW = 1024
 UNROLL = 4  # strides of a warp whose loads are in flight together
@@ -41,7 +41,7 @@ def count_tiles(
     or 64.
     """
     c = _fixed(indptr, indices, nt, columns, limit)
-    programs, threads = _grid(c)
+    ctas, threads = _grid(c)
 
     def kernel(k, m):
         indptr, indices = m.indptr, m.indices
@@ -80,13 +80,13 @@ def count_tiles(
             mine = (k.thread < c.nt) & (row < c.m)
             k.store(m.moved, row, k.load(shared, ROWS + k.thread, mask=mine), mask=mine)
 
-        k.for_(k.program, c.down, k.programs, row_of_tiles)
+        k.for_(k.cta, c.down, k.ctas, row_of_tiles)
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"tiles": c.down, "moved": c.m},
-        programs=programs,
+        ctas=ctas,
         threads=threads,
         shared_words=c.words,
         name="tile_count",
@@ -115,7 +115,7 @@ def fill_tiles(
     in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
     """
     c = _fixed(indptr, indices, nt, columns, limit)
-    programs, threads = _grid(c)
+    ctas, threads = _grid(c)
 
     def kernel(k, g):
         shared = k.shared(c.words)
@@ -142,7 +142,7 @@ def fill_tiles(
 
             _windows(k, c, shared, last, window, base)
 
-        k.for_(k.program, c.down, k.programs, row_of_tiles)
+        k.for_(k.cta, c.down, k.ctas, row_of_tiles)
 
     operands = {"indptr": indptr, "indices": indices, "tile_ptr": tile_ptr, "rest_ptr": rest_ptr}
     out = launch(
@@ -153,7 +153,7 @@ def fill_tiles(
             "words": (tiles * nt * c.each, jnp.uint32),
             "rest_minor": max(rest, 1),
         },
-        programs=programs,
+        ctas=ctas,
         threads=threads,
         shared_words=c.words,
         name="tile_fill",
@@ -182,7 +182,7 @@ def _fixed(indptr, indices, nt, columns, limit):
 
 
 def _grid(c):
-    """(programs, threads): as few threads a program as still fill a multiprocessor."""
+    """(CTAs, threads): as few threads a CTA as still fill a multiprocessor."""
     device = target()
     fitting = max(1, (device.shared_bytes - MARGIN) // (4 * c.words + 1024))
     threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])

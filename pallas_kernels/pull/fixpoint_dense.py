@@ -39,7 +39,7 @@ def fixpoint_dense(
     targets: jax.Array | None = None,
     stop,
     facts: tuple[str, ...] = tuple(FACTS),
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     batch: int = BATCH,
     unroll: int = UNROLL,
@@ -69,13 +69,13 @@ def fixpoint_dense(
     operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
-    programs = programs or resident_ctas()
+    ctas = ctas or resident_ctas()
     outputs = {
         "x": (n, x0.dtype),
         "summary": 3,
         "kept": (c.positions, x0.dtype),
         "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
-        **workspace(c, len(kinds), programs, term),
+        **workspace(c, len(kinds), ctas, term),
     }
     outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
     machine = kinds, KINDS[term.name], identity, batch, unroll
@@ -83,7 +83,7 @@ def fixpoint_dense(
         lambda k, m: _Loop(k, c, m, *machine).run(),
         operands,
         outputs,
-        programs=programs,
+        ctas=ctas,
         threads=threads,
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
@@ -128,7 +128,7 @@ class _Loop(PullRows):
             k.store(m.x, vertex, value, mask=vertex < c.n)
 
         k.spread(c.positions, row)
-        mine = (k.program == 0) & (k.thread == 0)
+        mine = (k.cta == 0) & (k.thread == 0)
         for j, word in enumerate((steps, flag, 1 - ok)):
             k.store(m.summary, j, word, mask=mine)
 
@@ -149,7 +149,7 @@ class _Loop(PullRows):
         self.clear()
         for word in (c.n, 2 * c.n + 1):  # what padding entries gather
             nothing = self.identity if c.scaled else 0
-            k.store(m.passed, word, nothing, mask=(k.program == 0) & (k.thread == 0))
+            k.store(m.passed, word, nothing, mask=(k.cta == 0) & (k.thread == 0))
 
         def row(p, *totals):
             vertex = k.load(m.vertices, p, cache="nc")
@@ -211,7 +211,7 @@ class _Loop(PullRows):
     def row(self, position, mask):
         k, c, m = self.k, self.c, self.m
         number = k.load(m.numbers, position, mask=mask, other=c.n, cache="nc")
-        # another warp may have written x, and another program the operands
+        # another warp may have written x, and another CTA the operands
         old = k.load(m.kept, position, mask=mask, cache="fresh")
         own = [
             k.load(getattr(m, f"own{j}"), position, mask=mask, cache="fresh")

@@ -7,7 +7,7 @@ writes the new x and z and adds to two sums, the L1 change and the mass on verti
 out-edges. The machine is that of `rows/sliced.py`.
 
 Cost of an iteration: a gather and 4 bytes an entry (8 with weights), 28 bytes a row, one grid
-barrier and two reductions over a program (2.5 us together). No atomics but those that order the
+barrier and two reductions over a CTA (2.5 us together). No atomics but those that order the
 segments of split rows.
 
 Measured (H200): rmat18 90 us an iteration, 210 to 240 G gathers/s, above the 150 of a permuted
@@ -35,7 +35,7 @@ def pagerank(
     min_iterations: jax.Array,
     *,
     prepared: dict[str, jax.Array],
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     batch: int = BATCH,
     unroll: int = UNROLL,
@@ -59,7 +59,7 @@ def pagerank(
         "knobs": jnp.stack([jnp.asarray(damping, f32), jnp.asarray(tol, f32)]),
         "limits": jnp.stack([jnp.asarray(max_iterations, i32), jnp.asarray(min_iterations, i32)]),
     }
-    programs = programs or resident_ctas()
+    ctas = ctas or resident_ctas()
     outputs = {
         "scores": (n, f32),
         "summary": 2,
@@ -68,13 +68,13 @@ def pagerank(
         "rank": (c.positions, f32),
         "inverse": (c.positions, f32),
         "teleport": (c.positions, f32),
-        **workspace(c, len(KINDS), programs, f32),
+        **workspace(c, len(KINDS), ctas, f32),
     }
     out = launch(
         lambda k, m: _Iteration(k, c, m, KINDS, batch=batch, unroll=unroll).run(),
         operands,
         outputs,
-        programs=programs,
+        ctas=ctas,
         threads=threads,
         shared_words=shared_words(len(KINDS)),
         name="pagerank",
@@ -104,7 +104,7 @@ class _Iteration(PullRows):
         infinity = k.bits(k.const(0x7F800000), "f32")
         steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
         self._finish()
-        mine = (k.program == 0) & (k.thread == 0)
+        mine = (k.cta == 0) & (k.thread == 0)
         k.store(m.summary, 0, steps, mask=mine)
         k.store(m.summary, 1, 1 - ok, mask=mine)
         k.store(m.change, 0, change, mask=mine)
@@ -114,7 +114,7 @@ class _Iteration(PullRows):
         k, c, m = self.k, self.c, self.m
         self.clear()
         for word in (c.n, 2 * c.n + 1):  # the share that padding entries gather
-            k.store(m.share, word, 0.0, mask=(k.program == 0) & (k.thread == 0))
+            k.store(m.share, word, 0.0, mask=(k.cta == 0) & (k.thread == 0))
 
         def row(i, lost):
             vertex = k.load(m.vertices, i, cache="nc")
@@ -169,7 +169,7 @@ class _Iteration(PullRows):
         return a + b
 
     def _finish(self):
-        """Scores in the caller's numbering; a row may have been settled by any program."""
+        """Scores in the caller's numbering; a row may have been settled by any CTA."""
         k, c, m = self.k, self.c, self.m
 
         def row(i):

@@ -38,7 +38,7 @@ class Ranges:
     def __init__(self, k, count, read, pieces, room, control, word, unroll=UNROLL):
         self.k, self.count, self.read, self.unroll = k, count, read, unroll
         self.pieces, self.room, self.control, self.word = pieces, room, control, word
-        self.worker, self.workers = k.warp * k.programs + k.program, k.programs * k.threads // 32
+        self.worker, self.workers = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def _spread(self, count, f):
         """f(i, there) for the items below count, up to 32 of them a warp at a time."""

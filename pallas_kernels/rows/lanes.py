@@ -14,7 +14,7 @@ TURNS = 8  # a row that would take a group of lanes more turns than this is take
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """A shape of `_csr_rows.CsrRows`.
+    """A shape of `merge_path.CsrRows`.
 
     lanes: lanes a row, a power of two; batch: rows of each group of lanes that are under way
     together; unroll: entries of each row and lane that are; ahead: offsets are loaded a step before

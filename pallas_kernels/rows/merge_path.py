@@ -16,7 +16,7 @@ class Shape(typing.Protocol):
     """How a warp walks its rows."""
 
     def shared_words(self, threads: int) -> int:
-        """Words of shared memory of a program."""
+        """Words of shared memory of a CTA."""
         ...
 
     def walker(self, job: "CsrRows") -> typing.Any:
@@ -78,7 +78,7 @@ class CsrRows:
     def walk(self):
         """Everything this warp has to do."""
         k = self.k
-        worker, workers = k.program * (k.threads // 32) + k.warp, k.programs * (k.threads // 32)
+        worker, workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
         total = k.load(self.indptr, self.n, cache="nc") + self.n
         piece = (total + (workers - 1)) // workers
         lows = [k.minimum((worker + j) * piece, total) for j in range(2)]

@@ -3,12 +3,12 @@
 Rows lie as `prepare_pagerank` puts them: short ones a thread each, long ones a warp each, the
 longest in segments whose last one to finish joins the partial results in their order. A step
 gathers from one array of two copies, read and written in turn: the one that is read is not written
-before the next barrier, so its lines may stay in the L1 cache. Totals go to words of each program
-and, after the barrier, every program adds those of all programs in the same order: all agree when
+before the next barrier, so its lines may stay in the L1 cache. Totals go to words of each CTA
+and, after the barrier, every CTA adds those of all CTAs in the same order: all agree when
 to stop, and results do not change from run to run.
 
 Two rows of a thread, or of a warp, are under way together, 8 entries each: four lose (rmat18 1.63
-and 2.08 ms a PageRank instead of 1.19 on an H200), and so do 512 threads a program (20 to 25%).
+and 2.08 ms a PageRank instead of 1.19 on an H200), and so do 512 threads a CTA (20 to 25%).
 What bounds a step is said in `pagerank.py`.
 """
 
@@ -41,10 +41,10 @@ def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Arr
     return {name: prepared[name] for name in (*ARRAYS, *more)}
 
 
-def workspace(c, totals: int, programs: int, term) -> dict[str, tuple]:
+def workspace(c, totals: int, ctas: int, term) -> dict[str, tuple]:
     """name -> (size, dtype) of the outputs that the machine needs for itself."""
     return {
-        "totals": 2 * totals * programs,
+        "totals": 2 * totals * ctas,
         "partial": (max(1, c.items), term),
         "arrived": max(1, c.splits),
     }
@@ -64,8 +64,8 @@ class PullRows:
         self.batch, self.unroll = batch, unroll
         self.identity = k.const(identity, term)
         self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
-        self.worker = k.warp * k.programs + k.program
-        self.workers = k.threads // 32 * k.programs
+        self.worker = k.warp * k.ctas + k.cta
+        self.workers = k.threads // 32 * k.ctas
 
     def terms(self, read, index, places, masks):
         """The terms of entries at places (where masks hold), whose numbers are index (else n)."""
@@ -175,7 +175,7 @@ class PullRows:
         return k.if_(before == count - 1, whole, 0, y)
 
     def total(self, copy, parts):
-        """Ends a step: (ok, *totals) of all programs, in all threads; copy: 0 and 1 in turn."""
+        """Ends a step: (ok, *totals) of all CTAs, in all threads; copy: 0 and 1 in turn."""
         k, m = self.k, self.m
         many = len(self.kinds)
         for j, x in enumerate(parts):
@@ -184,30 +184,30 @@ class PullRows:
         k.sync()
         there = k.lane < k.threads // 32
 
-        def program():
+        def cta():
             for j, kind in enumerate(self.kinds):
                 x = k.bits(k.load(self.within, WARPS_MOST * j + k.lane, mask=there), kind)
-                word = (many * copy + j) * k.programs + k.program
+                word = (many * copy + j) * k.ctas + k.cta
                 k.store(m.totals, word, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
 
-        k.if_(k.warp == 0, program)
+        k.if_(k.warp == 0, cta)
         (ok,) = k.grid_barrier(m.control)
 
-        def all_programs():
+        def all_ctas():
             loaded = []  # all loads are under way together
             for j, kind in enumerate(self.kinds):
-                for i in range(0, k.programs, 32):
-                    at, word = i + k.lane, (many * copy + j) * k.programs + i + k.lane
-                    x = k.load(m.totals, word, mask=at < k.programs, cache="fresh")
+                for i in range(0, k.ctas, 32):
+                    at, word = i + k.lane, (many * copy + j) * k.ctas + i + k.lane
+                    x = k.load(m.totals, word, mask=at < k.ctas, cache="fresh")
                     loaded.append(k.bits(x, kind))
-            each = -(-k.programs // 32)
+            each = -(-k.ctas // 32)
             for j in range(many):
                 total = k.warp_sum(functools.reduce(operator.add, loaded[each * j :][:each]))
                 word = WARPS_MOST * many + j
                 k.store(self.within, word, k.bits(total, "i32"), mask=k.lane == 0)
 
         if many:
-            k.if_(k.warp == 0, all_programs)
+            k.if_(k.warp == 0, all_ctas)
             k.sync()
         return ok, *(
             k.bits(k.load(self.within, WARPS_MOST * many + j), kind)

@@ -14,7 +14,7 @@ TURN = 4  # entries of a row that its lane reads or writes together in shared me
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """A shape of `_csr_rows.CsrRows`.
+    """A shape of `merge_path.CsrRows`.
 
     rows: rows of each lane in a block; unroll: entries of each lane that are under way together.
     """

@@ -1,7 +1,7 @@
 """The primitives of `launch.py` in lock step over NumPy arrays: what kernels do, tested without a
 GPU.
 
-All threads of all programs take every step together, divided ones under a mask. It is one of the
+All threads of all CTAs take every step together, divided ones under a mask. It is one of the
 orders a GPU may choose, so it shows wrong logic, out-of-range and uninitialised accesses (outputs
 and shared memory start as garbage) and warp operations with absent lanes; it cannot show a missing
 barrier.
@@ -22,16 +22,16 @@ class _Memory:
 
 
 class Lockstep(Simt):
-    """Runs a kernel for `programs` x `threads` threads at once; a value is one array over all of
+    """Runs a kernel for `ctas` x `threads` threads at once; a value is one array over all of
     them.
     """
 
-    def __init__(self, programs, threads, shared_words):
-        self.programs, self.threads = programs, threads
-        self.n, self._words, self._used = programs * threads, shared_words, 0
+    def __init__(self, ctas, threads, shared_words):
+        self.ctas, self.threads = ctas, threads
+        self.n, self._words, self._used = ctas * threads, shared_words, 0
         self.mask = np.ones(self.n, bool)
         ids = np.arange(self.n, dtype=np.int32)
-        self.thread, self.program = (
+        self.thread, self.cta = (
             Value(self, ids % threads, "i32"),
             Value(self, ids // threads, "i32"),
         )
@@ -152,7 +152,7 @@ class Lockstep(Simt):
         self._used += -(-words // 4) * 4
         if self._used > self._words:
             raise ValueError(f"{self._used} words of shared memory used, {self._words} asked for")
-        return _Memory(np.full((self.programs, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
+        return _Memory(np.full((self.ctas, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
 
     def _where(self, a, i, mask, width=1):
         """The active lanes and where they point to in the flat array."""
@@ -217,7 +217,7 @@ class Lockstep(Simt):
                 flat[p] = f(flat[p], lane)
         return Value(self, old, a.kind)
 
-    # warp, program, grid
+    # warp, CTA, grid
     def _groups(self, size, what):
         m = self.mask.reshape(-1, size)
         if (m.any(1) != m.all(1)).any():
@@ -248,7 +248,7 @@ class Lockstep(Simt):
         self._groups(32, "a barrier of a warp")
 
     def sync(self):
-        self._groups(self.threads, "a program barrier")
+        self._groups(self.threads, "a CTA barrier")
 
     def sync_count(self, b):
         self.sync()
@@ -271,7 +271,7 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, programs, threads, shared_words, inputs, outputs, inout, control_words):
+def run(kernel, ctas, threads, shared_words, inputs, outputs, inout, control_words):
     """Outputs (NumPy arrays), the last of them what became of `inout`, and the control words."""
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
@@ -283,7 +283,7 @@ def run(kernel, programs, threads, shared_words, inputs, outputs, inout, control
         out[:] = _view(start).reshape(-1)
     control = np.zeros(control_words, np.int32)
     memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
-    kernel(Lockstep(programs, threads, shared_words), *memories)
+    kernel(Lockstep(ctas, threads, shared_words), *memories)
     return [o.view(s.dtype).reshape(s.shape) for o, s in zip(outs, outputs, strict=True)], control
 
 

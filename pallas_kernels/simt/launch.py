@@ -5,7 +5,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
 (`mosaic.py`); with `interpret=True` it runs the same function in lock step over NumPy arrays
 (`interpret.py`).
 
-    k.thread, k.lane, k.warp, k.program     int32 values; k.threads, k.programs are Python ints
+    k.thread, k.lane, k.warp, k.cta     int32 values; k.threads, k.ctas are Python ints
     values    + - * // % & | ^ ~ << >> (arithmetic) == != < <= > >= on int32, float32 and bool
               values and Python numbers; // and % of int32 are unsigned, float division and
               k.sqrt are correctly rounded. k.where, k.minimum, k.maximum, k.shr (logical),
@@ -21,22 +21,22 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
               k.reduce(op, ...): the same without the old value
               k.atomic_cas(a, i, compare, v, mask) -> old value
-              k.shared(words, kind): memory of the program, given out outside of any control flow
+              k.shared(words, kind): memory of the CTA, given out outside of any control flow
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
-    program   k.sync(), k.sync_count(b) -> number of threads with b
+    CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_programs(control, at, amount, shared) -> (ok, before, total)
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.
-Memory: plain loads may hit an L1 line that another program has since written; "nc" promises that
+Memory: plain loads may hit an L1 line that another CTA has since written; "nc" promises that
 nobody writes the array in this launch, "stream" that and that it is not read again soon; "fresh"
-reads from L2 and is the form for what other programs write. Atomics are relaxed, at GPU scope (at
-program scope on shared memory). A grid barrier orders everything before it with everything after
+reads from L2 and is the form for what other CTAs write. Atomics are relaxed, at GPU scope (at
+CTA scope on shared memory). A grid barrier orders everything before it with everything after
 it.
 Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called with all 32
-lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all threads of the program;
+lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all threads of the CTA;
 vector accesses are aligned to their width.
 """
 
@@ -58,21 +58,21 @@ def launch(
     *,
     inout: dict[str, jax.Array] | None = None,
     optional=(),
-    programs,
+    ctas,
     threads,
     shared_words=0,
     more_control=0,
     name,
     interpret=False,
 ) -> dict[str, jax.Array]:
-    """Runs `kernel(k, memory)` once, `programs` x `threads` threads; the results by name.
+    """Runs `kernel(k, memory)` once, `ctas` x `threads` threads; the results by name.
 
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
     array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
     memory has each of them, flat, under its name, None under the names of `optional` that are not
     there, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
-    CONTROL_WORDS those of grid_barrier. Where there is one, all programs must be resident together
+    CONTROL_WORDS those of grid_barrier. Where there is one, all CTAs must be resident together
     (`device.resident_ctas`). shared_words bounds what k.shared gives out. Refuses vmap.
     """
     step = 32 if interpret else 128
@@ -80,7 +80,7 @@ def launch(
         raise ValueError(f"threads is {threads}: it must be a multiple of {step}, at most 1024")
     most = device.target().shared_bytes // 4 - 8
     if shared_words > most and not interpret:
-        raise ValueError(f"shared_words is {shared_words}: a program has at most {most}")
+        raise ValueError(f"shared_words is {shared_words}: a CTA has at most {most}")
     inout = inout or {}
     names = (*operands, *outputs, *inout, "control")
     arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
@@ -95,13 +95,11 @@ def launch(
 
     run = _interpret if interpret else mosaic.run
     shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control
-    results = run(body, inputs, made, started, programs, threads, shared, control, name)
+    results = run(body, inputs, made, started, ctas, threads, shared, control, name)
     return dict(zip(names[len(inputs) :], results, strict=True))
 
 
-def _interpret(
-    kernel, inputs, outputs, inout, programs, threads, shared_words, control_words, name
-):
+def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name):
     """`mosaic.run` by the interpreter, which is called back on the host."""
     del name
     made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
@@ -109,9 +107,7 @@ def _interpret(
     def host(*arrays):
         arrays = [np.asarray(x) for x in arrays]
         starts = arrays[: len(inputs)], made, arrays[len(inputs) :]
-        outs, control = interpreted.run(
-            kernel, programs, threads, shared_words, *starts, control_words
-        )
+        outs, control = interpreted.run(kernel, ctas, threads, shared_words, *starts, control_words)
         return (*outs, control)
 
     control = jax.ShapeDtypeStruct((control_words,), jnp.int32)
@@ -128,7 +124,7 @@ def _refusing_vmap(name):
     @operands.def_vmap
     def refuse(axis_size, in_batched, *inputs):
         raise NotImplementedError(
-            f"vmap of the kernel {name}: its programs wait for each other in a grid barrier, so a "
+            f"vmap of the kernel {name}: its CTAs wait for each other in a grid barrier, so a "
             "batch of them cannot run as one grid; use the batched algorithm or lax.map"
         )
 

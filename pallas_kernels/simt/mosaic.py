@@ -75,15 +75,15 @@ _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 class Emitter(Simt):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, programs, threads, shared):
-        self.programs, self.threads = programs, threads
+    def __init__(self, ctas, threads, shared):
+        self.ctas, self.threads = ctas, threads
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
         dims = [self._index(gpu.block_dim(d)) for d in gpu.Dimension]
         blocks = [self._index(gpu.block_id(d)) for d in gpu.Dimension]
         grid = [self._index(gpu.grid_dim(d)) for d in gpu.Dimension]
         self.thread = ids[0] + dims[0] * (ids[1] + dims[1] * ids[2])
-        self.program = blocks[0] + grid[0] * (blocks[1] + grid[1] * blocks[2])
+        self.cta = blocks[0] + grid[0] * (blocks[1] + grid[1] * blocks[2])
         self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
         self._slot = self.shared(8)
 
@@ -307,7 +307,7 @@ class Emitter(Simt):
         )
         return self._early(code, a.kind, a, i, (compare, v), mask)
 
-    # warp, program, grid
+    # warp, CTA, grid
     def ballot(self, b):
         full, kind = self.const(-1).v, nvvm.VoteSyncKind.ballot
         return Value(self, nvvm.vote_sync(full, self.const(b, "i1").v, kind), "i32")
@@ -346,13 +346,10 @@ class Emitter(Simt):
         self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")
 
 
-def run(kernel, inputs, outputs, inout, programs, threads, shared_words, control_words, name):
+def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name):
     """One Mosaic GPU launch; `inout` and the control words come in with a content."""
     mesh = plgpu.Mesh(
-        grid=(programs,),
-        grid_names=("program",),
-        num_threads=threads // 128,
-        thread_name="warpgroup",
+        grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
     arrays = [*inputs, *outputs, *inout, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
 
@@ -363,7 +360,7 @@ def run(kernel, inputs, outputs, inout, programs, threads, shared_words, control
                 del context
                 i32, i64 = _type("i32"), _type("i64")
                 base = llvm.ptrtoint(i32, mosaic_utils.memref_ptr(memrefs[-1]))
-                k = Emitter(programs, threads, (base, shared_words))
+                k = Emitter(ctas, threads, (base, shared_words))
                 kernel(
                     k,
                     *(

@@ -196,36 +196,34 @@ class Simt:
         return self.while_(lambda i, *c: i < stop, step_once, start, *carry)[1:]
 
     def spread(self, size, f, *carry):
-        """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all programs."""
-        step = self.programs * self.threads
-        return self.for_(self.program * self.threads + self.thread, size, step, f, *carry)
+        """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all CTAs."""
+        step = self.ctas * self.threads
+        return self.for_(self.cta * self.threads + self.thread, size, step, f, *carry)
 
     def spread_warps(self, size, f, *carry):
         """The same with all lanes of a warp present, which has 32 neighbours: up to 31 beyond the
         end.
         """
-        first = (self.warp * self.programs + self.program) * 32
+        first = (self.warp * self.ctas + self.cta) * 32
 
         def chunk(i0, *c):
             return f(i0 + self.lane, *c)
 
-        return self.for_(first, size, self.programs * self.threads, chunk, *carry)
+        return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
 
-    def grid_barrier(
-        self, control, reads=(), adds=(), programs=None, limit=SPIN_LIMIT, meanwhile=None
-    ):
-        """Waits until all programs are here; then reads (array, index) words once a program, for
+    def grid_barrier(self, control, reads=(), adds=(), ctas=None, limit=SPIN_LIMIT, meanwhile=None):
+        """Waits until all CTAs are here; then reads (array, index) words once a CTA, for
         all threads.
 
-        adds: (shared array, j, array, i): before the wait, the program's shared word j is added to
+        adds: (shared array, j, array, i): before the wait, the CTA's shared word j is added to
         array[i] and zeroed. meanwhile(): what all warps but the first do while it waits, ordered as
-        if it came after the barrier. Returns (ok, *words). ok is 0 when some program waited `limit`
-        polls in vain (a program was not resident or `programs` is too many): the abort word is then
+        if it came after the barrier. Returns (ok, *words). ok is 0 when some CTA waited `limit`
+        polls in vain (a CTA was not resident or `ctas` is too many): the abort word is then
         set, every later barrier fails at once, and the kernel must leave. Everything written before
         the barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one atomic,
-        polling by one thread a program, two program barriers: about 1.2 us.
+        polling by one thread a CTA, two CTA barriers: about 1.2 us.
         """
-        programs = self.programs if programs is None else programs
+        ctas = self.ctas if ctas is None else ctas
         self.sync()
 
         def arrive():
@@ -234,7 +232,7 @@ class Simt:
                 self.reduce("add", a, i, amount, mask=amount != 0)
                 self.store(source, j, 0)
             self.fence()
-            target = (self.atomic("add", control, ARRIVALS, 1) // programs + 1) * programs
+            target = (self.atomic("add", control, ARRIVALS, 1) // ctas + 1) * ctas
 
             def poll(n, seen, abort):
                 abort = self.if_(
@@ -262,31 +260,31 @@ class Simt:
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
 
-    def sums_of_programs(self, control, at, amount, shared, meanwhile=None, limit=SPIN_LIMIT):
-        """(ok, sum of `amount` over the programs before, over all): one int32 >= 0 a program.
+    def sums_of_ctas(self, control, at, amount, shared, meanwhile=None, limit=SPIN_LIMIT):
+        """(ok, sum of `amount` over the CTAs before, over all): one int32 >= 0 a CTA.
 
-        Words at .. at + programs - 1 of control are zero at the start and serve once; three words
+        Words at .. at + CTAs - 1 of control are zero at the start and serve once; three words
         of shared. meanwhile(): what all threads do while the words are under way. ok is 0 where a
-        program's word did not come in `limit` polls; the abort word is then set. It orders no other
+        CTA's word did not come in `limit` polls; the abort word is then set. It orders no other
         access: cheaper than a grid barrier by a fence and an atomic.
         """
-        self.reduce("add", control, at + self.program, amount + 1, mask=self.thread == 0)
+        self.reduce("add", control, at + self.cta, amount + 1, mask=self.thread == 0)
         self.sync()
         self.store(shared, self.thread, 0, mask=self.thread < 3)
         if meanwhile is not None:
             meanwhile()
         self.sync()
 
-        def program(p):
+        def cta(p):
             def poll(n, word):
                 return n + 1, self.load(control, at + p, cache="fresh")
 
             _, word = self.while_(lambda n, word: (word == 0) & (n < limit), poll, 0, 0)
-            self.atomic("add", shared, 0, word - 1, mask=p < self.program)
+            self.atomic("add", shared, 0, word - 1, mask=p < self.cta)
             self.atomic("add", shared, 1, word - 1)
             self.atomic("or", shared, 2, 1, mask=word == 0)
 
-        self.for_(self.thread, self.programs, self.threads, program)
+        self.for_(self.thread, self.ctas, self.threads, cta)
         self.sync()
         before, total, late = (self.load(shared, j) for j in range(3))
         self.store(control, ABORT, 1, mask=(late != 0) & (self.thread == 0))

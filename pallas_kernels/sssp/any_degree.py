@@ -3,8 +3,8 @@
 Near queue: ranges (start, end, vertex, -) of at most `span` edges, so no hub binds one warp; a warp
 takes up to 32 of them and walks their edges 32 * `unroll` at a time, the owner of an edge found by
 binary search over the warp's prefix sums. Vertices whose label falls go to two buffers of the
-program, near and far. At the end of a round a program appends them: the near ones cut into ranges
-(their row offsets are read there, 32 at a time), the far ones by one atomic a program. What finds
+CTA, near and far. At the end of a round a CTA appends them: the near ones cut into ranges
+(their row offsets are read there, 32 at a time), the far ones by one atomic a CTA. What finds
 no room in a buffer is appended at once.
 
 Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; where it improves an
@@ -61,7 +61,7 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
     least = visit(labels of their tails, heads (n: none), weights, edge, least), lists over `unroll`
     edges; edge(j) gives tail and slot of the j-th, with all lanes of the warp present.
     """
-    worker, workers = place.crew
+    worker, workers = place.warps
     each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
     visit, unroll = visit or _relaxing(k, c, state, s, place), unroll or c.unroll
 
@@ -210,20 +210,20 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
     return least
 
 
-class Together:
-    """All programs.
+class Grid:
+    """All CTAs.
 
-    counts: near, far, greatest (MAX - label) put into far, position of the program's far entries.
+    counts: near, far, greatest (MAX - label) put into far, position of the CTA's far entries.
     """
 
     def __init__(self, k, c, graph, state):
         self.k, self.c, self.graph, self.state = k, c, graph, state
         state.counts = k.shared(4)
         self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
-        self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
+        self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
 
     def clear(self):
-        """Empties the buffers of the program."""
+        """Empties the buffers of the CTA."""
         self.k.store(self.state.counts, self.k.thread, 0, mask=self.k.thread < 4)
 
     def put_near(self, s, vertices, won):
@@ -283,7 +283,7 @@ class Together:
         report_least(self.k, least, self.state.counts, 2)
 
     def flush(self, s):
-        """Appends what the program has collected in its buffers."""
+        """Appends what the CTA has collected in its buffers."""
         k, c, state = self.k, self.c, self.state
         mine = k.thread == 0
         k.sync()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..prepare.lengths import is_narrow
+from ..prepare.lengths import is_low_degree
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from . import any_degree, low_degree, rounds
@@ -20,12 +20,12 @@ from . import any_degree, low_degree, rounds
 class Config:
     """How a search is spread over the GPU; `default_config` chooses it."""
 
-    programs: int = 0  # 0: as many as are resident
+    ctas: int = 0  # 0: as many as are resident
     threads: int = 1024
-    # narrow kernel: edges that a warp follows before the round ends, 1 for queues beyond hop_most
+    # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
     hop_most: int = 16384
-    # wide kernel: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
+    # any_degree: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
     # shared memory
     span: int = 128
     unroll: int = 4
@@ -51,7 +51,7 @@ def default_delta(indptr, weights):
     if not len(finite):
         return weights.dtype.type(1)
     factor = 16
-    if is_narrow(degree):
+    if is_low_degree(degree):
         factor = 16384 if degree.mean() <= 4 else 64
     width = factor * finite.mean(dtype=np.float64) / degree.mean()
     return (
@@ -123,8 +123,8 @@ def _search(
         tree = jnp.zeros(0, jnp.int32) if parents else None
         return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
     prepared = prepared or {}
-    narrow = "adjacency" in prepared
-    config = config or default_config(n, nnz, low_degree=narrow)
+    low = "adjacency" in prepared
+    config = config or default_config(n, nnz, low_degree=low)
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),
         n=n,
@@ -142,7 +142,7 @@ def _search(
     }
     if c.targets:
         operands["targets"] = jnp.asarray(targets, jnp.int32)
-    if narrow:
+    if low:
         kind, shared, entries = low_degree, c.threads, n
         adjacency = prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
@@ -158,8 +158,8 @@ def _search(
     if "order" in operands:
         outputs["distances"] = n
     if parents:
-        outputs["noted"] = n if narrow else 2 * n
-        if "order" in operands or not narrow:
+        outputs["noted"] = n if low else 2 * n
+        if "order" in operands or not low:
             outputs["parents"] = n
     out = run(kind, c, operands, outputs, shared, interpret)
     distances = out.get("distances", out["labels"])
@@ -174,7 +174,7 @@ def run(kind, c, operands, outputs, shared, interpret, name=None):
 
     def kernel(k, memory):
         steps, ok, splits, work = rounds.body(k, c, memory, memory, kind)
-        mine = (k.program == 0) & (k.thread == 0)
+        mine = (k.cta == 0) & (k.thread == 0)
         for j, word in enumerate((steps, 1 - ok, splits, work)):
             k.store(memory.summary, j, word, mask=mine)
 
@@ -183,7 +183,7 @@ def run(kind, c, operands, outputs, shared, interpret, name=None):
         operands,
         outputs | {"summary": 4},
         optional=("rank", "order", "targets"),
-        programs=c.programs or resident_ctas(),
+        ctas=c.ctas or resident_ctas(),
         threads=c.threads,
         shared_words=shared,
         name=name or "sssp_" + kind.__name__.rpartition(".")[2],

@@ -44,7 +44,7 @@ def fixpoint_push(
     indptr int32[n + 1], indices int32[nnz], data[nnz]: edges v -> indices[i], indptr[v] <= i <
     indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not NaN. add:
     "min" or "max" of numbers, "or" or "and" of booleans, idempotent, so the identity is missing and
-    passes nothing on. mul(x, a) is a function of scalars that `_scalar.refuse` accepts, with a
+    passes nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with a
     result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
     negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
     status 0: right; otherwise a grid barrier expired and the result means nothing.
@@ -53,8 +53,8 @@ def fixpoint_push(
     if add not in ORDERS.get(dtype.name, ()):
         raise TypeError(f"`{add}` of {dtype} is no order that the kernel knows")
     prepared = prepared or {}
-    narrow = "adjacency" in prepared
-    config = config or default_config(n, nnz, low_degree=narrow)
+    low = "adjacency" in prepared
+    config = config or default_config(n, nnz, low_degree=low)
     real = dtype == jnp.float32
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),
@@ -69,7 +69,7 @@ def fixpoint_push(
     )
     width = (jnp.float32(jnp.inf) if real else jnp.int32(MAX)) if delta is None else delta
     operands = {"start": keys_of(x0, add), "delta": jnp.atleast_1d(width)}
-    if narrow:
+    if low:
         kind, shared, entries = low_degree, c.threads, n
         adjacency = prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n

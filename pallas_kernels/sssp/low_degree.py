@@ -42,13 +42,13 @@ from .tree import adopt, claim, count_orphans
 def first_queue(k, c, graph, state, source, valid):
     """Queues the source; returns the length of the queue."""
     del graph
-    k.store(state.queue, 0, source, mask=valid & (k.program == 0) & (k.thread == 0))
+    k.store(state.queue, 0, source, mask=valid & (k.cta == 0) & (k.thread == 0))
     return k.cast(valid, "i32")
 
 
 def expand(k, c, graph, state, s, place, hop=None):
     """Follows the edges of the near queue up to `hops` far; the lane's least label put into far."""
-    worker, workers = place.crew
+    worker, workers = place.warps
     each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
     hop = hop or _relaxing
@@ -220,13 +220,13 @@ def _queue(k, state, s, place, vertex, mask):
     place.put_near(s, [vertex], [mask & (was != s.steps)])
 
 
-class Together:
-    """All programs: queues in global memory, their lengths in the control words."""
+class Grid:
+    """All CTAs: queues in global memory, their lengths in the control words."""
 
     def __init__(self, k, c, graph, state):
         del graph
         self.k, self.c, self.state = k, c, state
-        self.crew = (k.warp * k.programs + k.program, k.threads // 32 * k.programs)
+        self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
         state.slots = k.shared(k.threads)  # 32 a warp
 
     def entry(self, s, i, there):
@@ -234,7 +234,7 @@ class Together:
         return self.k.load(self.state.queue, at, mask=there, other=-1, cache="fresh")
 
     def clear(self):
-        """Nothing is kept in the program."""
+        """Nothing is kept in the CTA."""
 
     def append(self, s, v, mask):
         """Queues the lanes' vertices."""

@@ -1,4 +1,4 @@
-"""Shortest paths in rounds: what the narrow and the wide kernel share: labels, queues, the loop.
+"""Shortest paths in rounds: labels, queues and the loop of both kernels.
 
 Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders
 2003). near holds the vertices whose label fell below the bound in the last round, far those whose
@@ -31,7 +31,7 @@ INFINITY = {True: 0x7F800000, False: MAX}
 
 @dataclasses.dataclass
 class State:
-    """What the loop carries, the same in all programs; far and least are set where near is 0."""
+    """What the loop carries, the same in all CTAs; far and least are set where near is 0."""
 
     near: Any  # length of the near queue
     far: Any  # length of the far queue
@@ -130,7 +130,7 @@ class _Search:
     def __init__(self, k, c, graph, state, kind):
         self.k, self.c, self.graph, self.state, self.kind = k, c, graph, state, kind
         self.delta = k.load(graph.delta, 0)
-        self.place = kind.Together(k, c, graph, state)
+        self.place = kind.Grid(k, c, graph, state)
         self.targets = [self._target(k.load(graph.targets, j)) for j in range(c.targets)]
 
     def _target(self, vertex):
@@ -155,7 +155,7 @@ class _Search:
     def begin(self, s):
         """Zeroes the length of the queue after next: nobody reads it (that was before the previous
         barrier) or adds to it (that is after the next one)."""
-        mine = (self.k.program == 0) & (self.k.thread == 0)
+        mine = (self.k.cta == 0) & (self.k.thread == 0)
         self.k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
 
     def round(self, s):
@@ -168,20 +168,20 @@ class _Search:
         """Raises the bound and moves what is below it from far to near."""
         k, old = self.k, s.bound
         s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
-        mine = (k.program == 0) & (k.thread == 0)
+        mine = (k.cta == 0) & (k.thread == 0)
         for word in (FAR, LEAST):  # of the next split: nobody uses them before the next barrier
             k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
         self.finish(s, _split(k, self.c, self.state, s, self.place, old))
 
     def finish(self, s, least):
-        """Ends a step: what all programs found together."""
+        """Ends a step: what all CTAs found together."""
         self.place.least(s, least)
         far, least = self.join(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
-        # while near is not 0, a program that is ahead may add to far already: then far is not used
+        # while near is not 0, a CTA that is ahead may add to far already: then far is not used
         s.far, s.least = far, MAX - least
 
     def join(self, s, *words):
-        """Waits for all programs: near is what they queued; returns further control words."""
+        """Waits for all CTAs: near is what they queued; returns further control words."""
         control = self.state.control
         self.place.flush(s)
         reads = [(control, w) for w in (FOUND + (s.turn & 3), *words)]
@@ -267,7 +267,7 @@ def _split(k, c, state, s, place, old):
         place.put_far(s, [v], [stays])
         return k.where(stays, k.minimum(least, label), least)
 
-    worker, workers = place.crew
+    worker, workers = place.warps
     return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
 
 

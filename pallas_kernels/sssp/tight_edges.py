@@ -37,7 +37,7 @@ def first_tight(
     *,
     strict: bool,
     shape: Shape | None = None,
-    programs: int | None = None,
+    ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
@@ -46,7 +46,7 @@ def first_tight(
     indptr int32[n + 1], indices int32[nse], lengths float32[nse]: a square CSR, n > 0, nse > 0;
     slots from indptr[n] on are not read. before, after float32[n]: lengths of paths to the tails
     and the heads of edges; NaN: no edge at this vertex counts. strict: before[u] < after[v] as
-    well. n + nse < `_csr_rows.LIMIT`. Any number of programs is right.
+    well. n + nse < `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
@@ -57,7 +57,7 @@ def first_tight(
         operands | {"before": before, "after": after},
         {},
         inout={"slots": none, "rows": none},
-        programs=programs or resident_ctas(),
+        ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=shape.shared_words(threads),
         name="first_tight",

@@ -30,10 +30,10 @@ def check(graph, out):
     np.testing.assert_array_equal(labels, expected(*graph))
 
 
-@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_components(name, programs):
-    options = {"programs": programs, "threads": 64, "interpret": True}
+def test_components(name, ctas):
+    options = {"ctas": ctas, "threads": 64, "interpret": True}
     f = jax.jit(functools.partial(components, **options))
     check(GRAPHS[name], f(*map(jnp.asarray, GRAPHS[name])))
 
@@ -44,13 +44,13 @@ def test_rows_that_are_out_of_order():
     rows = np.repeat(np.arange(500), degree)
     order = np.lexsort((np.random.default_rng(0).random(len(rows)), rows))
     shuffled = graph[0], graph[1][order]
-    check(graph, components(*map(jnp.asarray, shuffled), programs=2, threads=64, interpret=True))
+    check(graph, components(*map(jnp.asarray, shuffled), ctas=2, threads=64, interpret=True))
 
 
 @pytest.mark.parametrize("edges", [100, 250, 2000])
 def test_directed(edges):
     graph = random_graph(300, edges, edges, symmetric=False)
-    options = {"symmetric": False, "programs": 2, "threads": 64, "interpret": True}
+    options = {"symmetric": False, "ctas": 2, "threads": 64, "interpret": True}
     check(graph, components(*map(jnp.asarray, graph), **options))
 
 
@@ -60,7 +60,7 @@ def test_long_rows(monkeypatch, room):
     monkeypatch.setattr(module, "LISTED", room)
     for symmetric in (True, False):
         graph = random_graph(90, 1500, 4, symmetric=symmetric)
-        options = {"symmetric": symmetric, "programs": 2, "threads": 64, "interpret": True}
+        options = {"symmetric": symmetric, "ctas": 2, "threads": 64, "interpret": True}
         check(graph, components(*map(jnp.asarray, graph), **options))
 
 

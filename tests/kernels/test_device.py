@@ -15,6 +15,7 @@ from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
 from pallas_kernels.components import components
+from pallas_kernels.prepare.adjacency import Adjacency
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
 from pallas_kernels.products.spmv import csr_spmv
@@ -48,6 +49,7 @@ def array(*shape, dtype=jnp.int32):
 
 
 CSR = (array(N + 1), array(NNZ))
+GRAPH, LARGE = Adjacency(*CSR), Adjacency(array(10**6 + 1), array(NNZ))
 WEIGHTED = (*CSR, array(NNZ, dtype=F32))
 VECTOR = array(N, dtype=F32)
 SPARSE = (array(30), array(30, dtype=F32), array())
@@ -72,8 +74,8 @@ def fixpoint(x, prepared):
     )
 
 
-def narrow(indptr, indices, source, table):
-    return bfs(indptr, indices, source, prepared={"adjacency": table})
+def narrow(graph, source, table):
+    return bfs(graph, source, prepared={"adjacency": table})
 
 
 push = functools.partial(fixpoint_push, add="min", mul=jax.lax.add)
@@ -81,10 +83,15 @@ PRODUCT = {"rows": N, "nse": 64, "add": "add", "mul": jax.lax.mul}
 TILED = (array(N // 16 + 2), array(77), array(78), array(200, dtype=jnp.uint32))
 TILED = (*TILED, array(540, dtype=F32), array(40), array(40))
 BARRIER = {  # kernels whose CTAs wait for each other
-    "bfs": (bfs, *CSR, SOURCE),
-    "bfs of low degree": (narrow, *CSR, SOURCE, array(N, 4)),
-    "bfs of large low degree": (narrow, array(10**6 + 1), CSR[1], SOURCE, array(10**6, 4)),
-    "bfs_sources": (bfs_sources, *CSR, array(32)),
+    "bfs": (bfs, GRAPH, SOURCE),
+    "bfs of low degree": (narrow, GRAPH, SOURCE, array(N, 4)),
+    "bfs of large low degree": (
+        narrow,
+        Adjacency(array(10**6 + 1), array(NNZ)),
+        SOURCE,
+        array(10**6, 4),
+    ),
+    "bfs_sources": (bfs_sources, GRAPH, array(32)),
     "tile_bfs": (functools.partial(tile_bfs, n=N, nt=32), TILES, TILES, SOURCE),
     "sssp": (sssp, *WEIGHTED, SOURCE, array(dtype=F32)),
     "fixpoint_push": (push, *WEIGHTED, VECTOR),

@@ -10,7 +10,7 @@ from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
-from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 
 def lower(f, *args):
@@ -43,8 +43,8 @@ def test_bfs_is_one_launch(kind, parents):
         stop=lambda level, reached, unchanged: reached[0] | (level >= 3),
     )
     text = lower(
-        lambda a, b, s, p, t: search(a, b, s, prepared=p, targets=t),
-        *map(jnp.asarray, graph),
+        lambda g, s, p, t: search(g, s, prepared=p, targets=t),
+        Adjacency(*map(jnp.asarray, graph)),
         jnp.int32(0),
         jax.tree.map(jnp.asarray, prepared),
         jnp.zeros(1, jnp.int32),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.bfs.api import bfs
-from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.simt.launch import launch
 from tests.kernels.bfs.test_bfs_kernel import NATIVE, check, oracle, random_graph
 
@@ -25,16 +25,16 @@ def test_every_source(name):
     for prepared in forms if name != "any degree" else forms[:1]:
         f = jax.jit(functools.partial(bfs, prepared=jax.tree.map(jnp.asarray, prepared)))
         for source in range(-1, n + 1, max(1, n // 100)):
-            check(*graph, source, *f(*map(jnp.asarray, graph), jnp.int32(source)))
+            check(*graph, source, *f(Adjacency(*map(jnp.asarray, graph)), jnp.int32(source)))
 
 
 def test_expired_barrier_ends_with_its_status():
     def kernel(k, m):
-        (ok,) = k.grid_barrier(m.control, programs=k.programs + 1, limit=1000)
-        k.store(m.out, k.program * k.threads + k.thread, ok)
+        (ok,) = k.grid_barrier(m.control, ctas=k.ctas + 1, limit=1000)
+        k.store(m.out, k.cta * k.threads + k.thread, ok)
 
     found = jax.jit(
-        lambda: launch(kernel, {}, {"out": 8 * 128}, programs=8, threads=128, name="expire")
+        lambda: launch(kernel, {}, {"out": 8 * 128}, ctas=8, threads=128, name="expire")
     )()
     assert (np.asarray(found["out"]) == 0).all() and found["control"][32] == 1
 
@@ -44,7 +44,7 @@ def test_native_equals_interpreted():
 
     def kernel(k, m):
         x, control = m.x, m.control
-        i = k.program * k.threads + k.thread
+        i = k.cta * k.threads + k.thread
         v = k.load(x, i, mask=i < 1000, other=7)
         upto, total = k.warp_scan(v)
         a, b, c, d = k.load_vec(x, (i & 127) * 4, 4)
@@ -66,13 +66,7 @@ def test_native_equals_interpreted():
     native, host = (
         jax.jit(
             functools.partial(
-                launch,
-                kernel,
-                outputs={"out": 1024},
-                programs=8,
-                threads=128,
-                name="same",
-                interpret=i,
+                launch, kernel, outputs={"out": 1024}, ctas=8, threads=128, name="same", interpret=i
             )
         )({"x": x})
         for i in (False, True)
@@ -82,13 +76,13 @@ def test_native_equals_interpreted():
 
 def test_two_searches_and_other_work_in_one_program():
     graph = random_graph(5000, 20000, 4)
-    arrays = tuple(map(jnp.asarray, graph))
+    arrays = Adjacency(*map(jnp.asarray, graph))
 
     @jax.jit
     def both(m):
-        a = bfs(*arrays, 0)
-        b = bfs(*arrays, 17)
-        return a, b, (m @ m).sum(), bfs(*arrays, a[1][17])[0]
+        a = bfs(arrays, 0)
+        b = bfs(arrays, 17)
+        return a, b, (m @ m).sum(), bfs(arrays, a[1][17])[0]
 
     a, b, total, c = both(jnp.ones((1024, 1024)))
     check(*graph, 0, *a)
@@ -99,11 +93,11 @@ def test_two_searches_and_other_work_in_one_program():
 
 def test_hundred_searches_in_a_scan():
     graph = random_graph(3000, 9000, 5)
-    arrays = tuple(map(jnp.asarray, graph))
+    arrays = Adjacency(*map(jnp.asarray, graph))
     sources = jnp.arange(100, dtype=jnp.int32) * 7
 
     def one(carry, s):
-        levels, *_ = bfs(*arrays, s + 0 * carry)
+        levels, *_ = bfs(arrays, s + 0 * carry)
         return levels[0], levels
 
     _, levels = jax.jit(lambda s: jax.lax.scan(one, jnp.int32(0), s))(sources)

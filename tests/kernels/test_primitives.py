@@ -8,27 +8,27 @@ import pytest
 
 from pallas_kernels.simt.launch import launch
 
-THREADS, PROGRAMS = 64, 3
-N = THREADS * PROGRAMS
+THREADS, CTAS = 64, 3
+N = THREADS * CTAS
 
 
-def run(kernel, *inputs, outputs=1, dtype=jnp.int32, programs=PROGRAMS, shared_words=64):
+def run(kernel, *inputs, outputs=1, dtype=jnp.int32, ctas=CTAS, shared_words=64):
     """Outputs of one word a thread; the kernel returns the values to store."""
 
     operands = {f"x{j}": x for j, x in enumerate(inputs)}
-    made = {f"y{j}": (THREADS * programs, dtype) for j in range(outputs)}
+    made = {f"y{j}": (THREADS * ctas, dtype) for j in range(outputs)}
 
     def stored(k, memory):
         values = kernel(k, *(getattr(memory, name) for name in (*operands, "control")))
         values = values if isinstance(values, tuple) else (values,)
         for name, v in zip(made, values, strict=True):
-            k.store(getattr(memory, name), k.program * k.threads + k.thread, v)
+            k.store(getattr(memory, name), k.cta * k.threads + k.thread, v)
 
     out = launch(
         stored,
         operands,
         made,
-        programs=programs,
+        ctas=ctas,
         threads=THREADS,
         shared_words=shared_words,
         name="test",
@@ -38,7 +38,7 @@ def run(kernel, *inputs, outputs=1, dtype=jnp.int32, programs=PROGRAMS, shared_w
 
 
 def index(k):
-    return k.program * k.threads + k.thread
+    return k.cta * k.threads + k.thread
 
 
 def test_arithmetic_wraps_and_shifts_like_int32():
@@ -97,7 +97,7 @@ def test_loops_diverge_by_thread():
 def test_atomics_return_old_values_that_are_all_different():
     def kernel(k, control):
         added = k.atomic("add", control, 40, 2, mask=k.lane != 3)
-        won = k.atomic("or", control, 41 + k.program, k.bit(k.thread)) & k.bit(k.thread) == 0
+        won = k.atomic("or", control, 41 + k.cta, k.bit(k.thread)) & k.bit(k.thread) == 0
         swapped = k.atomic_cas(control, 50, 0, index(k) + 1)
         k.reduce("max", control, 51, index(k))
         return added, k.cast(won, "i32"), swapped
@@ -106,8 +106,8 @@ def test_atomics_return_old_values_that_are_all_different():
     there = np.arange(N) % 32 != 3
     np.testing.assert_array_equal(np.sort(added[there]), 2 * np.arange(there.sum()))
     assert (added[~there] == 0).all()
-    # threads t and t + 32 of a program claim the same bit: one of them gets it
-    np.testing.assert_array_equal(won.reshape(PROGRAMS, 2, 32).sum(1), 1)
+    # threads t and t + 32 of a CTA claim the same bit: one of them gets it
+    np.testing.assert_array_equal(won.reshape(CTAS, 2, 32).sum(1), 1)
     assert (
         (swapped == 0).sum() == 1 and control[50] in swapped[swapped != 0] and control[51] == N - 1
     )
@@ -144,13 +144,13 @@ def test_shared_memory_belongs_to_the_program():
         a = k.shared(THREADS)
         k.store(a, k.thread, index(k))
         k.sync()
-        return k.load(a, THREADS - 1 - k.thread), k.sync_count(k.thread < 10 + k.program)
+        return k.load(a, THREADS - 1 - k.thread), k.sync_count(k.thread < 10 + k.cta)
 
     reverse, count, _ = run(kernel, outputs=2, shared_words=THREADS)
     np.testing.assert_array_equal(
-        reverse.reshape(PROGRAMS, -1), np.arange(N).reshape(PROGRAMS, -1)[:, ::-1]
+        reverse.reshape(CTAS, -1), np.arange(N).reshape(CTAS, -1)[:, ::-1]
     )
-    np.testing.assert_array_equal(count.reshape(PROGRAMS, -1)[:, 0], 10 + np.arange(PROGRAMS))
+    np.testing.assert_array_equal(count.reshape(CTAS, -1)[:, 0], 10 + np.arange(CTAS))
     with pytest.raises(Exception, match="shared memory"):
         run(lambda k, control: k.load(k.shared(65), 0))
 
@@ -181,14 +181,14 @@ def test_grid_barrier_adds_and_reads():
         return ok + again, total, total2
 
     ok, total, total2, control = run(kernel, outputs=3)
-    expected = PROGRAMS * THREADS * (THREADS - 1) // 2
+    expected = CTAS * THREADS * (THREADS - 1) // 2
     assert (ok == 2).all() and (total == expected).all() and (total2 == expected).all()
-    assert control[0] == 2 * PROGRAMS
+    assert control[0] == 2 * CTAS
 
 
 def test_expired_barrier_ends_with_its_status():
     def kernel(k, control):
-        (ok,) = k.grid_barrier(control, programs=k.programs + 1, limit=50)
+        (ok,) = k.grid_barrier(control, ctas=k.ctas + 1, limit=50)
         (later,) = k.grid_barrier(control, limit=50)
         return ok, later
 
@@ -198,6 +198,6 @@ def test_expired_barrier_ends_with_its_status():
 
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="threads is 100"):
-        launch(None, {}, {"y": 4}, programs=1, threads=100, name="t", interpret=True)
+        launch(None, {}, {"y": 4}, ctas=1, threads=100, name="t", interpret=True)
     with pytest.raises(ValueError, match="shared_words"):
-        launch(None, {}, {"y": 4}, programs=1, threads=128, shared_words=10**6, name="t")
+        launch(None, {}, {"y": 4}, ctas=1, threads=128, shared_words=10**6, name="t")

@@ -11,7 +11,7 @@ from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
-from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
@@ -218,17 +218,20 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
     return result, jax.tree.map(lambda _: True, result)
 
 
+def _adjacency(graph: Graph) -> Adjacency:
+    """What the kernels read of a graph; a symmetric one is its own reverse."""
+    inn = None if graph.symmetric else graph.inn
+    rows = (graph.out,) if inn is None else (graph.out, inn)
+    return Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices)))
+
+
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched=_together)
 def _persistent(graph, source, until, *, parents, deterministic, bounds):
     """The whole traversal in one launch, with grid barriers between its levels."""
-    inn = None if graph.symmetric else graph.inn
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     levels, tree, num_levels, status = bfs_kernel(
-        graph.out.indptr,
-        graph.out.indices,
+        _adjacency(graph),
         source,
-        in_indptr=None if inn is None else inn.indptr,
-        in_indices=None if inn is None else inn.indices,
         prepared=graph.layouts.get("bfs", {}).get("pallas"),
         symmetric=graph.symmetric,
         targets=targets,
@@ -297,15 +300,11 @@ def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | 
 )
 def _persistent_sources(graph, sources, *, parents, deterministic):
     """All levels of 32 sources in one launch; further ones follow."""
-    inn = None if graph.symmetric else graph.inn
 
     def some(sources):
         return bfs_sources_kernel(
-            graph.out.indptr,
-            graph.out.indices,
+            _adjacency(graph),
             sources,
-            in_indptr=None if inn is None else inn.indptr,
-            in_indices=None if inn is None else inn.indices,
             symmetric=graph.symmetric,
             parents=parents and not deterministic,
         )

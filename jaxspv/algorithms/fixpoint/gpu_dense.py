@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.prepare.lengths import is_narrow
+from pallas_kernels.prepare.lengths import is_low_degree
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
@@ -37,7 +37,7 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
         np.asarray(inn.indices),
         None if scales is not None else np.asarray(inn.data)[:count],
         out_degree=degree,
-        order="breadth_first" if is_narrow(degree) else "degree",
+        order="breadth_first" if is_low_degree(degree) else "degree",
     )
     if scales is not None:
         prepared["scales"] = np.append(scales, scales.dtype.type(0))[prepared["vertices"]]

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
+from pallas_kernels.prepare.adjacency import Adjacency
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.sssp.fixpoint_push import ORDERS
 from pallas_kernels.sssp.fixpoint_push import fixpoint_push as kernel
@@ -120,15 +121,12 @@ def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, A
     present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)
     count, place = (jnp.sum(term, dtype=jnp.int32) for term in (present, jnp.where(present, at, 0)))
     single = (count == 1) & (x0.at[place].get(mode="fill", fill_value=1) == 0)
-    inn = None if graph.symmetric else graph.inn
+    rows = (graph.out,) if graph.symmetric or graph.inn is None else (graph.out, graph.inn)
 
     def search(x0):
         found, _, steps, status = bfs_kernel(
-            graph.out.indptr,
-            graph.out.indices,
+            Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices))),
             place,
-            in_indptr=None if inn is None else inn.indptr,
-            in_indices=None if inn is None else inn.indices,
             prepared=graph.layouts["bfs"].get("pallas"),
             symmetric=graph.symmetric,
             parents=False,

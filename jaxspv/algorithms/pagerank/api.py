@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.prepare.lengths import is_narrow
+from pallas_kernels.prepare.lengths import is_low_degree
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
@@ -204,7 +204,7 @@ def _kernel_layout(graph: Graph, values: Array | None) -> dict[str, Array]:
         np.asarray(graph.inn.indices),
         None if values is None else np.asarray(values),
         out_degree=degree,
-        order="breadth_first" if is_narrow(degree) else "degree",
+        order="breadth_first" if is_low_degree(degree) else "degree",
     )
     return {name: jnp.asarray(array) for name, array in prepared.items()}
 

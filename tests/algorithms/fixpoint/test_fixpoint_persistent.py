@@ -17,7 +17,7 @@ from pallas_kernels.bfs.api import BFSConfig
 from pallas_kernels.sssp.api import Config
 from tests.kernels.test_lowering import lower
 
-SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
 
 
 def call(G, x0, semiring, **options):
@@ -30,7 +30,7 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(
         push, "kernel", functools.partial(push.kernel, interpret=True, config=SMALL)
     )
-    config = BFSConfig(programs=1, threads=64)
+    config = BFSConfig(ctas=1, threads=64)
     search = functools.partial(push.bfs_kernel, interpret=True, config=config)
     monkeypatch.setattr(push, "bfs_kernel", search)
     monkeypatch.setattr(push, "kernels_refused", lambda: None)

@@ -157,7 +157,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, strict):
         jnp.asarray(after),
         strict=strict,
         shape=shape,
-        programs=3,
+        ctas=3,
         threads=64,
         interpret=True,
     )

@@ -13,7 +13,7 @@ from jaxspv.algorithms.sssp import api as module
 from pallas_kernels.prepare.lengths import prepare_sssp
 from pallas_kernels.sssp.api import Config
 
-SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
-from pallas_kernels.prepare.adjacency import prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 
 def csr(n, edges, symmetric=True):
@@ -115,7 +115,7 @@ NATIVE = {
     "any degree": together(GRAPHS),
 }
 SMALL = {
-    "programs": 1,
+    "ctas": 1,
     "threads": 64,
     "queue": 16,
     "solo_in": 8,
@@ -128,16 +128,16 @@ SMALL = {
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
-    "together": SMALL | {"solo_in": 0, "programs": 3},
+    "together": SMALL | {"solo_in": 0, "ctas": 3},
     "global bits": SMALL | {"shared_bits": False, "pretest": False},
     "overflowing queue": SMALL | {"queue": 16, "solo_in": 16, "solo_out": 16},
 }
 WIDE = {
     "mixed": SMALL,
-    "push": SMALL | {"alpha": 0.0, "programs": 3, "solo_edges": 0},
+    "push": SMALL | {"alpha": 0.0, "ctas": 3, "solo_edges": 0},
     "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
-    "full buffer": SMALL | {"alpha": 0.0, "programs": 2, "solo_edges": 0, "buffer": 8, "span": 2},
+    "full buffer": SMALL | {"alpha": 0.0, "ctas": 2, "solo_edges": 0, "buffer": 8, "span": 2},
     "leftovers": SMALL
     | {
         "alpha": 1e9,
@@ -150,13 +150,15 @@ WIDE = {
     "no room for leftovers": SMALL
     | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "buffer": 1, "lane_probes": 0},
     "back and forth": SMALL
-    | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "programs": 2},
+    | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 1, "ctas": 2},
 }
 
 
 def search(graph, source, config, prepared, **options):
     f = jax.jit(functools.partial(bfs, config=BFSConfig(**config), interpret=True, **options))
-    return f(*map(jnp.asarray, graph), source, prepared=jax.tree.map(jnp.asarray, prepared))
+    return f(
+        Adjacency(*map(jnp.asarray, graph)), source, prepared=jax.tree.map(jnp.asarray, prepared)
+    )
 
 
 @pytest.mark.parametrize("mode", NARROW)
@@ -189,8 +191,7 @@ def test_directed(mode):
     back = transpose(*graph)
     options = {"symmetric": False}
     check(*graph, 5, *search(graph, 5, WIDE[mode], {}, **options))
-    options |= {"in_indptr": jnp.asarray(back[0]), "in_indices": jnp.asarray(back[1])}
-    check(*graph, 5, *search(graph, 5, WIDE[mode], {}, **options))
+    check(*graph, 5, *search((*graph, *back), 5, WIDE[mode], {}, **options))
 
 
 @pytest.mark.parametrize("name", ["grid", "dense"])
@@ -233,7 +234,7 @@ def test_many_traversals_in_a_scan():
 
     def one(source, _):
         levels, *_ = bfs(
-            *map(jnp.asarray, graph), source, config=BFSConfig(**SMALL), interpret=True
+            Adjacency(*map(jnp.asarray, graph)), source, config=BFSConfig(**SMALL), interpret=True
         )
         return jnp.argmax(levels).astype(jnp.int32), levels
 
@@ -245,9 +246,9 @@ def test_many_traversals_in_a_scan():
 
 
 def test_vmap_is_refused():
-    graph = [jnp.asarray(x) for x in GRAPHS["path"]]
+    graph = Adjacency(*map(jnp.asarray, GRAPHS["path"]))
     with pytest.raises(NotImplementedError, match="grid barrier"):
-        jax.vmap(lambda s: bfs(*graph, s, config=BFSConfig(**SMALL), interpret=True)[0])(
+        jax.vmap(lambda s: bfs(graph, s, config=BFSConfig(**SMALL), interpret=True)[0])(
             jnp.arange(3)
         )
 

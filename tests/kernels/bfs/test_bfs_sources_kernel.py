@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from pallas_kernels.bfs.multi_source import bfs_sources
+from pallas_kernels.prepare.adjacency import Adjacency
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, check, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -31,13 +32,13 @@ def some_sources(graph, count, seed=0):
     return np.concatenate([chosen[:-2], [-1, n]]) if count > 3 else chosen
 
 
-@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_graph(name, programs):
+def test_every_graph(name, ctas):
     graph = GRAPHS[name]
     sources = some_sources(graph, 32)
-    f = jax.jit(functools.partial(bfs_sources, programs=programs, **SMALL))
-    verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+    f = jax.jit(functools.partial(bfs_sources, ctas=ctas, **SMALL))
+    verify(graph, sources, f(Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e9])
@@ -46,8 +47,8 @@ def test_push_alone_and_pull_alone_with_long_rows(monkeypatch, alpha):
     monkeypatch.setattr(module, "SPAN", 4)
     graph = random_graph(90, 1500, 4)
     sources = some_sources(graph, 32)
-    f = jax.jit(functools.partial(bfs_sources, programs=2, alpha=alpha, **SMALL))
-    verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+    f = jax.jit(functools.partial(bfs_sources, ctas=2, alpha=alpha, **SMALL))
+    verify(graph, sources, f(Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)))
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -60,22 +61,22 @@ def test_directed_with_and_without_in_edges(count):
     in_indptr = np.concatenate([[0], np.cumsum(np.bincount(back[1], minlength=n))])
     inn = jnp.asarray(in_indptr, jnp.int32), jnp.asarray(rows[order], jnp.int32)
     sources = some_sources(graph, count)
-    arrays = (*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32))
-    options = {"symmetric": False, "programs": 2, **SMALL}
-    verify(graph, sources, bfs_sources(*arrays, **options))
-    out = bfs_sources(*arrays, in_indptr=inn[0], in_indices=inn[1], parents=False, **options)
+    arrays, starts = Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)
+    options = {"symmetric": False, "ctas": 2, **SMALL}
+    verify(graph, sources, bfs_sources(arrays, starts, **options))
+    out = bfs_sources(Adjacency(*arrays[:2], *inn), starts, parents=False, **options)
     verify(graph, sources, out)
 
 
 def test_more_sources_than_bits_are_refused():
     with pytest.raises(ValueError, match="sources has 33 entries"):
-        bfs_sources(*map(jnp.asarray, ring(8)), jnp.zeros(33, jnp.int32))
+        bfs_sources(Adjacency(*map(jnp.asarray, ring(8))), jnp.zeros(33, jnp.int32))
 
 
 @pytest.mark.parametrize("parents", [False, True])
 def test_one_launch(parents):
     search = functools.partial(bfs_sources, parents=parents)
-    text = lower(search, *map(jnp.asarray, ring(256)), jnp.arange(32, dtype=jnp.int32))
+    text = lower(search, Adjacency(*map(jnp.asarray, ring(256))), jnp.arange(32, dtype=jnp.int32))
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
@@ -86,7 +87,9 @@ def test_native(name):
     f = jax.jit(bfs_sources)
     for seed in range(5):
         sources = some_sources(graph, 32, seed)
-        verify(graph, sources, f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32)))
+        verify(
+            graph, sources, f(Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32))
+        )
 
 
 @pytest.mark.gpu
@@ -102,7 +105,9 @@ def test_native_large(edges, alpha):
     tails = np.repeat(np.arange(30_000), np.diff(graph[0]))
     edge_keys = np.unique(tails * np.int64(30_000) + graph[1])
     for _ in range(3):
-        levels, parents, status = f(*map(jnp.asarray, graph), jnp.asarray(sources, jnp.int32))
+        levels, parents, status = f(
+            Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)
+        )
         np.testing.assert_array_equal(levels, want)
         assert status == 0
         for k, tree in enumerate(np.asarray(parents)):

@@ -17,7 +17,7 @@ from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
-HOST = {"programs": 2, "threads": 64, "interpret": True}
+HOST = {"ctas": 2, "threads": 64, "interpret": True}
 WAYS = {
     "csc": {"kernels": ("push_csc",)},
     "csr": {"kernels": ("push_csc", "push_csr"), "sparsity": 0.0},

@@ -25,7 +25,7 @@ from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.scalar_jaxpr import trace, uses
 from tests.kernels.test_lowering import lower
 
-HOST = {"programs": 3, "threads": 64, "interpret": True}
+HOST = {"ctas": 3, "threads": 64, "interpret": True}
 COLUMNS, PADDING = 37, 5
 ROWS = {
     "short": [3, 0, 1, 4, 2, 0, 0, 7, 1, 1, 5, 2, 0, 3, 6, 1, 8, 0],
@@ -96,18 +96,18 @@ def test_products(rows, dtype):
     "shape", [Lanes(1, 4, 2, True), Lanes(32, 3, 1, True), Stream(2, 1), Stream(1, 3)]
 )
 @pytest.mark.parametrize("grid", [(1, 32), (1, 128), (40, 32)])
-def test_shapes_and_programs(shape, grid):
+def test_shapes_and_ctas(shape, grid):
     x = np.arange(COLUMNS, dtype=np.float32)
     for rows in ("hubs", "short"):
         A = matrix(ROWS[rows], np.float32)
-        options = {"programs": grid[0], "threads": grid[1], "interpret": True}
+        options = {"ctas": grid[0], "threads": grid[1], "interpret": True}
         check(A, x, "plus_times", shape=shape, **options)
 
 
 def test_more_parts_of_a_row_than_are_joined_together():
     A = matrix([2, 900, 3], np.float32)
     x = np.ones(COLUMNS, np.float32)
-    check(A, x, "plus_times", programs=30, threads=32, interpret=True)
+    check(A, x, "plus_times", ctas=30, threads=32, interpret=True)
 
 
 def test_extremes_and_columns_out_of_range():
@@ -172,7 +172,7 @@ def test_which_arguments_matter():
 
 @pytest.mark.parametrize("hot", [4, COLUMNS])
 def test_columns_by_degree(monkeypatch, hot):
-    """The most used columns come first, where programs keep their sums."""
+    """The most used columns come first, where CTAs keep their sums."""
     A = indptr, indices, data = matrix(ROWS["hubs"], np.float32)
     M = dataclasses.replace(
         jsp.from_dense(np.ones((8, COLUMNS), np.float32)),
@@ -293,11 +293,11 @@ def test_native_products_equal_those_of_xla(shape, dtype):
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [shape for _, shape in SHAPES])
 def test_native_grids(shape):
-    for programs, threads in ((1, 128), (7, 1024), (132, 512), (2000, 256)):
+    for ctas, threads in ((1, 128), (7, 1024), (132, 512), (2000, 256)):
         for rows in ("hubs", "short", "one row"):
             x = np.arange(COLUMNS, dtype=np.float32)
             A = matrix(ROWS[rows] * 3, np.float32)
-            options = {"shape": shape, "programs": programs, "threads": threads}
+            options = {"shape": shape, "ctas": ctas, "threads": threads}
             check(A, x, "plus_times", **options)
 
 

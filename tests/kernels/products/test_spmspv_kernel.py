@@ -84,7 +84,7 @@ def run(kind, A, x, *, allowed=None, room=None, **options):
     return product(kind, A, **options)(*arguments, allowed=words)
 
 
-HOST = {"programs": 2, "threads": 64, "interpret": True}
+HOST = {"ctas": 2, "threads": 64, "interpret": True}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -117,7 +117,7 @@ def test_tile_sizes_and_remainder(nt, limit):
     "few,crowd,long", [(40, 99, 256), (100, 99, 20), (900, 30, 20), (900, 999, 20)]
 )
 def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
-    """With all programs' rows in shared memory, and where that is refused, in each of its ways."""
+    """With all CTAs' rows in shared memory, and where that is refused, in each of its ways."""
     monkeypatch.setattr(spmspv, "FEW", few)
     monkeypatch.setattr(spmspv_small, "CROWD", crowd)
     monkeypatch.setattr(spmspv_small, "LONG", long)
@@ -139,7 +139,7 @@ def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
             allowed=mask,
             room=90,
             ascending=ascending,
-            programs=3,
+            ctas=3,
             threads=64,
             interpret=True,
         )

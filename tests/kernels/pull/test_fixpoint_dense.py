@@ -40,7 +40,7 @@ def at_most(limit):
     return stop
 
 
-def shortest(graph, x0, programs=2, stop=None, targets=None, **options):
+def shortest(graph, x0, ctas=2, stop=None, targets=None, **options):
     """x <- min(x, min_i x[i] + a)."""
     return fixpoint_dense(
         x0,
@@ -53,7 +53,7 @@ def shortest(graph, x0, programs=2, stop=None, targets=None, **options):
         update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
         stop=stop or at_most(500),
         targets=targets,
-        programs=programs,
+        ctas=ctas,
         threads=64,
         interpret=True,
         **options,
@@ -74,14 +74,14 @@ def bellman_ford(graph, x0, steps):
     return x, steps
 
 
-@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", ["path", "grid", "star with a tail", "dense"])
-def test_shortest_paths(name, programs):
+def test_shortest_paths(name, ctas):
     graph = weighted(name)
     n = len(graph[0]) - 1
     x0 = np.where(np.arange(n) == n // 2, 0, np.inf).astype(np.float32)
     want, steps = bellman_ford(graph, x0, 500)
-    x, iterations, flag, status = shortest(graph, jnp.asarray(x0), programs)
+    x, iterations, flag, status = shortest(graph, jnp.asarray(x0), ctas)
     assert status == 0 and iterations == steps and flag == (steps < 500)
     np.testing.assert_array_equal(x, want)
 
@@ -147,7 +147,7 @@ def test_sums_operands_and_change(name):
             (change <= 1e-6) & (i >= 3) | (i >= 60),
             change <= 1e-6,
         ),
-        programs=2,
+        ctas=2,
         threads=64,
         interpret=True,
     )
@@ -191,7 +191,7 @@ def test_one_launch():
 def interpreted(monkeypatch):
     """The kernel's layout on a CPU, and the kernel interpreted."""
     module = gpu_dense
-    kernel = functools.partial(fixpoint_dense, interpret=True, programs=2, threads=64)
+    kernel = functools.partial(fixpoint_dense, interpret=True, ctas=2, threads=64)
     monkeypatch.setattr(module, "on_gpu", lambda arrays: True)
     monkeypatch.setattr(module, "fixpoint_dense", kernel)
     monkeypatch.setattr(module, "kernels_refused", lambda: None)

@@ -14,7 +14,7 @@ from pallas_kernels.pull.pagerank import pagerank
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-SMALL = {"programs": 2, "threads": 64}
+SMALL = {"ctas": 2, "threads": 64}
 ORDERS = ("degree", "breadth_first", "given")
 
 
@@ -98,7 +98,7 @@ def test_directed_with_dangling_vertices(order, weighted):
     check(A, *prepared, p, (0.85, 1e-6, 100, 0), INTERPRETED)
 
 
-def test_split_rows_and_several_programs():
+def test_split_rows_and_several_ctas():
     """A hub of 400 in 50 segments: the same result, bit for bit, however it is spread."""
     i = np.arange(1, 401)
     star = sp.coo_array((np.ones(800), (np.r_[i, 0 * i], np.r_[0 * i, i])), shape=(401, 401))
@@ -107,7 +107,7 @@ def test_split_rows_and_several_programs():
     assert prepared[1]["splits"].tolist() == [[0, 50]]
     found = [
         check(A, *prepared, np.ones(401), (0.85, 1e-6, 30, 0), {"interpret": True, **form})[0]
-        for form in ({"programs": 3, "threads": 32}, {"programs": 3, "threads": 96})
+        for form in ({"ctas": 3, "threads": 32}, {"ctas": 3, "threads": 96})
     ]
     np.testing.assert_allclose(*found, rtol=1e-6)
 
@@ -163,4 +163,4 @@ def test_native(order, weighted):
             want, _ = check(A, *prepared, p, knobs)
             again, _ = check(A, *prepared, p, knobs)
             np.testing.assert_array_equal(want, again)
-            check(A, *prepared, p, knobs, {"programs": 7, "threads": 256})
+            check(A, *prepared, p, knobs, {"ctas": 7, "threads": 256})

@@ -11,7 +11,7 @@ from pallas_kernels.sssp.fixpoint_push import fixpoint_push, keys_of, values_of
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-SMALL = Config(programs=2, threads=64, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32)
+SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32)
 JOIN = {"min": np.minimum, "max": np.maximum, "or": np.logical_or, "and": np.logical_and}
 ALGEBRA = {  # add, mul in NumPy, mul in JAX, dtype of x, of A, range of A
     "min plus": ("min", np.add, jnp.add, np.float32, np.float32, (0, 9)),

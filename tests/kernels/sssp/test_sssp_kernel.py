@@ -54,19 +54,19 @@ def weights_of(graph, dtype, seed=0):
     return np.where(rng.random(len(w)) < 0.1, 0, w).astype(np.float32)
 
 
-SMALL = {"programs": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
+SMALL = {"ctas": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
          "far_buffer": 32}  # fmt: skip
 NARROW = {
-    "one program": SMALL,
-    "programs": SMALL | {"programs": 3},
-    "one hop": SMALL | {"hops": 1, "programs": 2},
-    "many hops": SMALL | {"hops": 50, "programs": 2},
+    "one CTA": SMALL,
+    "ctas": SMALL | {"ctas": 3},
+    "one hop": SMALL | {"hops": 1, "ctas": 2},
+    "many hops": SMALL | {"hops": 50, "ctas": 2},
     "hops at times": SMALL | {"hop_most": 6},
 }
 WIDE = {
     "mixed": SMALL,
-    "programs": SMALL | {"programs": 3},
-    "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "programs": 2},
+    "ctas": SMALL | {"ctas": 3},
+    "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "ctas": 2},
     "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
 }
 
@@ -120,7 +120,7 @@ def test_narrow(name, mode):
     n = len(graph[0]) - 1
     runs = ((np.float32, False, 20, 0), (np.int32, True, 60, n // 2),
             (np.float32, True, np.inf, n // 2))  # fmt: skip
-    for dtype, renumber, delta, source in runs[: 3 if mode == "programs" else 2]:
+    for dtype, renumber, delta, source in runs[: 3 if mode == "ctas" else 2]:
         weights = weights_of(graph, dtype)
         prepared = prepare_sssp(*graph, weights, renumber=renumber)
         if not prepared:
@@ -134,7 +134,7 @@ def test_wide(name, mode):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     runs = (np.float32, 20, 0), (np.int32, 30, n // 2), (np.int32, MAX, 0)
-    for dtype, delta, source in runs[: 3 if mode == "programs" else 2]:
+    for dtype, delta, source in runs[: 3 if mode == "ctas" else 2]:
         weights = weights_of(graph, dtype)
         check(graph, weights, source, search(graph, weights, source, delta, WIDE[mode], {}))
 
@@ -250,7 +250,7 @@ def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
         graph = GRAPHS[name]
         weights = symmetric_weights(graph, dtype)
         weights[weights % 3 == 0] = 0  # a note that leads to its own vertex is tight
-        config = SMALL | {"programs": 2}
+        config = SMALL | {"ctas": 2}
         check(graph, weights, 1, search(graph, weights, 1, 30, config, {}, symmetric=symmetric))
 
 
@@ -284,7 +284,7 @@ def test_chains_and_cycles_of_length_zero(kind, symmetric):
         if kind != "wide":
             prepared = prepare_sssp(*graph, w, renumber=kind == "renumbered")
             assert prepared
-        config = SMALL if w.dtype == np.int32 else SMALL | {"programs": 3, "hops": 50}
+        config = SMALL if w.dtype == np.int32 else SMALL | {"ctas": 3, "hops": 50}
         out = search(graph, w, source, 8, config, prepared, symmetric=symmetric)
         check(graph, w, source, out)
 
@@ -301,7 +301,7 @@ def test_zeros_everywhere_and_in_half(name, kind):
         prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
         assert bool(prepared) == (kind == "narrow")
         options = {"symmetric": kind == "wide, symmetric"}
-        config = SMALL | {"programs": 2}
+        config = SMALL | {"ctas": 2}
         check(graph, weights, 2, search(graph, weights, 2, 20, config, prepared, **options))
 
 

@@ -58,9 +58,9 @@ def spmspv_push(
     indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
     of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
     function of scalars that `scalar_jaxpr.refuse` accepts; add is "add", "min" or "max".
-    ascending: the rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that may be written.
-    indices is `rows` past the count, data arbitrary. failed is 1 where the result does not fit into
-    nse (the first entries are right then) or a grid barrier expired (nothing is).
+    ascending: the rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that
+    may be written. indices is `rows` past the count, data arbitrary. failed is 1 where the result
+    does not fit into nse (the first entries are right then) or a grid barrier expired (nothing is).
     """
     c = _fixed(data, x_data, mul, add, rows, nse)
     operands = dict(

@@ -19,6 +19,7 @@ if shutil.which("nvidia-smi") is None:
 import chex
 import hypothesis
 import jax
+import long_tests
 import pytest
 from graph_files import data_folder
 
@@ -49,6 +50,11 @@ def pytest_runtest_setup(item):
         pytest.skip(f"needs an NVIDIA GPU; JAX runs on {jax.default_backend()}")
     if item.get_closest_marker("slow") and not THOROUGH:
         pytest.skip("takes minutes; JAXSPV_THOROUGH=1 runs it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    long_tests.mark(items)
 
 
 left_out = pytest.StashKey[int]()

@@ -59,6 +59,16 @@ def on_gpu(operands: Any) -> bool:
     return jax.default_backend() == "gpu"
 
 
+def on_accelerator(*arrays: Any) -> bool:
+    """Whether any of the arrays lives on something else than a CPU."""
+    return any(
+        device.platform != "cpu"
+        for array in arrays
+        if isinstance(array, jax.Array)
+        for device in array.devices()
+    )
+
+
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
     """`fn` under a jit of its own with the options that suit the device of the operands.
 

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import to_device
+from .._core.compilation import on_accelerator, to_device
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
 from ..monoids import Monoid, as_monoid, plus
-from .edges import on_accelerator, unique_host, unique_traced
+from .edges import unique_host, unique_traced
 
 
 def from_edges(

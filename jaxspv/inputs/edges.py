@@ -14,16 +14,6 @@ from jax import Array, lax
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
 
 
-def on_accelerator(*arrays: Any) -> bool:
-    """Whether any of the arrays lives on something else than a CPU."""
-    return any(
-        device.platform != "cpu"
-        for array in arrays
-        if isinstance(array, jax.Array)
-        for device in array.devices()
-    )
-
-
 def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     """Sorted distinct pairs, the slot of each edge, their number: two counting sorts in SciPy."""
     row, col = np.asarray(row, dtype), np.asarray(col, dtype)

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.compilation import on_accelerator
 from ..formats import COO, FORMATS
 from .construct import as_format
-from .edges import on_accelerator, sort_in_one_pass, sort_in_two_passes, unique_host
+from .edges import sort_in_one_pass, sort_in_two_passes, unique_host
 from .random import check_key, distinct, random_generator
 
 

@@ -71,21 +71,29 @@ def apply(
         raise TypeError(f"`op` must be an operator or a function; got {op!r}.")
     if bound:
         op = as_binary(op)
-        scalar = jnp.asarray(left if left is not None else right)
+        scalar = left if left is not None else right
     else:
         op = op if isinstance(op, (UnaryOp, IndexUnaryOp)) else UnaryOp(op)
-        scalar = jnp.asarray(thunk)
-    if scalar.ndim:
-        raise TypeError(f"`left`, `right` and `thunk` must be scalars; got shape {scalar.shape}.")
+        scalar = thunk
+    if np.ndim(scalar):
+        raise TypeError(
+            f"`left`, `right` and `thunk` must be scalars; got shape {np.shape(scalar)}."
+        )
     weak = isinstance(left if left is not None else right if bound else thunk, (bool, int, float))
     static = {"bind": "left" if left is not None else "right" if bound else None, "weak": weak}
     return call(
-        _apply, (A, op, scalar), options, static=static, format=format_of(A), dense=is_dense(A)
+        _apply,
+        (A, op, scalar),
+        options,
+        static=static,
+        format=format_of(A),
+        dense=is_dense(A),
+        keeps=True,
     )
 
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:
-    e = entries_of(A)
+    e, scalar = entries_of(A), jnp.asarray(scalar)
     x = e.values(1)  # 1 where there is none: no derivative there is NaN
     if weak and bind and _same_kind(scalar, x):
         scalar = scalar.astype(x.dtype)  # a Python number takes the dtype of A, as everywhere
@@ -160,10 +168,11 @@ def select(
         raise TypeError(f"`op` must be an IndexUnaryOp or a function; got {op!r}.")
     op = op if isinstance(op, IndexUnaryOp) else IndexUnaryOp(op)
     options = Options(mask, accum, out, replace, nse)
-    return call(_select, (A, op, jnp.asarray(thunk)), options, format=format_of(A))
+    return call(_select, (A, op, thunk), options, format=format_of(A))
 
 
 def _select(A, op, thunk) -> Entries:
     e = entries_of(A)
     column = e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0])
+    thunk = jnp.asarray(thunk)
     return keep(e, e.valid() & jnp.asarray(op(e.values(), e.keys[0], column, thunk)).astype(bool))

@@ -95,10 +95,7 @@ def ewise_union(
     [1.0, 0.0, -8.0, -20.0]
     """
     A, B, op = _operands(A, B, op)
-    defaults = (
-        jnp.asarray(left_default).astype(A.dtype),
-        jnp.asarray(right_default).astype(B.dtype),
-    )
+    defaults = (left_default, right_default)
     options = Options(mask, accum, out, replace, nse)
     operands = (A, B, op, *defaults)
     if is_dense(A) or is_dense(B):
@@ -171,7 +168,12 @@ def _add(A, B, op) -> Entries:
     return U.places.with_data(jnp.where(U.in_left & U.in_right, z, one))
 
 
+def _defaults(A: Any, B: Any, left: Any, right: Any) -> tuple[Array, Array]:
+    return jnp.asarray(left).astype(A.dtype), jnp.asarray(right).astype(B.dtype)
+
+
 def _union(A, B, op, left_default, right_default) -> Entries:
+    left_default, right_default = _defaults(A, B, left_default, right_default)
     a, b = entries_of(A), entries_of(B)
     U = union(a, b)
     x = jnp.where(U.in_left, take(a.data, U.left), left_default)
@@ -201,6 +203,7 @@ def _add_dense(A, B, op) -> Dense:
 
 
 def _union_dense(A, B, op, left_default, right_default) -> Dense:
+    left_default, right_default = _defaults(A, B, left_default, right_default)
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
     x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
     everywhere = jnp.ones(x.shape, bool)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from .._core.compilation import known_while_tracing
-from .._core.indices import index_dtype_for
+from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
@@ -117,7 +117,7 @@ def _room(A, rows: Index, cols: Index, options: Options) -> int:
             need = int(_count(bare, rows, cols))
         if need == 2**31 - 1:
             raise ValueError("the result has 2^30 entries or more: extract it in parts.")
-        return need
+        return eager_capacity(need, bound)
     if options.nse is not None and options.mask is None:
         return options.nse
     most = A.nse

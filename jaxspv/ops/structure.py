@@ -54,7 +54,7 @@ def transpose(
     options = Options(mask, accum, out, replace, nse)
     if options == Options():
         return A.T
-    return call(_transpose, (A,), options, format=format_of(A))
+    return call(_transpose, (A,), options, format=format_of(A), keeps=True)
 
 
 def _transpose(A) -> Entries:
@@ -162,7 +162,9 @@ def diag(
         raise ValueError(f"`k` must lie in [{-A.shape[0]}, {A.shape[1]}]; got {k}.")
     options = Options(mask, accum, out, replace, nse)
     kernel = _diag_of if A.ndim == 2 else _diag_from
-    return call(kernel, (A,), options, static={"k": int(k)}, format=format)
+    return call(
+        kernel, (A,), options, static={"k": int(k)}, format=format, keeps=kernel is _diag_from
+    )
 
 
 def _diag_from(v, *, k) -> Entries:

@@ -102,13 +102,12 @@ def _times_array(A: Any, dense: Any, op: Any, flip: bool) -> Any:
     shape = np.broadcast_shapes(dense.shape, A.shape)
     if shape != A.shape:
         raise ValueError(f"an array of shape {dense.shape} does not broadcast to {A.shape}.")
-    dense = jnp.asarray(dense)
     operands, static = (A, dense, op), {"flip": flip}
-    return call(_at_places, operands, Options(), static=static, format=format_of(A))
+    return call(_at_places, operands, Options(), static=static, format=format_of(A), keeps=True)
 
 
 def _at_places(A, dense, op, *, flip) -> Entries:
-    e = entries_of(A)
+    e, dense = entries_of(A), jnp.asarray(dense)
     spread = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
     row, col = (
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))

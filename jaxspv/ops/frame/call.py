@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import is_eager, to_device
+from ..._core.compilation import is_eager
 from ..._core.indices import alike, widened, with_index_dtype
-from ..._core.pytree import is_concrete
-from ...formats import COO, CSC, CSR, SparseMatrix
+from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...masks import Mask, as_mask
+from .capacity import settled, with_room
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
@@ -58,6 +58,16 @@ class Options:
             raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
 
 
+class _How(NamedTuple):
+    """What is static about writing a result."""
+
+    replace: bool
+    format: str
+    dense: bool
+    nse: int | None
+    keeps: bool
+
+
 def call(
     kernel: Callable[..., Any],
     operands: tuple[Any, ...],
@@ -67,6 +77,7 @@ def call(
     format: str = "csr",
     fill: Any = 0,
     dense: bool = False,
+    keeps: bool = False,
 ) -> Any:
     """Runs a kernel and writes its result under the options.
 
@@ -77,102 +88,63 @@ def call(
         format: of a matrix result without `out`.
         fill: what stands for a missing entry in a dense result.
         dense: a `Dense` result without `out` stays dense, else it becomes a SparseVector.
+        keeps: the kernel gives as many entries as its first operand has, in the same capacity.
 
     Indices of the result have the common dtype of those of operands and `out`, or int64 where its
-    sizes need it.
+    sizes need it. Eagerly all of this is one program, and the capacity that of `settled`.
 
     Raises:
         ValueError: `nse` is too small for concrete values; says the size needed.
     """
-    out, mask = _operand(options.out), _mask(options.mask)
+    out, mask = as_out(options.out), as_operand_mask(options.mask)
     accum = as_accum(options.accum)
-    dtype, (out, *same) = alike(out, *operands)
-    operands, mask = tuple(same), with_index_dtype(mask, dtype)
-    eager = is_eager(operands, out, mask, accum)
-    named = tuple(sorted((static or {}).items()))
+    named = tuple(sorted(static.items())) if static else ()
+    keeps = keeps and out is None and mask is None
     format = format if format in PLAIN else "csr"
-    how = {"replace": bool(options.replace), "format": format, "dense": dense}
-    if eager:  # two programs: a kernel is compiled once, whatever its result is written into
-        T = _computed(kernel, named, operands)
-        result = _written(T, out, mask, accum, fill, nse=None, **how)
-        return widened(settled(result, options.nse), dtype)
-    T = kernel(*operands, **dict(named))
-    return widened(_write(T, out, mask, accum, fill, nse=options.nse, **how), dtype)
+    how = _How(bool(options.replace), format, dense, options.nse, keeps)
+    given = (operands, out, mask, accum, fill)
+    if is_eager(operands, out, mask, accum):
+        return settled(*_program(kernel, named, how, *given), how.nse, keeps)
+    return _computed(kernel, named, how, *given, how.nse)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _computed(kernel, static, operands):
-    return kernel(*operands, **dict(static))
+def _computed(kernel, static, how, operands, out, mask, accum, fill, nse):
+    dtype, (out, *same) = alike(out, *operands)
+    mask = with_index_dtype(mask, dtype)
+    T = kernel(*same, **dict(static))
+    return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
 
 
-def _write(T, out, mask, accum, fill, *, replace, nse, format, dense):
-    options = {"out": out, "mask": mask, "accum": accum, "replace": replace, "nse": nse}
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _program(kernel, static, how, *given):
+    return with_room(_computed(kernel, static, how, *given, None), how.nse, how.keeps)
+
+
+def _write(T, out, mask, accum, fill, *, nse, how):
+    options = {"out": out, "mask": mask, "accum": accum, "replace": how.replace, "nse": nse}
     if len(T.shape) == 2:
-        return write_matrix(T, format=None if out is not None else format, **options)
+        return write_matrix(T, format=None if out is not None else how.format, **options)
     if not isinstance(T, Dense):
         return write_vector(T, fill=fill, **options)
-    if out is None and not dense:
+    if out is None and not how.dense:
         e = entries_of(T.values)
         return write_vector(e if T.present is None else keep(e, T.present), **options)
     return write_vector(T.values, present=T.present, fill=fill, **options)
 
 
-_written = jax.jit(_write, static_argnames=("replace", "nse", "format", "dense"))
+def as_out(x: Any) -> Any:
+    """`out=` as a sparse object or an array."""
+    known = x is None or isinstance(x, (SparseMatrix, SparseVector, jax.Array))
+    return x if known else jnp.asarray(x)
 
 
-def _operand(x: Any) -> Any:
-    return x if x is None or isinstance(x, (SparseMatrix, SparseVector)) else jnp.asarray(x)
-
-
-def _mask(mask: Any) -> Mask | None:
+def as_operand_mask(mask: Any) -> Mask | None:
+    """`mask=` as a `Mask` of a sparse object or of an array."""
     if mask is None:
         return None
     mask = as_mask(mask)
-    sparse = isinstance(mask.source, SparseMatrix) or hasattr(mask.source, "todense")
-    return mask if sparse else dataclasses.replace(mask, source=jnp.asarray(mask.source))
-
-
-def settled(result: Any, nse: int | None) -> Any:
-    """An eager result in the capacity it needs, or in `nse`."""
-    if not isinstance(result, (SparseMatrix, SparseVector)) or not is_concrete(result):
-        return result
-    count = _counted(result)
-    if nse is not None and count > nse:
-        raise ValueError(f"`nse` must be at least {count} to hold the result; got {nse}.")
-    return resized(result, count if nse is None else nse)
-
-
-def _on_host(array: Any) -> bool:
-    return not isinstance(array, jax.Array) or all(d.platform == "cpu" for d in array.devices())
-
-
-def _counted(x: Any) -> int:
-    """`int(x.count)`; of a matrix on the host by NumPy, without a program for every size."""
-    if isinstance(x, (CSR, CSC)) and _on_host(x.indptr):
-        return int(np.asarray(x.indptr)[-1])
-    if isinstance(x, COO) and _on_host(x.row):
-        return int(np.count_nonzero(np.asarray(x.row) < x.shape[0]))
-    return int(x.count)
-
-
-def resized(x: Any, nse: int) -> Any:
-    """A COO, CSR, CSC or SparseVector in another capacity; what does not fit is cut."""
-    if x.nse == nse:
-        return x
-
-    def cut(array, fill):
-        padding = (0, max(nse - array.shape[0], 0))
-        if _on_host(array):  # NumPy has no program to compile for every size
-            return to_device(np.pad(np.asarray(array)[:nse], padding, constant_values=fill))
-        return jnp.pad(array[:nse], padding, constant_values=fill)
-
-    new: dict[str, Any] = {"data": cut(x.data, 0)}
-    if isinstance(x, COO):
-        new |= {"row": cut(x.row, x.shape[0]), "col": cut(x.col, x.shape[1])}
-    else:
-        extent = x.shape[0] if getattr(x, "format", "csc") == "csc" else x.shape[1]
-        new["indices"] = cut(x.indices, extent)
-    return dataclasses.replace(x, **new)
+    known = isinstance(mask.source, jax.Array) or hasattr(mask.source, "todense")
+    return mask if known else dataclasses.replace(mask, source=jnp.asarray(mask.source))
 
 
 def matrix(name: str, A: Any) -> SparseMatrix:
@@ -205,7 +177,7 @@ def operand(name: str, x: Any) -> Any:
             f"`{name}` must be a sparse matrix, a SparseVector or a dense vector; got "
             f"{type(x).__name__}{'' if np.ndim(x) == 0 else f' of shape {np.shape(x)}'}."
         )
-    return jnp.asarray(x)
+    return x if isinstance(x, jax.Array) else jnp.asarray(x)
 
 
 def is_dense(x: Any) -> bool:

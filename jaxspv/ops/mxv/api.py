@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.dispatch import Backend, Plan
+from ..._core.compilation import is_eager, jitted, on_gpu
+from ..._core.dispatch import Backend, Plan, asked
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...masks import Mask, check_mask
 from ...semirings import Semiring, plus_times
-from ..frame.call import Dense, Options, call
+from ..frame.call import Dense, Options, as_operand_mask, as_out, call
+from ..frame.capacity import settled, with_room
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_vector
 from ..frame.product import positions_as
+from ..frame.write import as_accum
 from .rows.layout import Rows
-from .spmspv import explain_spmspv, multiply_sparse
+from .spmspv import bound_of, explain_spmspv, multiply_sparse
 from .spmv import op as spmv_op
 
 
@@ -199,34 +204,69 @@ def explain_mxv(
 
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
+    """Eagerly one program, checks and all: what the types of operands decide is decided once."""
+    sparse = isinstance(x, SparseVector)
+    if not isinstance(x, (SparseVector, jax.Array)):
+        x = jnp.asarray(x)
+    M, rows = _operand(A, flip, sparse)
+    how = _How(method, backend or asked(), bool(options.replace), options.nse, flip)
+    mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
+    operands = M, rows, x, semiring, mask, accum, out
+    lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
+    if lost or not isinstance(semiring, Semiring) or not is_eager(operands):
+        return _traced(how, *operands)
+    room = bound_of(M, x) if sparse and options.out is None else None
+    result, count = jitted(_program(how, room), ("multiply", how, room), M)(*operands)
+    return settled(result, count, options.nse if count is not None else None)
+
+
+class _How(NamedTuple):
+    """What is static about a product."""
+
+    method: str
+    backend: Backend | None
+    replace: bool
+    nse: int | None
+    flip: bool
+
+
+def _program(how: _How, room: int | None) -> Callable[..., Any]:
+    def run(*operands):
+        return with_room(_traced(how._replace(nse=room), *operands), how.nse)
+
+    return run
+
+
+def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     """Products run on int32 indices; the result has those of the operands."""
-    dtype = index_dtype_for(A, x, options.out)
-    if beyond_int32(A, x):
-        return _renumbered(A, x, semiring, options, method, backend, flip)
-    A, x, mask, out = narrowed("a product", A, x, options.mask, options.out)
+    dtype = index_dtype_for(M, x, out)
+    options = Options(mask, accum, out, how.replace, how.nse)
+    if beyond_int32(M, x):
+        return _renumbered(how, M, x, semiring, options)
+    M, x, mask, out = narrowed("a product", M, x, mask, out)
     options = dataclasses.replace(options, mask=mask, out=out)
     semiring = positions_as(semiring, dtype)
-    return widened(_narrow(A, x, semiring, options, method, backend, flip), dtype)
+    return widened(_narrow(how, M, rows, x, semiring, options), dtype)
 
 
-def _renumbered(A, x, semiring, options: Options, method, backend, flip):
+def _renumbered(how: _How, M, x, semiring, options: Options):
+    nse = options.nse if options.out is None else None
+    plain = how._replace(nse=nse, replace=False)
+
     def product(M, x, mask):
-        plain = Options(mask=mask, nse=options.nse if options.out is None else None)
-        return _multiply(M.T if flip else M, x, semiring, plain, method, backend, flip=flip)
+        return _traced(plain, M, None, x, semiring, mask, None, None)
 
-    M = _operand(A, flip, True)[0]
     y = multiply_vector(product, M, x, semiring, options.mask)
     return y if options.out is None else call(entries_of, (y,), options)
 
 
-def _narrow(A, x, semiring, options: Options, method, backend, flip):
+def _narrow(how: _How, M, rows, x, semiring, options: Options):
     if options.out is None:
-        return _product(A, x, semiring, options.mask, options.nse, method, backend, flip)
-    M = _operand(A, flip, isinstance(x, SparseVector))[0]
+        return _product(how, M, rows, x, semiring, options.mask, options.nse)
     # Only what is added up where may be left out beforehand: the rule reads the mask again.
-    y = _product(A, x, semiring, options.mask, None, method, backend, flip)
-    rows = None if isinstance(x, SparseVector) else M.rowcol()[0]
-    return call(_written, (y, rows), options, fill=semiring.zero(options.out.dtype))
+    y = _product(how, M, rows, x, semiring, options.mask, None)
+    places = None if isinstance(x, SparseVector) else M.rowcol()[0]
+    return call(_written, (y, places), options, fill=semiring.zero(options.out.dtype))
 
 
 def _written(y: Any, rows: Array | None) -> Any:
@@ -236,16 +276,14 @@ def _written(y: Any, rows: Array | None) -> Any:
     return Dense(y, jnp.zeros(y.shape, bool).at[rows].set(True, mode="drop"))
 
 
-def _product(A, x, semiring, mask, nse, method, backend, flip):
+def _product(how: _How, M, rows, x, semiring, mask, nse):
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
-    if not isinstance(x, SparseVector):
-        x = jnp.asarray(x)
-    M, rows = _operand(A, flip, isinstance(x, SparseVector))
+    method, backend, flip = how.method, how.backend, how.flip
     if x.shape != M.shape[1:]:
-        side = "left" if flip else "right"
+        side, shape = ("left", M.shape[::-1]) if flip else ("right", M.shape)
         raise ValueError(
-            f"`x` must have shape {M.shape[1:]} on the {side} of A of {A.shape}; got {x.shape}."
+            f"`x` must have shape {M.shape[1:]} on the {side} of A of {shape}; got {x.shape}."
         )
     checked = check_mask(mask, M.shape[:1])
     if isinstance(x, SparseVector):

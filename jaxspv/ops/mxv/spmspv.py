@@ -8,12 +8,14 @@ is what the push methods need.
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any, batch_max
 from ..._core.compat import scatter_add_is_slow
-from ..._core.compilation import known_while_tracing
+from ..._core.compilation import known_while_tracing, on_accelerator
 from ..._core.dispatch import Backend, Op, Plan
+from ..._core.indices import SMALL, eager_capacity
 from ..._core.pytree import is_concrete
 from ...formats import CSC, SparseMatrix, Tiled
 from ...formats.tiles.vector import TiledVector
@@ -75,6 +77,19 @@ def _capacity(A: SparseMatrix, x: SparseVector, nse: int | None) -> int:
             edges = int(select_rows(A.indptr, x.indices, x.count).total)
         bound = min(bound, 1 << max(edges - 1, 0).bit_length())
     return max(bound, 0)
+
+
+def bound_of(A: SparseMatrix, x: SparseVector) -> int:
+    """The bucket of a bound on the entries of an eager `y = A x`, without a wait for a device.
+
+    On a host the edges that x selects bound it where fewer than the rows do.
+    """
+    (m, _), most = A.shape, min(A.shape[0], A.nse)
+    if most > SMALL and isinstance(A, CSC) and not on_accelerator(A.indptr, x.indices):
+        indptr = np.asarray(A.indptr)
+        chosen = np.asarray(x.indices)[: int(x.count)]
+        most = min(most, int((indptr[chosen + 1] - indptr[chosen]).sum(dtype=np.int64)))
+    return eager_capacity(most, m)
 
 
 def _whole(A, x, semiring, allowed, flip):

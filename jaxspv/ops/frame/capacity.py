@@ -1,0 +1,87 @@
+"""The capacity of eager results: a bucket, chosen by what is known before or after the program."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._core.compilation import on_accelerator, to_device
+from ..._core.indices import SMALL, eager_capacity
+from ...formats import COO, SparseMatrix
+from ...formats.vector import SparseVector
+
+
+def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
+    """Inside the program: the result in the capacity it leaves it in, and how many entries it has.
+
+    That is `nse`, or its own if it `keeps` that, or the bucket of the bound that it has. No count
+    where nobody will ask for it.
+    """
+    if not isinstance(result, (SparseMatrix, SparseVector)):
+        return result, None
+    if nse is not None:
+        return resized(result, nse), result.count
+    if keeps:
+        return result, None
+    room = eager_capacity(result.nse, math.prod(result.shape))
+    return resized(result, room), result.count if room > SMALL else None
+
+
+def settled(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
+    """The result of an eager call, as `with_room` gives it, in the capacity that it gets.
+
+    That of its count (`eager_capacity`): a small bucket that holds whatever there can be is taken
+    without looking, a larger one is cut after looking at the count.
+
+    Raises:
+        ValueError: `nse` entries are too few; says the size needed.
+    """
+    if count is None or keeps:
+        return result
+    total = int(count)
+    if nse is not None:
+        if total > nse:
+            raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
+        return result
+    room = eager_capacity(total, math.prod(result.shape))
+    return cut(result, room) if room < result.nse else result
+
+
+def cut(x: Any, nse: int) -> Any:
+    """A concrete COO, CSR, CSC or SparseVector in a smaller capacity that holds its entries."""
+    names = ("row", "col") if isinstance(x, COO) else ("indices",)
+    arrays = (x.data, *(getattr(x, name) for name in names))
+    if not on_accelerator(*arrays):  # NumPy has no program to compile
+        kept = to_device([np.asarray(a)[:nse].copy() for a in arrays])
+    else:
+        kept = _first(arrays, nse)
+    return dataclasses.replace(x, **dict(zip(("data", *names), kept, strict=True)))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _first(arrays, count):
+    return [a[:count] for a in arrays]
+
+
+def resized(x: Any, nse: int) -> Any:
+    """A COO, CSR, CSC or SparseVector in another capacity; what does not fit is cut. Traceable."""
+    if x.nse == nse:
+        return x
+
+    def fit(array, fill):
+        return jnp.pad(array[:nse], (0, max(nse - array.shape[0], 0)), constant_values=fill)
+
+    new: dict[str, Any] = {"data": fit(x.data, 0)}
+    if isinstance(x, COO):
+        new |= {"row": fit(x.row, x.shape[0]), "col": fit(x.col, x.shape[1])}
+    else:
+        extent = x.shape[0] if getattr(x, "format", "csc") == "csc" else x.shape[1]
+        new["indices"] = fit(x.indices, extent)
+    return dataclasses.replace(x, **new)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import ClassVar, Self
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -11,6 +12,7 @@ from .._core.indices import index_dtype_for, with_pattern
 from .._core.pytree import pytree_dataclass, static
 from .base import SparseMatrix, register
 from .invariants import check, of_pairs
+from .stored import first_slots
 
 
 @register
@@ -62,6 +64,10 @@ class COO(SparseMatrix):
     def T(self) -> COO:
         m, n = self.shape
         return COO(self.data, self.col, self.row, self.overflow, (n, m), False, self.unique)
+
+    def in_capacity(self, nse: int) -> Self:
+        data, row, col = first_slots((self.data, self.row, self.col), nse)
+        return dataclasses.replace(self, data=data, row=row, col=col)
 
     def rowcol(self) -> tuple[Array, Array]:
         return with_pattern(self).row, self.col

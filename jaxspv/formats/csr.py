@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,6 +13,7 @@ from .._core.pytree import pytree_dataclass, static
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
+from .stored import first_slots
 
 _C = TypeVar("_C", bound="_Compressed")
 
@@ -36,6 +37,10 @@ class _Compressed(SparseMatrix):
 
     def check_invariants(self: _C) -> _C:
         return check(self, ("indices", "indptr"), of_rows if isinstance(self, CSR) else of_columns)
+
+    def in_capacity(self, nse: int) -> Self:
+        data, indices = first_slots((self.data, self.indices), nse)
+        return dataclasses.replace(self, data=data, indices=indices)
 
     def _mirrored(self, kind: type[_C]) -> _C:
         """The transpose: the same arrays as a matrix compressed along the other axis."""

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype
-from .._core.pytree import describe
+from .._core.compilation import on_accelerator, to_device
+from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
+from .._core.pytree import describe, is_concrete
 from ..masks import Mask, as_mask
 from .arithmetic import Arithmetic
+
+
+def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
+    """The first `count` elements of concrete arrays."""
+    if on_accelerator(*arrays):
+        return _first(arrays, count)
+    return to_device([np.asarray(a)[:count].copy() for a in arrays])  # no program for each size
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _first(arrays, count):
+    return [a[:count] for a in arrays]
 
 
 class Stored(Arithmetic):
@@ -74,6 +89,31 @@ class Stored(Arithmetic):
         >>> A.check_invariants() is A
         True
         """
+        raise NotImplementedError(type(self).__name__)
+
+    def trim(self) -> Self:
+        """The same entries in exactly the capacity they need; eager only.
+
+        Eager results have room to spare, so that programs are compiled for few sizes: this is for
+        what is kept, printed, or handed to code that reads `data` and `indices` whole. O(nse), and
+        whatever is computed of the trimmed object compiles for its size.
+
+        Raises:
+            ValueError: under jit, where the number of entries is unknown.
+
+        >>> import jaxspv as jsp
+        >>> x = jsp.vector_from_entries([1, 3], [2.0, 4.0], 5)
+        >>> y = jsp.select(x, jsp.operators.valuegt, 3.0)
+        >>> y.nse, y.trim().indices.tolist()
+        (5, [3])
+        """
+        if not is_concrete(with_pattern(self)):
+            raise ValueError("`trim` needs concrete values: under jit the capacity is static.")
+        count = int(self.count)  # pyright: ignore[reportAttributeAccessIssue]
+        return self if count == self.nse else self.in_capacity(count)
+
+    def in_capacity(self, nse: int) -> Self:
+        """The concrete object in the capacity `nse`, which holds its entries."""
         raise NotImplementedError(type(self).__name__)
 
     def with_data(self, data: Any) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, wit
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import as_monoid, plus
 from .invariants import check, of_list
-from .stored import Stored
+from .stored import Stored, first_slots
 
 
 @pytree_dataclass
@@ -86,6 +86,10 @@ class SparseVector(Stored):
         places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
         count = jnp.sum(starts, dtype=dtype)
         return SparseVector(data, places, count, self.overflow, self.shape)
+
+    def in_capacity(self, nse: int) -> Self:
+        data, indices = first_slots((self.data, self.indices), nse)
+        return dataclasses.replace(self, data=data, indices=indices)
 
     def resized(self, nse: int) -> SparseVector:
         """The same vector in another capacity; entries that do not fit set `overflow`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 import jax
@@ -99,6 +100,9 @@ class BitTiled(SparseMatrix):
     @property
     def nse(self) -> int:
         return self.capacity
+
+    def in_capacity(self, nse: int) -> BitTiled:
+        return dataclasses.replace(self, capacity=nse)
 
     @property
     def data(self) -> Array:

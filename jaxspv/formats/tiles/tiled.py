@@ -144,6 +144,9 @@ class Tiled(SparseMatrix):
         col = jnp.concatenate([col, self.rest_col])
         return (col, row) if self.transposed else (row, col)
 
+    def in_capacity(self, nse: int) -> Tiled:
+        return type(self).from_coo(self.to_coo().in_capacity(nse), nt=self.nt)
+
     def to_coo(self) -> COO:
         row, col = self.rowcol()
         coo = COO(self.data, row, col, self.overflow, self.shape, False, self.unique)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from ..._core.compilation import on_accelerator, to_device
 from ..._core.indices import SMALL, eager_capacity
 from ...formats import COO, SparseMatrix
 from ...formats.vector import SparseVector
@@ -51,23 +47,7 @@ def settled(result: Any, count: Array | None, nse: int | None, keeps: bool = Fal
             raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
         return result
     room = eager_capacity(total, math.prod(result.shape))
-    return cut(result, room) if room < result.nse else result
-
-
-def cut(x: Any, nse: int) -> Any:
-    """A concrete COO, CSR, CSC or SparseVector in a smaller capacity that holds its entries."""
-    names = ("row", "col") if isinstance(x, COO) else ("indices",)
-    arrays = (x.data, *(getattr(x, name) for name in names))
-    if not on_accelerator(*arrays):  # NumPy has no program to compile
-        kept = to_device([np.asarray(a)[:nse].copy() for a in arrays])
-    else:
-        kept = _first(arrays, nse)
-    return dataclasses.replace(x, **dict(zip(("data", *names), kept, strict=True)))
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _first(arrays, count):
-    return [a[:count] for a in arrays]
+    return result.in_capacity(room) if room < result.nse else result
 
 
 def resized(x: Any, nse: int) -> Any:

@@ -42,7 +42,7 @@ def assign(
             an integer index names: it and `replace` are about that row or column alone
             (GrB_Row_assign, GrB_Col_assign).
         accum, replace: as in `ewise_add`.
-        nse: capacity; as needed eagerly, C.nse and what `value` has under jit.
+        nse: capacity; a bucket eagerly, C.nse and what `value` has under jit.
 
     Raises:
         IndexError: a concrete index is out of range. Under jit that part is dropped.
@@ -106,7 +106,7 @@ def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = 
         C: matrix, SparseVector, or dense vector.
         value: scalar, cast to the dtype of C.
         i, j: integers, traced ones too; one out of range under jit changes nothing.
-        nse: capacity; as needed eagerly, C.nse + 1 under jit.
+        nse: capacity; a bucket eagerly, C.nse + 1 under jit.
 
     Returns:
         As `assign`.
@@ -138,7 +138,7 @@ def remove_element(C: Any, i: Any, j: Any = None) -> Any:
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
-    >>> jsp.remove_element(x, 1).indices.tolist()
+    >>> jsp.remove_element(x, 1).trim().indices.tolist()
     [2]
     """
     C = operand("C", C)

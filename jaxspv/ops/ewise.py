@@ -34,7 +34,8 @@ def ewise_add(
             shape.
         op: BinaryOp, Monoid, or a function of two arrays.
         mask, accum, out, replace: C<mask, replace> = C accum T; see docs/graphblas.md.
-        nse: capacity of a sparse result; as needed eagerly, A.nse + B.nse (+ out.nse) under jit.
+        nse: capacity of a sparse result; by default eagerly a bucket that depends on its count
+            (`.trim()` gives the exact one), A.nse + B.nse (+ out.nse) under jit.
 
     Returns:
         A matrix in the format of `out`, else of A; a vector that is dense where `out`, or else A or
@@ -122,7 +123,7 @@ def ewise_mult(
         A, B, op: as in `ewise_add`. Positional operators give the place, in the index dtype: firsti
             and secondi the row, firstj and secondj the column.
         mask, accum, out, replace: as in `ewise_add`.
-        nse: capacity; as needed eagerly, under jit the smaller of A.nse and B.nse (+ out.nse).
+        nse: capacity; a bucket eagerly, under jit the smaller of A.nse and B.nse (+ out.nse).
 
     Returns:
         A matrix in the format of `out`, else of A; a SparseVector, but dense where `out` or both
@@ -134,7 +135,7 @@ def ewise_mult(
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([0, 2], [1.0, 2.0], 4)
     >>> y = jsp.vector_from_entries([2, 3], [10.0, 20.0], 4)
-    >>> z = jsp.ewise_mult(x, y)
+    >>> z = jsp.ewise_mult(x, y).trim()
     >>> z.indices.tolist(), z.data.tolist()
     ([2], [20.0])
     """

@@ -38,7 +38,7 @@ def extract(
         i, j: None or a slice (static), an integer, or an array of integers in any order, with
             repetitions; traced integers and arrays too. An integer takes one row or column.
         mask, accum, out, replace: as in `ewise_add`.
-        nse: capacity; as needed eagerly. Under jit a bound no result exceeds: A.nse for slices,
+        nse: capacity; a bucket eagerly. Under jit a bound no result exceeds: A.nse for slices,
             times the length of an array of indices.
 
     Returns:

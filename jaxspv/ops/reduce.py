@@ -53,7 +53,7 @@ def reduce(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]])
-    >>> y = jsp.reduce(A, jsp.monoids.max_, axis=1)
+    >>> y = jsp.reduce(A, jsp.monoids.max_, axis=1).trim()
     >>> y.indices.tolist(), y.data.tolist(), float(jsp.reduce(A))
     ([0, 2], [2.0, 3.0], 6.0)
     """

@@ -32,7 +32,7 @@ def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
         mask: boolean array or sparse object (by value), `structure(m)`, `~` of these.
         A: matrix, SparseVector, or dense vector.
         B: of A's shape; None: nothing.
-        nse: capacity; as needed eagerly, A.nse + B.nse under jit.
+        nse: capacity; a bucket eagerly, A.nse + B.nse under jit.
 
     Returns:
         As B, else as A: format, dense or sparse. The dtype is the common one.

@@ -51,7 +51,8 @@ def mxv(
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
         accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
-        nse: capacity of a sparse result; min(m, a safe bound) by default. Ignored for a dense one.
+        nse: capacity of a sparse result; by default eagerly a bucket that depends on its count,
+            under jit min(m, a safe bound). Ignored for a dense one.
         method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
             "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
             `explain`.

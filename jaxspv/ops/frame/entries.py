@@ -12,12 +12,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
 from ..._core.indices import index_dtype_for, with_index_dtype
 from ..._core.pytree import pytree_dataclass, static
 from ...formats import COO, FORMATS, SparseMatrix
 from ...formats.vector import SparseVector
 from ...monoids import plus
+from . import entries_cpu
 
 Keys = tuple[Array, ...]
 
@@ -162,10 +164,7 @@ def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
     size, room = chosen.shape[0], chosen.shape[0] if nse is None else nse
     e = e.holding(*e.shape, room)
-    place = jnp.cumsum(chosen, dtype=e.index_dtype) - 1
-    count = jnp.sum(chosen, dtype=e.index_dtype)
-    slots = jnp.full(room, size, e.index_dtype)
-    slots = slots.at[jnp.where(chosen, place, room)].set(e.slots(), mode="drop")
+    slots, count = _places_of(chosen, room, e.index_dtype)
     there = slots < size
     keys = tuple(
         jnp.where(there, take(k, slots), extent).astype(k.dtype)
@@ -174,6 +173,28 @@ def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     return Entries(
         take(e.data, slots), keys, jnp.minimum(count, room), e.overflow | (count > room), e.shape
     )
+
+
+def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
+    """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
+    size = chosen.shape[0]
+
+    def scanned(chosen):
+        place = jnp.cumsum(chosen, dtype=dtype) - 1
+        slots = jnp.full(room, size, dtype)
+        slots = slots.at[jnp.where(chosen, place, room)].set(
+            jnp.arange(size, dtype=dtype), mode="drop"
+        )
+        return slots, jnp.sum(chosen, dtype=dtype)
+
+    if size == 0:
+        return scanned(chosen)
+    return by_platform(lambda c: entries_cpu.places_of(c, room, dtype), scanned, chosen)
+
+
+def by_platform(native: Any, default: Any, *operands: Any) -> Any:
+    """`native` where the program is lowered for a CPU, one by one under vmap; else `default`."""
+    return lax.platform_dependent(*operands, cpu=sequential_vmap(native), default=default)
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:
@@ -197,8 +218,13 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
     Jitted: an eager loop would be compiled anew at each call.
     """
     size, dtype = keys[0].shape[0], keys[0].dtype
-    if size == 0:
+    if 0 in (size, wanted[0].shape[0]):
         return jnp.zeros(wanted[0].shape, dtype)
+    return by_platform(entries_cpu.lower_bound, _halving, keys, wanted)
+
+
+def _halving(keys: Keys, wanted: Keys) -> Array:
+    size, dtype = keys[0].shape[0], keys[0].dtype
 
     def step(_, bounds):
         low, high = bounds
@@ -241,31 +267,49 @@ class Union:
 
 
 def union(a: Entries, b: Entries) -> Union:
-    """Merges by ranks: a place's number is its own slot plus its rank in the other, less doubles.
+    """The places of both, merged without a sort; on a CPU in O(entries).
 
-    O((a.nse + b.nse) log) by binary searches, no sort. The capacity is the sum of both, or the size
-    of the whole shape if that is less.
+    The capacity is the sum of both, or the size of the whole shape if that is less.
     """
     room = min(a.nse + b.nse, math.prod(a.shape))
     dtype = index_dtype_for(a, b, sizes=(room,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
+    if 0 in (a.nse, b.nse, room):
+        left, right, count = _merged_by_ranks(a, b, room)
+    else:
+        left, right, count = by_platform(
+            lambda a, b: entries_cpu.merge(a.keys, a.count, b.keys, b.count, room),
+            lambda a, b: _merged_by_ranks(a, b, room),
+            *(dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b)),
+        )
+    in_left, in_right = left < a.nse, right < b.nse
+    keys = tuple(
+        jnp.where(in_left, take(ka, left), jnp.where(in_right, take(kb, right), extent)).astype(
+            dtype
+        )
+        for ka, kb, extent in zip(a.keys, b.keys, a.shape, strict=True)
+    )
+    places = Entries(
+        jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
+    )
+    return Union(places, left, right, in_left, in_right)
+
+
+def _merged_by_ranks(a: Entries, b: Entries, room: int) -> tuple[Array, Array, Array]:
+    """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
+
+    Gives the slots of each place in the one and in the other, and how many places there are.
+    """
+    dtype = a.index_dtype
     (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
     own_a, own_b = a.slots(), b.slots()
     to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
     to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
     to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
     to_a, to_b = jnp.where(a.valid(), to_a, room), jnp.where(b.valid(), to_b, room)
-    keys = tuple(
-        blank.at[to_a].set(ka, mode="drop").at[to_b].set(kb, mode="drop")
-        for blank, ka, kb in zip(padded_keys(a.shape, room, dtype), a.keys, b.keys, strict=True)
-    )
     left = jnp.full(room, a.nse, dtype).at[to_a].set(own_a, mode="drop")
     right = jnp.full(room, b.nse, dtype).at[to_b].set(own_b, mode="drop")
-    count = a.count + b.count - jnp.sum(hit_a, dtype=dtype)
-    places = Entries(
-        jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
-    )
-    return Union(places, left, right, left < a.nse, right < b.nse)
+    return left, right, a.count + b.count - jnp.sum(hit_a, dtype=dtype)
 
 
 def both(op: Any, x: Array, y: Array, where: Array) -> Array:

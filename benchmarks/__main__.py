@@ -40,6 +40,7 @@ BENCHMARKS = {
     "tiles": "products.tiles",
     "tilebfs": "graphs.tile_bfs",
     "yang2015": "graphs.yang2015",
+    "road": "road.graphblas",
 }
 
 
@@ -116,6 +117,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return launches.workloads()
     if name in ("tiles", "tilebfs"):
         return suite.select(["tiles"])
+    if name == "road":
+        return suite.select(["jazz", "power", "wiki-Vote"])
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
 
 

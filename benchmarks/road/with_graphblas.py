@@ -1,4 +1,4 @@
-"""The programs of `road_jaxspv` with python-graphblas, that is SuiteSparse:GraphBLAS."""
+"""The programs of `with_jaxspv` with python-graphblas, that is SuiteSparse:GraphBLAS."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import road_jaxspv
-from .options import Options
-from .suite import Workload
+from ..options import Options
+from ..suite import Workload
+from . import with_jaxspv
 
 SOURCES = 16
 BATCHES = 5
@@ -26,11 +26,11 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one graph, symmetric and without self loops or values."""
     A = pattern(workload.matrix())
     inputs = {name: batches(name, A) for name in PROGRAMS}
-    libraries = {"jaxspv": road_jaxspv}
+    libraries = {"jaxspv": with_jaxspv}
     if options.baselines:
-        from . import road_graphblas
+        from . import with_graphblas
 
-        libraries["python-graphblas"] = road_graphblas
+        libraries["python-graphblas"] = with_graphblas
     records, results = [], {}
     for library, module in libraries.items():
         for name in PROGRAMS:

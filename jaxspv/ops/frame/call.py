@@ -23,7 +23,7 @@ from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...masks import Mask, as_mask
-from .capacity import settled, with_room
+from .capacity import finished, with_room
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
@@ -91,7 +91,7 @@ def call(
         keeps: the kernel gives as many entries as its first operand has, in the same capacity.
 
     Indices of the result have the common dtype of those of operands and `out`, or int64 where its
-    sizes need it. Eagerly all of this is one program, and the capacity that of `settled`.
+    sizes need it. Eagerly all of this is one program, and the capacity that of `finished`.
 
     Raises:
         ValueError: `nse` is too small for concrete values; says the size needed.
@@ -104,11 +104,13 @@ def call(
     how = _How(bool(options.replace), format, dense, options.nse, keeps)
     given = (operands, out, mask, accum, fill)
     if is_eager(operands, out, mask, accum):
-        return settled(*_program(kernel, named, how, *given), how.nse, keeps)
-    return _computed(kernel, named, how, *given, how.nse)
+        result, count = _program(kernel, named, how, given)
+        return finished(result, count, how.nse, keeps)
+    return _computed(kernel, named, how, given, how.nse)
 
 
-def _computed(kernel, static, how, operands, out, mask, accum, fill, nse):
+def _computed(kernel, static, how, given, nse):
+    operands, out, mask, accum, fill = given
     dtype, (out, *same) = alike(out, *operands)
     mask = with_index_dtype(mask, dtype)
     T = kernel(*same, **dict(static))
@@ -116,8 +118,8 @@ def _computed(kernel, static, how, operands, out, mask, accum, fill, nse):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _program(kernel, static, how, *given):
-    return with_room(_computed(kernel, static, how, *given, None), how.nse, how.keeps)
+def _program(kernel, static, how, given):
+    return with_room(_computed(kernel, static, how, given, None), how.nse, how.keeps)
 
 
 def _write(T, out, mask, accum, fill, *, nse, how):

@@ -7,10 +7,13 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from ..._core.compilation import on_accelerator, to_device
 from ..._core.indices import SMALL, eager_capacity
-from ...formats import COO, SparseMatrix
+from ..._core.pytree import is_concrete
+from ...formats import COO, CSC, CSR, SparseMatrix
 from ...formats.vector import SparseVector
 
 
@@ -30,8 +33,30 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
     return resized(result, room), result.count if room > SMALL else None
 
 
-def settled(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
-    """The result of an eager call, as `with_room` gives it, in the capacity that it gets.
+def settled(result: Any, nse: int | None) -> Any:
+    """An eager result of any capacity in the one that it gets: `nse`, or the bucket of its count.
+
+    Raises:
+        ValueError: `nse` entries are too few; says the size needed.
+    """
+    if not isinstance(result, (SparseMatrix, SparseVector)) or not is_concrete(result):
+        return result
+    total = _counted(result)
+    if nse is not None and total > nse:
+        raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
+    room = eager_capacity(total, math.prod(result.shape)) if nse is None else nse
+    return result.in_capacity(room) if room < result.nse else resized(result, room)
+
+
+def _counted(x: Any) -> int:
+    """`int(x.count)`; of a compressed matrix on the host by NumPy, without a program."""
+    if isinstance(x, (CSR, CSC)) and not on_accelerator(x.indptr):
+        return int(np.asarray(x.indptr)[-1])
+    return int(x.count)
+
+
+def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
+    """The result of an eager program, as `with_room` gives it, in the capacity that it gets.
 
     That of its count (`eager_capacity`): a small bucket that holds whatever there can be is taken
     without looking, a larger one is cut after looking at the count.
@@ -54,8 +79,12 @@ def resized(x: Any, nse: int) -> Any:
     """A COO, CSR, CSC or SparseVector in another capacity; what does not fit is cut. Traceable."""
     if x.nse == nse:
         return x
+    on_host = is_concrete(x) and not on_accelerator(x.data)  # NumPy has no program for each size
 
     def fit(array, fill):
+        if on_host:
+            extra = (0, max(nse - array.shape[0], 0))
+            return to_device(np.pad(np.asarray(array)[:nse], extra, constant_values=fill))
         return jnp.pad(array[:nse], (0, max(nse - array.shape[0], 0)), constant_values=fill)
 
     new: dict[str, Any] = {"data": fit(x.data, 0)}

@@ -10,8 +10,9 @@ from ..._core.dispatch import Backend, Plan
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
-from ..frame.call import Options, settled
+from ..frame.call import Options
 from ..frame.call import call as write
+from ..frame.capacity import settled
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as

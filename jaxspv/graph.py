@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._core.compilation import on_gpu
 from ._core.indices import narrowed
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
@@ -168,9 +169,12 @@ def prepare(
             raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
-    graph = A if isinstance(A, Graph) else _bare(A.check_invariants(), symmetric)
-    if graph.inn is None and any(LAYOUTS[name].needs_inn for name in purposes):
-        graph = _with_transpose(graph)
+    graph = as_graph(A.check_invariants() if isinstance(A, SparseMatrix) else A, "`prepare`")
+    if graph.inn is None and symmetric:
+        graph = dataclasses.replace(graph, symmetric=True)
+    needed = any(LAYOUTS[name].needs_inn for name in purposes) or not isinstance(A, Graph)
+    if graph.inn is None and needed:
+        graph = _with_transpose(graph, check=symmetric is None)
     built = {n: LAYOUTS[n].build(graph) for n in purposes if n not in graph.layouts}
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
@@ -199,60 +203,55 @@ def _check_square(A: SparseMatrix) -> None:
         raise ValueError(f"a graph needs a square matrix; got shape {A.shape}.")
 
 
-def _bare(A: SparseMatrix, symmetric: bool | None) -> Graph:
-    _check_square(A)
-    graph = Graph(narrowed("`prepare`", A)[0].asformat("csr"))
-    if symmetric:
+def _with_transpose(graph: Graph, check: bool) -> Graph:
+    """The graph with its in-edges; check: as symmetric where it is."""
+    on_device = on_gpu(graph.out.indices)
+    inn, slots, same = (_transposed_on_device if on_device else _transposed_on_host)(graph.out)
+    if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)
-    full = _with_transpose(graph)
-    inn = full.inn
-    if symmetric is None and inn is not None and _same(graph.out, inn):
-        return dataclasses.replace(graph, symmetric=True)
-    return full
-
-
-def _same(out: CSR, inn: CSR) -> bool:
-    count = int(out.count)
-    return all(
-        bool(jnp.array_equal(a[:count], b[:count], equal_nan=jnp.issubdtype(a.dtype, jnp.inexact)))
-        for a, b in ((out.indices, inn.indices), (out.data, inn.data))
-    ) and bool(jnp.array_equal(out.indptr, inn.indptr))
-
-
-def _with_transpose(graph: Graph) -> Graph:
-    on_cpu = all(device.platform == "cpu" for device in graph.out.indices.devices())
-    inn, slots = (_transpose_host if on_cpu else jax.jit(_transpose_device))(graph.out)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
 
 
-def _transpose_host(A: CSR) -> tuple[CSR, Array]:
-    """Counting sort by column, in SciPy."""
+def _transposed_on_host(A: CSR) -> tuple[CSR, Array, bool]:
+    """The transpose, the slot of each of its entries in A, and whether it equals A.
+
+    Counting sort by column, in SciPy: nothing to compile.
+    """
     import scipy.sparse
 
-    count = int(A.count)
-    indptr, indices = np.asarray(A.indptr), np.asarray(A.indices)[:count]
+    indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+    count = int(indptr[-1])
     order = np.arange(count, dtype=np.int64 if count >= 2**31 else np.int32)
-    flipped = scipy.sparse.csr_array((order, indices, indptr), shape=A.shape).tocsc()
-    pad = A.nse - count
-    slots = jnp.asarray(np.pad(flipped.data, (0, pad), constant_values=A.nse).astype(np.int32))
-    columns = np.pad(flipped.indices.astype(np.int32), (0, pad), constant_values=A.shape[0])
-    inn = CSR(
-        A.data.at[slots].get(mode="clip") if A.nse else A.data,
-        jnp.asarray(columns),
-        jnp.asarray(flipped.indptr.astype(np.int32)),
-        A.overflow,
-        (A.shape[1], A.shape[0]),
-        True,
-        A.unique,
-    )
-    return inn, slots
+    flipped = scipy.sparse.csr_array((order, indices[:count], indptr), shape=A.shape).tocsc()
+    pad = (0, A.nse - count)
+    slots = np.pad(flipped.data, pad, constant_values=A.nse).astype(np.int32)
+    columns = np.pad(flipped.indices.astype(np.int32), pad, constant_values=A.shape[0])
+    values = data[np.minimum(slots, A.nse - 1)] if A.nse else data
+    ends = flipped.indptr.astype(np.int32)
+    same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
+    same = same and bool(_equal(values[:count], data[:count]).all())
+    values, columns, ends, slots = (jnp.asarray(x) for x in (values, columns, ends, slots))
+    return _flipped(A, values, columns, ends), slots, same
 
 
-def _transpose_device(A: CSR) -> tuple[CSR, Array]:
-    """A sort by (column, row) of slot numbers."""
+@jax.jit
+def _transposed_on_device(A: CSR) -> tuple[CSR, Array, Array]:
+    """The same by a stable sort of slot numbers by column, a key of 32 bits."""
     row, col = A.rowcol()
-    slots = jnp.arange(A.nse, dtype=jnp.int32)
-    col, row, slots = lax.sort((col, row, slots), num_keys=2)
-    indptr = jnp.searchsorted(col, jnp.arange(A.shape[1] + 1, dtype=jnp.int32)).astype(jnp.int32)
-    data = A.data[slots]
-    return CSR(data, row, indptr, A.overflow, (A.shape[1], A.shape[0]), True, A.unique), slots
+    there = row < A.shape[0]
+    keys = jnp.where(there, col, A.shape[1]).astype(jnp.uint32)
+    keys, slots = lax.sort((keys, jnp.arange(A.nse, dtype=jnp.int32)), num_keys=1, is_stable=True)
+    ends = jnp.searchsorted(keys, jnp.arange(A.shape[1] + 1, dtype=jnp.uint32)).astype(jnp.int32)
+    columns, values = row[slots], A.data[slots]
+    same = jnp.array_equal(ends, A.indptr)
+    same &= jnp.all(~there | ((columns == A.indices) & _equal(values, A.data)))
+    return _flipped(A, values, columns, ends), slots, same
+
+
+def _flipped(A: CSR, data: Array, indices: Array, indptr: Array) -> CSR:
+    return CSR(data, indices, indptr, A.overflow, (A.shape[1], A.shape[0]), True, A.unique)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    """Element-wise, NaN as equal to NaN."""
+    return (a == b) | ((a != a) & (b != b))

@@ -23,8 +23,8 @@ from scipy.sparse import csgraph
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.components import components
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
-from pallas_kernels.prepare.lengths import is_low_degree, prepare_sssp
+from pallas_kernels.prepare.adjacency import Adjacency, is_low_degree, prepare_bfs
+from pallas_kernels.prepare.lengths import prepare_sssp
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pull.pagerank import pagerank
@@ -77,7 +77,8 @@ def kernels(name, form):
         lambda: components(*csr, **form),
         lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
     )
-    order = "breadth_first" if is_low_degree(degree) else "degree"
+    narrow = is_low_degree(n, degree.max(), degree.sum())
+    order = "breadth_first" if narrow else "degree"
     arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield (

@@ -1,11 +1,21 @@
-"""What the BFS kernels want computed once per graph, on the host with NumPy."""
+"""What the BFS kernels want computed once per graph, where the graph is: a few programs of sorts,
+prefix sums and scatters.
+"""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+
+from .ragged import I32, argsort, by_falling, inverse, owners, placed, starts_of, take
 
 LOW_MEAN, LOW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
+COMPONENTS = 64  # that `breadth_first_order` orders; vertices of later ones keep their order
+REACH = 1 << 16  # neighbours that it looks at in a step
 
 
 class Adjacency(NamedTuple):
@@ -18,9 +28,16 @@ class Adjacency(NamedTuple):
 
 
 def prepare_bfs(
-    indptr, indices, in_indptr=None, in_indices=None, *, renumber=False
-) -> dict[str, np.ndarray]:
-    """Arrays for `bfs(..., prepared=)`.
+    indptr,
+    indices,
+    in_indptr=None,
+    in_indices=None,
+    *,
+    renumber=False,
+    rounded: Callable[[int], int] = int,
+    sizes: np.ndarray | None = None,
+) -> dict[str, jax.Array]:
+    """Arrays for `bfs(..., prepared=)`; eager, on the device of the graph.
 
     Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its
     vertices are in breadth-first order (neighbours share cache lines) and order (new -> old) and
@@ -28,98 +45,173 @@ def prepare_bfs(
     (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row
     by descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
     padded with n) and isolated (bits of the vertices without incoming edge).
+
+    indices behind indptr[-1] are padding. rounded: of sizes that depend on more than the shapes.
+    sizes: `degree_sizes(indptr)` where it is known.
     """
-    indptr, indices = np.asarray(indptr), np.asarray(indices)
-    n, degree = len(indptr) - 1, np.diff(indptr)
-    if n and degree.max() <= LOW_MAX and degree.mean() <= LOW_MEAN:
-        if not renumber:
-            return {"adjacency": fixed_width(indptr, indices)}
-        order = breadth_first_order(indptr, indices)
-        rank = np.empty(n, np.int32)
-        rank[order] = np.arange(n, dtype=np.int32)
-        counts = degree[order]
-        start = np.concatenate([[0], np.cumsum(counts)])
-        at = np.repeat(indptr[order] - start[:-1], counts) + np.arange(start[-1])
-        return {"adjacency": fixed_width(start, rank[indices[at]]), "order": order, "rank": rank}
+    indptr, indices = jnp.asarray(indptr, I32), jnp.asarray(indices, I32)
+    sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
+    if is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
+        return low_degree_arrays(indptr, indices, sizes, renumber=renumber, rounded=rounded)
     if in_indptr is None:
         in_indptr, in_indices = indptr, indices
-    return likely_parents(np.asarray(in_indptr), np.asarray(in_indices), degree)
+    return likely_parents(jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32), indptr)
 
 
-def fixed_width(indptr, indices) -> np.ndarray:
-    """int32[n + links, 4 q]: row v is the neighbours of v, padded with n; ~(quad) in its last slot
-    continues there.
+@jax.jit
+def degree_sizes(indptr: jax.Array) -> jax.Array:
+    """int32[10]: largest degree, entries, and for q = 1..4 (vertices of more than 4 q neighbours,
+    continuing quads that they need)."""
+    degree = jnp.diff(indptr)
+    each = [(jnp.sum(degree > 4 * q, dtype=I32), jnp.sum(_more(degree, q))) for q in (1, 2, 3, 4)]
+    return jnp.stack([jnp.max(degree, initial=0), indptr[-1], *(x for pair in each for x in pair)])
 
-    q is the least that holds all but one vertex in a hundred, at most 4. A continuing quad (4
-    slots, counted from the start of the table) holds 3 neighbours and a link, or up to 4
-    neighbours.
+
+def is_low_degree(n: int, largest: int, entries: int) -> bool:
+    """Whether the degrees of n > 0 vertices are small: the largest one, and their sum."""
+    return n > 0 and int(largest) <= LOW_MAX and int(entries) <= LOW_MEAN * n
+
+
+def low_degree_arrays(
+    indptr, indices, sizes, weights=None, *, renumber=False, rounded: Callable[[int], int] = int
+) -> dict[str, jax.Array]:
+    """The adjacency of fixed width; with weights also slots and lengths."""
+    n = indptr.shape[0] - 1
+    long = [int(sizes[2 * q]) for q in (1, 2, 3)]
+    q = next((q for q, count in zip((1, 2, 3), long, strict=True) if count <= 0.01 * n), 4)
+    more = int(sizes[2 * q + 1])
+    rows = n + (rounded(-(-more // q)) if more else 0)
+    return dict(_low_degree(indptr, indices, weights, q=q, rows=rows, renumber=renumber))
+
+
+@functools.partial(jax.jit, static_argnames=("q", "rows", "renumber"))
+def _low_degree(indptr, indices, weights, *, q, rows, renumber) -> dict[str, Any]:
+    n, out = indptr.shape[0] - 1, {}
+    degree, row = jnp.diff(indptr), owners(indptr[1:], indices.shape[0])
+    nth = jnp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
+    values = indices
+    if renumber:
+        order = breadth_first_order(indptr, indices)
+        rank = inverse(order)
+        degree, row = degree[order], jnp.where(row < n, take(rank, row), n)
+        values = take(rank, indices)
+        out = {"order": order, "rank": rank}
+    where, links = _slots(degree, row, nth, q, rows)
+    empty = jnp.full(4 * q * rows, n, I32)
+    adjacency = empty.at[where].set(values, mode="drop", unique_indices=True)
+    adjacency = adjacency.at[links[0]].set(links[1], mode="drop", unique_indices=True)
+    out["adjacency"] = adjacency.reshape(rows, 4 * q)
+    if weights is not None:
+        entry = jnp.arange(indices.shape[0], dtype=I32)
+        out["slots"] = placed(4 * q * rows, 0, where, entry).reshape(rows, 4 * q)
+        if weights.shape[0]:
+            out["lengths"] = take(weights, out["slots"])
+        else:
+            out["lengths"] = jnp.zeros((rows, 4 * q), weights.dtype)
+    return out
+
+
+def _more(degree, q):
+    """Continuing quads of each row."""
+    rest = jnp.maximum(degree - (4 * q - 1), 0)
+    return jnp.where(degree > 4 * q, 1 + -(-jnp.maximum(rest - 4, 0) // 3), 0)
+
+
+def _slots(degree, row, nth, q, rows):
+    """Where the entries go in a table of fixed width, and (where, what) its links are.
+
+    int32[rows, 4 q]: row v is the neighbours of v, padded with n; ~(quad) in its last slot
+    continues there. q is the least that holds all but one vertex in a hundred, at most 4. A
+    continuing quad (4 slots, counted from the start of the table) holds 3 neighbours and a link, or
+    up to 4 neighbours. row, nth: of each entry; row n stands for none. degree: of each row.
     """
-    n, degree = len(indptr) - 1, np.diff(indptr).astype(np.int64)
-    q = next((q for q in (1, 2, 3) if (degree > 4 * q).mean() <= 0.01), 4)
-    rest = np.maximum(degree - (4 * q - 1), 0) * (
-        degree > 4 * q
-    )  # neighbours after those of the row
-    more = np.where(rest > 0, 1 + -(-np.maximum(rest - 4, 0) // 3), 0)  # continuing quads
-    begin = n * q + np.concatenate([[0], np.cumsum(more)])
-    table = np.full(-(-int(begin[-1]) // q) * q * 4, n, np.int32)
-    v = np.repeat(np.arange(n), degree)
-    j = np.arange(len(indices)) - np.repeat(indptr[:-1], degree)
-    r = j - (4 * q - 1)
-    part = np.clip(r // 3, 0, np.maximum(more[v] - 1, 0))
-    table[
-        np.where((rest[v] > 0) & (r >= 0), 4 * (begin[v] + part) + r - 3 * part, v * 4 * q + j)
-    ] = indices
-    long = np.repeat(np.arange(n), more)
-    part = np.arange(len(long)) - np.repeat(np.cumsum(more) - more, more)
-    link = np.where(part == 0, long * 4 * q + 4 * q - 1, 4 * (begin[long] + part - 1) + 3)
-    table[link] = ~(begin[long] + part)
-    return table.reshape(-1, 4 * q)
+    n, size = degree.shape[0], 4 * q * rows
+    more = _more(degree, q)
+    begin = n * q + starts_of(more)
+    over = nth - (4 * q - 1)
+    of_row = take(more, row)
+    part = jnp.clip(over // 3, 0, jnp.maximum(of_row - 1, 0))
+    beyond = 4 * (take(begin, row) + part) + over - 3 * part
+    where = jnp.where((of_row > 0) & (over >= 0), beyond, row * (4 * q) + nth)
+    where = jnp.where(row < n, where, size)
+    quad = jnp.arange((rows - n) * q, dtype=I32)
+    v = owners(begin[1:] - n * q, quad.shape[0])
+    part = quad - (take(begin, v) - n * q)
+    at = jnp.where(part == 0, v * (4 * q) + 4 * q - 1, 4 * (n * q + quad - 1) + 3)
+    return where, (jnp.where(v < n, at, size), ~(n * q + quad))
 
 
-def breadth_first_order(indptr, indices) -> np.ndarray:
-    """int32[n]: vertices level by level from a vertex of smallest degree, components one after the
-    other.
+def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -> jax.Array:
+    """int32[n]: vertices in breadth-first order from one of smallest degree, components one after
+    the other. Traceable; widest, static: of the degrees.
+
+    A step expands the next vertices of the queue together, and of equal finds the first stays, so
+    that the order is that of a queue whose vertices follow one another.
     """
-    n, degree = len(indptr) - 1, np.diff(indptr)
-    seen, order, size = np.zeros(n, bool), np.empty(n, np.int32), 0
-    candidates, c = np.argsort(degree, kind="stable"), 0
-    for _ in range(64):  # components beyond these keep their order
-        while c < n and seen[candidates[c]]:
-            c += 1
-        if c == n:
-            return order
-        level = candidates[c : c + 1]
-        while len(level):
-            seen[level] = True
-            order[size : size + len(level)] = level
-            size += len(level)
-            counts = degree[level]
-            at = np.repeat(indptr[level] - np.cumsum(counts) + counts, counts) + np.arange(
-                counts.sum()
-            )
-            near = indices[at]
-            near = near[~seen[near]]
-            near, where = np.unique(near, return_index=True)
-            level = near[np.argsort(where, kind="stable")]
-    order[size:] = np.flatnonzero(~seen)
-    return order
+    n, size = indptr.shape[0] - 1, indices.shape[0]
+    if n == 0 or size == 0:
+        return jnp.arange(n, dtype=I32)
+    degree = jnp.diff(indptr)
+    candidates = argsort(degree.astype(jnp.uint32))
+    chunk = max(1, REACH // max(1, widest))
+    slot, place = jnp.arange(widest, dtype=I32), jnp.arange(chunk * widest, dtype=I32)
+    unseen = jnp.int32(chunk * widest)
+
+    def begin(state):
+        head, tail, found, order, first = state
+        vertex = candidates[jnp.argmax(first[candidates] == unseen)]
+        return head, tail + 1, found + 1, order.at[tail].set(vertex), first.at[vertex].set(0)
+
+    def going(state):
+        head, tail, found, *_ = state
+        return (head < tail) | ((tail < n) & (found < COMPONENTS))
+
+    def step(state):
+        head, tail, found, order, first = lax.cond(
+            state[0] == state[1], begin, lambda state: state, state
+        )
+        at = head + jnp.arange(chunk, dtype=I32)
+        vertex = order.at[jnp.minimum(at, n - 1)].get(mode="promise_in_bounds")
+        there = (slot < take(degree, vertex)[:, None]) & (at < tail)[:, None]
+        near = take(indices, take(indptr, vertex)[:, None] + slot)
+        near = jnp.where(there, near, n).reshape(-1)
+        new = first.at[near].get(mode="fill", fill_value=0) == unseen
+        first = first.at[jnp.where(new, near, n)].min(place, mode="drop")
+        new = new & (first.at[near].get(mode="fill", fill_value=-1) == place)
+        target = jnp.where(new, tail + jnp.cumsum(new, dtype=I32) - 1, n)
+        order = order.at[target].set(near, mode="drop", unique_indices=True)
+        return jnp.minimum(head + chunk, tail), tail + jnp.sum(new, dtype=I32), found, order, first
+
+    zero = jnp.int32(0)
+    start = (zero, zero, zero, jnp.zeros(n, I32), jnp.full(n, unseen))
+    _, tail, _, order, first = lax.while_loop(going, step, start)
+    left = first == unseen
+    target = jnp.where(left, tail + jnp.cumsum(left, dtype=I32) - 1, n)
+    return order.at[target].set(jnp.arange(n, dtype=I32), mode="drop", unique_indices=True)
 
 
-def likely_parents(in_indptr, in_indices, degree) -> dict[str, np.ndarray]:
-    """in_indices with each row by descending degree, first four of each row, bits of empty rows."""
-    n, counts = len(in_indptr) - 1, np.diff(in_indptr)
-    position = np.empty(n, np.int32)  # of a vertex in the order of descending degree
-    position[np.argsort(-degree, kind="stable")] = np.arange(n, dtype=np.int32)
-    rows = np.repeat(np.arange(n, dtype=np.int64), counts)
-    key = rows << 32 | position[in_indices]
-    key.sort()
-    by_degree = np.argsort(-degree, kind="stable").astype(np.int32)
-    ordered = by_degree[key & 0xFFFFFFFF]
-    first = np.full((n, 4), n, np.int32)
-    for j in range(4):
-        has = counts > j
-        first[has, j] = ordered[in_indptr[:-1][has] + j]
-    bits = np.zeros(-(-n // 128) * 128, np.uint8)
-    bits[:n] = counts == 0
-    isolated = np.packbits(bits, bitorder="little").view(np.int32)
-    return {"in_indices": ordered, "first": first, "isolated": isolated}
+@jax.jit
+def likely_parents(in_indptr, in_indices, indptr) -> dict[str, jax.Array]:
+    """in_indices with each row by descending degree, first four of each row, bits of empty rows.
+
+    Two stable sorts by one key of 32 bits, by the place of the neighbour and then by row.
+    """
+    n, size = in_indptr.shape[0] - 1, in_indices.shape[0]
+    order = by_falling(jnp.diff(indptr))
+    row = owners(in_indptr[1:], size)
+    place = jnp.where(row < n, take(inverse(order), in_indices), n).astype(jnp.uint32)
+    place, row = lax.sort((place, row.astype(jnp.uint32)), num_keys=1, is_stable=True)
+    row, place = lax.sort((row, place), num_keys=1, is_stable=True)
+    ordered = jnp.where(row < n, take(order, place.astype(I32)), n)
+    slot = jnp.arange(4, dtype=I32)
+    counts = jnp.diff(in_indptr)
+    first = jnp.where(
+        slot < counts[:, None], take(ordered, in_indptr[:-1, None] + slot), jnp.int32(n)
+    )
+    bits = jnp.pad(counts == 0, (0, -n % 128)).reshape(-1, 32).astype(jnp.uint32)
+    isolated = jnp.sum(bits << jnp.arange(32, dtype=jnp.uint32), axis=1, dtype=jnp.uint32)
+    return {
+        "in_indices": ordered,
+        "first": first,
+        "isolated": lax.bitcast_convert_type(isolated, I32),
+    }

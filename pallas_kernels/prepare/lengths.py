@@ -1,53 +1,39 @@
-"""What the SSSP kernels want computed once per graph, on the host with NumPy."""
+"""What the SSSP kernels want computed once per graph, where the graph is."""
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .adjacency import LOW_MAX, LOW_MEAN, breadth_first_order, fixed_width
+from .adjacency import degree_sizes, is_low_degree, low_degree_arrays
+from .ragged import I32
 
 
-def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.ndarray]:
-    """Arrays for `sssp(..., prepared=)`.
+def prepare_sssp(
+    indptr,
+    indices,
+    weights,
+    *,
+    renumber=False,
+    rounded: Callable[[int], int] = int,
+    sizes: np.ndarray | None = None,
+) -> dict[str, jax.Array]:
+    """Arrays for `sssp(..., prepared=)`; eager, on the device of the graph.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency int32[rows, 4 q] (`fixed_width`), slots of
-    the same shape (the entry of `indices` at every place, 0 where there is none) and lengths (the
-    weights there); with renumber=True vertices are in breadth-first order (neighbours share cache
-    lines) and order (new -> old) and rank (old -> new) come along; results are in the caller's
-    numbering. Other graphs are taken as they are: nothing to prepare. New weights for the same
-    graph: `revalue`.
+    Small degrees (mean <= 8, largest <= 64): adjacency int32[rows, 4 q] (as for `prepare_bfs`),
+    slots of the same shape (the entry of `indices` at every place, 0 where there is none) and
+    lengths (the weights there); with renumber=True vertices are in breadth-first order (neighbours
+    share cache lines) and order (new -> old) and rank (old -> new) come along; results are in the
+    caller's numbering. Other graphs are taken as they are: nothing to prepare. New weights for the
+    same graph: `revalue`. rounded, sizes: as for `prepare_bfs`.
     """
-    indptr, indices = np.asarray(indptr), np.asarray(indices)
-    n, degree = len(indptr) - 1, np.diff(indptr)
-    if not n or not is_low_degree(degree):
+    indptr, indices = jnp.asarray(indptr, I32), jnp.asarray(indices, I32)
+    sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
+    if not is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
         return {}
-    prepared, entries = {}, np.arange(indptr[-1])
-    indices = indices[: indptr[-1]]
-    if renumber:
-        order = breadth_first_order(indptr, indices)
-        rank = np.empty(n, np.int32)
-        rank[order] = np.arange(n, dtype=np.int32)
-        counts = degree[order]
-        start = np.concatenate([[0], np.cumsum(counts)])
-        entries = np.repeat(indptr[order] - start[:-1], counts) + np.arange(start[-1])
-        indptr, indices = start, rank[indices[entries]]
-        prepared = {"order": order, "rank": rank}
-    adjacency = fixed_width(indptr, indices)
-    there = (adjacency >= 0) & (adjacency < n)
-    slots = np.where(there, fixed_width(indptr, entries.astype(np.int32)), 0)
-    prepared |= {
-        "adjacency": adjacency,
-        "slots": slots,
-        "lengths": np.zeros(slots.shape, np.asarray(weights).dtype),
-    }
-    if indptr[-1]:
-        prepared["lengths"] = np.asarray(weights)[slots]
-    return prepared
-
-
-def is_low_degree(degree) -> bool:
-    """Whether all degrees are small."""
-    return bool(degree.max() <= LOW_MAX and degree.mean() <= LOW_MEAN)
+    weights = jnp.asarray(weights)
+    return low_degree_arrays(indptr, indices, sizes, weights, renumber=renumber, rounded=rounded)
 
 
 def revalue(prepared: dict, weights: jax.Array) -> dict:

@@ -1,20 +1,37 @@
-"""What the PageRank kernel wants computed once per graph, on the host with NumPy."""
+"""What the PageRank kernel wants computed once per graph, where the graph is: a program that sorts
+the rows and tells sizes, and one that fills arrays of these.
+"""
 
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .adjacency import breadth_first_order
+from .ragged import I32, argsort, by_falling, count_of, inverse, owners, placed, starts_of, take
 
 LANES = 32
 THREAD_ROWS = (16, 128)  # least and most entries up to which a row is summed by one thread
 WINDOW = 4096  # rows among which those of equal length are put side by side
 SEGMENTS = (512, 8192)  # least and most entries of a long row that one warp sums
 WARPS = 132 * 32  # among which the segments are spread
+ORDERS = ("degree", "breadth_first", "given")
 
 
 def prepare_pagerank(
-    in_indptr, in_indices, weights=None, *, out_degree=None, order="degree", thread_row=None
-) -> dict[str, np.ndarray]:
-    """Arrays for `pagerank(..., prepared=)`, from the CSR of A transposed (in-edges).
+    in_indptr,
+    in_indices,
+    weights=None,
+    *,
+    out_degree=None,
+    order="degree",
+    thread_row=None,
+    rounded: Callable[[int], int] = int,
+) -> dict[str, jax.Array]:
+    """Arrays for `pagerank(..., prepared=)`, from the CSR of A transposed (in-edges); eager, on the
+    device of the graph.
 
     Vertices are numbered anew by `order`: "degree" (most gathered first: the shares of hubs stay in
     the L1 cache), "breadth_first" (neighbours lie near each other) or "given". Rows stand at
@@ -26,89 +43,78 @@ def prepare_pagerank(
     for a share of 0; values[m], float32 or int32, where weights are given; items int32[k, 4]:
     (start, end, position, split) of a row or of a segment of one, split is the place in splits
     int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]: entry j of the
-    row of lane l of slice s is at starts[s] + 32 j + l.
+    row of lane l of slice s is at starts[s] + 32 j + l. Spare items are empty ones of a position
+    without a row. rounded: of sizes, all of which depend on the graph.
     """
-    in_indptr, in_indices = np.asarray(in_indptr, np.int64), np.asarray(in_indices)
-    n, nnz = len(in_indptr) - 1, int(in_indptr[-1])
-    in_indices, length = in_indices[:nnz], np.diff(in_indptr)
+    if order not in ORDERS:
+        raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
+    in_indptr, in_indices = jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32)
+    if out_degree is not None:
+        out_degree = jnp.asarray(out_degree, I32)
+    largest, nnz = jax.device_get(_most(in_indptr)).tolist()
     if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
         thread_row = int(np.clip(nnz / (2 * WARPS * LANES), *THREAD_ROWS))
-    if out_degree is None:
-        out_degree = np.bincount(in_indices, minlength=n)
-    by_number = _numbering(order, in_indptr, in_indices, np.asarray(out_degree))
-    number = np.empty(n, np.int32)
-    number[by_number] = np.arange(n, dtype=np.int32)
-
-    rows, base = _positions(length[by_number], order, thread_row)
-    there = rows < n
-    vertices = np.full(len(rows), n, np.int32)
-    vertices[there] = by_number[rows[there]]
-    of_position = np.where(there, length[np.minimum(vertices, n - 1)], 0)
-    items, splits = _items(of_position[:base], _segment(nnz))
-    long_end = int(items[-1, 1]) if len(items) else 0
-    widths = of_position[base:].reshape(-1, LANES).max(1, initial=0)
-    starts = long_end + np.concatenate([[0], np.cumsum(LANES * widths)])
-
-    if starts[-1] >= 2**31:
+    segment = _segment(nnz)
+    rows, sizes, padded = _sorted_rows(
+        in_indptr,
+        in_indices,
+        out_degree,
+        jnp.int32(thread_row),
+        jnp.int32(segment),
+        order=order,
+        widest=1 << max(largest - 1, 0).bit_length() if order == "breadth_first" else 1,
+    )
+    sizes, padded = jax.device_get((sizes, padded))
+    if padded >= 2**31 * (1 - 1e-6):
         raise ValueError(
-            f"`in_indptr` ends at {nnz}: with padding that is {starts[-1]} entries, "
+            f"`in_indptr` ends at {nnz}: with padding that is {padded:.0f} entries, "
             "more than int32 can count"
         )
+    long, items, splits, entries = (int(x) for x in sizes)
+    n = in_indptr.shape[0] - 1
+    k = rounded(items) if items else 0
+    groups = -(-(long + (k > items)) // LANES)
+    slices = -(-(n - long) // LANES)
+    arrays = _filled(
+        in_indptr,
+        in_indices,
+        None if weights is None else jnp.asarray(weights),
+        rows,
+        jnp.int32(long),
+        jnp.int32(segment),
+        base=LANES * rounded(groups) if groups else 0,
+        slices=rounded(slices) if slices else 0,
+        items=k,
+        splits=rounded(splits) if splits else 0,
+        entries=rounded(max(1, entries)),
+    )
+    return dict(arrays)
 
-    source, target = _moves(in_indptr, vertices, of_position, items, base, starts)
-    entries = np.full(max(1, int(starts[-1])), n, np.int32)
-    entries[target] = number[in_indices[source]]
-    prepared = {
-        "numbers": rows.astype(np.int32),
-        "vertices": vertices,
-        "entries": entries,
-        "items": items.astype(np.int32),
-        "splits": splits.astype(np.int32),
-        "starts": starts.astype(np.int32),
-    }
-    if weights is not None:
-        weights = np.asarray(weights)
-        dtype = np.int32 if weights.dtype == np.int32 else np.float32
-        prepared["values"] = np.zeros(len(entries), dtype)
-        prepared["values"][target] = weights[source]
-    return prepared
 
-
-def weights_of_vertices(out_indptr, weights) -> np.ndarray | None:
+def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
     """The one weight of all out-edges of each vertex (0 of none), or None where some differ.
 
     Weights of 4 bytes in the order of the CSR of A; compared bit by bit.
     """
-    degree = np.diff(np.asarray(out_indptr, np.int64))
-    weights = np.asarray(weights)
-    first = np.zeros(len(degree), weights.dtype)
-    first[degree > 0] = weights[np.asarray(out_indptr)[:-1][degree > 0]]
-    same = np.array_equal(np.repeat(first.view(np.int32), degree), weights.view(np.int32))
-    return first if same else None
+    first, same = _first_weights(jnp.asarray(out_indptr, I32), jnp.asarray(weights))
+    return first if bool(same) else None
 
 
-def _numbering(order, in_indptr, in_indices, out_degree):
-    """Vertices in the order of their new numbers."""
-    if order == "degree":
-        return np.argsort(-out_degree, kind="stable").astype(np.int32)
-    if order == "breadth_first":
-        return breadth_first_order(in_indptr, in_indices)
-    if order == "given":
-        return np.arange(len(out_degree), dtype=np.int32)
-    raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
+@jax.jit
+def _first_weights(indptr, weights):
+    n = indptr.shape[0] - 1
+    if weights.shape[0] == 0:
+        return jnp.zeros(n, weights.dtype), jnp.bool_(True)
+    first = weights.at[indptr[:-1]].get(mode="clip")
+    row = owners(indptr[1:], weights.shape[0])
+    words, own = (jax.lax.bitcast_convert_type(x, I32) for x in (weights, first))
+    same = jnp.all((row >= n) | (own.at[row].get(mode="clip") == words))
+    return jnp.where(jnp.diff(indptr) > 0, first, jnp.zeros((), weights.dtype)), same
 
 
-def _positions(length, order, thread_row):
-    """(numbers of the rows by position, padded with n; number of long rows, padded to 32)."""
-    n = len(length)
-    long = np.flatnonzero(length > thread_row)
-    long = long[np.argsort(-length[long], kind="stable")]
-    short = np.flatnonzero(length <= thread_row)
-    # numbers by degree lie well in any order; others lie well only next to their neighbours
-    window = np.zeros(len(short), np.int64) if order == "degree" else short // WINDOW
-    short = short[np.lexsort((-length[short], window))]
-    pad = [np.full(-len(part) % LANES, n) for part in (long, short)]
-    return np.concatenate([long, pad[0], short, pad[1]]), len(long) + len(pad[0])
+@jax.jit
+def _most(indptr):
+    return jnp.stack([jnp.max(jnp.diff(indptr), initial=0), indptr[-1]])
 
 
 def _segment(nnz):
@@ -117,27 +123,97 @@ def _segment(nnz):
     return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / WARPS)))), least, most))
 
 
-def _items(length, segment):
+@functools.partial(jax.jit, static_argnames=("order", "widest"))
+def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, widest):
+    """((by_number, rows), (long rows, items, splits, entries), entries as a float).
+
+    by_number: vertices in the order of their new numbers. rows: numbers in the order of their
+    positions, those of long rows first.
+    """
+    n = indptr.shape[0] - 1
+    if order == "given":
+        by_number = jnp.arange(n, dtype=I32)
+    elif order == "breadth_first":
+        by_number = breadth_first_order(indptr, indices, widest)
+    else:
+        degree = count_of(indices, n) if out_degree is None else out_degree
+        by_number = by_falling(degree)
+    length = jnp.diff(indptr)[by_number]
+    rows = _positions(length, order, thread_row)
+    length = length[rows]
+    is_long = length > thread_row
+    long = jnp.sum(is_long, dtype=I32)
+    parts = jnp.where(is_long, -(-length // segment), 0)
+    slice_of = jnp.where(is_long, n, (jnp.arange(n, dtype=I32) - long) // LANES)
+    widths = jnp.zeros(-(-n // LANES), I32).at[slice_of].max(length, mode="drop")
+    counts = (LANES * widths, jnp.where(is_long, length, 0))
+    entries = sum(jnp.sum(c, dtype=I32) for c in counts)
+    padded = sum(jnp.sum(c.astype(jnp.float32)) for c in counts)
+    sizes = jnp.stack([long, jnp.sum(parts), jnp.sum(parts > 1, dtype=I32), entries])
+    return (by_number, rows), sizes, padded
+
+
+def _positions(length, order, thread_row):
+    """Numbers of the rows in the order of their positions."""
+    if order == "degree":  # numbers by degree lie well in any order
+        return by_falling(length)
+    # others lie well only next to their neighbours
+    is_long = length > thread_row
+    window = (jnp.cumsum(~is_long, dtype=I32) - 1) // WINDOW
+    most = 1 << THREAD_ROWS[1].bit_length()
+    short = jnp.uint32(1 << 31) + (window * most + (most - 1 - length)).astype(jnp.uint32)
+    return argsort(jnp.where(is_long, (2**31 - 1 - length).astype(jnp.uint32), short))
+
+
+@functools.partial(jax.jit, static_argnames=("base", "slices", "items", "splits", "entries"))
+def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, items, splits, entries):
+    by_number, by_position = rows
+    n, positions = indptr.shape[0] - 1, base + LANES * slices
+    place = jnp.arange(n, dtype=I32)
+    place = jnp.where(place < long, place, base + place - long)
+    numbers = placed(positions, n, place, by_position)
+    vertices = jnp.where(numbers < n, take(by_number, numbers), n)
+    length = jnp.where(numbers < n, take(jnp.diff(indptr), vertices), 0)
+    widths = jnp.max(length[base:].reshape(-1, LANES), axis=1, initial=0)
+    begin = starts_of(length[:base])
+    starts = begin[-1] + starts_of(LANES * widths)
+    item, split = _items(length[:base], begin, segment, items, splits)
+    out = {"numbers": numbers, "vertices": vertices, "items": item, "splits": split}
+
+    lane = jnp.arange(LANES, dtype=I32)
+    origin = jnp.concatenate([begin[:-1], (starts[:-1, None] + lane).reshape(-1)])
+    of_vertex = placed(n, 0, vertices, jnp.arange(positions, dtype=I32))
+    row = owners(indptr[1:], indices.shape[0])
+    nth = jnp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
+    position = take(of_vertex, row)
+    target = take(origin, position) + jnp.where(position < base, 1, LANES) * nth
+    target = jnp.where(row < n, target, entries)
+    out["starts"] = starts
+    out["entries"] = placed(entries, n, target, take(inverse(by_number), indices))
+    if weights is not None:
+        dtype = jnp.int32 if weights.dtype == jnp.int32 else jnp.float32
+        out["values"] = placed(entries, 0, target[: weights.shape[0]], weights.astype(dtype))
+    return out
+
+
+def _items(length, begin, segment, items, splits):
     """Items and splits of the long rows, their segments one after the other."""
+    base = length.shape[0]
     parts = -(-length // segment)
-    position = np.repeat(np.arange(len(length)), parts)
-    part = np.arange(len(position)) - np.repeat(np.cumsum(parts) - parts, parts)
-    begin = np.cumsum(length) - length
-    start = begin[position] + part * segment
-    end = np.minimum(start + segment, (begin + length)[position])
-    split = np.where(parts > 1, np.cumsum(parts > 1) - 1, -1)
-    splits = np.stack([np.cumsum(parts) - parts, parts], 1)[parts > 1]
-    return np.stack([start, end, position, split[position]], 1).reshape(-1, 4), splits
-
-
-def _moves(in_indptr, vertices, length, items, base, starts):
-    """Where every entry comes from (in the CSR) and where it goes."""
-    n = len(in_indptr) - 1
-    position = np.repeat(np.arange(len(vertices)), length)
-    within = np.arange(len(position)) - np.repeat(np.cumsum(length) - length, length)
-    source = in_indptr[np.minimum(vertices, n - 1)][position] + within
-    begin = np.concatenate([np.cumsum(length[:base]) - length[:base], np.zeros(0, np.int64)])
-    lane = np.arange(len(vertices) - base)
-    begin = np.concatenate([begin, np.repeat(starts[:-1], LANES) + lane % LANES])
-    step = np.where(np.arange(len(vertices)) < base, 1, LANES)
-    return source, begin[position] + step[position] * within
+    first = starts_of(parts)
+    number = jnp.arange(items, dtype=I32)
+    position = owners(first[1:], items)
+    there = position < base
+    start = take(begin, position) + (number - take(first, position)) * segment
+    end = jnp.minimum(start + segment, take(begin, position + 1))
+    split_of = jnp.where(parts > 1, jnp.cumsum(parts > 1, dtype=I32) - 1, -1)
+    columns = (
+        jnp.where(there, start, 0),
+        jnp.where(there, end, 0),
+        jnp.minimum(position, base - 1),
+        jnp.where(there, take(split_of, position), -1),
+    )
+    pairs = jnp.stack([first[:-1], parts], 1)
+    where = jnp.where(parts > 1, split_of, splits)
+    table = jnp.zeros((splits, 2), I32).at[where].set(pairs, mode="drop", unique_indices=True)
+    return jnp.stack(columns, 1), table

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..prepare.lengths import is_low_degree
+from ..prepare.adjacency import is_low_degree
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from . import any_degree, low_degree, rounds
@@ -39,26 +39,31 @@ def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
 
 
 def default_delta(indptr, weights):
-    """Width of a bucket, in the dtype of the weights: f * mean weight / mean degree.
-
-    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
-    bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree.
-    """
+    """Width of a bucket, in the dtype of the weights; see `delta_of`."""
     degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
     real = not np.issubdtype(weights.dtype, np.integer)  # bfloat16 is no np.floating
-    infinity = np.inf if real else np.iinfo(weights.dtype).max
-    finite = weights[weights < infinity]
-    if not len(finite):
-        return weights.dtype.type(1)
-    factor = 16
-    if is_low_degree(degree):
-        factor = 16384 if degree.mean() <= 4 else 64
-    width = factor * finite.mean(dtype=np.float64) / degree.mean()
-    return (
-        weights.dtype.type(width or 1.0)
-        if real
-        else weights.dtype.type(np.clip(width, 1, infinity))
-    )
+    finite = weights[weights < (np.inf if real else np.iinfo(weights.dtype).max)]
+    mean = finite.mean(dtype=np.float64) if len(finite) else None
+    return delta_of(mean, len(degree), degree.max(initial=0), degree.sum(), weights.dtype)
+
+
+def delta_of(mean, n, largest, entries, dtype):
+    """f * mean weight / mean degree, in the dtype of the weights; 1 where no weight is finite.
+
+    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree. n,
+    largest, entries: vertices, the largest degree, the sum of all.
+    """
+    dtype = np.dtype(dtype)
+    if mean is None:
+        return dtype.type(1)
+    degree, factor = entries / n, 16
+    if is_low_degree(n, largest, entries):
+        factor = 16384 if degree <= 4 else 64
+    width = factor * mean / degree
+    if not np.issubdtype(dtype, np.integer):
+        return dtype.type(width or 1.0)
+    return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))
 
 
 def sssp(

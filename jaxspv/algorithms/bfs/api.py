@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
@@ -17,6 +16,7 @@ from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ..._core.dispatch import Backend, Op, Plan
+from ..._core.indices import bucketed
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
@@ -174,19 +174,12 @@ def explain_bfs(
 @register_layout("bfs")
 def _layout(graph: Graph) -> Any:
     """What the kernel wants, on a GPU; the XLA forms gain from the in-edges alone."""
-    inn = graph.inn
+    out, inn = graph.out, graph.inn
     assert inn is not None
-    count = int(graph.out.count)
-    if not on_gpu(graph.out.indices):
+    if not on_gpu(out.indices):
         return {}
-    pull = (np.asarray(inn.indptr), np.asarray(inn.indices)[:count])
-    push = (np.asarray(graph.out.indptr), np.asarray(graph.out.indices)[:count])
-    reverse = (None, None) if graph.symmetric else pull
-    return {"pallas": _device(prepare_bfs(*push, *reverse))}
-
-
-def _device(arrays: dict[str, Any]) -> dict[str, Array]:
-    return {name: jnp.asarray(array) for name, array in arrays.items()}
+    reverse = (None, None) if graph.symmetric else (inn.indptr, inn.indices)
+    return {"pallas": prepare_bfs(out.indptr, out.indices, *reverse, rounded=bucketed)}
 
 
 op = Op("bfs")

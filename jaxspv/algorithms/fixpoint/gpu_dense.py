@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.prepare.lengths import is_low_degree
-from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
+from pallas_kernels.prepare.sliced_rows import weights_of_vertices
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
@@ -18,6 +17,7 @@ from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import Graph
+from ..common.in_edges import sliced_in_edges
 from .xla import differs, unbounded
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.int32))
@@ -29,19 +29,11 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
     assert inn is not None
     if not on_gpu(inn.indices) or graph.dtype not in DTYPES or graph.nse == 0:
         return None
-    count = int(graph.out.count)
-    degree = np.diff(np.asarray(graph.out.indptr))
-    scales = weights_of_vertices(graph.out.indptr, np.asarray(graph.data)[:count])
-    prepared = prepare_pagerank(
-        np.asarray(inn.indptr),
-        np.asarray(inn.indices),
-        None if scales is not None else np.asarray(inn.data)[:count],
-        out_degree=degree,
-        order="breadth_first" if is_low_degree(degree) else "degree",
-    )
+    scales = weights_of_vertices(graph.out.indptr, graph.data)
+    prepared = sliced_in_edges(graph, inn.data if scales is None else None)
     if scales is not None:
-        prepared["scales"] = np.append(scales, scales.dtype.type(0))[prepared["vertices"]]
-    return {name: jnp.asarray(array) for name, array in prepared.items()}
+        prepared["scales"] = scales.at[prepared["vertices"]].get(mode="fill", fill_value=0)
+    return prepared
 
 
 def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> str | None:

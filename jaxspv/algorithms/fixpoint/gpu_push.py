@@ -19,6 +19,7 @@ from ... import operators
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import LAYOUTS, Graph
+from ..common.weights import facts_of
 from .elementwise import trace
 
 _DATA = ("float32", "int32", "bool")
@@ -141,7 +142,7 @@ def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, A
 
 def has_ones(graph: Graph) -> bool:
     """Whether every weight is 1."""
-    return graph.nse > 0 and bool(jnp.all(graph.data[: int(graph.out.count)] == 1))
+    return graph.nse > 0 and facts_of(graph).ones
 
 
 def _layout_of(graph: Graph) -> Any:
@@ -157,7 +158,7 @@ def push_layout(graph: Graph) -> Any:
         return None
     if graph.dtype not in (np.float32, np.int32) or graph.nse == 0:
         return None
-    return None if bool(jnp.any(jnp.isnan(graph.data))) else LAYOUTS["sssp"].build(graph)
+    return None if facts_of(graph).nan >= 0 else LAYOUTS["sssp"].build(graph)
 
 
 def push_revalued(layout: Any, graph: Graph) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.prepare.lengths import is_low_degree
-from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
@@ -21,7 +20,9 @@ from ...graph import Graph, as_graph, register_layout
 from ...monoids import plus
 from ...ops.mxv.rows.layout import Rows, arrange
 from ...until import iteration_limit
+from ..common.in_edges import sliced_in_edges
 from ..common.status import finished
+from ..common.weights import facts_of
 from .xla import pagerank_xla, pull_row_bins
 
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
@@ -156,11 +157,12 @@ def _personalization(personalization: Any, graph: Graph) -> Array:
 
 
 def _check_weights(graph: Graph) -> None:
-    weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
-    bad = ~(weights >= 0)
-    if bad.any():
-        slot = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"weights must not be negative or NaN; slot {slot} holds {weights[slot]}.")
+    facts = facts_of(graph)
+    if facts.negative >= 0:
+        raise ValueError(
+            f"weights must not be negative or NaN; slot {facts.negative} holds "
+            f"{graph.data[facts.negative]}."
+        )
 
 
 def strength_of(graph: Graph) -> Array:
@@ -180,33 +182,26 @@ def _revalue(links: Links, graph: Graph) -> Links:
     return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
 
 
+_strength_jit = jax.jit(strength_of)
+
+
 @register_layout("pagerank", revalue=_revalue)
 def _layout(graph: Graph) -> Links:
     assert graph.inn is not None
     _check_weights(graph)
-    rows = arrange(graph.inn)
-    count = int(graph.out.count)
-    unweighted = bool(jnp.all(graph.data[:count] == 1))
+    unweighted = facts_of(graph).ones
     kernel = None
-    if on_gpu(graph.out.indices) and graph.dtype == np.float32 and count < MOST_ENTRIES:
-        kernel = _kernel_layout(graph, None if unweighted else graph.inn.data[:count])
+    if (
+        on_gpu(graph.out.indices)
+        and graph.dtype == np.float32
+        and int(graph.out.count) < MOST_ENTRIES
+    ):
+        kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data)
+    strength = _strength_jit(graph)
+    rows = arrange(graph.inn)
     if unweighted:
-        return Links(None, rows.bins, strength_of(graph), kernel)
-    return Links(rows, None, strength_of(graph), kernel)
-
-
-def _kernel_layout(graph: Graph, values: Array | None) -> dict[str, Array]:
-    """Meshes and roads in breadth-first order, others by degree."""
-    assert graph.inn is not None
-    degree = np.diff(np.asarray(graph.out.indptr))
-    prepared = prepare_pagerank(
-        np.asarray(graph.inn.indptr),
-        np.asarray(graph.inn.indices),
-        None if values is None else np.asarray(values),
-        out_degree=degree,
-        order="breadth_first" if is_low_degree(degree) else "degree",
-    )
-    return {name: jnp.asarray(array) for name, array in prepared.items()}
+        return Links(None, rows.bins, strength, kernel)
+    return Links(rows, None, strength, kernel)
 
 
 # ---- The step, its derivative, and the implementations ----

@@ -165,8 +165,13 @@ def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) 
     else:
         finite = weights[weights != np.iinfo(weights.dtype).max]
     mean = float(np.mean(finite, dtype=np.float64)) if finite.size else 0.0
-    width = mean * float(_width_over_mean(indptr.shape[0] - 1, indices.shape[0], np))
-    return width if jnp.issubdtype(weights.dtype, jnp.floating) else max(int(width), 1)
+    return delta_of(mean, indptr.shape[0] - 1, indices.shape[0], weights.dtype)
+
+
+def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
+    """`default_delta` by the mean of the finite weights, vertices and entries."""
+    width = mean * float(_width_over_mean(n, entries, np))
+    return width if jnp.issubdtype(dtype, jnp.floating) else max(int(width), 1)
 
 
 def traced_delta(indptr: Array, weights: Array) -> Array:

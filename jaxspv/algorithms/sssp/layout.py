@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pallas_kernels.prepare.adjacency import degree_sizes
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp.api import default_delta as kernel_delta
+from pallas_kernels.sssp.api import delta_of as kernel_delta
 
 from ..._core.compilation import on_gpu
+from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, register_layout
-from .forms import default_delta
+from ..common.weights import Facts, facts_of
+from .forms import delta_of
 from .lengths import infinity
 
 
@@ -46,16 +50,19 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None:
 
 
 def least_weight(graph: Graph) -> Any:
-    """The least weight of a concrete graph.
+    """The least weight of a concrete graph, or 0.
 
     Raises:
         ValueError: a weight is NaN.
     """
-    weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
-    if jnp.issubdtype(weights.dtype, jnp.floating) and np.isnan(weights).any():
-        slot = int(np.flatnonzero(np.isnan(weights))[0])
-        raise ValueError(f"weights must not be NaN; the one in slot {slot} is.")
-    return weights.min(initial=0)
+    return _checked(graph).least
+
+
+def _checked(graph: Graph) -> Facts:
+    facts = facts_of(graph)
+    if facts.nan >= 0:
+        raise ValueError(f"weights must not be NaN; the one in slot {facts.nan} is.")
+    return facts
 
 
 def with_lengths(graph: Graph) -> Graph:
@@ -89,29 +96,34 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also what the kernel wants."""
     graph = with_lengths(graph)
-    count = int(graph.out.count)
-    arrays = (
-        np.asarray(graph.out.indptr),
-        np.asarray(graph.out.indices)[:count],
-        np.asarray(graph.data)[:count],
-    )
-    low = least_weight(graph)
-    mean = float(np.mean(arrays[2], dtype=np.float64)) if count else 1.0
+    out, facts, dtype = graph.out, _checked(graph), graph.dtype
+    if on_gpu(out.indices):
+        sizes = np.asarray(degree_sizes(out.indptr))
+    else:
+        indptr = np.asarray(out.indptr)
+        sizes = np.asarray([np.diff(indptr).max(initial=0), indptr[-1]])
 
     def over_mean(width):
-        return jnp.float32(float(width) / mean if mean > 0 else 1.0)
+        return np.float32(float(width) / facts.mean if facts.mean > 0 else 1.0)
 
-    wide = default_delta(*arrays)
-    if low < 0:  # one bucket, and nothing for the kernel
-        widths = Widths(infinity(graph.dtype), None)
-        ratios = Widths(over_mean(wide), None)
+    wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
+    most = _infinity(dtype)
+    if facts.least < 0:  # one bucket, and nothing for the kernel
+        widths, ratios = Widths(most, None), Widths(over_mean(wide), None)
     else:
-        rules = Widths(wide, kernel_delta(arrays[0], arrays[2]))
-        most = np.asarray(infinity(graph.dtype))
-        widths = Widths(*(jnp.asarray(min(width, most), graph.dtype) for width in rules))
+        rules = Widths(wide, kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype))
+        widths = Widths(*(min(width, most) for width in rules))
         ratios = Widths(*map(over_mean, rules))
-    layout = {"widths": widths, "over_mean": ratios, "negative": jnp.asarray(low < 0), "pallas": {}}
-    if on_gpu(graph.out.indices) and graph.dtype in (np.float32, np.int32):
-        prepared = prepare_sssp(*arrays, renumber=True)
-        layout["pallas"] = {name: jnp.asarray(array) for name, array in prepared.items()}
+    widths = Widths(*(None if w is None else np.asarray(w, dtype) for w in widths))
+    layout = {"widths": widths, "over_mean": ratios, "negative": np.bool_(facts.least < 0)}
+    layout = jax.tree.map(jnp.asarray, layout) | {"pallas": {}}
+    if on_gpu(out.indices) and dtype in (np.float32, np.int32):
+        layout["pallas"] = prepare_sssp(
+            out.indptr, out.indices, graph.data, renumber=True, rounded=bucketed, sizes=sizes
+        )
     return layout
+
+
+def _infinity(dtype: Any) -> Any:
+    """`infinity`, on the host."""
+    return np.inf if jnp.issubdtype(dtype, jnp.floating) else np.iinfo(dtype).max

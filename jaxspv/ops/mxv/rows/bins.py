@@ -29,7 +29,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .plan import TUNING, Bin, Plan, Tuning, blocks_of, filled, plan_bins, slots_of
+from . import device
+from .plan import (
+    TUNING,
+    Bin,
+    Plan,
+    Tuning,
+    bins_of,
+    blocks_of,
+    columns_of,
+    filled,
+    plan_bins,
+    slots_of,
+)
+
+SKEWED_FROM = 2**17  # columns: an x of so many does not fit into an L1
 
 
 @functools.partial(
@@ -66,7 +80,7 @@ class RowBins:
         """Number of slots of the first level, padding included."""
         return sum(b.width * b.count for b in self.bins[0])
 
-    def arrange(self, data: jax.Array) -> jax.Array:
+    def arrange(self, data: jax.Array | np.ndarray) -> jax.Array:
         """(nse, ...) values in the order of the CSR -> (slots, ...) in the order of `columns`.
 
         Traceable in `data`; a NumPy array is arranged on the host. What padding slots receive is
@@ -85,21 +99,29 @@ def build(
     platform: str = "cpu",
     tuning: Tuning | None = None,
     by_degree: bool | None = None,
+    on_device: bool | None = None,
+    rounded: bool = True,
 ) -> RowBins:
     """Arrange the pattern of a CSR matrix (shapes depend on values: not traceable).
 
-    indptr: (n_rows + 1,) integers, read on the host. indices: integers; those behind indptr[-1]
-    are capacity and are left out. A JAX array of indices is arranged on its device, a NumPy array
-    on the host. platform ("cpu" or "gpu") picks `TUNING`: on the other platform the layout is
-    right, only slower. by_degree numbers the columns by falling degree; None: on a GPU, if
-    `_is_skewed`. O(n_rows + n_cols + segments) on the host, O(slots) where the indices are.
+    indptr: (n_rows + 1,) integers. indices: integers; those behind indptr[-1] are capacity and are
+    left out. platform ("cpu" or "gpu") picks `TUNING`: on the other platform the layout is right,
+    only slower. by_degree numbers the columns by falling degree; None: on a GPU, if `_is_skewed`.
+    on_device: by programs where `indices` are, or with NumPy; None: there for JAX arrays on "gpu".
+    rounded: whether bins hold spare segments, so that graphs of like lengths share programs.
+    O(n_rows + n_cols + slots).
     """
     tuning = TUNING[platform] if tuning is None else tuning
-    indptr = np.asarray(indptr).astype(np.int64)
+    if on_device is None:
+        on_device = platform == "gpu" and isinstance(indices, jax.Array)
+    if on_device:
+        wanted = False if by_degree is None and platform == "cpu" else by_degree
+        return _build_on_device(indptr, indices, shape, tuning, wanted, rounded)
+    indptr, indices = np.asarray(indptr).astype(np.int64), np.asarray(indices)
     n_rows, n_cols = shape
     rows = np.arange(n_rows)
     place = np.full(n_rows, -1, np.int64)
-    plan = bottom = plan_bins(indptr[:-1], np.diff(indptr), tuning)
+    plan = bottom = plan_bins(indptr[:-1], np.diff(indptr), tuning, rounded=rounded)
     bins, folds, results = [plan.bins], [], 0
     while True:
         done, longer = plan.pieces == 1, plan.pieces > 1
@@ -108,26 +130,61 @@ def build(
         if not longer.any():
             break
         below, rows = plan, rows[longer]
-        plan = plan_bins(below.first[longer], below.pieces[longer], tuning)
+        plan = plan_bins(
+            below.first[longer], below.pieces[longer], tuning, may_own=False, rounded=rounded
+        )
         slots = slots_of(plan.starts, plan.bins, np)
         inputs = np.append(below.position, 0)[np.minimum(slots, below.position.size)]
         present = filled(plan.lengths, plan.bins, np)
-        folds.append(np.where(present, inputs, below.position.size).astype(np.int32))
+        folds.append(np.where(present, inputs, below.starts.size).astype(np.int32))
         bins.append(plan.bins)
     place[place < 0] = results
     order = _column_order(indices[: indptr[-1]], n_cols, platform, by_degree)
     columns = _columns(indices, bottom, order, n_cols)
     index = functools.partial(jnp.asarray, dtype=np.int32)
     return RowBins(
-        columns=columns,
+        columns=index(columns),
         starts=index(bottom.starts),
         folds=tuple(index(fold) for fold in folds),
-        place=None if np.array_equal(place, np.arange(results)) else index(place),
+        place=None if bottom.own else index(place),
         order=None if order is None else index(order),
         shape=(n_rows, n_cols),
         nse=int(indices.shape[0]),
         bins=tuple(bins),
     )
+
+
+def _build_on_device(
+    indptr: Any,
+    indices: jax.Array,
+    shape: tuple[int, int],
+    tuning: Tuning,
+    by_degree: bool | None,
+    rounded: bool,
+) -> RowBins:
+    """The same where the arrays are: the host sees histograms of lengths."""
+    n_rows, n_cols = shape
+    indptr = jnp.asarray(indptr, jnp.int32)
+    ask = by_degree is None and n_cols > SKEWED_FROM
+    counts, (top, entries) = jax.device_get(
+        device.sizes(
+            indptr,
+            indices,
+            segment=tuning.segment,
+            levels=device.levels_for(indices.shape[0], tuning.segment),
+            n_cols=n_cols,
+            skew=ask,
+        )
+    )
+    bins, own = bins_of(counts[0], None if counts[1].any() else n_rows, tuning, rounded)
+    blocks = (bins, *(bins_of(c, None, tuning, rounded)[0] for c in counts[1:] if c.any()))
+    order = None
+    if counts[0].any() and (by_degree or (ask and 2 * int(top) > int(entries))):
+        order = device.column_order(indptr, indices, n_cols=n_cols)
+    columns, starts, folds, place = device.arranged(
+        indptr, indices, order, blocks=blocks, own=own, segment=tuning.segment, n_cols=n_cols
+    )
+    return RowBins(columns, starts, folds, place, order, shape, indices.shape[0], blocks)
 
 
 def spmv(
@@ -187,13 +244,12 @@ def spmv(
 
 
 def _column_order(
-    indices: Any, n_cols: int, platform: str, by_degree: bool | None
+    indices: np.ndarray, n_cols: int, platform: str, by_degree: bool | None
 ) -> np.ndarray | None:
     """Columns by falling number of entries if that is asked for or promises to pay, else None."""
     if by_degree is False or (by_degree is None and platform == "cpu") or indices.shape[0] == 0:
         return None
-    xp = jnp if isinstance(indices, jax.Array) else np
-    degree = np.asarray(xp.bincount(indices, minlength=n_cols))
+    degree = np.bincount(indices, minlength=n_cols)
     if by_degree is None and not _is_skewed(degree):
         return None
     return np.argsort(-degree, kind="stable")
@@ -203,35 +259,16 @@ def _is_skewed(degree: np.ndarray) -> bool:
     """Whether a sixteenth of the columns holds half of the entries, of an x too long for an L1."""
     many = max(degree.size // 16, 1)
     top = np.partition(degree, degree.size - many)[-many:]
-    return degree.size > 2**17 and 2 * int(top.sum()) > int(degree.sum())
+    return degree.size > SKEWED_FROM and 2 * int(top.sum()) > int(degree.sum())
 
 
-def _columns(indices: Any, plan: Plan, order: np.ndarray | None, n_cols: int) -> jax.Array:
-    """(slots,) number of each slot's column, n_cols in padding, computed where `indices` are."""
-    last = indices.shape[0] - 1
-    dtype = np.int32 if last < 2**31 - 1 else np.int64
-    segments = plan.starts.astype(dtype), plan.lengths.astype(dtype)
+def _columns(indices: np.ndarray, plan: Plan, order: np.ndarray | None, n_cols: int) -> np.ndarray:
+    """(slots,) number of each slot's column, n_cols in padding."""
     number = None
     if order is not None:
         number = np.empty(n_cols, np.int32)
         number[order] = np.arange(n_cols, dtype=np.int32)
-    if isinstance(indices, jax.Array):
-        return _fill_columns_jit(indices, *segments, number, plan.bins, n_cols, jnp)
-    indices = np.asarray(indices)
-    return jnp.asarray(_fill_columns(indices, *segments, number, plan.bins, n_cols, np))
-
-
-def _fill_columns(indices, starts, lengths, number, bins, n_cols, xp):
-    if not bins or indices.shape[0] == 0:
-        return xp.full(sum(b.width * b.count for b in bins), n_cols, xp.int32)
-    entries = xp.minimum(slots_of(starts, bins, xp), indices.shape[0] - 1)
-    columns = indices[entries]
-    if number is not None:
-        columns = number[xp.clip(columns, 0, n_cols - 1)]
-    return xp.where(filled(lengths, bins, xp), columns, n_cols).astype(xp.int32)
-
-
-_fill_columns_jit = jax.jit(_fill_columns, static_argnames=("bins", "xp"))
+    return columns_of(indices, plan.starts, plan.lengths, number, plan.bins, n_cols, np)
 
 
 def _read(data, starts, bins, xp):

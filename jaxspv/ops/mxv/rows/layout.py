@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...._core.compilation import on_gpu
@@ -53,29 +54,33 @@ class Rows:
 def arrange(A: CSR, entries: bool = False) -> Rows:
     """The rows of A in bins; eager. entries: whether a GPU gets their owners or ranks."""
     platform = "gpu" if on_gpu(A.indices) else "cpu"
-    count = int(A.count)
-    bins = build(A.indptr, A.indices[:count], A.shape, platform=platform)
-    values = bins.arrange(A.data[:count])
+    bins = build(A.indptr, A.indices, A.shape, platform=platform)
+    on_host = platform == "cpu" and is_concrete(A.data)
+    values = bins.arrange(np.asarray(A.data) if on_host else A.data)
     if not entries or platform != "gpu":
         return Rows(bins, values)
     if not serves(A.dtype, A.indptr, A.indices):
         return Rows(bins, values, search_rows(A.indptr, A.nse))
     ranks = None if bins.order is None else _ranks(bins.order, A.indices)
-    return Rows(bins, values, None, ranks, _is_scattered(A.indices[:count], A.shape[1]))
+    scattered = A.shape[1] > 2**16 and float(_sectors(A.indices, A.indptr[-1])) > 24
+    return Rows(bins, values, None, ranks, scattered)
 
 
-def _is_scattered(indices: Array, n_cols: int) -> bool:
-    """Whether 32 entries side by side mostly lie in as many 32-byte sectors of an x beyond the L1.
+@jax.jit
+def _sectors(indices: Array, count: Array) -> Array:
+    """How many 32-byte sectors of x 32 entries side by side mostly lie in; looks at 4,096 places.
 
-    A product then takes the time of these gathers, whoever makes them, and bins have none to win.
-    Looks at 4,096 places.
+    If nearly 32, of an x beyond the L1, a product takes the time of these gathers, whoever makes
+    them, and bins have none to win.
     """
     groups = indices.shape[0] // 32
-    if groups == 0 or n_cols <= 2**16:
-        return False
+    if groups == 0:
+        return jnp.float32(0)
     near = indices[: 32 * groups].reshape(groups, 32)[:: -(-groups // 4096)]
+    there = jnp.arange(near.shape[0]) * -(-groups // 4096) < count // 32
     sectors = jnp.sort(near >> 3, axis=1)
-    return float(jnp.mean(1 + jnp.sum(sectors[:, 1:] != sectors[:, :-1], axis=1))) > 24
+    each = 1 + jnp.sum(sectors[:, 1:] != sectors[:, :-1], axis=1)
+    return jnp.sum(jnp.where(there, each, 0)) / jnp.maximum(jnp.sum(there), 1)
 
 
 @jax.jit

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...._core.indices import bucketed
+
 # Widths a bin may have: every width up to 8 and about four in each octave above.
 WIDTHS = (
     1,
@@ -53,7 +55,7 @@ class Bin(NamedTuple):
 
     width: int
     count: int
-    least: int  # every segment has so many entries: their slots need no mask
+    least: int  # every segment has so many entries, spare ones too: their slots need no mask
     by_column: bool
 
 
@@ -75,56 +77,90 @@ TUNING = {"cpu": Tuning(16, 256, 3_000), "gpu": Tuning(8, 256, 300_000)}
 class Plan(NamedTuple):
     """How the rows of one level are cut into segments and the segments put into bins.
 
-    starts, lengths: (segments,) in the order of the bins. position: (segments,) numbered along the
-    rows -> place in the order of the bins. first, pieces: (rows,) the first segment of each row,
-    numbered along the rows, and how many segments it has.
+    starts, lengths: (slots of segments,) in the order of the bins, spare segments at the end of
+    each. position: (segments,) numbered along the rows -> place in the order of the bins. first,
+    pieces: (rows,) the first segment of each row, numbered along the rows, and how many it has.
+    own: whether the results are those of the rows, in their order.
     """
 
-    starts: np.ndarray
-    lengths: np.ndarray
+    starts: Any
+    lengths: Any
     bins: tuple[Bin, ...]
-    position: np.ndarray
-    first: np.ndarray
-    pieces: np.ndarray
+    position: Any
+    first: Any
+    pieces: Any
+    own: bool
 
 
-def plan_bins(start: np.ndarray, length: np.ndarray, tuning: Tuning) -> Plan:
-    """Cut rows (start, length) into segments and distribute these over bins.
+def bins_of(
+    counts: np.ndarray, rows: int | None, tuning: Tuning, rounded: bool = True
+) -> tuple[tuple[Bin, ...], bool]:
+    """The bins of segments, counts[k] of k entries, and whether one of all rows is better.
 
-    If one bin of all rows in their own order, empty ones included, costs no more than the best bins
-    and one gather to bring their results back, it is taken: meshes and stencils.
+    One bin of all rows in their own order, empty ones included, is taken if it costs no more than
+    the best bins and one gather to bring their results back: meshes and stencils. rows: how many,
+    none of which was cut, or None where some were. Otherwise a bin holds a rounded number of
+    segments, so that few shapes occur.
     """
+    widths, cost = _choose_widths(counts, tuning)
+    widest = int(np.flatnonzero(counts)[-1]) if counts.any() else 0
+    if rows is not None and widest and rows * (widest - 1) <= cost - tuning.launch:
+        least = 0 if rows > counts.sum() else int(np.flatnonzero(counts)[0])
+        return (Bin(widest, rows, least, widest <= tuning.unroll),), True
+    bins, below = [], 0
+    for width in widths:
+        count = int(counts[below + 1 : width + 1].sum())
+        if rounded:  # up to a launch of spare slots
+            wider = min(1 << (width - 1).bit_length(), tuning.segment)
+            if width == widths[-1] and count * (wider - width) <= tuning.launch:
+                width = wider
+            few = 1 << max(tuning.launch // width, 1).bit_length() - 1
+            count = bucketed(max(count, few))
+        bins.append(Bin(width, count, below + 1, width <= tuning.unroll))
+        below = width
+    return tuple(bins), False
+
+
+def plan_bins(
+    start: np.ndarray,
+    length: np.ndarray,
+    tuning: Tuning,
+    *,
+    may_own: bool = True,
+    rounded: bool = True,
+) -> Plan:
+    """Cut rows (start, length) into segments and distribute these over bins."""
     pieces = -(-length // tuning.segment)
     first = np.cumsum(pieces) - pieces
     row = np.repeat(np.arange(length.size), pieces)
     offset = (np.arange(row.size) - first[row]) * tuning.segment
     starts = start[row] + offset
     lengths = np.minimum(length[row] - offset, tuning.segment)
-    widths, cost = _choose_widths(lengths, tuning)
-    widest = int(length.max(initial=0))
-    if 0 < widest <= tuning.segment and length.size * (widest - 1) <= cost - tuning.launch:
-        own = np.arange(length.size)
-        return Plan(start, length, (_bin(widest, length, tuning),), own, own, np.ones_like(own))
-    if not widths:
-        return Plan(starts, lengths, (), row, first, pieces)
-    in_bin = np.searchsorted(widths, lengths).astype(np.uint8)
+    counts = np.bincount(lengths, minlength=tuning.segment + 1)
+    whole = may_own and length.max(initial=0) <= tuning.segment
+    bins, own = bins_of(counts, length.size if whole else None, tuning, rounded)
+    if own:
+        place = np.arange(length.size)
+        return Plan(start, length, bins, place, place, np.ones_like(place), True)
+    if not bins:
+        return Plan(starts, lengths, (), row, first, pieces, False)
+    in_bin = np.searchsorted([b.width for b in bins], lengths).astype(np.uint8)
     order = np.argsort(in_bin, kind="stable")
+    begins = np.cumsum([0, *(b.count for b in bins)])
+    before = np.cumsum(np.bincount(in_bin, minlength=len(bins)))
+    shift = begins[:-1] - np.concatenate([[0], before[:-1]])
     position = np.empty(row.size, np.int64)
-    position[order] = np.arange(row.size)
-    starts, lengths = starts[order], lengths[order]
-    ends = np.cumsum(np.bincount(in_bin, minlength=len(widths)))[:-1]
-    bins = [_bin(w, part, tuning) for w, part in zip(widths, np.split(lengths, ends), strict=True)]
-    return Plan(starts, lengths, tuple(bins), position, first, pieces)
+    position[order] = np.arange(row.size) + shift[in_bin[order]]
+    spaced = np.zeros(begins[-1], np.int64), np.repeat([b.least for b in bins], np.diff(begins))
+    for array, values in zip(spaced, (starts, lengths), strict=True):
+        array[position] = values
+    return Plan(*spaced, bins, position, first, pieces, False)
 
 
-def _bin(width: int, lengths: np.ndarray, tuning: Tuning) -> Bin:
-    return Bin(width, lengths.size, int(lengths.min()), width <= tuning.unroll)
-
-
-def _choose_widths(lengths: np.ndarray, tuning: Tuning) -> tuple[list[int], float]:
+def _choose_widths(counts: np.ndarray, tuning: Tuning) -> tuple[list[int], float]:
     """The widths that minimise `bins * launch + slots` by dynamic programming, and that cost."""
     candidates = [w for w in WIDTHS if w < tuning.segment] + [tuning.segment]
-    up_to = np.cumsum(np.bincount(lengths, minlength=tuning.segment + 1))
+    up_to = np.cumsum(counts)
     below = [0, *up_to[candidates].tolist()]
     cost, previous = [0.0], [0]
     for j, width in enumerate(candidates, start=1):
@@ -164,3 +200,22 @@ def slots_of(starts: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
 def filled(lengths: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
     """(slots,) whether a slot holds an entry."""
     return blocks_of(lengths, bins, lambda length, slot: slot < length, xp)
+
+
+def columns_of(
+    indices: Any,
+    starts: Any,
+    lengths: Any,
+    number: Any,
+    bins: tuple[Bin, ...],
+    n_cols: int,
+    xp: Any,
+) -> Any:
+    """(slots,) int32, number[column] of each slot, or the column; n_cols in padding."""
+    if not bins or indices.shape[0] == 0:
+        return xp.full(sum(b.width * b.count for b in bins), n_cols, xp.int32)
+    entries = xp.minimum(slots_of(starts, bins, xp), indices.shape[0] - 1)
+    columns = indices[entries]
+    if number is not None:
+        columns = number[xp.clip(columns, 0, n_cols - 1)]
+    return xp.where(filled(lengths, bins, xp), columns, n_cols).astype(xp.int32)

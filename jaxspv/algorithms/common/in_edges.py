@@ -1,0 +1,30 @@
+"""In-edges as the kernels that pull want them: short rows in slices, long ones in segments."""
+
+from __future__ import annotations
+
+import numpy as np
+from jax import Array
+
+from pallas_kernels.prepare.adjacency import degree_sizes, is_low_degree
+from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+
+from ..._core.indices import bucketed
+from ...graph import Graph
+
+
+def sliced_in_edges(graph: Graph, values: Array | None) -> dict[str, Array]:
+    """`prepare_pagerank` of a graph with its in-edges; values: of these, None where not wanted.
+
+    Meshes and roads in breadth-first order, others by degree.
+    """
+    assert graph.inn is not None
+    both = (graph.out.indptr, graph.inn.indptr)
+    low = all(is_low_degree(graph.n, *np.asarray(degree_sizes(p))[:2]) for p in both)
+    return prepare_pagerank(
+        graph.inn.indptr,
+        graph.inn.indices,
+        values,
+        out_degree=graph.out_degrees,
+        order="breadth_first" if low else "degree",
+        rounded=bucketed,
+    )

@@ -1,0 +1,88 @@
+"""What algorithms ask of concrete weights, found in one pass where the weights are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.compilation import on_gpu
+from ...graph import Graph
+
+
+class Facts(NamedTuple):
+    """Of the weights of a graph, padding left out.
+
+    Attributes:
+        least: the least one, at most 0.
+        nan, negative: the first slot that holds NaN; that holds no number >= 0; -1 without one.
+        ones: whether all are 1.
+        mean: of all; 1 without any.
+        finite_mean: of the finite ones (integers: below the largest); None without any.
+    """
+
+    least: Any
+    nan: int
+    negative: int
+    ones: bool
+    mean: float
+    finite_mean: float | None
+
+
+def facts_of(graph: Graph) -> Facts:
+    """The facts of a graph with concrete weights: in NumPy on a CPU, one program on a GPU."""
+    weights, count = graph.data, graph.out.indptr[-1]
+    if weights.shape[0] == 0:
+        return Facts(np.zeros((), weights.dtype)[()], -1, -1, True, 1.0, None)
+    if on_gpu(weights):
+        found = jax.device_get(_on_device(weights, count))
+    else:
+        count = int(np.asarray(count))
+        with np.errstate(invalid="ignore"):  # NaN, which is looked for
+            found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
+    least, nan, negative, ones, count, total, finite, finite_total = found
+    return Facts(
+        least,
+        int(nan),
+        int(negative),
+        bool(ones),
+        float(total) / float(count) if count else 1.0,
+        float(finite_total) / float(finite) if finite else None,
+    )
+
+
+@jax.jit
+def _on_device(weights, count):
+    return _facts(weights, jnp.arange(weights.shape[0], dtype=jnp.int32) < count, jnp)
+
+
+def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
+    zero = weights.dtype.type(0)
+    wide = np.float64 if xp is np else np.float32
+    there = xp.broadcast_to(there, weights.shape)
+    if jnp.issubdtype(weights.dtype, jnp.floating):
+        finite = there & (abs(weights) < np.inf)
+    elif weights.dtype == bool:
+        finite = there
+    else:
+        finite = there & (weights != np.iinfo(weights.dtype).max)
+
+    def first(bad):
+        bad = bad & there
+        return xp.where(bad.any(), xp.argmax(bad), -1) if weights.size else xp.int32(-1)
+
+    def total(chosen):
+        return xp.sum(xp.where(chosen, weights, zero), dtype=wide)
+
+    return (
+        xp.min(xp.where(there, weights, zero), initial=zero),
+        first(weights != weights),
+        first(~(weights >= zero)),
+        xp.all(~there | (weights == 1)),
+        xp.sum(there),
+        total(there),
+        xp.sum(finite),
+        total(finite),
+    )

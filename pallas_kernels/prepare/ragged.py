@@ -1,0 +1,55 @@
+"""Rows of different lengths as flat arrays, on any device: what all layouts are built with."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+I32 = jnp.int32
+
+
+def owners(ends: jax.Array, size: int) -> jax.Array:
+    """int32[size]: for each k the number of rows that end at or before k, which is the row of k.
+
+    ends int32[m] ascends. From the last end on: m. One mark a row and a prefix sum.
+    """
+    marks = jnp.zeros(size, I32).at[ends].add(1, mode="drop")
+    return jnp.cumsum(marks, dtype=I32)
+
+
+def starts_of(counts: jax.Array) -> jax.Array:
+    """int32[m + 1]: 0 and the prefix sums of counts."""
+    return jnp.concatenate([jnp.zeros(1, I32), jnp.cumsum(counts, dtype=I32)])
+
+
+def argsort(keys: jax.Array) -> jax.Array:
+    """int32: a stable order by one key a row; a key and a number are what radix sorts take."""
+    return lax.sort((keys, jnp.arange(keys.shape[0], dtype=I32)), num_keys=1, is_stable=True)[1]
+
+
+def by_falling(counts: jax.Array) -> jax.Array:
+    """int32: rows of the largest counts (>= 0) first, equal ones in their order."""
+    return argsort(~counts.astype(jnp.uint32))
+
+
+def inverse(order: jax.Array) -> jax.Array:
+    """int32: the place of each row in a permutation."""
+    n = order.shape[0]
+    return jnp.zeros(n, I32).at[order].set(jnp.arange(n, dtype=I32), unique_indices=True)
+
+
+def count_of(indices: jax.Array, n: int) -> jax.Array:
+    """int32[n]: how often each number occurs; numbers outside of [0, n) do not count."""
+    return jnp.zeros(n, I32).at[jnp.where(indices < 0, n, indices)].add(1, mode="drop")
+
+
+def placed(size: int, fill, where: jax.Array, values: jax.Array) -> jax.Array:
+    """An array of `size`, filled, with values at places that differ; others are dropped."""
+    start = jnp.full(size, fill, values.dtype)
+    return start.at[where].set(values, mode="drop", unique_indices=True)
+
+
+def take(array: jax.Array, index: jax.Array) -> jax.Array:
+    """array[index], clamped; what lies outside is masked by the caller."""
+    if array.shape[0] == 0:
+        return jnp.zeros(index.shape, array.dtype)
+    return array.at[index].get(mode="clip")

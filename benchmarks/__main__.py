@@ -29,6 +29,7 @@ BENCHMARKS = {
     "spmspv": "products.spmspv",
     "mxm": "products.mxm",
     "bfs": "graphs.bfs",
+    "sources": "graphs.sources",
     "sssp": "graphs.sssp",
     "pagerank": "graphs.pagerank",
     "loops": "graphs.loops",

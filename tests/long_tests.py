@@ -63,7 +63,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/ops/test_operations.py::test_every_format": 0.5,
     "tests/ops/test_operations.py::test_jit_and_vmap_agree_with_eager": 0.4,
     "tests/ops/test_write_rule.py::test_every_combination": 0.3,
-    "tests/project/test_benchmarks.py::test_every_benchmark_runs": 0.3,
+    "tests/benchmarks/test_benchmarks.py::test_every_benchmark_runs": 0.3,
     "tests/project/test_cli.py::test_generators": 0.5,
     "tests/project/test_examples.py::test_notebook_runs_and_is_committed_without_outputs": 0.0,
     "tests/project/test_real_graphs.py::test_bfs_of_a_file": 0.1,

@@ -66,8 +66,8 @@ def candidates(
 def runs_here(plan: Any, backend: str | None = None) -> list[Any]:
     """The implementations of a plan (of one backend) that the device at hand can run, the preferred
     one first."""
-    gpu = jax.default_backend() == "gpu"
-    runs = [impl for impl in plan.chosen if gpu or impl.backend == "xla"]
+    elsewhere = "cpu" if jax.default_backend() == "gpu" else "pallas"
+    runs = [impl for impl in plan.chosen if impl.backend != elsewhere]
     return [impl for impl in runs if backend in (None, impl.backend)]
 
 

@@ -17,7 +17,13 @@ _R = TypeVar("_R")
 FAILURES = {
     "overflow": "a result did not fit its capacity or its dtype (give a larger `nse` or dtype)",
     "status": "a kernel gave up waiting for its programs (the GPU was busy or lost)",
-    "converged": "the iteration did not converge (negative cycle, or too few steps)",
+    "converged": "the iteration did not converge (too few steps, or it never would)",
+}
+NOT_CONVERGED = {  # by the class of the result
+    "SSSP": "a negative cycle is reachable, or `max_steps` were too few",
+    "SoftSSSP": "the sum over walks diverges, or `max_iterations` were too few",
+    "PageRank": "`max_iterations` were too few for `tol`",
+    "Fixpoint": "only a bound on the iterations stopped it",
 }
 
 
@@ -42,13 +48,13 @@ def check(result: _R) -> _R:
     for x in _sparse(result):
         if x.overflow is not None and is_concrete(x):
             x.check_invariants()
-    for name, failed in _failures(result):
+    for name, failed, why in _failures(result):
         bad = jnp.any(failed)
         if is_concrete(bad):
             if bool(bad):
-                raise ValueError(f"{name}: {FAILURES[name]}.")
+                raise ValueError(f"{name}: {why}.")
         else:
-            checkify.check(~bad, f"{name}: {FAILURES[name]}.")
+            checkify.check(~bad, f"{name}: {why}.")
     return result
 
 
@@ -67,13 +73,14 @@ def _failures(tree: Any):
 
     for node in jax.tree.leaves(tree, is_leaf=is_result):
         if isinstance(node, (SparseMatrix, SparseVector)):
-            yield "overflow", jnp.asarray(node.overflow)
+            yield "overflow", jnp.asarray(node.overflow), FAILURES["overflow"]
         elif hasattr(node, "_fields"):
             for name in node._fields:
                 value = getattr(node, name)
                 if name == "converged":
-                    yield name, ~jnp.asarray(value)
+                    why = NOT_CONVERGED.get(type(node).__name__, FAILURES[name])
+                    yield name, ~jnp.asarray(value), why
                 elif name in FAILURES:
-                    yield name, jnp.asarray(value) != 0
+                    yield name, jnp.asarray(value) != 0, FAILURES[name]
                 elif hasattr(value, "_fields") or isinstance(value, (SparseMatrix, SparseVector)):
                     yield from _failures(value)

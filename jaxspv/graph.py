@@ -15,6 +15,7 @@ from ._core.compilation import on_gpu
 from ._core.indices import narrowed
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
+from .formats.arithmetic import NoValue
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 
@@ -48,7 +49,7 @@ def register_layout(
 
 
 @pytree_dataclass
-class Graph:
+class Graph(NoValue):
     """A square matrix A with A[i, j] the edge i -> j, its transpose, and layouts by purpose.
 
     Attributes:

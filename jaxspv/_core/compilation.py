@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
+import itertools
+import pathlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -35,9 +38,56 @@ def gpu_compiler_options() -> dict[str, Any]:
     }
 
 
+class _Programs:
+    """Keeps the memory maps of compiled programs below what Linux allows a process.
+
+    Every program of a CPU takes some 24 maps; at 65,530 (`vm.max_map_count`) LLVM ends the process,
+    after about 2,700 programs. Counted every `EVERY` compilations; beyond half of the limit JAX's
+    caches are dropped at the next eager call, outside of every trace.
+    """
+
+    EVERY = 64
+    maps = pathlib.Path("/proc/self/maps")
+
+    def __init__(self):
+        self.too_many, self.compiled = False, itertools.count(1)
+        try:
+            self.most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) // 2
+        except (OSError, ValueError):
+            self.most = None  # no such limit here
+        else:
+            jax.monitoring.register_event_duration_secs_listener(self._listen)
+
+    def _listen(self, event: str, duration: float, **_: Any) -> None:
+        del duration
+        if event == "/jax/core/compile/backend_compile_duration":
+            if next(self.compiled) % self.EVERY == 0 and self.most is not None:
+                self.too_many = self.number() > self.most
+
+    def number(self) -> int:
+        """The memory maps of this process."""
+        try:
+            with self.maps.open("rb") as lines:
+                return sum(1 for _ in lines)
+        except OSError:
+            return 0
+
+    def forget(self) -> None:
+        """Drops every cache of compiled programs; what is called again is compiled again."""
+        self.too_many = False
+        jax.clear_caches()
+        gc.collect()
+
+
+PROGRAMS = _Programs()
+
+
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
-    return is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
+    eager = is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
+    if eager and PROGRAMS.too_many:
+        PROGRAMS.forget()
+    return eager
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:

@@ -24,6 +24,7 @@ from ..inputs import files
 from ..ops.mxv.api import mxv
 from .support import (
     Timing,
+    check_writable,
     describe_matrix,
     open_graph,
     out_degrees,
@@ -137,6 +138,7 @@ def _info(args: argparse.Namespace) -> dict[str, Any]:
 def _convert(args: argparse.Namespace) -> dict[str, Any]:
     if not args.out.endswith((".npz", ".mtx", ".mtx.gz")):
         raise ValueError(f"`OUT` must end in .mtx, .mtx.gz or .npz; got {args.out}.")
+    check_writable(args.out)
     A = open_graph(args.file, args.format, args.seed)
     (files.save_npz if args.out.endswith(".npz") else files.write_mtx)(args.out, A)
     return {"graph": args.file, "written": args.out, "matrix": repr(A)}
@@ -145,6 +147,11 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
 def _prepared(args: argparse.Namespace, *purposes: str) -> tuple[SparseMatrix, Graph, float]:
     if args.repeat < 1:
         raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
+    output = getattr(args, "output", None)
+    if output is not None:
+        if not output.endswith(".npz"):
+            raise ValueError(f"`--output` must end in .npz; got {output}.")
+        check_writable(output)
     A = open_graph(args.file, args.format, args.seed)
     timing, G = timed(lambda: prepare(A, for_=purposes), 0)
     return A, G, timing.first_ms

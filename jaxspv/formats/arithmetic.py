@@ -5,13 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import numpy as np
+
+_COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)
 SUGAR: dict[str, Callable[..., Any]] = {}  # filled by jaxspv.ops
 
 
-class Arithmetic:
-    """NumPy's operators on sparse objects; what they mean stands in docs/graphblas.md."""
+class NoValue:
+    """What NumPy and Python would answer without sense: `bool(A)`, `np.asarray(A)`, `A == B`."""
 
     __array_priority__ = 100  # NumPy arrays on the left leave operators to us
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"a {type(self).__name__} has no truth value; compare with None, or use `nnz`."
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} is no array: use `todense()` or `to_scipy()`.")
+
+    def __eq__(self, other: object) -> bool:
+        if other is not self and isinstance(other, (NoValue, *_COMPARED)):
+            raise TypeError(
+                f"`==` of a {type(self).__name__} would compare identity: compare what `todense()` "
+                "or `jax.tree.leaves` give."
+            )
+        return other is self
+
+    __hash__ = object.__hash__
+
+
+class Arithmetic(NoValue):
+    """NumPy's operators on sparse objects; what they mean stands in docs/graphblas.md."""
 
     def __add__(self, other: Any) -> Any:
         """The union: values are added where both have an entry."""

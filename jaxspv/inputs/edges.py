@@ -22,7 +22,9 @@ def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     ascending = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))
     if bool(ascending.all()):
         return row, col, np.arange(row.size, dtype=dtype), row.size
-    if max(*shape, row.size) >= LIMIT:
+    if max(*shape, row.size) >= LIMIT or max(shape) > 64 * row.size + (
+        1 << 24
+    ):  # too long to count
         order = np.lexsort((col, row))
     else:
         order = counting_argsort(col, shape[1])

@@ -25,6 +25,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
 from .construct import from_scipy, narrow
+from .mtx_header import read_header
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
@@ -54,18 +55,19 @@ def read_mtx(
         progress: shows a bar on stderr.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is broken or complex, or its integers do not fit; names the file.
+        FileNotFoundError, IsADirectoryError: there is no such file.
+        ValueError: the file is broken or complex, its integers do not fit, or its header claims
+            more than the file can hold; names the file.
 
     >>> read_mtx(bundled("karate"))
     CSR(float32[156], shape=(34, 34))
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
+    path = _existing(path)
     with _refusing(path, "Matrix Market file"):
         with _opened(path, progress=False) as file:
-            field, symmetry = _mtx_header(file)
+            header = read_header(file)
+        header.check(path, compressed=format != "coo")
+        field, symmetry = header.field, header.symmetry
         with _opened(path, progress) as file:
             matrix = scipy.io.mmread(file, spmatrix=False)
         if field == "complex":
@@ -163,13 +165,11 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     ...     load_npz(path).todense().tolist()
     [[0.0, 2.5]]
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
+    path = _existing(path)
     with _refusing(path, "archive of a sparse matrix"):
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
-                loaded = _unpack(json.loads(str(archive[_HEADER])), archive)
+                loaded = _unpack(json.loads(str(archive[_HEADER])), archive).check_invariants()
             elif "format" in archive and "shape" in archive:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
             else:
@@ -227,6 +227,15 @@ def bundled(name: str) -> pathlib.Path:
     raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
 
 
+def _existing(path: str | os.PathLike[str]) -> pathlib.Path:
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory, not a file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    return path
+
+
 def _data_folder() -> pathlib.Path:
     return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
 
@@ -234,7 +243,7 @@ def _data_folder() -> pathlib.Path:
 @contextlib.contextmanager
 def _refusing(path: pathlib.Path, what: str) -> Iterator[None]:
     """Whatever a broken file raises becomes a ValueError with its name and the reason."""
-    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error)
+    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error, MemoryError)
     try:
         yield
     except (*broken, zipfile.BadZipFile) as error:
@@ -258,14 +267,6 @@ def _opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | 
                     yield plain
             else:
                 yield counted
-
-
-def _mtx_header(file: Any) -> tuple[str, str]:
-    """Field and symmetry, as the banner has them."""
-    words = file.read(200).split(b"\n")[0].decode("latin-1").lower().split()
-    if len(words) != 5 or not words[0].startswith("%%matrixmarket"):
-        raise ValueError("it lacks the banner `%%MatrixMarket matrix ...`")
-    return words[3], words[4]
 
 
 def _symmetry_of(coo: Any) -> str:

@@ -10,12 +10,13 @@ from jax import Array, lax
 
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
+from ..arithmetic import NoValue
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
 
 
 @pytree_dataclass
-class TiledVector:
+class TiledVector(NoValue):
     """The non-empty tiles of a vector, side by side, and where each of them is.
 
     Entry j is at `nt * x_ptr[j // nt] + j % nt` of `x_tile`, if `x_ptr[j // nt] >= 0` and its bit
@@ -121,7 +122,7 @@ class TiledVector:
 
 
 @pytree_dataclass
-class BitVector:
+class BitVector(NoValue):
     """A set of places below n, one bit each: `words[j // 32] >> (j % 32) & 1`.
 
     Attributes:

@@ -22,9 +22,8 @@ def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     ascending = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))
     if bool(ascending.all()):
         return row, col, np.arange(row.size, dtype=dtype), row.size
-    if max(*shape, row.size) >= LIMIT or max(shape) > 64 * row.size + (
-        1 << 24
-    ):  # too long to count
+    counted = max(shape) <= 64 * row.size + (1 << 24)  # else the extent costs more than a sort
+    if max(*shape, row.size) >= LIMIT or not counted:
         order = np.lexsort((col, row))
     else:
         order = counting_argsort(col, shape[1])

@@ -64,7 +64,7 @@ def test_output_is_tried_before_the_work(tmp_path):
         (tmp_path / "nowhere" / "lv.npz", "there is no folder"),
     ):
         done = run(str(output))
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 2, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())

@@ -146,7 +146,7 @@ def _turned(mul: BinaryOp) -> BinaryOp:
     """The operator of the transposed product: `mul(y, x)`, rows and columns exchanged."""
     return dataclasses.replace(
         mul,
-        fn=_Reversed(mul.fn),
+        fn=mul.fn if mul.fn is jnp.multiply else _Reversed(mul.fn),
         overflow=None if mul.overflow is None else _Reversed(mul.overflow),
         position=None if mul.position is None else _TURNED[mul.position],
     )

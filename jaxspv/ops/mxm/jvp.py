@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
 from ..._core.batching import batch_any
 from ..._core.compilation import on_gpu
 from ..._core.dispatch import dense_tangent, is_zero, jvp_of_moving
 from ...formats import CSR, SparseMatrix
 from ..frame.product import safe, take
+from ..frame.transposable import with_transpose
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
+from .vjp_cpu import cotangents, product_along
 
 LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
 LEAST = 1 << 13  # products or entries of A a step at least, where there are as many
@@ -62,6 +65,8 @@ def tangent(primals, tangents, C, *, nse, size, products):
     o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
+    elif _is_bilinear(semiring, a, b, C) and not on_gpu(()):
+        data = _of_factors(semiring, semiring_dot, o, (a, b), (a_dot, b_dot), C, way)
     else:
         data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
@@ -98,6 +103,52 @@ def _moving(semiring, semiring_dot, o, p, x_dot, y_dot):
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
     value, dot = jvp_of_moving(terms, primals, tangents)
     return value, jnp.where(p.valid, dot, 0)
+
+
+# ---- Ordinary products of one floating dtype: native loops on a CPU ----
+
+
+def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
+    ordinary = semiring.add.kind == "add" and semiring.mul.fn is jnp.multiply
+    same = a.dtype == b.dtype == C.dtype and jnp.issubdtype(C.dtype, jnp.floating)
+    return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
+
+
+def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
+    """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
+    live = [not is_zero(dot) for dot in dots]
+    moving = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
+    if not moving:
+        return jnp.zeros_like(C.data)
+
+    def definition(parts):
+        given = iter(parts)
+        both = (next(given) if on else dot for on, dot in zip(live, dots, strict=True))
+        return _of_all(semiring, semiring_dot, o, *both, C, way)
+
+    @sequential_vmap
+    def forward_in_turn(a, b, C, parts):
+        given = iter(parts)
+        first = product_along(a.with_data(next(given)), b, C) if live[0] else 0
+        return first + (product_along(a, b.with_data(next(given)), C) if live[1] else 0)
+
+    @sequential_vmap
+    def transposed_in_turn(a, b, C, w):
+        both = cotangents(a, b, C, w)
+        return tuple(slope for slope, on in zip(both, live, strict=True) if on)
+
+    def pulled(*o):
+        return jax.vjp(definition, jax.tree.map(jnp.zeros_like, moving))[1](o[-1])[0]
+
+    def forward(parts):
+        o = (*factors, C, parts)
+        return lax.platform_dependent(*o, cpu=forward_in_turn, default=lambda *o: definition(o[-1]))
+
+    def transposed(w):
+        return lax.platform_dependent(*factors, C, w, cpu=transposed_in_turn, default=pulled)
+
+    a, b = factors
+    return with_transpose(definition, forward, transposed, moving, C.nse, (a.data, b.data))
 
 
 # ---- min, max, any: the winning product ----

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from ...formats import CSC, CSR
 from ...monoids import plus
 from ...semirings import Semiring
 from ..frame.product import safe, take
+from ..frame.transposable import with_transpose
 from .rows.layout import Rows
 from .rows.vjp import csr_vjp
 
@@ -41,10 +41,8 @@ def bilinear_tangent(
     rows: what was prepared of the rows of a CSR; its values are not looked at.
 
     Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of
-    all entries, after the row of every entry has been found. To give it the transpose
-    `(w[i] x[j], sum_i w[i] A[i, j])` of `csr_vjp` instead, the map L is written as the
-    solution (u, y) of `u = b, y - L u = 0`, whose transpose is `L^T`; JAX differentiates the
-    equation further, not its solution, so derivatives of every order stay exact.
+    all entries, after the row of every entry has been found. It is `csr_vjp` instead:
+    `(w[i] x[j], sum_i w[i] A[i, j])`.
     """
     m, n = A.shape
     live = [t is not None for t in (data_dot, x_dot)]
@@ -65,43 +63,19 @@ def bilinear_tangent(
             terms += safe(A.data, valid) * take(v, inner)
         return plus.segment_reduce(jnp.where(valid, terms, 0), out, m)
 
-    def forward(_, b):
-        parts, y = b
+    def forward(parts):
         d, v = named(parts)
+        y = jnp.zeros(m, x.dtype)
         if d is not None:
             y = y + product(A.with_data(d), x, moved=True)
         if v is not None:
             y = y + product(A, v, moved=False)
-        return parts, y
+        return y
 
-    def backward(_, c):
-        parts, w = c
-        slopes = [s for s in _pull_back(product, A, x, w, rows, *live) if s is not None]
-        return tuple(p + s for p, s in zip(parts, slopes, strict=True)), w
+    def transposed(w):
+        return tuple(s for s in _pull_back(product, A, x, w, rows, *live) if s is not None)
 
-    # JAX transposes a solution only where all of its b is linear in what moves. Hence the zeros: in
-    # the equation, and so in its transpose, they tie every part to A and x, which may move next;
-    # below they tie all of b to every tangent.
-    def equation(u):
-        parts, y = u
-        return tuple(_tied(p, A.data, x) for p in parts), _tied(y - by_definition(parts), A.data, x)
-
-    parts = tuple(t + _zeros(t.shape[0], moving) for t in moving)
-    b = (parts, _zeros(m, moving))
-    parts, y = lax.custom_linear_solve(equation, b, forward, backward)
-    # Every output has a cotangent then: JAX does not push forward a solve that lacks a few.
-    return y + _zeros(m, parts)
-
-
-def _zeros(size: int, moving: tuple[Array, ...]) -> Array:
-    """`size` zeros, to JAX a linear function of every array of `moving`."""
-    zero = jnp.zeros((), moving[0].dtype)
-    return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
-
-
-def _tied(v: Array, *others: Array) -> Array:
-    """`v`, to JAX a bilinear function of itself and of every other array."""
-    return v + _zeros(v.shape[0], tuple(v[:0] * other[:0] for other in others))
+    return with_transpose(by_definition, forward, transposed, moving, m, (A.data, x))
 
 
 def _pull_back(product, A, x, w, rows, values: bool, vector: bool):

@@ -123,8 +123,8 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
 
     def definition(parts):
         given = iter(parts)
-        both = (next(given) if on else dot for on, dot in zip(live, dots, strict=True))
-        return _of_all(semiring, semiring_dot, o, *both, C, way)
+        x_dot, y_dot = (next(given) if on else dot for on, dot in zip(live, dots, strict=True))
+        return _of_all(semiring, semiring_dot, o, x_dot, y_dot, C, way)
 
     @sequential_vmap
     def forward_in_turn(a, b, C, parts):

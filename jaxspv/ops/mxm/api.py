@@ -51,8 +51,8 @@ def mxm(
         out: sparse (m, n) matrix, the C of `C<mask, replace> = C accum (A B)`; None: nothing is
             stored in it. The result is a new matrix of its dtype and format.
         replace: entries of `out` that the mask does not allow are deleted.
-        nse: capacity of C. By default exactly what C needs where the patterns of A and B are
-            concrete (a symbolic pass finds it), else a safe bound.
+        nse: capacity of C. By default what C needs where the patterns of A and B are concrete,
+            rounded up to one of few capacities (`.trim()` gives the exact one), else a safe bound.
         method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
             CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
             a sparse mask a row of A meets a column of B), "dense" (products scattered into dense

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 
 from ..._core.compilation import is_eager, known_while_tracing, on_gpu
-from ..._core.indices import bucketed
+from ..._core.indices import bucketed, eager_capacity
 from ..._core.pytree import is_concrete
 from ...semirings import any_pair
 from .call import Call
@@ -73,7 +73,7 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
         if nse is not None:
             return Schedule(method, nse, size, products, None)
         need, found = _pattern_of(call, gpu, size)
-        return Schedule(method, bucketed(need), size, products, found if loops else None)
+        return Schedule(method, _room(call, need), size, products, found if loops else None)
     bound, size, products = call.bound, 1, None  # loops make one product after the other
     if method == "dot":
         size = chunk or min(bucketed(work.searches or 0), CHUNK)
@@ -81,14 +81,18 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
         products = bucketed(work.products)
         size, bound = chunk or min(products, CHUNK), min(bound, products)
     elif bound > SMALL and not lists_places(call.mask):
-        bound = min(bound, bucketed(work.products))
+        bound = min(bound, work.products)
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
-        return Schedule(method, bound, size, products, None)
+        return Schedule(method, _room(call, bound), size, products, None)
     need, found = _pattern_of(call, gpu, size)
     if nse is not None and need > nse:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
-    capacity = bucketed(need) if nse is None else nse
-    return Schedule(method, capacity, size, products, found if loops else None)
+    nse = _room(call, need) if nse is None else nse
+    return Schedule(method, nse, size, products, found if loops else None)
+
+
+def _room(call: Call, entries: int) -> int:
+    return min(eager_capacity(entries, call.A.shape[0] * call.B.shape[1]), MOST)
 
 
 class _Work:

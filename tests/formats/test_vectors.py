@@ -221,7 +221,7 @@ def _unsorted(indices, data, n, unique):
     """A vector in its caller's order, with padding that holds NaN."""
     slots = len(indices) + 2
     data = jnp.full(slots, jnp.nan).at[: len(data)].set(jnp.asarray(data, jnp.float32))
-    places = jnp.full(slots, n, jnp.int32).at[: len(indices)].set(jnp.asarray(indices))
+    places = jnp.full(slots, n, jnp.int32).at[: len(indices)].set(jnp.asarray(indices, jnp.int32))
     count, overflow = jnp.int32(len(indices)), jnp.asarray(False)
     return jsp.SparseVector(data, places, count, overflow, (n,), False, unique)
 

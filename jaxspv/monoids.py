@@ -1,10 +1,13 @@
-"""Monoids: an associative, commutative operator with its identity, and all it does to arrays."""
+"""Monoids: an associative, commutative operator with its identity, and all it does to arrays.
+
+What XLA and the hardware have for one stands in one table, `_core.reductions.FORMS`; the rest of
+the library asks the properties and methods of `Monoid`.
+"""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -13,6 +16,7 @@ from jax.typing import DTypeLike
 from . import operators
 from ._core.compat import scatter_add_is_slow
 from ._core.pytree import pytree_dataclass, static
+from ._core.reductions import FORMS, OF_TRUTH, Form, Scatter, fold, scan_runs, segment_scan
 from .operators import BinaryOp, as_binary
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
@@ -35,6 +39,9 @@ class Monoid:
         name: shown in messages.
         dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat),
             c(omplex).
+        idempotent: `op(x, x) == x`: terms may come again, as in a monotone fixpoint.
+        selective: the result is one of the operands, so that a reduction has the derivative of the
+            first term that equals it. Implies idempotent.
 
     >>> import jaxspv as jsp, jax.numpy as jnp
     >>> jsp.monoids.max_, float(jsp.monoids.max_.reduce(jnp.array([1.0, 3.0, 2.0])))
@@ -47,6 +54,8 @@ class Monoid:
     kind: Kind | None = static(default=None)
     name: str = static(default="user")
     dtypes: str = static(default="biuf")
+    idempotent: bool = static(default=False)
+    selective: bool = static(default=False)
 
     def __post_init__(self):
         object.__setattr__(self, "op", as_binary(self.op))
@@ -80,38 +89,61 @@ class Monoid:
         value = terminal(np.dtype(dtype)) if callable(terminal) else terminal
         return None if value is None else value_of(value, dtype)
 
+    def _form(self, dtype: DTypeLike) -> Form | None:
+        kind = OF_TRUTH.get(str(self.kind), self.kind) if np.dtype(dtype) == np.bool_ else self.kind
+        return FORMS.get(kind)
+
+    def atomic(self, dtype: DTypeLike) -> Scatter | None:
+        """The scatter of XLA, and the atomic of a GPU, that joins terms of `dtype`; or None.
+
+        For truth values the one of 0 and 1.
+
+        >>> plus.atomic(np.int32), lor.atomic(bool), logaddexp.atomic(np.float32)
+        ('add', 'max', None)
+        """
+        form = self._form(dtype)
+        return None if form is None else form.scatter
+
+    def scatter(self, dtype: DTypeLike) -> Scatter | None:
+        """`atomic`, where the installed XLA is fast at it."""
+        name = self.atomic(dtype)
+        return None if name == "add" and scatter_add_is_slow(dtype) else name
+
+    @property
+    def scatters(self) -> bool:
+        """Whether `segment_reduce` takes scatters; a user's operator sorts and scans instead."""
+        return self.kind is not None
+
+    @property
+    def takes_first(self) -> bool:
+        """Whether any term will do, whatever the others are: `any`, which takes the first."""
+        return self.kind == "any"
+
+    @property
+    def sums_tangents(self) -> bool:
+        """Whether the tangent of a reduction is the sum of `weighted` tangents of its terms."""
+        return self.scatters and FORMS[self.kind].weight is not None
+
+    def weighted(self, tangents: Array, terms: Array, totals: Array) -> Array:
+        """`tangents` times the derivative of the reduction by each term; see `sums_tangents`.
+
+        Args:
+            tangents, terms: (k,) of what is reduced.
+            totals: (k,) the result that each term is part of; the term itself in padding, so that
+                no weight there is infinite.
+        """
+        weight = FORMS[self.kind].weight
+        assert weight is not None, f"{self} has no weights"
+        return weight(tangents, terms, totals)
+
     def reduce(self, x: Array, axis: int | tuple[int, ...] = -1) -> Array:
         """`op` over `axis`; the identity where the axis is empty."""
         x = self.admit(x)
         axes = (axis,) if isinstance(axis, int) else axis
-        if self.kind == "add" and x.dtype != bool:
-            return jnp.sum(x, axes, promote_integers=False)
-        if self.kind == "multiply" and x.dtype != bool:
-            return jnp.prod(x, axes, promote_integers=False)
-        if x.dtype == bool and self.kind in _BOOLEAN:
-            return _BOOLEAN[self.kind](x, axes)
-        if self.kind == "min":
-            return jnp.min(x, axes, initial=self.identity_of(x.dtype)[()])
-        if self.kind == "max":
-            return jnp.max(x, axes, initial=self.identity_of(x.dtype)[()])
-        if self.kind == "any":
-            return _first_along(x, axes)
-        if self.kind == "logaddexp":
-            return jax.scipy.special.logsumexp(x, axes)
-        return self._fold(x, axes)
-
-    def _fold(self, x: Array, axes: tuple[int, ...]) -> Array:
-        """`op` by halving. `lax.reduce` would refuse an operator with traced parameters."""
-        last = tuple(range(-len(axes), 0))
-        x = jnp.moveaxis(x, axes, last)
-        x = x.reshape(*x.shape[: last[0]], -1)
-        if x.shape[-1] == 0:
-            return jnp.full(x.shape[:-1], self.identity_of(x.dtype)[()], x.dtype)
-        while x.shape[-1] > 1:
-            half = x.shape[-1] // 2
-            joined = self.op(x[..., :half], x[..., half : 2 * half]).astype(x.dtype)
-            x = jnp.concatenate([joined, x[..., 2 * half :]], axis=-1)
-        return x[..., 0]
+        form, identity = self._form(x.dtype), self.identity_of(x.dtype)[()]
+        if form is None:
+            return fold(self.op, x, axes, identity)
+        return form.whole(x, axes, identity)
 
     def segment_reduce(
         self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
@@ -123,83 +155,43 @@ class Monoid:
         additions use atomics on a GPU, whose order may vary from run to run.
         """
         terms = self.admit(terms)
+        form, identity = self._form(terms.dtype), self.identity_of(terms.dtype)[()]
         if 0 in (terms.shape[0], num_segments):
-            return jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
-        if self.kind == "logaddexp":
-            return _segment_logsumexp(terms, segments, num_segments)
-        if self.kind == "any":
-            slot = jnp.arange(terms.shape[0], dtype=jnp.int32)
-            winner = jnp.full(num_segments, terms.shape[0], jnp.int32)
-            winner = winner.at[segments].min(slot, **_DROP)
-            return terms.at[winner].get(mode="fill", fill_value=0)
-        if terms.dtype == bool and self.kind in _BOOLEAN:
-            return self._segment_boolean(terms, segments, num_segments)
-        if self.kind in _SCATTER:
-            return self._segment_scatter(terms, segments, num_segments, sorted)
-        return self.segment_scan(terms, segments, num_segments, sorted=sorted)
-
-    def _segment_boolean(self, terms, segments, num_segments):
-        """By the extreme, or by the parity, of 0 and 1."""
-        if self.kind in ("xor", "xnor"):
-            odd = terms if self.kind == "xor" else ~terms
-            counts = jnp.zeros(num_segments, jnp.int32).at[segments].add(odd, **_DROP)
-            return (counts % 2 == 1) == (self.kind == "xor")
-        method = "max" if _BOOLEAN[self.kind] is jnp.any else "min"
-        start = jnp.full(num_segments, method == "min", jnp.int8)
-        return getattr(start.at[segments], method)(terms.astype(jnp.int8), **_DROP) > 0
-
-    def _segment_scatter(self, terms, segments, num_segments, sorted):
-        def by_atomics():
-            start = jnp.full(num_segments, self.identity_of(terms.dtype)[()], terms.dtype)
-            scatter = getattr(start.at[segments], str(self.kind))
-            return scatter(terms, **_DROP)
-
-        if self.kind == "add" and scatter_add_is_slow(terms.dtype):
-            return lax.platform_dependent(
-                cuda=lambda: self.segment_scan(terms, segments, num_segments, sorted=sorted),
-                default=by_atomics,
-            )
-        return by_atomics()
+            return jnp.full(num_segments, identity, terms.dtype)
+        if form is None:
+            return self.segment_scan(terms, segments, num_segments, sorted=sorted)
+        return form.segments(terms, segments, num_segments, identity, sorted)
 
     def segment_scan(
         self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
     ) -> Array:
-        """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic.
-
-        Flags mark where a segment starts; the scanned pair (flag, value) is that of Blelloch,
-        "Prefix sums and their applications", 1990.
-        """
+        """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic."""
         terms = self.admit(terms)
-        identity = jnp.asarray(self.identity_of(terms.dtype))
-        if not sorted:
-            order = jnp.argsort(segments, stable=True)
-            segments, terms = segments[order], terms[order]
-        inside = (segments >= 0) & (segments < num_segments)
-        scanned = self.scan_runs(jnp.where(inside, terms, identity), segments)
-        ends = jnp.append(segments[1:] != segments[:-1], True)[: terms.shape[0]]
-        slot = jnp.arange(terms.shape[0], dtype=segments.dtype)
-        target = jnp.where(ends & inside, segments, num_segments + slot)  # unique: it transposes
-        start = jnp.full(num_segments, identity)
-        return start.at[target].set(scanned, mode="drop", unique_indices=True)
+        identity = self.identity_of(terms.dtype)
+        return segment_scan(self.op, terms, segments, num_segments, identity, sorted=sorted)
+
+    def accumulate(
+        self, total: Array, present: Array, place: Array, terms: Array
+    ) -> tuple[Array, Array]:
+        """Accumulators `total` joined with `terms[k]` at `place[k]`, and which hold something.
+
+        Args:
+            total: (n,) the identity (of `any`: anything) where not `present`.
+            present: (n,) bool.
+            place: (k,) int32; n or beyond drops a term.
+            terms: (k,).
+        """
+        n, scatter = total.shape[0], self.scatter(terms.dtype)
+        here = jnp.zeros(n, bool).at[place].set(True, mode="drop")
+        if scatter is not None and terms.dtype != bool:
+            return getattr(total.at[place], scatter)(terms, mode="drop"), present | here
+        part = self.segment_reduce(terms, place, n)
+        both = self.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
+        return jnp.where(here, jnp.where(present, both, part), total), present | here
 
     def scan_runs(self, terms: Array, segments: Array) -> Array:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
-        return _scan_runs(self, terms, segments)
-
-
-@jax.jit  # a scan is some forty operations: one program also where the caller is eager
-def _scan_runs(monoid: Monoid, terms: Array, segments: Array) -> Array:
-    starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
-    identity = jnp.asarray(monoid.identity_of(terms.dtype))
-
-    def combine(left, right):
-        flag_l, value_l = left
-        flag_r, value_r = right
-        # Both `where`: an infinity of one run must not reach the derivative of another.
-        joined = monoid.op(jnp.where(flag_r, identity, value_l), value_r)
-        return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
-
-    return lax.associative_scan(combine, (starts, terms))[1]
+        return scan_runs(self.op, terms, segments, self.identity_of(terms.dtype))
 
 
 def monoid(
@@ -208,6 +200,8 @@ def monoid(
     terminal: Any = None,
     *,
     name: str | None = None,
+    idempotent: bool = False,
+    selective: bool = False,
 ) -> Monoid:
     """A monoid of a `BinaryOp` or of any JAX-traceable function of two arrays.
 
@@ -220,6 +214,10 @@ def monoid(
             integer dtype. It may be left out where `op` is one of the well-known functions.
         terminal: a value that ends a reduction early, or None.
         name: shown in messages.
+        idempotent: declares `op(x, x) == x`, which a monotone `fixpoint` asks for.
+        selective: declares that the result is one of the operands (the shorter of two words, the
+            point nearer to some place). A reduction is then differentiated through the first term
+            that wins, in a gather, not through a scan of `op`. Implies `idempotent`.
 
     Raises:
         TypeError: `op` is not callable.
@@ -236,7 +234,10 @@ def monoid(
         return dataclasses.replace(known, terminal=end, name=name or known.name)
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
-    return Monoid(binary, identity, terminal, None, name or binary.name)
+    idempotent |= selective
+    return Monoid(
+        binary, identity, terminal, None, name or binary.name, "biuf", idempotent, selective
+    )
 
 
 def as_monoid(add: Any, name: str = "add") -> Monoid:
@@ -282,66 +283,23 @@ def _dtype_kind(dtype: DTypeLike) -> str:
     return dtype.kind
 
 
-def _first_along(x: Array, axes: tuple[int, ...]) -> Array:
-    if 0 in (x.shape[a] for a in axes):
-        return jnp.sum(x, axes).astype(x.dtype)  # zeros
-    for axis in sorted((a % x.ndim for a in axes), reverse=True):
-        x = lax.index_in_dim(x, 0, axis, keepdims=False)
-    return x
-
-
-def _segment_logsumexp(terms: Array, segments: Array, num_segments: int) -> Array:
-    """`log sum exp` by segments, stable: each segment is shifted by its finite maximum."""
-    low = jnp.asarray(-jnp.inf, terms.dtype)
-    inside = (segments >= 0) & (segments < num_segments)
-    segments = jnp.where(inside, segments, num_segments)
-    terms = jnp.where(inside, terms, low)
-    peak = jnp.full(num_segments, low).at[segments].max(lax.stop_gradient(terms), mode="drop")
-    shift = jnp.where(jnp.isfinite(peak), peak, 0)
-    own = shift.at[segments].get(mode="fill", fill_value=0)
-    total = plus.segment_reduce(jnp.exp(terms - own), segments, num_segments)
-    empty = total == 0
-    return jnp.where(empty, low, jnp.log(jnp.where(empty, 1, total)) + shift)
-
-
-def _parity(x: Array, axes: tuple[int, ...]) -> Array:
-    return jnp.sum(x, axes, dtype=jnp.int32) % 2 == 1
-
-
-def _even_zeros(x: Array, axes: tuple[int, ...]) -> Array:
-    return jnp.sum(~x, axes, dtype=jnp.int32) % 2 == 0
-
-
-_BOOLEAN: dict[Any, Callable[..., Array]] = {
-    "or": jnp.any,
-    "add": jnp.any,
-    "max": jnp.any,
-    "and": jnp.all,
-    "multiply": jnp.all,
-    "min": jnp.all,
-    "xor": _parity,
-    "xnor": _even_zeros,
-}
-_SCATTER = ("add", "multiply", "min", "max")
-_DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
-
-
 def _zero_unless_float(dtype: np.dtype) -> int | None:
     """0 ends a product, but 0 times infinity is NaN."""
     return 0 if dtype.kind in "biu" else None
 
 
+_selects: dict[str, Any] = {"idempotent": True, "selective": True}
 plus = Monoid(operators.plus, 0, None, "add", "plus", "biufc")
 times = Monoid(operators.times, 1, _zero_unless_float, "multiply", "times", "biufc")
-min_ = Monoid(operators.minimum, np.inf, -np.inf, "min", "min")
-max_ = Monoid(operators.maximum, -np.inf, np.inf, "max", "max")
-any_ = Monoid(operators.any_, None, None, "any", "any", "biufc")
-lor = Monoid(operators.lor, False, True, "or", "lor", "b")
-land = Monoid(operators.land, True, False, "and", "land", "b")
+min_ = Monoid(operators.minimum, np.inf, -np.inf, "min", "min", **_selects)
+max_ = Monoid(operators.maximum, -np.inf, np.inf, "max", "max", **_selects)
+any_ = Monoid(operators.any_, None, None, "any", "any", "biufc", **_selects)
+lor = Monoid(operators.lor, False, True, "or", "lor", "b", **_selects)
+land = Monoid(operators.land, True, False, "and", "land", "b", **_selects)
 lxor = Monoid(operators.lxor, False, None, "xor", "lxor", "b")
 lxnor = Monoid(operators.lxnor, True, None, "xnor", "lxnor", "b")
-bor = Monoid(operators.bor, 0, -1, None, "bor", "biu")
-band = Monoid(operators.band, -1, 0, None, "band", "biu")
+bor = Monoid(operators.bor, 0, -1, None, "bor", "biu", idempotent=True)
+band = Monoid(operators.band, -1, 0, None, "band", "biu", idempotent=True)
 bxor = Monoid(operators.bxor, 0, None, None, "bxor", "biu")
 bxnor = Monoid(operators.bxnor, -1, None, None, "bxnor", "biu")
 logaddexp = Monoid(operators.logaddexp, -np.inf, None, "logaddexp", "logaddexp", "f")

@@ -104,7 +104,8 @@ def _reduce_runs(e: Entries, add: Monoid) -> Entries:
 def _reduce_all(A, add) -> Array:
     e = entries_of(A)
     terms = add.admit(e.values())
-    if add.kind in ("add", "or", "and") and terms.shape[0]:
+    exact = not jnp.issubdtype(terms.dtype, jnp.inexact)
+    if add.identity is not None and (exact or add.sums_tangents):
         return add.reduce(jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
     return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
 
@@ -114,12 +115,12 @@ def joined(
 ) -> Array:
     """`add.segment_reduce` with derivatives that JAX can form natively in both modes.
 
-    min and max: the value of the first slot that wins. A product: by a segmented scan, exact where
-    it has zeros.
+    Selective monoids: the value of the first slot that wins. A product: by a segmented scan, exact
+    where it has zeros.
     """
-    if not jnp.issubdtype(terms.dtype, jnp.inexact) or add.kind in ("add", "any", "logaddexp"):
+    if not jnp.issubdtype(terms.dtype, jnp.inexact) or add.sums_tangents:
         return add.segment_reduce(terms, segments, count, sorted=sorted)
-    if add.kind in ("min", "max"):
+    if add.selective:
         still = lax.stop_gradient(terms)
         y = add.segment_reduce(still, segments, count, sorted=sorted)
         first = winners(add, still, segments, y)

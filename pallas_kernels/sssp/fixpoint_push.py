@@ -23,7 +23,8 @@ from . import any_degree, low_degree
 from .api import Config, default_config, run
 from .rounds import MAX
 
-ORDERS = {"float32": ("min", "max"), "int32": ("min", "max"), "bool": ("or", "and")}
+DTYPES = ("float32", "int32", "bool")
+ORDERS = ("min", "max")  # of booleans: and, or
 
 
 def fixpoint_push(
@@ -43,14 +44,14 @@ def fixpoint_push(
 
     indptr int32[n + 1], indices int32[nnz], data[nnz]: edges v -> indices[i], indptr[v] <= i <
     indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not NaN. add:
-    "min" or "max" of numbers, "or" or "and" of booleans, idempotent, so the identity is missing and
-    passes nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with a
+    "min" or "max", of booleans `and` or `or`, idempotent, so the identity is missing and passes
+    nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with a
     result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
     negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
     status 0: right; otherwise a grid barrier expired and the result means nothing.
     """
     n, nnz, dtype = x0.shape[0], indices.shape[0], x0.dtype
-    if add not in ORDERS.get(dtype.name, ()):
+    if add not in ORDERS or dtype.name not in DTYPES:
         raise TypeError(f"`{add}` of {dtype} is no order that the kernel knows")
     prepared = prepared or {}
     low = "adjacency" in prepared
@@ -98,8 +99,8 @@ def _extend(mul, add, kind, data_dtype):
         if data_dtype == jnp.bool_:
             weight = weight != 0
         if kind == "i1":
-            term = evaluate(k, mul, (key != MAX) if add == "or" else (key == MAX), weight)
-            return k.where(term == k.const(add == "or", "i1"), 0, MAX)
+            term = evaluate(k, mul, (key != MAX) if add == "max" else (key == MAX), weight)
+            return k.where(term == k.const(add == "max", "i1"), 0, MAX)
         turned = ~key if add == "max" else key
         if kind == "i32":
             new = evaluate(k, mul, turned, weight)
@@ -118,7 +119,7 @@ def _ordered(bits):
 def keys_of(x: jax.Array, add: str) -> jax.Array:
     """int32 keys of values: smaller where `add` prefers them."""
     if x.dtype == jnp.bool_:
-        return jnp.where(x == (add == "or"), 0, MAX).astype(jnp.int32)
+        return jnp.where(x == (add == "max"), 0, MAX).astype(jnp.int32)
     keys = x if x.dtype == jnp.int32 else _ordered(lax.bitcast_convert_type(x, jnp.int32))
     return ~keys if add == "max" else keys
 
@@ -126,6 +127,6 @@ def keys_of(x: jax.Array, add: str) -> jax.Array:
 def values_of(keys: jax.Array, add: str, dtype) -> jax.Array:
     """The values of keys."""
     if dtype == jnp.bool_:
-        return (keys != MAX) == (add == "or")
+        return (keys != MAX) == (add == "max")
     keys = ~keys if add == "max" else keys
     return keys if dtype == jnp.int32 else lax.bitcast_convert_type(_ordered(keys), jnp.float32)

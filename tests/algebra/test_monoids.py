@@ -84,6 +84,7 @@ def test_laws(dtype):
             check(op(one, x), x, dtype, 0, f"left identity {what}")
             check(op(x, one), x, dtype, 0, f"right identity {what}")
             check_terminal(monoid, dtype, x, what)
+            check_choices(monoid, x, xy, y, what)
 
 
 def check_terminal(monoid, dtype, x, what):
@@ -95,6 +96,19 @@ def check_terminal(monoid, dtype, x, what):
     elif monoid.kind != "logaddexp" and np.dtype(dtype).kind != "b":
         pairs = monoid.op(numbers[:, None], numbers[None, :]) == numbers[:, None]
         assert not pairs.all(1).any(), f"{what}: an undeclared terminal"
+
+
+def check_choices(monoid, x, xy, y, what):
+    """What is declared idempotent or selective is, and of numbers nothing else is."""
+    x, y, xy = (np.asarray(v, np.float64) for v in (x, y, xy))
+    numbers = ~(np.isnan(x) | np.isnan(y))
+    idempotent = (xy == x)[numbers & (x == y)].all()
+    selective = ((xy == x) | (xy == y))[numbers].all()
+    assert monoid.idempotent >= monoid.selective
+    assert idempotent or not monoid.idempotent, f"{what} is not idempotent"
+    assert selective or not monoid.selective, f"{what} is not selective"
+    if not set(np.unique(x[numbers])) <= {0, 1}:
+        assert monoid.idempotent == idempotent and monoid.selective == selective, what
 
 
 def reductions(terms, ids, order):
@@ -299,6 +313,66 @@ def test_user_monoid_without_a_scatter():
     assert gcd.reduce(x[None, :], 0).tolist() == x.tolist()
 
 
+def nearer_to_zero(x, y):
+    return jnp.where(jnp.abs(y) < jnp.abs(x), y, x)
+
+
+def test_a_selective_monoid_of_the_user_is_differentiated_through_what_wins():
+    nearest = jsp.monoid(nearer_to_zero, np.inf, selective=True)
+    assert nearest.idempotent and nearest.selective and not nearest.scatters
+    A = jsp.from_dense(np.array([[-4.0, 3.0, 0.0], [0.0, -1.0, 2.0]], np.float32))
+    semiring = jsp.semiring(nearest, jnp.multiply)
+
+    def total(data, x):
+        return jsp.mxv(A.with_data(data), x, semiring).sum()
+
+    by_data, by_x = jax.grad(total, (0, 1))(A.data, jnp.ones(3))
+    assert by_data.tolist() == [0, 1, 1, 0] and by_x.tolist() == [0, 2, 0]
+    slope = jax.grad(lambda data: jsp.reduce(A.with_data(data), nearest))(A.data)
+    assert slope.tolist() == [0, 0, 1, 0]
+
+
+def test_an_idempotent_monoid_of_the_user_may_run_monotonically():
+    """The greatest common divisor of the starts that reach a vertex."""
+    A = jsp.from_edges(np.array([0, 1, 2]), np.array([1, 2, 1]), np.ones(3, np.int32), shape=(4, 4))
+    x0 = jnp.asarray([12, 18, 0, 5], jnp.int32)
+
+    def run(**declared):
+        gcd = jsp.monoid(jnp.gcd, 0, **declared)
+        return jsp.fixpoint(A, x0, jsp.semiring(gcd, operators.first), monotone=True).x
+
+    assert run(idempotent=True).tolist() == [12, 6, 6, 5]
+    with pytest.raises(ValueError, match="`gcd` is not declared to be"):
+        run()
+
+
+@pytest.mark.parametrize("monoid", ALL, ids=repr)
+def test_accumulators_take_terms_in_parts(monoid):
+    """What is not there is no term, and places past the end take none."""
+    rng = np.random.default_rng(8)
+    dtype = next(d for d in USUAL[::-1] if monoid.accepts(d))
+    terms = terms_of(dtype, rng)
+    place = rng.integers(0, SEGMENTS + 2, SLOTS).astype(np.int32)
+    place[place == 1] = 0
+    total = jnp.full(SEGMENTS, monoid.identity_of(dtype)[()])
+    present = jnp.zeros(SEGMENTS, bool)
+    for part in (slice(0, 4), slice(4, 9), slice(9, SLOTS)):
+        total, present = monoid.accumulate(total, present, place[part], jnp.asarray(terms[part]))
+    want = oracles.segments(monoid.name, terms, place, SEGMENTS)
+    check(total, want, dtype, slack(monoid.name), f"accumulators of {monoid.name}")
+    assert present.tolist() == [s in place for s in range(SEGMENTS)]
+
+
+def test_atomics_are_named_by_dtype():
+    named = {m.name: m.atomic(d) for m in ALL for d in USUAL if m.accepts(d) and d != np.int32}
+    assert {name for name, atomic in named.items() if atomic is not None} == set(
+        ("plus", "times", "min", "max", "lor", "land")
+    )
+    assert [monoids.min_.atomic(d) for d in USUAL] == ["min"] * 3
+    assert [monoids.plus.atomic(d) for d in USUAL] == ["max", "add", "add"]
+    assert {monoids.plus.scatter(d) for d in (bool, np.int32)} == {"max", "add"}
+
+
 def test_well_known_functions_are_recognised():
     known = {
         jnp.add: "plus",
@@ -321,7 +395,7 @@ def test_well_known_functions_are_recognised():
     }
     for op, name in known.items():
         mine, builtin = jsp.monoid(op), next(m for m in ALL if m.name == name)
-        for field in ("identity", "terminal", "kind", "dtypes"):
+        for field in ("identity", "terminal", "kind", "dtypes", "idempotent", "selective"):
             assert getattr(mine, field) == getattr(builtin, field)
     assert jsp.monoid(jnp.add, 0.0).kind == "add"
     assert jsp.monoid(jnp.maximum, 0).kind is None  # non-negative numbers: another identity

@@ -29,7 +29,7 @@ from .gpu_push import (
     push_revalued,
 )
 from .jvp import tangent
-from .step import IDEMPOTENT, JOIN, loop_of, push_of
+from .step import loop_of, push_of
 from .xla import run_dense, run_frontier
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
@@ -169,8 +169,11 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
             raise ValueError(
                 f"`operands[{place}]` must have shape () or ({graph.n},); got {array.shape}."
             )
-    if monotone and not (semiring.add.kind in IDEMPOTENT or semiring.add.kind is None):
-        raise ValueError(f"`monotone` needs an idempotent addition, not `{semiring.add.name}`.")
+    if monotone and not semiring.add.idempotent:
+        raise ValueError(
+            f"`monotone` needs an idempotent addition, which `{semiring.add.name}` is not declared "
+            "to be (`monoid(..., idempotent=True)`)."
+        )
     until = check_until(until, UNTIL, "fixpoint", graph.n) or unchanged()
     named = dict(sums or {})
     traced = {name: _traced_sum(name, fn, x0, arrays) for name, fn in sorted(named.items())}
@@ -255,7 +258,7 @@ def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums,
         return "the loop is not declared monotone"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if semiring.add.kind not in JOIN:
+    if semiring.add.atomic(x0.dtype) is None:
         return f"the monoid `{semiring.add.name}` has no scatter"
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"

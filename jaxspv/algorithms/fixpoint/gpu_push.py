@@ -12,7 +12,7 @@ from jax import Array, lax
 from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.prepare.adjacency import Adjacency
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.sssp.fixpoint_push import ORDERS
+from pallas_kernels.sssp.fixpoint_push import DTYPES, ORDERS
 from pallas_kernels.sssp.fixpoint_push import fixpoint_push as kernel
 
 from ... import operators
@@ -22,7 +22,6 @@ from ...graph import LAYOUTS, Graph
 from ..common.weights import facts_of
 from .elementwise import trace
 
-_DATA = ("float32", "int32", "bool")
 _SUMS = (operators.min_extend.fn, operators.plus.fn)
 
 
@@ -38,14 +37,14 @@ def not_persistent(
         return "the kernel runs to the end: no other `until` than `unchanged()`"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if semiring.add.kind not in ORDERS.get(x0.dtype.name, ()):
+    if x0.dtype.name not in DTYPES or semiring.add.atomic(x0.dtype) not in ORDERS:
         return f"the monoid `{semiring.add.name}` on {x0.dtype} is no order of the kernel"
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
-    if graph.dtype.name not in _DATA:
-        return f"the kernel takes weights of {', '.join(_DATA)}, not {graph.dtype}"
+    if graph.dtype.name not in DTYPES:
+        return f"the kernel takes weights of {', '.join(DTYPES)}, not {graph.dtype}"
     mul = _extend(semiring)
     zeros = (jax.ShapeDtypeStruct((), d) for d in (x0.dtype, graph.dtype))
     if jax.eval_shape(mul, *zeros).dtype != x0.dtype:
@@ -56,6 +55,12 @@ def not_persistent(
     if not _is_addition(semiring, x0, operands, update, sums):
         return "`update` is more than the addition of old and y, which the kernel joins by atomics"
     return None
+
+
+def _adds_lengths(semiring, graph, x0) -> bool:
+    """Whether the fixpoint is one of shortest paths."""
+    least = semiring.add.op is operators.minimum
+    return least and semiring.mul.fn in _SUMS and graph.dtype == x0.dtype
 
 
 def _extend(semiring):
@@ -83,16 +88,15 @@ def persistent(
     del operands, captured, until, update, sums, monotone
     layout = _layout_of(graph) or {}
     out, delta = graph.out, None
-    if semiring.mul.fn in _SUMS and semiring.add.kind == "min" and "widths" in layout:
-        if graph.dtype == x0.dtype:
-            top = semiring.add.identity_of(x0.dtype)[()]
-            delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
+    if _adds_lengths(semiring, graph, x0) and "widths" in layout:
+        top = semiring.add.identity_of(x0.dtype)[()]
+        delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
     x, rounds, status = kernel(
         out.indptr,
         out.indices,
         out.data,
         x0,
-        add=str(semiring.add.kind),
+        add=str(semiring.add.atomic(x0.dtype)),
         mul=_extend(semiring),
         delta=delta,
         prepared=layout.get("pallas"),
@@ -107,7 +111,7 @@ def not_levels(
     layout = graph.layouts.get("fixpoint")
     if layout is None or not layout.ones or "bfs" not in graph.layouts:
         return "it needs weights of 1, known from `prepare(A, for_=('bfs', 'fixpoint'))`"
-    if semiring.mul.fn not in _SUMS or semiring.add.kind != "min" or graph.dtype != x0.dtype:
+    if not _adds_lengths(semiring, graph, x0):
         return "only (min, +) counts levels"
     if x0.dtype == np.float32 and graph.n > 2**24:
         return "float32 does not count so many levels"

@@ -17,9 +17,6 @@ from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring
 from .xla import Loop, Push, differs
 
-IDEMPOTENT = ("min", "max", "or", "and", "any")
-JOIN = {"min": "min", "max": "max", "or": "max", "and": "min"}
-
 
 def loop_of(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> Loop:
     """The loop of a call."""
@@ -115,7 +112,7 @@ def push_of(semiring, graph, x0, operands, captured, until, *, update, sums, mon
         graph.out.indices,
         graph.data,
         mul,
-        JOIN[semiring.add.kind],
+        str(semiring.add.atomic(dtype)),
         jnp.int8 if dtype == jnp.bool_ else dtype,
         dtype,
         semiring.add.identity_of(dtype)[()],

@@ -91,8 +91,8 @@ def joined_tangent(
 ) -> Array:
     """The tangent of `y[s] = add of mul(data, x) over the pairs of segment s`; it transposes.
 
-    See `picked_tangent` for min, max and any, of which the first slot wins at ties, and
-    `reduce_tangent` for the rest.
+    See `picked_tangent` for selective monoids (min, max, any), of which the first slot wins at
+    ties, and `reduce_tangent` for the rest.
 
     Args:
         data_dot, x_dot: (nse,) and (k,) tangents, or symbolic zeros.
@@ -102,7 +102,7 @@ def joined_tangent(
     """
     if segments.shape[0] == 0:
         return jnp.zeros_like(y)
-    if semiring.add.kind in ("min", "max", "any"):
+    if semiring.add.selective:
         still = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
         frozen, data, x, best = still
         terms = product(frozen, data, pairs.out, pairs.inner, take(x, pairs.place), flip=flip)
@@ -143,7 +143,7 @@ def joined_tangent(
 def picked_tangent(
     semiring, semiring_dot, data, data_dot, slots, out, inner, x, x_dot, place, *, flip
 ) -> Array:
-    """The tangent of `mul(data[slots], x[place])`: all that a min, a max or an any has.
+    """The tangent of `mul(data[slots], x[place])`: all that a selective monoid has.
 
     Args:
         slots: (m,) int32 slots of data (nse,), one a result; the tangent is 0 where it is nse.
@@ -188,19 +188,15 @@ def reduce_tangent(
 ) -> Array:
     """The tangent of `y = add.segment_reduce(terms, segments, len(y))`, of a monoid that joins.
 
-    (+): the sum of tangents. logaddexp: softmax weights. Any other monoid: through the derivative
-    of its own operator along a segmented scan, exact where a product has zeros. All of it
-    transposes.
+    A weighted sum of tangents where the monoid has weights: 1 of (+), softmax of logaddexp. Else
+    through the derivative of its own operator along a segmented scan, exact where a product has
+    zeros. All of it transposes.
     """
     count = y.shape[0]
-    inside = (segments >= 0) & (segments < count)
-    if add.kind == "add":
-        return add.segment_reduce(terms_dot, segments, count, sorted=sorted)
-    if add.kind == "logaddexp":
-        peak = take(y, segments)
-        level = jnp.where(terms == peak, 0, terms - peak)
-        weight = jnp.exp(jnp.where(inside & (terms > -jnp.inf), level, -jnp.inf))
-        return plus.segment_reduce(weight * terms_dot, segments, count, sorted=sorted)
+    if add.sums_tangents:
+        totals, inside = take(y, segments), (segments >= 0) & (segments < count)
+        dots = add.weighted(terms_dot, jnp.where(inside, terms, totals), totals)
+        return plus.segment_reduce(dots, segments, count, sorted=sorted)
 
     def scan(monoid, values):
         return monoid.segment_scan(values, segments, count, sorted=sorted)
@@ -213,7 +209,7 @@ def winners(add: Monoid, terms: Array, segments: Array, y: Array) -> Array:
     count, nse = y.shape[0], terms.shape[0]
     slot = jnp.arange(nse, dtype=jnp.int32)
     hit = (segments >= 0) & (segments < count)
-    if add.kind != "any":
+    if not add.takes_first:
         hit &= terms == take(y, segments)
     first = jnp.full(count, nse, jnp.int32)
     return first.at[jnp.where(hit, segments, count)].min(slot, mode="drop")

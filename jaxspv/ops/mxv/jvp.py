@@ -20,7 +20,7 @@ def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
     """Whether `y = A x` adds ordinary products of one floating dtype along a compressed axis."""
     return (
         isinstance(A, (CSR, CSC))
-        and semiring.add.kind == "add"
+        and semiring.add.atomic(y.dtype) == "add"
         and semiring.mul.fn is jnp.multiply
         and A.dtype == x.dtype == y.dtype
         and jnp.issubdtype(y.dtype, jnp.floating)

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any, batch_max
-from ..._core.compat import scatter_add_is_slow
 from ..._core.compilation import known_while_tracing, on_accelerator
 from ..._core.dispatch import Backend, Op, Plan
 from ..._core.indices import SMALL, eager_capacity
@@ -112,7 +111,7 @@ def _needs_sorted_columns(semiring, A, x, allowed, **_) -> str | None:
 
 
 def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
-    if semiring.add.kind in (None, "logaddexp", "xor", "xnor"):
+    if not semiring.add.scatters:
         return f"the monoid `{semiring.add.name}` has no scatter"
     return _needs_columns(semiring, A, x, allowed)
 
@@ -263,24 +262,12 @@ def _scatter(semiring, A, x, allowed, *, flip, nse):
 def _scatter_chunks(semiring, A, x, allowed, runs, size, flip):
     add, m = semiring.add, A.shape[0]
     dtype = _empty(semiring, A, x, 1, flip).dtype
-    in_place = add.kind in ("add", "min", "max", "multiply") and dtype.kind != "b"
-    in_place = in_place and not (add.kind == "add" and scatter_add_is_slow(dtype))
-
-    def accumulate(total, present, out, terms):
-        if in_place:
-            return getattr(total.at[out], str(add.kind))(terms, mode="drop")
-        part = add.segment_reduce(terms, out, m)
-        here = jnp.zeros(m, bool).at[out].set(True, mode="drop")
-        joined = jnp.where(present, add.op(total, part), part).astype(dtype)
-        return jnp.where(here, joined, total)
-
     start = jnp.full(m, add.identity_of(dtype)[()], dtype)
 
     def step(state):
         first, total, present, flag = state
         out, terms, over = _edge_terms(semiring, A, x, allowed, runs, first, size, flip)
-        here = present.at[out].set(True, mode="drop")
-        return first + size, accumulate(total, present, out, terms), here, flag | over
+        return first + size, *add.accumulate(total, present, out, add.admit(terms)), flag | over
 
     state = (jnp.int32(0), start, jnp.zeros(m, bool), jnp.asarray(False))
     state = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)

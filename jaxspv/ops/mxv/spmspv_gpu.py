@@ -25,8 +25,6 @@ def _not_here(semiring, A, x, flip) -> str | None:
         return "there is nothing to multiply"
     if not x.unique:
         return "`x` may hold a place twice"
-    if semiring.add.kind not in ATOMIC:
-        return f"the monoid `{semiring.add.name}` has no atomic"
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     if jax.tree.leaves(semiring):
@@ -39,6 +37,8 @@ def _not_here(semiring, A, x, flip) -> str | None:
     out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     if out.dtype.name not in _SCALARS:
         return f"kernels join float32 and int32 values, not {out.dtype}"
+    if semiring.add.atomic(out.dtype) not in ATOMIC:
+        return f"the monoid `{semiring.add.name}` has no atomic"
     reason = scalar_jaxpr.refuse(mul, A.dtype, x.dtype)
     return None if reason is None else f"`{semiring.mul.name}`: {reason}"
 
@@ -72,12 +72,14 @@ def _finish(out, A, x, nse) -> SparseVector:
 
 
 def _common(semiring, A, x, allowed, flip, nse):
+    mul = _scalar_product(semiring, flip)
+    term = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     words = None if allowed is None else BitVector.from_bool(allowed).words
     fixed = {
         "rows": A.shape[0],
         "nse": max(nse, 1),
-        "add": semiring.add.kind,
-        "mul": _scalar_product(semiring, flip),
+        "add": semiring.add.atomic(term.dtype),
+        "mul": mul,
         "allowed": words,
     }
     return (x.indices, x.data, x.count), fixed

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..._core.compat import scatter_add_is_slow
 from ..._core.dispatch import Op, is_zero
 from ...formats import CSR
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
@@ -21,7 +19,7 @@ from .winners import winning_slots
 def _tangent(primals, tangents, y, *, flip):
     """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x.
 
-    (+, x) on a compressed axis has a transpose of its own, a CSR over min, max or any finds its
+    (+, x) on a compressed axis has a transpose of its own, a CSR over a selective monoid finds its
     winners by rows; the rest goes through the list of all entries.
     """
     semiring, A, x, _ = primals
@@ -30,7 +28,7 @@ def _tangent(primals, tangents, y, *, flip):
         return _bilinear(primals, A_dot.data, x_dot, flip)
     if A.nse == 0:
         return jnp.zeros_like(y)
-    if isinstance(A, CSR) and semiring.add.kind in ("min", "max", "any"):
+    if isinstance(A, CSR) and semiring.add.selective:
         slots = winning_slots(semiring, A, x, y, flip)
         out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
         return picked_tangent(
@@ -146,17 +144,9 @@ def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
         mul=multiply_values(semiring, flip),
         combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
         identity=semiring.add.identity_of(dtype)[()],
-        scatter=_scatter_name(semiring.add, dtype),
+        scatter=semiring.add.scatter(dtype),
         loop_on_cpu=loop_on_cpu,
     )
-
-
-def _scatter_name(add: Any, dtype: Any) -> str | None:
-    if dtype == jnp.bool_:
-        return {"or": "max", "add": "max", "max": "max", "and": "min", "min": "min"}.get(add.kind)
-    if add.kind == "add" and scatter_add_is_slow(dtype):
-        return None
-    return add.kind if add.kind in ("add", "min", "max") else None
 
 
 op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)

@@ -26,7 +26,7 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
     nse = A.nse
     if 0 in (nse, *A.shape):
         return jnp.full(A.shape[0], nse, jnp.int32)
-    if semiring.add.kind == "any":
+    if semiring.add.takes_first:
         begin, end = A.indptr[:-1], A.indptr[1:]
         return jnp.where(begin < end, begin, nse).astype(jnp.int32)
 

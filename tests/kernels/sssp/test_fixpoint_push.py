@@ -12,15 +12,15 @@ from tests.kernels.bfs.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32)
-JOIN = {"min": np.minimum, "max": np.maximum, "or": np.logical_or, "and": np.logical_and}
+JOIN = {"min": np.minimum, "max": np.maximum}  # of booleans: and, or
 ALGEBRA = {  # add, mul in NumPy, mul in JAX, dtype of x, of A, range of A
     "min plus": ("min", np.add, jnp.add, np.float32, np.float32, (0, 9)),
     "min plus, integers": ("min", np.add, jnp.add, np.int32, np.int32, (0, 9)),
     "widest path": ("max", np.minimum, jnp.minimum, np.float32, np.float32, (-9, 9)),
     "bottleneck": ("min", np.maximum, jnp.maximum, np.int32, np.int32, (-9, 9)),
     "most likely": ("max", np.multiply, jnp.multiply, np.float32, np.float32, (0, 1)),
-    "reachable": ("or", np.logical_and, jnp.logical_and, bool, bool, (0, 2)),
-    "all": ("and", np.logical_or, jnp.logical_or, bool, bool, (0, 2)),
+    "reachable": ("max", np.logical_and, jnp.logical_and, bool, bool, (0, 2)),
+    "all": ("min", np.logical_or, jnp.logical_or, bool, bool, (0, 2)),
     "capped": (
         "min",
         lambda x, a: np.maximum(x + a, 5),
@@ -34,7 +34,7 @@ ALGEBRA = {  # add, mul in NumPy, mul in JAX, dtype of x, of A, range of A
 
 def identity(add, dtype):
     if dtype is bool:
-        return add == "and"
+        return add == "min"
     info = np.finfo(dtype) if dtype is np.float32 else np.iinfo(dtype)
     top = np.inf if dtype is np.float32 else info.max
     return top if add == "min" else (-np.inf if dtype is np.float32 else info.min)

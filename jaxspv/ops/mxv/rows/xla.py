@@ -54,8 +54,8 @@ def csr_spmv(
 
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and change
     nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
-    identity: that of `combine` in the dtype `mul` returns. scatter: "add", "min" or "max" if
-    `.at[]` has the addition under that name and the backend does it fast, else None. width: entries
+    identity: that of `combine` in the dtype `mul` returns. scatter: the name under which
+    `.at[]` has the addition if the backend does it fast, else None. width: entries
     a piece. loop_on_cpu: take `csr_spmv_loop` where the program is lowered for a CPU and x is one
     vector; not for calls that vmap batches. Returns (n_rows,) or (n_rows, B).
     """

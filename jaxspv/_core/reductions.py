@@ -1,0 +1,195 @@
+"""Reductions of arrays: what XLA has for each known addition, and scans and folds for any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.tree_util import Partial
+
+from .compat import scatter_add_is_slow
+
+Scatter = Literal["add", "multiply", "min", "max"]
+_DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
+
+
+class Form(NamedTuple):
+    """What XLA has for an addition.
+
+    Attributes:
+        whole: `(x, axes, identity) -> y`.
+        segments: `(terms, segments, count, identity, sorted) -> y`, without a sort.
+        scatter: the scatter of XLA, and the atomic of a GPU, that joins terms.
+        weight: `(tangents, terms, totals)`: the tangents times the derivative of the result by each
+            term, where the tangent of a reduction is the sum of them.
+    """
+
+    whole: Callable[..., Array]
+    segments: Callable[..., Array]
+    scatter: Scatter | None = None
+    weight: Callable[..., Array] | None = None
+
+
+def fold(op: Any, x: Array, axes: tuple[int, ...], identity: Any) -> Array:
+    """`op` by halving. `lax.reduce` would refuse an operator with traced parameters."""
+    last = tuple(range(-len(axes), 0))
+    x = jnp.moveaxis(x, axes, last)
+    x = x.reshape(*x.shape[: last[0]], -1)
+    if x.shape[-1] == 0:
+        return jnp.full(x.shape[:-1], identity, x.dtype)
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        joined = op(x[..., :half], x[..., half : 2 * half]).astype(x.dtype)
+        x = jnp.concatenate([joined, x[..., 2 * half :]], axis=-1)
+    return x[..., 0]
+
+
+def segment_scan(
+    op: Any, terms: Array, segments: Array, count: int, identity: Any, *, sorted: bool
+) -> Array:
+    """`y[s] = op over terms[k] with segments[k] == s` by a segmented scan; see `scan_runs`."""
+    identity = jnp.asarray(identity)
+    if not sorted:
+        order = jnp.argsort(segments, stable=True)
+        segments, terms = segments[order], terms[order]
+    inside = (segments >= 0) & (segments < count)
+    scanned = scan_runs(op, jnp.where(inside, terms, identity), segments, identity)
+    ends = jnp.append(segments[1:] != segments[:-1], True)[: terms.shape[0]]
+    slot = jnp.arange(terms.shape[0], dtype=segments.dtype)
+    target = jnp.where(ends & inside, segments, count + slot)  # unique: it transposes
+    return jnp.full(count, identity).at[target].set(scanned, mode="drop", unique_indices=True)
+
+
+@jax.jit  # a scan is some forty operations: one program also where the caller is eager
+def scan_runs(op: Any, terms: Array, segments: Array, identity: Array) -> Array:
+    """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change.
+
+    Flags mark where a segment starts; the scanned pair (flag, value) is that of Blelloch,
+    "Prefix sums and their applications", 1990. `op` is a pytree.
+    """
+    starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
+
+    def combine(left, right):
+        flag_l, value_l = left
+        flag_r, value_r = right
+        # Both `where`: an infinity of one run must not reach the derivative of another.
+        joined = op(jnp.where(flag_r, identity, value_l), value_r)
+        return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
+
+    return lax.associative_scan(combine, (starts, terms))[1]
+
+
+def _by_numpy(fn: Callable[..., Array], **options: Any) -> Callable[..., Array]:
+    return lambda x, axes, identity: fn(x, axes, initial=identity, **options)
+
+
+def _by_scatter(scatter: Scatter) -> Callable[..., Array]:
+    def segmented(terms: Array, segments: Array, count: int, identity: Any, _=False) -> Array:
+        start = jnp.full(count, identity, terms.dtype)
+        return getattr(start.at[segments], scatter)(terms, **_DROP)
+
+    return segmented
+
+
+def _sum_by_segments(
+    terms: Array, segments: Array, count: int, identity: Any = 0, sorted: bool = False
+) -> Array:
+    def by_atomics():
+        return _by_scatter("add")(terms, segments, count, identity)
+
+    def by_scan():
+        zero = jnp.zeros((), terms.dtype)
+        return segment_scan(Partial(jnp.add), terms, segments, count, zero, sorted=sorted)
+
+    if not scatter_add_is_slow(terms.dtype):
+        return by_atomics()
+    return lax.platform_dependent(cuda=by_scan, default=by_atomics)
+
+
+def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:
+    def segmented(terms: Array, segments: Array, count: int, identity: Any, _) -> Array:
+        start = jnp.full(count, identity, jnp.int8)
+        return getattr(start.at[segments], scatter)(terms.astype(jnp.int8), **_DROP) > 0
+
+    return segmented
+
+
+def _parity(even: bool) -> Form:
+    """`xor` tells whether the ones are odd in number, `xnor` whether the zeros are even."""
+
+    def whole(x: Array, axes: tuple[int, ...], _) -> Array:
+        return (jnp.sum(x ^ even, axes, dtype=jnp.int32) % 2 == 1) ^ even
+
+    def segmented(terms: Array, segments: Array, count: int, *_) -> Array:
+        start = jnp.zeros(count, jnp.int32)
+        return (start.at[segments].add(terms ^ even, **_DROP) % 2 == 1) ^ even
+
+    return Form(whole, segmented)
+
+
+def _first_along(x: Array, axes: tuple[int, ...], _) -> Array:
+    if 0 in (x.shape[a] for a in axes):
+        return jnp.sum(x, axes).astype(x.dtype)  # zeros
+    for axis in sorted((a % x.ndim for a in axes), reverse=True):
+        x = lax.index_in_dim(x, 0, axis, keepdims=False)
+    return x
+
+
+def _first_of_segments(terms: Array, segments: Array, count: int, *_) -> Array:
+    slot = jnp.arange(terms.shape[0], dtype=jnp.int32)
+    winner = jnp.full(count, terms.shape[0], jnp.int32)
+    return terms.at[winner.at[segments].min(slot, **_DROP)].get(mode="fill", fill_value=0)
+
+
+def _logsumexp(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Array:
+    """`log sum exp x`, stable: shifted by the finite maximum of what is joined."""
+    peak = most(lax.stop_gradient(x))
+    shift = jnp.where(jnp.isfinite(peak), peak, 0)
+    sums = total(jnp.exp(x - at_terms(shift)))
+    empty = sums == 0
+    return jnp.where(empty, low, jnp.log(jnp.where(empty, 1, sums)) + shift)
+
+
+def _logsumexp_along(x: Array, axes: tuple[int, ...], low: Any) -> Array:
+    most = Partial(jnp.max, axis=axes, keepdims=True, initial=low)
+    total = Partial(jnp.sum, axis=axes, keepdims=True)
+    return jnp.squeeze(_logsumexp(x, low, most, lambda shift: shift, total), axes)
+
+
+def _logsumexp_of_segments(
+    terms: Array, segments: Array, count: int, low: Any, sorted: bool
+) -> Array:
+    inside = (segments >= 0) & (segments < count)
+    segments = jnp.where(inside, segments, count)
+    return _logsumexp(
+        jnp.where(inside, terms, low),
+        low,
+        lambda v: _by_scatter("max")(v, segments, count, low),
+        lambda shift: shift.at[segments].get(mode="fill", fill_value=0),
+        lambda v: _sum_by_segments(v, segments, count, sorted=sorted),
+    )
+
+
+def _softmax(tangents: Array, terms: Array, totals: Array) -> Array:
+    level = jnp.where(terms == totals, 0, terms - totals)
+    return tangents * jnp.exp(jnp.where(terms > -jnp.inf, level, -jnp.inf))
+
+
+_sum = _by_numpy(jnp.sum, promote_integers=False)
+_product = _by_numpy(jnp.prod, promote_integers=False)
+FORMS: dict[str | None, Form] = {
+    "add": Form(_sum, _sum_by_segments, "add", lambda tangents, *_: tangents),
+    "multiply": Form(_product, _by_scatter("multiply"), "multiply"),
+    "min": Form(_by_numpy(jnp.min), _by_scatter("min"), "min"),
+    "max": Form(_by_numpy(jnp.max), _by_scatter("max"), "max"),
+    "or": Form(lambda x, axes, _: jnp.any(x, axes), _extreme_of_truth("max"), "max"),
+    "and": Form(lambda x, axes, _: jnp.all(x, axes), _extreme_of_truth("min"), "min"),
+    "xor": _parity(even=False),
+    "xnor": _parity(even=True),
+    "any": Form(_first_along, _first_of_segments),
+    "logaddexp": Form(_logsumexp_along, _logsumexp_of_segments, weight=_softmax),
+}
+OF_TRUTH = {"add": "or", "max": "or", "multiply": "and", "min": "and"}  # on booleans

@@ -7,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from ...operators import min_extend
+
 
 def infinity(dtype: Any) -> Array:
     """The length of an unreached vertex: inf, or the largest integer."""
@@ -15,26 +17,13 @@ def infinity(dtype: Any) -> Array:
     return jnp.asarray(jnp.iinfo(dtype).max, dtype)
 
 
-def extend(length: Array, weight: Array) -> Array:
-    """`length + weight`; integers: infinity absorbs, other sums are clamped to the dtype."""
-    total = length + weight
-    if jnp.issubdtype(total.dtype, jnp.floating):
-        return total
-    top = infinity(total.dtype)
-    low = jnp.asarray(jnp.iinfo(total.dtype).min, total.dtype)
-    zero = jnp.zeros((), total.dtype)
-    total = jnp.where((weight > zero) & (total < length), top, total)
-    total = jnp.where((weight < zero) & (total > length), low, total)
-    return jnp.where((length == top) | (weight == top), top, total)
+extend = min_extend.fn  # `length + weight`; integers: infinity absorbs, other sums are clamped
 
 
 def wraps(length: Array, weight: Array) -> Array:
     """Whether the sum of two finite integers is no finite length: clamped, or infinity itself."""
-    total = length + weight
-    top = infinity(total.dtype)
-    zero = jnp.zeros((), total.dtype)
-    wrapped = ((weight > zero) & (total < length)) | ((weight < zero) & (total > length))
-    return (wrapped | (total == top)) & (length != top) & (weight != top)
+    assert min_extend.overflow is not None
+    return min_extend.overflow(length, weight)
 
 
 def after(length: Array) -> Array:

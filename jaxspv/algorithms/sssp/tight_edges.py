@@ -22,6 +22,7 @@ from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 from ..._core.batching import sequential
 from ..._core.dispatch import PALLAS_PLATFORM, asked
 from ..._core.native_loops import is_negative, read, write
+from ..._core.search import lower_bound
 from ...formats import CSR
 from ...formats.base import search_rows
 from ...ops.mxv.rows.vjp import serves
@@ -60,7 +61,8 @@ def _tree_edges(A, d, source):
         del slot, row
         parents = sssp_parents_xla(A.indptr, A.indices, A.data, d, source)
         inner = (parents >= 0) & wanted
-        slot = edge_slot(A, jnp.where(inner, parents, 0), vertex)
+        row = jnp.where(inner, parents, 0)
+        slot = lower_bound((A.indices,), (vertex,), A.indptr[row], A.indptr[row + 1])
         return jnp.where(inner, slot, nse), jnp.where(inner, parents, vertex)
 
     def kept(slot, row):
@@ -161,17 +163,3 @@ def _row_of(A, slot):
         return search_rows(A.indptr, nse).at[slot].get(mode="fill", fill_value=n).astype(jnp.int32)
     row = jnp.searchsorted(A.indptr, slot, side="right", method="scan_unrolled") - 1
     return jnp.minimum(row, n).astype(jnp.int32)
-
-
-def edge_slot(A: CSR, row: Array, col: Array) -> Array:
-    """The first slot that holds (row, col), which must be stored: binary search in sorted rows."""
-
-    def step(_, bounds):
-        low, high = bounds
-        middle = (low + high) // 2
-        goes = (low < high) & (A.indices[jnp.minimum(middle, A.nse - 1)] < col)
-        return jnp.where(goes, middle + 1, low), jnp.where(goes | (low >= high), high, middle)
-
-    rounds = max(A.nse, 1).bit_length()
-    low, _ = lax.fori_loop(0, rounds, step, (A.indptr[row], A.indptr[row + 1]))
-    return low

@@ -14,14 +14,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
+from ..._core import search
 from ..._core.indices import index_dtype_for, with_index_dtype
 from ..._core.pytree import pytree_dataclass, static
+from ..._core.search import Keys
 from ...formats import COO, FORMATS, SparseMatrix
 from ...formats.vector import SparseVector
 from ...monoids import plus
 from . import entries_cpu
-
-Keys = tuple[Array, ...]
 
 
 @pytree_dataclass
@@ -213,31 +213,14 @@ def fitted(e: Entries, nse: int | None) -> Entries:
 
 @jax.jit
 def lower_bound(keys: Keys, wanted: Keys) -> Array:
-    """For each wanted key how many of the ascending `keys` are smaller, by binary search.
+    """For each wanted key how many of the ascending `keys` are smaller.
 
     Jitted: an eager loop would be compiled anew at each call.
     """
     size, dtype = keys[0].shape[0], keys[0].dtype
     if 0 in (size, wanted[0].shape[0]):
         return jnp.zeros(wanted[0].shape, dtype)
-    return by_platform(entries_cpu.lower_bound, _halving, keys, wanted)
-
-
-def _halving(keys: Keys, wanted: Keys) -> Array:
-    size, dtype = keys[0].shape[0], keys[0].dtype
-
-    def step(_, bounds):
-        low, high = bounds
-        middle = (low + high) // 2
-        smaller, tied = False, True
-        for key, want in zip(keys, wanted, strict=True):
-            at = take(key, middle)
-            smaller, tied = smaller | (tied & (at < want)), tied & (at == want)
-        up = (low < high) & smaller
-        return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
-
-    low = jnp.zeros(wanted[0].shape, dtype)
-    return lax.fori_loop(0, size.bit_length(), step, (low, jnp.full_like(low, size)))[0]
+    return by_platform(entries_cpu.lower_bound, search.lower_bound, keys, wanted)
 
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:

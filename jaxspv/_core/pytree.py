@@ -18,7 +18,12 @@ def static(**kwargs: Any) -> Any:
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
+def transient(**kwargs: Any) -> Any:
+    """A field of this object alone, no part of the pytree: rebuilt, an object has its default."""
+    return dataclasses.field(metadata={"transient": True}, **kwargs)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, transient, dataclasses.field))
 def pytree_dataclass(cls: type[_T]) -> type[_T]:
     """Class decorator: frozen dataclass and pytree whose unflatten goes around `__init__`.
 
@@ -27,7 +32,7 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     """
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     fields = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
-    leaves = [f.name for f in fields if not f.metadata.get("static")]
+    leaves = [f.name for f in fields if not f.metadata]
     statics = [f.name for f in fields if f.metadata.get("static")]
     keys = [jax.tree_util.GetAttrKey(name) for name in leaves]
 

@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxspv as jsp
 from jaxspv.ops.mxv.rows import bins, xla
 from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
 
@@ -331,3 +332,22 @@ def test_bare_csr_small_shapes_and_batches(n_rows, nse, scatter):
     np.testing.assert_array_equal(
         CSR_SPMV(indptr, indices, data, x[:, 0], **kwargs), expected[:, 0]
     )
+
+
+def test_values_put_into_bins_are_perturbed_in_that_trace_alone():
+    """A product of the same trace then reads the rows themselves, where a kernel can."""
+    A = jsp.from_dense(np.eye(5, dtype=np.float32))
+    G = jsp.prepare(A, for_="mxv")
+    assert not G.layouts["mxv"].perturbed
+    seen = []
+
+    @jax.jit
+    def run(data):
+        rows = G.with_data(data).layouts["mxv"]
+        again = jax.tree.map(lambda v: v, rows)
+        seen.extend((rows.perturbed, rows.in_products().direct, again.in_products().direct))
+        return rows.values
+
+    run(A.data)
+    assert seen == [True, True, False]
+    assert not G.with_data(A.data).layouts["mxv"].perturbed

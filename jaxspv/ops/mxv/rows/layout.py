@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from ...._core.compilation import on_gpu
-from ...._core.pytree import is_concrete, pytree_dataclass, static
+from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....graph import Graph, register_layout
@@ -32,7 +32,10 @@ class Rows:
             kernels: the much used part of x, and of sums by column, has the smallest numbers. None
             where columns keep their numbers and where no kernel reads them.
         direct: whether a kernel that reads the CSR does better than the bins, because entries side
-            by side lie all over x (`_is_scattered`) or because the values moved (`in_products`).
+            by side lie all over x (`_is_scattered`) or because the values are `perturbed`.
+        perturbed: whether the values were put into the bins in this very trace (`revalued`), which
+            costs more than a product that reads the CSR instead. It ends where the object is taken
+            apart, as between two steps of a scan: there the values are at hand.
     """
 
     bins: RowBins
@@ -40,15 +43,11 @@ class Rows:
     owners: Array | None = None
     ranks: Array | None = None
     direct: bool = static(default=False)
-
-    # Whether the values were put into the bins in this very trace (`revalued`), which costs more
-    # than a product that reads the CSR instead. No leaf and no static: it ends where the object is
-    # taken apart, as between two steps of a scan, and there the values are at hand.
-    _moving = False
+    perturbed: bool = transient(default=False)
 
     def in_products(self) -> Rows:
         """These rows as an operand of a product of this trace."""
-        return dataclasses.replace(self, direct=True) if self._moving else self
+        return dataclasses.replace(self, direct=self.direct or self.perturbed)
 
 
 def arrange(A: CSR, entries: bool = False) -> Rows:
@@ -92,9 +91,8 @@ def _ranks(order: Array, indices: Array) -> Array:
 
 def revalued(rows: Rows, A: CSR) -> Rows:
     """The same rows with the values of A."""
-    rows = dataclasses.replace(rows, values=rows.bins.arrange(A.data[: rows.bins.nse]))
-    object.__setattr__(rows, "_moving", not is_concrete(rows.values))
-    return rows
+    values = rows.bins.arrange(A.data[: rows.bins.nse])
+    return dataclasses.replace(rows, values=values, perturbed=not is_concrete(values))
 
 
 @register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
-from .formats import SparseMatrix
-from .formats.vector import SparseVector
+from .formats.stored import Stored
 
 _R = TypeVar("_R")
 
@@ -62,17 +61,17 @@ def _sparse(tree: Any):
     """The sparse objects in it, those of graphs and named tuples too."""
 
     def is_sparse(node):
-        return isinstance(node, (SparseMatrix, SparseVector))
+        return isinstance(node, Stored)
 
     return [x for x in jax.tree.leaves(tree, is_leaf=is_sparse) if is_sparse(x)]
 
 
 def _failures(tree: Any):
     def is_result(node):
-        return isinstance(node, (SparseMatrix, SparseVector)) or hasattr(node, "_fields")
+        return isinstance(node, Stored) or hasattr(node, "_fields")
 
     for node in jax.tree.leaves(tree, is_leaf=is_result):
-        if isinstance(node, (SparseMatrix, SparseVector)):
+        if isinstance(node, Stored):
             yield "overflow", jnp.asarray(node.overflow), FAILURES["overflow"]
         elif hasattr(node, "_fields"):
             for name in node._fields:
@@ -82,5 +81,5 @@ def _failures(tree: Any):
                     yield name, ~jnp.asarray(value), why
                 elif name in FAILURES:
                     yield name, jnp.asarray(value) != 0, FAILURES[name]
-                elif hasattr(value, "_fields") or isinstance(value, (SparseMatrix, SparseVector)):
+                elif hasattr(value, "_fields") or isinstance(value, Stored):
                     yield from _failures(value)

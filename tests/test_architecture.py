@@ -197,3 +197,33 @@ def test_everything_is_exported_by_name():
     for node in ast.walk(source):
         if isinstance(node, ast.ImportFrom):
             assert all(alias.asname == alias.name for alias in node.names)
+
+
+CONCRETE = {"COO", "CSR", "CSC", "Tiled", "BitTiled"}
+CONCRETE |= {"SparseVector", "TiledVector", "BitVector"}
+MOST_ASKED = 24  # what is left; a fast path is a registration (`formats.base.serves`)
+
+
+def asks_for_formats(path):
+    """Lines with an `isinstance` over concrete formats."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if called and node.func.id == "isinstance":
+            names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+            if names & CONCRETE:
+                yield f"{relative(path)}:{node.lineno}"
+
+
+def test_formats_are_asked_for_what_they_offer_not_for_their_class():
+    found = [line for p in PACKAGES if "formats" not in p.parts for line in asks_for_formats(p)]
+    assert len(found) <= MOST_ASKED, "\n".join(found)
+
+
+def test_a_monoid_is_asked_for_what_it_does_not_for_its_kind():
+    """`Monoid.kind` is the key of one table."""
+    asked = re.compile(r"\b(add|monoid|dup|accum)\.kind\b")
+    found = [relative(p) for p in PACKAGES if asked.search(p.read_text())]
+    assert set(found) <= MXM, found
+
+
+MXM = {relative(p) for p in PACKAGES if p.parent.name == "mxm"}

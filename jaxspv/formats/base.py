@@ -36,6 +36,24 @@ def register(cls: type[_M]) -> type[_M]:
     return cls
 
 
+def serves(
+    *formats: type[SparseMatrix], reads: str, refuse: Callable[..., str | None] | None = None
+) -> Callable[..., str | None]:
+    """The `refuse` of an implementation that is for matrices of these formats, and further refuses.
+
+    A fast path of an operation for a format is an implementation registered with it, before the
+    one for any format; nothing else asks for a format by its class. The matrix is the second
+    operand, after the semiring.
+    """
+
+    def refused(semiring: Any, A: SparseMatrix, *operands: Any, **static: Any) -> str | None:
+        if not isinstance(A, formats):
+            return f"it reads {reads}, and A is a {type(A).__name__}"
+        return None if refuse is None else refuse(semiring, A, *operands, **static)
+
+    return refused
+
+
 class SparseMatrix(Stored, abc.ABC):
     """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
 
@@ -46,6 +64,7 @@ class SparseMatrix(Stored, abc.ABC):
     """
 
     format: ClassVar[str]
+    compressed: ClassVar[int | None] = None  # the axis whose indices list their entries in a run
     shape: tuple[int, int]
     unique: bool
 

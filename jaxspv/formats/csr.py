@@ -72,6 +72,7 @@ class CSR(_Compressed):
     """
 
     format: ClassVar[str] = "csr"
+    compressed: ClassVar[int] = 0
 
     @property
     def row_sorted(self) -> bool:
@@ -117,6 +118,7 @@ class CSC(_Compressed):
     """
 
     format: ClassVar[str] = "csc"
+    compressed: ClassVar[int] = 1
 
     @property
     def row_sorted(self) -> bool:
@@ -143,8 +145,7 @@ class CSC(_Compressed):
 def expand(A: CSR | CSC) -> tuple[Array, Array]:
     """(major, minor) index of every slot in slot order; both at their extent in padding."""
     major = search_rows(with_pattern(A).indptr, A.nse).astype(A.index_dtype)
-    minor_extent = A.shape[1] if isinstance(A, CSR) else A.shape[0]
-    minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, minor_extent)
+    minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, A.shape[1 - A.compressed])
     return major, minor
 
 

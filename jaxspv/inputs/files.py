@@ -22,6 +22,7 @@ import scipy.sparse
 
 from .._core.pytree import is_concrete
 from ..formats import FORMATS, SparseMatrix
+from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
 from .construct import from_scipy, narrow
@@ -294,11 +295,11 @@ def _mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
 
 def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The header of a matrix or vector; its arrays go into `arrays` under `prefix` + field."""
-    if not isinstance(node, (SparseMatrix, SparseVector)):
+    if not isinstance(node, Stored):
         raise TypeError(f"`A` must be a sparse matrix or vector; got {type(node).__name__}.")
     if not is_concrete(node):
         raise ValueError("`A` holds traced values: save it outside of jit.")
-    kind = _VECTOR if isinstance(node, SparseVector) else node.format
+    kind = _VECTOR if node.ndim == 1 else node.format
     static, leaves, children = {}, {}, {}
     for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
         value = getattr(node, field.name)
@@ -306,7 +307,7 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
             static[field.name] = value
         elif value is None:
             leaves[field.name] = None
-        elif isinstance(value, (SparseMatrix, SparseVector)):
+        elif isinstance(value, Stored):
             children[field.name] = _pack(value, f"{prefix}{field.name}.", arrays)
         else:
             array = np.asarray(value)

@@ -7,8 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..formats import SparseMatrix
-from ..formats.vector import SparseVector
+from ..formats.stored import Stored
 from ..masks import Mask, as_mask
 from ..operators import BinaryOp
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
@@ -166,7 +165,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     for name, index in zip("ij", indices, strict=False):
         check_distinct(name, index)
     local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))
-    scalar = not isinstance(value, (SparseMatrix, SparseVector)) and jnp.ndim(value) == 0
+    scalar = not isinstance(value, Stored) and jnp.ndim(value) == 0
     value = jnp.asarray(value) if scalar else operand("value", value)
     if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
@@ -275,12 +274,7 @@ def _in_order(e: Entries, indices) -> Entries:
 
 def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool) -> Entries:
     """A scalar at every place of the region; at those of a sparse mask alone where there is one."""
-    if (
-        mask is not None
-        and not mask.complement
-        and not line
-        and isinstance(mask.source, (SparseMatrix, SparseVector))
-    ):
+    if mask is not None and not mask.complement and not line and isinstance(mask.source, Stored):
         e = entries_of(mask.source)
         if not mask.structural:
             e = keep(e, e.valid() & e.data.astype(bool))

@@ -12,6 +12,7 @@ from .._core.compilation import is_eager, jitted
 from ..formats import SparseMatrix
 from ..formats.arithmetic import SUGAR
 from ..formats.base import PRODUCT
+from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..graph import Graph
 from ..masks import as_mask
@@ -67,7 +68,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _is_sparse(x: Any) -> bool:
-    return isinstance(x, (SparseMatrix, SparseVector))
+    return isinstance(x, Stored)
 
 
 def _known(x: Any) -> bool:

@@ -20,7 +20,7 @@ from jax import Array
 from ..._core.compilation import is_eager
 from ..._core.indices import alike, widened, with_index_dtype
 from ...formats import SparseMatrix
-from ...formats.vector import SparseVector
+from ...formats.stored import Stored
 from ...graph import Graph
 from ...masks import Mask, as_mask
 from .capacity import finished, with_room
@@ -136,7 +136,7 @@ def _write(T, out, mask, accum, fill, *, nse, how):
 
 def as_out(x: Any) -> Any:
     """`out=` as a sparse object or an array."""
-    known = x is None or isinstance(x, (SparseMatrix, SparseVector, jax.Array))
+    known = x is None or isinstance(x, (Stored, jax.Array))
     return x if known else jnp.asarray(x)
 
 
@@ -170,7 +170,7 @@ def operand(name: str, x: Any) -> Any:
     """
     if isinstance(x, Graph):
         return x.out
-    if isinstance(x, (SparseMatrix, SparseVector)):
+    if isinstance(x, Stored):
         return x
     if hasattr(x, "to_sparse"):
         return x.to_sparse()
@@ -184,7 +184,7 @@ def operand(name: str, x: Any) -> Any:
 
 def is_dense(x: Any) -> bool:
     """Whether a checked operand is a dense vector."""
-    return not isinstance(x, (SparseMatrix, SparseVector))
+    return not isinstance(x, Stored)
 
 
 def format_of(*operands: Any) -> str:

@@ -18,7 +18,8 @@ from ..._core import search
 from ..._core.indices import index_dtype_for, with_index_dtype
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.search import Keys
-from ...formats import COO, FORMATS, SparseMatrix
+from ...formats import COO, FORMATS
+from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from ...monoids import plus
 from . import entries_cpu
@@ -85,21 +86,23 @@ def entries_of(x: Any) -> Entries:
     """The entries of a sparse matrix, a sparse vector, or a dense vector (all of them stored)."""
     if isinstance(x, Entries):
         return x
-    if isinstance(x, (SparseMatrix, SparseVector)):
-        x = with_index_dtype(x, x.index_dtype)  # in all of its arrays
-    if isinstance(x, SparseMatrix):
-        coo = x.to_coo()
-        found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
-        return found if x.unique else join_equal(found, plus)
-    if isinstance(x, SparseVector):
-        x = x.canonical()
-        return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
+    if isinstance(x, Stored):
+        return _entries_of_stored(with_index_dtype(x, x.index_dtype))  # in all of its arrays
     if hasattr(x, "to_sparse"):
         return entries_of(x.to_sparse())
     x = jnp.asarray(x)
     if x.ndim == 2:
         return _all_of(x)
     return Entries(x, *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def _entries_of_stored(x: Any) -> Entries:
+    if x.ndim == 1:
+        x = x.canonical()
+        return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
+    coo = x.to_coo()
+    found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
+    return found if x.unique else join_equal(found, plus)
 
 
 def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:

@@ -16,6 +16,7 @@ from jax import Array
 from ..._core.indices import LIMIT
 from ...formats import COO, SparseMatrix
 from ...formats.coo import sort_coo
+from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from ...masks import Mask, as_mask
 from ...semirings import Semiring
@@ -59,7 +60,7 @@ def axis(extent: int, *indices: Array) -> Axis:
 
 def beyond_int32(*operands: Any) -> bool:
     """Whether a sparse operand has an extent that int32 does not hold."""
-    shapes = (x.shape for x in operands if isinstance(x, (SparseMatrix, SparseVector)))
+    shapes = (x.shape for x in operands if isinstance(x, Stored))
     return any(extent >= LIMIT for shape in shapes for extent in shape)
 
 
@@ -88,12 +89,12 @@ def multiply_vector(
         ValueError: shapes do not match; x is dense.
     """
     _check(A.shape[1], x.shape, semiring)
-    if not isinstance(x, SparseVector):
+    if not isinstance(x, Stored):
         raise ValueError(f"`x` must be a SparseVector for a matrix of shape {A.shape}.")
     a, e = A.to_coo(), entries_of(x)
     rows, inner = axis(a.shape[0], a.row), axis(a.shape[1], a.col, e.keys[0])
     small = None if mask is None else as_mask(mask)
-    if small is not None and isinstance(small.source, SparseVector):
+    if small is not None and isinstance(small.source, Stored):
         small = dataclasses.replace(small, source=_short(small, rows))
     v = SparseVector(e.data, inner.number(e.keys[0]), e.count, e.overflow, (inner.size,))
     y = product(_small(a, rows, inner), v, small)

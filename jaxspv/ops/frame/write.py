@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...formats import SparseMatrix
-from ...formats.vector import SparseVector
+from ...formats.stored import Stored
 from ...masks import Mask, check_mask
 from ...monoids import Monoid
 from ...operators import BinaryOp, as_binary
@@ -87,8 +87,8 @@ def write_vector(
         mask, accum, replace, nse: as there.
         fill: the identity of the monoid for products, 0 by default.
     """
-    dense = not isinstance(T, (SparseVector, Entries))
-    if not (dense if out is None else not isinstance(out, SparseVector)):
+    dense = not isinstance(T, (Stored, Entries))
+    if not (dense if out is None else not isinstance(out, Stored)):
         e = _present_entries(jnp.asarray(T), present) if dense else entries_of(T)
         dtype = e.data.dtype if out is None else out.dtype
         return stored(cast(_written(e, out, e.shape, mask, accum, replace, nse), dtype), "")

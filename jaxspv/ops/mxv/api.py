@@ -18,7 +18,7 @@ from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...masks import Mask, check_mask
 from ...semirings import Semiring, plus_times
-from ..frame.call import Dense, Options, as_operand_mask, as_out, call
+from ..frame.call import Dense, Options, as_operand_mask, as_out, call, is_dense
 from ..frame.capacity import finished, with_room
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_vector
@@ -140,7 +140,7 @@ def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any
     >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
     Array([2., 3.], dtype=float32)
     """
-    if isinstance(x, SparseVector):
+    if not is_dense(x):
         raise TypeError("`x` must be a dense array; use `spmspv` for a SparseVector.")
     return mxv(A, x, semiring, **kwargs)
 
@@ -177,7 +177,7 @@ def spmspv(
     >>> spmspv(A, jsp.vector_from_entries([1], [10.0], 2)).todense().tolist()
     [20.0, 0.0]
     """
-    if not isinstance(x, SparseVector):
+    if is_dense(x):
         raise TypeError(f"`x` must be a SparseVector; got {type(x).__name__}. Use `spmv`.")
     return mxv(A, x, semiring, **kwargs)
 
@@ -193,8 +193,8 @@ def explain_mxv(
     **_: Any,
 ) -> Plan:
     """The plan of `mxv` (or of `vxm` with `flip`) on these operands."""
-    M, rows = _operand(A, flip, isinstance(x, SparseVector))
-    if isinstance(x, SparseVector):
+    M, rows = _operand(A, flip, not is_dense(x))
+    if not is_dense(x):
         return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
     notes = (
         ()
@@ -206,7 +206,7 @@ def explain_mxv(
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Eagerly one program, checks and all: what the types of operands decide is decided once."""
-    sparse = isinstance(x, SparseVector)
+    sparse = not is_dense(x)
     if not isinstance(x, (SparseVector, jax.Array)):
         x = jnp.asarray(x)
     M, rows = _operand(A, flip, sparse)
@@ -216,7 +216,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
     if lost or not isinstance(semiring, Semiring) or not is_eager(operands):
         return _traced(how, *operands)
-    room = bound_of(M, x) if isinstance(x, SparseVector) and options.out is None else None
+    room = bound_of(M, x) if not is_dense(x) and options.out is None else None
     result, count = jitted(_program(how, room), ("multiply", how, room), M)(*operands)
     return finished(result, count, options.nse if count is not None else None)
 
@@ -266,7 +266,7 @@ def _narrow(how: _How, M, rows, x, semiring, options: Options):
         return _product(how, M, rows, x, semiring, options.mask, options.nse)
     # Only what is added up where may be left out beforehand: the rule reads the mask again.
     y = _product(how, M, rows, x, semiring, options.mask, None)
-    places = None if isinstance(x, SparseVector) else M.rowcol()[0]
+    places = None if not is_dense(x) else M.rowcol()[0]
     return call(_written, (y, places), options, fill=semiring.zero(options.out.dtype))
 
 
@@ -287,7 +287,7 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
             f"`x` must have shape {M.shape[1:]} on the {side} of A of {shape}; got {x.shape}."
         )
     checked = check_mask(mask, M.shape[:1])
-    if isinstance(x, SparseVector):
+    if not is_dense(x):
         return multiply_sparse(
             M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
         )

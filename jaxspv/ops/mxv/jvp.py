@@ -19,7 +19,7 @@ from .rows.vjp import csr_vjp
 def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
     """Whether `y = A x` adds ordinary products of one floating dtype along a compressed axis."""
     return (
-        isinstance(A, (CSR, CSC))
+        A.compressed is not None
         and semiring.add.atomic(y.dtype) == "add"
         and semiring.mul.fn is jnp.multiply
         and A.dtype == x.dtype == y.dtype
@@ -80,7 +80,7 @@ def bilinear_tangent(
 
 def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
     m, n = A.shape
-    if isinstance(A, CSR):
+    if A.compressed == 0:
         return csr_vjp(
             A.indptr,
             A.indices,

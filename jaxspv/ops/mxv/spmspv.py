@@ -7,6 +7,8 @@ is what the push methods need.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -16,7 +18,8 @@ from ..._core.compilation import known_while_tracing, on_accelerator
 from ..._core.dispatch import Backend, Op, Plan
 from ..._core.indices import SMALL, eager_capacity
 from ..._core.pytree import is_concrete
-from ...formats import CSC, SparseMatrix, Tiled
+from ...formats import SparseMatrix, Tiled
+from ...formats.base import serves
 from ...formats.tiles.vector import TiledVector
 from ...formats.vector import SparseVector, from_present
 from ...masks import Mask
@@ -66,12 +69,12 @@ def _method(method: str) -> str | None:
     return None if method == "auto" else method
 
 
-def _capacity(A: SparseMatrix, x: SparseVector, nse: int | None) -> int:
+def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
     """`nse`, or a bound no result exceeds: rows of A, stored entries, edges of concrete columns."""
     if nse is not None:
         return nse
     bound = min(A.shape[0], A.nse)
-    if isinstance(A, CSC) and is_concrete(A.indptr, x.indices, x.count):
+    if A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count):
         with known_while_tracing():
             edges = int(select_rows(A.indptr, x.indices, x.count).total)
         bound = min(bound, 1 << max(edges - 1, 0).bit_length())
@@ -98,8 +101,8 @@ def _whole(A, x, semiring, allowed, flip):
 # ---- What every method shares ----
 
 
-def _needs_columns(semiring, A, x, allowed, **_) -> str | None:
-    if isinstance(A, CSC):
+def needs_columns(semiring, A, x, allowed, **_) -> str | None:
+    if A.compressed == 1:
         return None
     return f"it reads columns, and {type(A).__name__} lists rows (use a CSC, or vxm with a CSR)"
 
@@ -107,13 +110,13 @@ def _needs_columns(semiring, A, x, allowed, **_) -> str | None:
 def _needs_sorted_columns(semiring, A, x, allowed, **_) -> str | None:
     if isinstance(A, CSC) and not A.sorted:
         return "it merges columns in order, and those of A are not sorted"
-    return _needs_columns(semiring, A, x, allowed)
+    return needs_columns(semiring, A, x, allowed)
 
 
 def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
     if not semiring.add.scatters:
         return f"the monoid `{semiring.add.name}` has no scatter"
-    return _needs_columns(semiring, A, x, allowed)
+    return needs_columns(semiring, A, x, allowed)
 
 
 def _edge_terms(semiring, A, x, allowed, runs, first, size, flip):
@@ -210,21 +213,11 @@ def _tangent(primals, tangents, y, *, flip, nse):
 op = Op("spmspv", _tangent)
 
 
-def _auto_refuse(semiring, A, x, allowed, **_) -> str | None:
-    return None if isinstance(A, Tiled) else _needs_columns(semiring, A, x, allowed)
-
-
-def _needs_tiles(semiring, A, x, allowed, **_) -> str | None:
-    return None if isinstance(A, Tiled) else f"it reads tiles, and A is a {type(A).__name__}"
-
-
-@op.register("auto", refuse=_auto_refuse)
+@op.register("auto", refuse=needs_columns)
 def _auto(semiring, A, x, allowed, *, flip, nse):
     """Few edges: "sort" in a small buffer. Many: "scatter", or "sort" where there is no scatter."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
-    if isinstance(A, Tiled):
-        return _tile(semiring, A, x, allowed, flip=flip, nse=nse)
     many = _sort if _needs_scatter(semiring, A, x, allowed) else _scatter
     small = 1024
     if A.nse <= small:
@@ -274,7 +267,7 @@ def _scatter_chunks(semiring, A, x, allowed, runs, size, flip):
     return state[1:]
 
 
-@op.register("sort", refuse=_needs_columns)
+@op.register("sort", refuse=needs_columns)
 def _sort(semiring, A, x, allowed, *, flip, nse):
     """Radix sort of the products by row, then segmented reduction, in the smallest buffer."""
     if _nothing(A, x):
@@ -321,6 +314,17 @@ def _merge(semiring, A, x, allowed, *, flip, nse):
     return lax.switch(branch, [lambda _, size=size: buffer(size) for size in sizes], None)
 
 
+@op.register("tile", refuse=serves(Tiled, reads="tiles"))
+def _tile(semiring, A, x, allowed, *, flip, nse):
+    """Each entry looks into the tile of x that its own tile meets, empty ones skipped. O(nse)."""
+    if _nothing(A, x):
+        return _empty(semiring, A, x, nse, flip)
+    out, inner = A.rowcol()
+    values, found = TiledVector.from_sparse(x, A.nt).lookup(inner)
+    found &= out < A.shape[0]
+    return _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse)
+
+
 @op.register("row")
 def _row(semiring, A, x, allowed, *, flip, nse):
     """Every entry searches its column in x, rows are joined, prefix sums compact. O(nse log k)."""
@@ -342,17 +346,6 @@ def _dense(semiring, A, x, allowed, *, flip, nse):
     here = x.structure().at[inner].get(mode="fill", fill_value=False)
     found = here & (out < A.shape[0])
     values = take(x.todense(), inner)
-    return _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse)
-
-
-@op.register("tile", refuse=_needs_tiles)
-def _tile(semiring, A, x, allowed, *, flip, nse):
-    """Each entry looks into the tile of x that its own tile meets, empty ones skipped. O(nse)."""
-    if _nothing(A, x):
-        return _empty(semiring, A, x, nse, flip)
-    out, inner = A.rowcol()
-    values, found = TiledVector.from_sparse(x, A.nt).lookup(inner)
-    found &= out < A.shape[0]
     return _join_rows(semiring, A, x, allowed, out, inner, values, found, flip, nse)
 
 

@@ -9,10 +9,11 @@ from pallas_kernels.products.spmspv import ATOMIC, spmspv_push, spmspv_tile
 from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.compat import kernels_refused
-from ...formats import CSC, Tiled
+from ...formats import Tiled
+from ...formats.base import serves
 from ...formats.tiles.vector import BitVector
 from ...formats.vector import SparseVector
-from .spmspv import op
+from .spmspv import needs_columns, op
 
 _SCALARS = ("float32", "int32")
 
@@ -51,14 +52,10 @@ def _scalar_product(semiring, flip):
 
 
 def _not_pushed(semiring, A, x, allowed, *, flip, nse) -> str | None:
-    if not isinstance(A, CSC):
-        return f"it reads columns, and {type(A).__name__} lists rows (use a CSC, or vxm with a CSR)"
-    return _not_here(semiring, A, x, flip)
+    return needs_columns(semiring, A, x, allowed) or _not_here(semiring, A, x, flip)
 
 
 def _not_tiled(semiring, A, x, allowed, *, flip, nse) -> str | None:
-    if not isinstance(A, Tiled):
-        return f"it reads tiles, and A is a {type(A).__name__}"
     if A.transposed:
         return "it reads rows of tiles, and this is the transpose of a Tiled: store the other one"
     return _not_here(semiring, A, x, flip)
@@ -93,7 +90,7 @@ def _push(semiring, A, x, allowed, *, flip, nse):
     return _finish(spmspv_push(A.indptr, A.indices, A.data, *vector, **fixed), A, x, nse)
 
 
-@op.register("tile", backend="pallas", refuse=_not_tiled)
+@op.register("tile", backend="pallas", refuse=serves(Tiled, reads="tiles", refuse=_not_tiled))
 def _tile(semiring, A, x, allowed, *, flip, nse):
     """The tiles that meet entries of x, joined by atomics and compacted, in one launch."""
     vector, fixed = _common(semiring, A, x, allowed, flip, nse)

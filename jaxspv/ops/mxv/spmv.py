@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.dispatch import Op, is_zero
-from ...formats import CSR
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
 from .rows import bins
@@ -28,7 +27,7 @@ def _tangent(primals, tangents, y, *, flip):
         return _bilinear(primals, A_dot.data, x_dot, flip)
     if A.nse == 0:
         return jnp.zeros_like(y)
-    if isinstance(A, CSR) and semiring.add.selective:
+    if A.compressed == 0 and semiring.add.selective:
         slots = winning_slots(semiring, A, x, y, flip)
         out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
         return picked_tangent(
@@ -90,6 +89,11 @@ def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
     return None
 
 
+def no_rows(A) -> str | None:
+    listed = A.compressed == 0
+    return None if listed else f"{type(A).__name__} does not list the entries of a row side by side"
+
+
 def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
     if rows is None:
         return "the rows are not arranged in bins: `prepare(A, for_=...)`"
@@ -97,9 +101,7 @@ def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
 
 
 def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
-    if not isinstance(A, CSR):
-        return f"{type(A).__name__} does not list the entries of a row side by side"
-    return no_dense_fold(semiring, A, x, rows, flip=flip)
+    return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
 def _columns_at_once(run):

@@ -10,18 +10,15 @@ from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.compat import kernels_refused
-from ...formats import CSR
 from ..frame.product import take
-from .spmv import multiply_values, no_dense_fold, op, result_dtype
+from .spmv import multiply_values, no_dense_fold, no_rows, op, result_dtype
 
 _SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, x, rows, *, flip) -> str | None:
     """Why the kernel cannot join these products."""
-    if not isinstance(A, CSR):
-        return f"{type(A).__name__} does not list the entries of a row side by side"
-    if reason := kernels_refused():
+    if reason := no_rows(A) or kernels_refused():
         return reason
     if A.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"

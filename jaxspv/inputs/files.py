@@ -299,7 +299,7 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
         raise TypeError(f"`A` must be a sparse matrix or vector; got {type(node).__name__}.")
     if not is_concrete(node):
         raise ValueError("`A` holds traced values: save it outside of jit.")
-    kind = _VECTOR if node.ndim == 1 else node.format
+    kind = node.format if isinstance(node, SparseMatrix) else _VECTOR
     static, leaves, children = {}, {}, {}
     for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
         value = getattr(node, field.name)

@@ -16,10 +16,10 @@ from .._core.dispatch import Backend, Op, Plan
 from .._core.pytree import is_concrete, result_tuple
 from ..formats import CSR
 from ..formats.compressed_cpu import by_columns
+from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
 from ..masks import structure
 from ..ops.mxm.api import mxm
-from ..ops.mxm.result import sorted_csr
 from ..semirings import plus_pair
 
 

@@ -142,6 +142,11 @@ class CSC(_Compressed):
         return CSR.from_coo(flipped).T
 
 
+def sorted_csr(A: SparseMatrix) -> CSR:
+    """The entries of A as a CSR whose rows are sorted."""
+    return A if isinstance(A, CSR) and A.sorted else CSR.from_coo(A.to_coo())
+
+
 def expand(A: CSR | CSC) -> tuple[Array, Array]:
     """(major, minor) index of every slot in slot order; both at their extent in padding."""
     major = search_rows(with_pattern(A).indptr, A.nse).astype(A.index_dtype)

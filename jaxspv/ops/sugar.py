@@ -13,14 +13,13 @@ from ..formats import SparseMatrix
 from ..formats.arithmetic import SUGAR
 from ..formats.base import PRODUCT
 from ..formats.stored import Stored
-from ..formats.vector import SparseVector
 from ..graph import Graph
 from ..masks import as_mask
 from ..operators import ainv, minus, plus, times, truediv
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract
-from .frame.call import Options, call, format_of, operand
+from .frame.call import Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, take
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
@@ -145,13 +144,13 @@ SUGAR["getitem"] = _item
 def _matmul(A: SparseMatrix, other: Any) -> Any:
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
-    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+    if is_dense(other) and jnp.ndim(other) == 2:
         return _as_one(_by_columns, A, jnp.asarray(other))
     return mxv(A, other)
 
 
 def _rmatmul(A: SparseMatrix, other: Any) -> Any:
-    if not isinstance(other, SparseVector) and jnp.ndim(other) == 2:
+    if is_dense(other) and jnp.ndim(other) == 2:
         return _as_one(_by_rows, A, jnp.asarray(other))
     return vxm(other, A)
 

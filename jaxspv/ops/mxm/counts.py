@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing
-from ...formats import CSC, CSR, SparseMatrix
+from ...formats import SparseMatrix
 from ...masks import Mask
 
 BLOCK = 1 << 16  # entries whose products are counted together
@@ -34,21 +34,21 @@ def count_on_device(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> tupl
     return (high << 16) + low, None if searches is None else int(searches)
 
 
-def _places(A: SparseMatrix) -> tuple[np.ndarray, np.ndarray]:
+def _places(A: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries, on the host."""
-    if not isinstance(A, (CSR, CSC)):
+    if A.compressed is None:
         row, col = (np.asarray(v) for v in A.rowcol())
         there = row < A.shape[0]
         return row[there], col[there]
-    lengths = np.diff(np.asarray(A.indptr))
+    lengths: Any = np.diff(np.asarray(A.indptr))
     major = np.repeat(np.arange(lengths.size), lengths)
     minor = np.asarray(A.indices)[: major.size]
-    return (major, minor) if isinstance(A, CSR) else (minor, major)
+    return (major, minor) if A.compressed == 0 else (minor, major)
 
 
-def _lengths(A: SparseMatrix, axis: int) -> np.ndarray:
+def _lengths(A: Any, axis: int) -> np.ndarray:
     """The number of entries of each row (axis 0) or column (axis 1), on the host."""
-    if isinstance(A, (CSR, CSC)) and isinstance(A, CSR) == (axis == 0):
+    if A.compressed == axis:
         return np.diff(np.asarray(A.indptr).astype(np.int64))
     return np.bincount(_places(A)[axis], minlength=A.shape[axis])
 
@@ -78,7 +78,7 @@ def _count_searches(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> jax.Array:
     return jnp.sum(shorter, dtype=jnp.float32)  # without 64-bit integers, and near enough
 
 
-def _lengths_of_rows(A: SparseMatrix) -> jax.Array:
-    if isinstance(A, CSR):
+def _lengths_of_rows(A: Any) -> jax.Array:
+    if A.compressed == 0:
         return jnp.diff(A.indptr)
     return jnp.zeros(A.shape[0], jnp.int32).at[A.rowcol()[0]].add(1, mode="drop")

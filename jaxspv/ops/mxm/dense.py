@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ..._core.compat import scatter_add_is_slow
 from ...masks import Mask
 from ...semirings import Semiring
 from .esc import offsets
@@ -59,7 +58,7 @@ def multiply_densely(
             here = p.valid & (p.row < end_row) & allowed_at(mask, p.row, p.col)
             p = p._replace(valid=here)
             cell = jnp.where(here, (p.row - s.first_row) * n + p.col, cells)
-            total, present = accumulate(semiring, b.total, b.present, cell, add.admit(terms))
+            total, present = add.accumulate(b.total, b.present, cell, add.admit(terms))
             beyond = at.entry >= end  # what was taken of the next block is taken again there
             at = Position(jnp.where(beyond, end, at.entry), jnp.where(beyond, 0, at.done))
             return _Block(at, total, present, b.wrapped | wraps(semiring, p, x, y))
@@ -96,17 +95,3 @@ def multiply_densely(
     )
     s = block(s) if rows == m else lax.while_loop(lambda s: s.first_row < m, block, s)
     return Result(offsets(s.count, nse), s.indices, s.data, s.stored, s.wrapped)
-
-
-def accumulate(
-    semiring: Semiring, total: Array, present: Array, cell: Array, terms: Array
-) -> tuple[Array, Array]:
-    """(cells,) values and presence after more terms; a cell past the end takes none."""
-    add, cells = semiring.add, total.shape[0]
-    here = jnp.zeros(cells, bool).at[cell].set(True, mode="drop")
-    in_place = add.kind in ("add", "min", "max", "multiply") and terms.dtype != bool
-    if in_place and not (add.kind == "add" and scatter_add_is_slow(terms.dtype)):
-        return getattr(total.at[cell], str(add.kind))(terms, mode="drop"), present | here
-    part = add.segment_reduce(terms, cell, cells)
-    joined = jnp.where(present, add.op(total, part), part).astype(total.dtype)
-    return jnp.where(here, joined, total), present | here

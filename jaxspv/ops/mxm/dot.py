@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
+from ..._core.search import lower_bound
 from ...formats import CSC, CSR
 from ...masks import Mask
 from ...semirings import Semiring
@@ -57,19 +58,17 @@ def multiply_by_dots(
         k, j = take(lists.indices, p.b), take(o.col, p.a)
         terms = add.admit(semiring.mul.at(x, y, p.row, k, j))
         wrapped |= wraps(semiring, p._replace(valid=valid), x, y)
-        if add.kind is None:  # places ascend: what is not there joins as the identity
+        place = jnp.where(valid, p.a, places)
+        if not add.scatters:  # places ascend: what is not there joins as the identity
             terms = jnp.where(valid, terms, jnp.asarray(add.identity_of(dtype)))
             part = add.segment_reduce(terms, p.a, places, sorted=True)
-        else:
-            part = add.segment_reduce(terms, jnp.where(valid, p.a, places), places)
-        here = jnp.zeros(places, bool).at[jnp.where(valid, p.a, places)].set(True, mode="drop")
-        both = add.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(dtype)
-        joined = jnp.where(present, both, part)
-        return at, jnp.where(here, joined, total), present | here, wrapped
+            here = jnp.zeros(places, bool).at[place].set(True, mode="drop")
+            return at, add.op(total, part).astype(dtype), present | here, wrapped
+        return at, *add.accumulate(total, present, place, terms), wrapped
 
     zero = jnp.int32(0)
-    nothing = jnp.zeros(places, bool)
-    state = (Position(zero, zero), jnp.zeros(places, dtype), nothing, jnp.asarray(False))
+    nothing = jnp.full(places, add.identity_of(dtype)[()]), jnp.zeros(places, bool)
+    state = (Position(zero, zero), *nothing, jnp.asarray(False))
     _, total, present, wrapped = lax.while_loop(
         lambda c: batch_any(c[0].entry < places), step, state
     )
@@ -107,12 +106,8 @@ def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
 def _pairs(lists: _Lists, a_nse: int, p: Any) -> tuple[Array, Array, Array]:
     """Slots of A and B that meet in each walked index, and whether they do."""
     low, end = take(lists.low, p.a), take(lists.high, p.a)
-    high, wanted = end, take(lists.indices, p.b)
-    for _ in range(max(lists.indices.shape[0], 1).bit_length()):
-        middle = (low + high) // 2
-        less = (low < high) & (take(lists.indices, middle) < wanted)
-        high = jnp.where(less, high, jnp.minimum(high, middle))
-        low = jnp.where(less, middle + 1, low)
+    wanted = take(lists.indices, p.b)
+    low = lower_bound((lists.indices,), (wanted,), low, end, unroll=True)
     valid = p.valid & (low < end) & (take(lists.indices, low) == wanted)
     rows = take(lists.rows, p.a)
     return jnp.where(rows, p.b, low), jnp.where(rows, low, p.b) - a_nse, valid

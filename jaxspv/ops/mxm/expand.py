@@ -10,13 +10,14 @@ sort, compress), ACM TOMS 41 (4), 2015.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...formats import CSR
+from ..._core.search import lower_bound
+from ...formats import CSR, SparseMatrix
 from ...masks import Mask
 from ...semirings import Semiring
 from ..frame.product import safe, take
@@ -128,9 +129,9 @@ def allowed_at(mask: Mask | None, row: Array, col: Array) -> Array:
     """Whether a mask allows (row, col); a sparse one is a sorted CSR."""
     if mask is None:
         return jnp.ones(row.shape, bool)
-    if not isinstance(mask.source, CSR):
+    if not isinstance(mask.source, SparseMatrix):
         return mask.source.at[row, col].get(mode="fill", fill_value=False) ^ mask.complement
-    M = mask.source
+    M: Any = mask.source
     slot = find(M.indptr, M.indices, row, col)
     found = slot < M.nse
     if not mask.structural:
@@ -141,13 +142,8 @@ def allowed_at(mask: Mask | None, row: Array, col: Array) -> Array:
 def find(indptr: Array, indices: Array, row: Array, col: Array) -> Array:
     """The first slot of (row, col) in rows sorted by column; nse where it is not stored."""
     m, nse = indptr.shape[0] - 1, indices.shape[0]
-    low, end = take(indptr, row), take(indptr, row + 1)
-    high = end
-    for _ in range(max(nse, 1).bit_length()):
-        middle = (low + high) // 2
-        less = (low < high) & (take(indices, middle) < col)
-        high = jnp.where(less, high, jnp.minimum(high, middle))
-        low = jnp.where(less, middle + 1, low)
+    end = take(indptr, row + 1)
+    low = lower_bound((indices,), (col,), take(indptr, row), end, unroll=True)
     found = (row < m) & (low < end) & (take(indices, low) == col)
     return jnp.where(found, low, nse)
 

@@ -207,7 +207,7 @@ def fill(
     zero = jnp.int32(0)
     dtype = term_dtype(semiring, a.data.dtype, b.data.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
-    first_wins = add.kind == "any"
+    first_wins = add.takes_first
 
     def column(c):
         j, begin, acc, values, flag = c

@@ -16,9 +16,10 @@ from jax import lax
 from ..._core.native_loops import read, write
 from ...formats import SparseMatrix
 from ...formats.compressed_cpu import by_rows
+from ...formats.csr import sorted_csr
 from ...masks import Mask
 from ...semirings import Semiring
-from .result import Result, sorted_csr, term_dtype
+from .result import Result, term_dtype
 
 TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively
 
@@ -33,7 +34,7 @@ def multiply_where(
     add, mul, zero = semiring.add, semiring.mul, jnp.int32(0)
     dtype = term_dtype(semiring, A.dtype, B.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
-    first_wins = add.kind == "any"  # the products from the last to the first, each over the others
+    first_wins = add.takes_first  # the products from the last to the first, each over the others
     none, forbidden = n, n + 1  # cells of `mark` for no column, and for what the mask has as False
 
     def row(c):

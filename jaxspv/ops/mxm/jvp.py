@@ -14,6 +14,7 @@ from ..._core.batching import batch_any
 from ..._core.compilation import on_gpu
 from ..._core.dispatch import dense_tangent, is_zero, jvp_of_moving
 from ...formats import CSR, SparseMatrix
+from ...formats.csr import sorted_csr
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
@@ -60,8 +61,7 @@ def tangent(primals, tangents, C, *, nse, size, products):
     semiring_dot, A_dot, B_dot, *_ = tangents
     a, a_dot = _rows(A, A_dot)
     b, b_dot = _rows(B, B_dot)
-    kind = semiring.add.kind
-    picks, sums = kind in ("min", "max", "any"), kind in ("add", "logaddexp")
+    picks, sums = semiring.add.selective, semiring.add.sums_tangents
     o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
@@ -76,8 +76,7 @@ def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
     """A as a sorted CSR, and the tangent of its values in that order (or a symbolic zero)."""
 
     def csr(data):
-        M = A.with_data(data)
-        return M if isinstance(M, CSR) and M.sorted else CSR.from_coo(M.to_coo())
+        return sorted_csr(A.with_data(data))
 
     valid = A.rowcol()[0] < A.shape[0]
     data = safe(A.data, valid)
@@ -109,7 +108,7 @@ def _moving(semiring, semiring_dot, o, p, x_dot, y_dot):
 
 
 def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
-    ordinary = semiring.add.kind == "add" and semiring.mul.fn is jnp.multiply
+    ordinary = semiring.add.atomic(C.dtype) == "add" and semiring.mul.fn is jnp.multiply
     same = a.dtype == b.dtype == C.dtype and jnp.issubdtype(C.dtype, jnp.floating)
     return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
 
@@ -151,7 +150,7 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
     return with_transpose(definition, forward, transposed, moving, C.nse, (a.data, b.data))
 
 
-# ---- min, max, any: the winning product ----
+# ---- Selective monoids: the winning product ----
 
 
 def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
@@ -177,7 +176,7 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
             slot = _slots(o, C, p)
             term = semiring.add.admit(terms_of(semiring, o, p)[0])
             hit = slot < nse
-            if semiring.add.kind != "any":
+            if not semiring.add.takes_first:
                 hit &= term == take(C.data, slot)
             return at, update(found, p, slot, hit)
 
@@ -203,18 +202,15 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
     """A sum over all products, a step at a time; what a step needs is computed again for its
     transpose, so memory stays in proportion to the size of a step and nse."""
     add = semiring.add
-    if add.kind in ("add", "logaddexp"):
+    if add.sums_tangents:
 
         def step(at, total):
             p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
             terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot)
-            if add.kind == "logaddexp":
-                peak = take(C.data, slot)
-                level = jnp.where(terms == peak, 0, terms - peak)
-                there = p.valid & (terms > -jnp.inf)
-                dots = jnp.exp(jnp.where(there, level, -jnp.inf)) * dots
-            return at, total.at[slot].add(jnp.where(slot < C.nse, dots, 0), mode="drop")
+            totals, there = take(C.data, slot), slot < C.nse
+            dots = add.weighted(dots, jnp.where(there, terms, totals), totals)
+            return at, total.at[slot].add(jnp.where(there, dots, 0), mode="drop")
 
         return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
 

@@ -6,6 +6,7 @@ from jax import lax
 from jax.custom_batching import sequential_vmap
 
 from ..._core.dispatch import Op
+from ...formats.csr import sorted_csr
 from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
@@ -13,7 +14,7 @@ from .expand import operands
 from .gustavson_cpu import multiply
 from .gustavson_masked_cpu import multiply_where
 from .jvp import tangent
-from .result import lists_places, matrix_of, sorted_csr, sorted_mask
+from .result import lists_places, matrix_of, sorted_mask
 
 op = Op("mxm", tangent)
 
@@ -29,7 +30,7 @@ def no_dots(semiring, A, B, mask, *_, **__) -> str | None:
 
 def no_cells(semiring, A, B, mask, *_, **__) -> str | None:
     """Why dense accumulators are refused, or None."""
-    if semiring.add.kind in (None, "logaddexp"):
+    if not semiring.add.scatters:
         return f"the monoid `{semiring.add.name}` has no scatter"
     if B.shape[1] > CELLS:
         return f"a row of {B.shape[1]} places exceeds a block of {CELLS} cells"

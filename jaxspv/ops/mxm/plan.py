@@ -10,6 +10,7 @@ import jax
 from ..._core.compilation import is_eager, known_while_tracing, on_gpu
 from ..._core.indices import bucketed, eager_capacity
 from ..._core.pytree import is_concrete
+from ...formats.csr import sorted_csr
 from ...semirings import any_pair
 from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
@@ -17,7 +18,7 @@ from .esc import multiply_in_steps
 from .expand import operands
 from .gustavson_cpu import Found, find
 from .methods import no_cells, no_dots, op
-from .result import lists_places, sorted_csr, sorted_mask
+from .result import lists_places, sorted_mask
 
 METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
 FEW = 1 << 22  # products that a CPU makes without looking for less work

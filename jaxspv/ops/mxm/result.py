@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...formats import CSR, SparseMatrix
+from ...formats.csr import sorted_csr
 from ...masks import Mask
 from ...semirings import Semiring
 
@@ -53,13 +54,6 @@ def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
 
     shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
     return jax.eval_shape(one, *shapes).dtype
-
-
-def sorted_csr(A: SparseMatrix) -> CSR:
-    """The entries of A as a CSR whose rows are sorted."""
-    if isinstance(A, CSR) and A.sorted:
-        return A
-    return CSR.from_coo(A.to_coo())
 
 
 def sorted_mask(mask: Mask | None) -> Mask | None:

@@ -121,8 +121,8 @@ def joined(
     if not jnp.issubdtype(terms.dtype, jnp.inexact) or add.sums_tangents:
         return add.segment_reduce(terms, segments, count, sorted=sorted)
     if add.selective:
-        still = lax.stop_gradient(terms)
-        y = add.segment_reduce(still, segments, count, sorted=sorted)
-        first = winners(add, still, segments, y)
+        constant = lax.stop_gradient(terms)
+        y = add.segment_reduce(constant, segments, count, sorted=sorted)
+        first = winners(add, constant, segments, y)
         return jnp.where(first < terms.shape[0], take(terms, first), y)  # y: empty, or NaN
     return add.segment_scan(terms, segments, count, sorted=sorted)

@@ -103,8 +103,8 @@ def joined_tangent(
     if segments.shape[0] == 0:
         return jnp.zeros_like(y)
     if semiring.add.selective:
-        still = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
-        frozen, data, x, best = still
+        constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
+        frozen, data, x, best = constant
         terms = product(frozen, data, pairs.out, pairs.inner, take(x, pairs.place), flip=flip)
         slots = winners(frozen.add, frozen.add.admit(terms), segments, best)
         out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))

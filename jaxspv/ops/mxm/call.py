@@ -90,7 +90,7 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
         )
     mask = _mask(mask, (A.shape[0], B.shape[1]))
     coo = isinstance(A, COO) and isinstance(B, COO)
-    if not (isinstance(A, CSC) and isinstance(B, CSC)):
+    if not A.compressed == B.compressed == 1:
         return Call(semiring, A, B, mask, False, coo)
     if mask is not None:
         mask = dataclasses.replace(mask, source=mask.source.T)

@@ -92,7 +92,7 @@ def _slots(o: Operands, C: CSR, p: Products) -> Array:
     return jnp.where(p.valid, slot, C.nse)
 
 
-def _moving(semiring, semiring_dot, o, p, x_dot, y_dot):
+def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
     """(products, their tangents) from values `o` and tangents of the two factors."""
 
     def terms(s, x, y):
@@ -154,15 +154,15 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
 
 
 def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
-    still = jax.lax.stop_gradient
-    frozen = jax.tree.map(still, semiring)
-    values = jax.tree.map(still, (o.data, o.values, C.data))
+    constant = jax.lax.stop_gradient
+    frozen = jax.tree.map(constant, semiring)
+    values = jax.tree.map(constant, (o.data, o.values, C.data))
     plain = o._replace(data=values[0], values=values[1])
     first, second = _winners(frozen, plain, C.with_data(values[2]), way)
     row, col = C.rowcol()
     won = (first < o.row.shape[0]) & (row < C.shape[0])
     place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
-    return _moving(semiring, semiring_dot, o, place, a_dot, b_dot)[1]
+    return _perturbed(semiring, semiring_dot, o, place, a_dot, b_dot)[1]
 
 
 def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
@@ -207,7 +207,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
         def step(at, total):
             p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
-            terms, dots = _moving(semiring, semiring_dot, o, p, a_dot, b_dot)
+            terms, dots = _perturbed(semiring, semiring_dot, o, p, a_dot, b_dot)
             totals, there = take(C.data, slot), slot < C.nse
             dots = add.weighted(dots, jnp.where(there, terms, totals), totals)
             return at, total.at[slot].add(jnp.where(there, dots, 0), mode="drop")

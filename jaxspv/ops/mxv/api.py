@@ -207,7 +207,7 @@ def explain_mxv(
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Eagerly one program, checks and all: what the types of operands decide is decided once."""
     sparse = not is_dense(x)
-    if not isinstance(x, (SparseVector, jax.Array)):
+    if not sparse and not isinstance(x, jax.Array):
         x = jnp.asarray(x)
     M, rows = _operand(A, flip, sparse)
     how = _How(method, backend or asked(), bool(options.replace), options.nse, flip)
@@ -216,7 +216,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
     if lost or not isinstance(semiring, Semiring) or not is_eager(operands):
         return _traced(how, *operands)
-    room = bound_of(M, x) if not is_dense(x) and options.out is None else None
+    room = bound_of(M, x) if sparse and options.out is None else None
     result, count = jitted(_program(how, room), ("multiply", how, room), M)(*operands)
     return finished(result, count, options.nse if count is not None else None)
 
@@ -243,14 +243,14 @@ def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     dtype = index_dtype_for(M, x, out)
     options = Options(mask, accum, out, how.replace, how.nse)
     if beyond_int32(M, x):
-        return _renumbered(how, M, x, semiring, options)
+        return _hypersparse(how, M, x, semiring, options)
     M, x, mask, out = narrowed("a product", M, x, mask, out)
     options = dataclasses.replace(options, mask=mask, out=out)
     semiring = positions_as(semiring, dtype)
     return widened(_narrow(how, M, rows, x, semiring, options), dtype)
 
 
-def _renumbered(how: _How, M, x, semiring, options: Options):
+def _hypersparse(how: _How, M, x, semiring, options: Options):
     nse = options.nse if options.out is None else None
     plain = how._replace(nse=nse, replace=False)
 
@@ -266,7 +266,7 @@ def _narrow(how: _How, M, rows, x, semiring, options: Options):
         return _product(how, M, rows, x, semiring, options.mask, options.nse)
     # Only what is added up where may be left out beforehand: the rule reads the mask again.
     y = _product(how, M, rows, x, semiring, options.mask, None)
-    places = None if not is_dense(x) else M.rowcol()[0]
+    places = M.rowcol()[0] if is_dense(x) else None
     return call(_written, (y, places), options, fill=semiring.zero(options.out.dtype))
 
 

@@ -37,7 +37,7 @@ def bilinear_tangent(
 ) -> Array:
     """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
 
-    `product(A, x, moved)` computes `A x` by the best means; `moved`: the values of A are new.
+    `product(A, x, perturbed)` computes `A x` by the best means; `perturbed`: the values of A are new.
     rows: what was prepared of the rows of a CSR; its values are not looked at.
 
     Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of
@@ -46,7 +46,7 @@ def bilinear_tangent(
     """
     m, n = A.shape
     live = [t is not None for t in (data_dot, x_dot)]
-    moving = tuple(t for t in (data_dot, x_dot) if t is not None)
+    perturbed = tuple(t for t in (data_dot, x_dot) if t is not None)
 
     def named(parts):
         parts = iter(parts)
@@ -67,18 +67,18 @@ def bilinear_tangent(
         d, v = named(parts)
         y = jnp.zeros(m, x.dtype)
         if d is not None:
-            y = y + product(A.with_data(d), x, moved=True)
+            y = y + product(A.with_data(d), x, perturbed=True)
         if v is not None:
-            y = y + product(A, v, moved=False)
+            y = y + product(A, v, perturbed=False)
         return y
 
     def transposed(w):
-        return tuple(s for s in _pull_back(product, A, x, w, rows, *live) if s is not None)
+        return tuple(s for s in _transposed(product, A, x, w, rows, *live) if s is not None)
 
-    return with_transpose(by_definition, forward, transposed, moving, m, (A.data, x))
+    return with_transpose(by_definition, forward, transposed, perturbed, m, (A.data, x))
 
 
-def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
+def _transposed(product, A, x, w, rows, values: bool, vector: bool):
     m, n = A.shape
     if A.compressed == 0:
         return csr_vjp(
@@ -92,7 +92,7 @@ def _pull_back(product, A, x, w, rows, values: bool, vector: bool):
         )
     # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
     by_values = csr_vjp(A.indptr, A.indices, x, m, x=w)[0] if values else None
-    return by_values, product(A.T, w, moved=False) if vector else None
+    return by_values, product(A.T, w, perturbed=False) if vector else None
 
 
 def _entries(rows: Rows | None) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def _bilinear(primals, data_dot, x_dot, flip):
     """`bilinear_tangent` with the product itself as its means; prepared rows have A's values."""
     semiring, A, x, rows = primals
 
-    def product(M, v, moved):
-        prepared = rows if M is A and not moved else None
+    def product(M, v, perturbed):
+        prepared = rows if M is A and not perturbed else None
         return op(semiring, M, v, prepared, flip=flip)
 
     data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))

@@ -76,8 +76,8 @@ def csr_vjp(
     @kernel.def_vmap
     def _(axis_size, in_batched, *operands):
         axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched))
-        slopes = jax.vmap(at_once, axes, axis_size=axis_size)(*operands)
-        return slopes, jax.tree.map(lambda _: True, slopes)
+        cotangents = jax.vmap(at_once, axes, axis_size=axis_size)(*operands)
+        return cotangents, jax.tree.map(lambda _: True, cotangents)
 
     branches = {"cpu": native}
     if asked() != "xla" and serves(w.dtype, indptr, indices):
@@ -128,7 +128,7 @@ def _entries_in_turn(indptr, indices, w, x, data, n_cols):
     by_vector = None if data is None else jnp.zeros(n_cols, w.dtype)
 
     def row(c):
-        i, begin, *slopes = c
+        i, begin, *cotangents = c
         end, weight = read(indptr, i + 1), read(w, i)
 
         def entry(c: Any, k: int = 0):
@@ -149,7 +149,7 @@ def _entries_in_turn(indptr, indices, w, x, data, n_cols):
             c = entry(c)
             return c[0] + 1, *c[1:]
 
-        c = lax.while_loop(lambda c: c[0] + UNROLL <= end, several, (begin, *slopes))
+        c = lax.while_loop(lambda c: c[0] + UNROLL <= end, several, (begin, *cotangents))
         c = lax.while_loop(lambda c: c[0] < end, one, c)
         return i + 1, end, *c[1:]
 

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...formats.base import search_rows
+from ...formats.compressed_cpu import Compressed, transpose
 from ...ops.mxv.rows.xla import csr_spmv
 from .forms import bfs_xla
 from .multi_source_cpu import SOURCES, bfs_sources_sequential
-from .multi_source_parents import BITS, BITS_NEAR, levels_of, parents_of, transposed_in_turn
+from .multi_source_parents import BITS, BITS_NEAR, levels_of, parents_of
 
 Form = Literal["sequential", "dense", "one_by_one"]
 
@@ -109,7 +110,8 @@ def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, determ
 
 def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     if in_indptr is None and parents and not deterministic:
-        in_indptr, in_indices = transposed_in_turn(indptr, indices)
+        inn = transpose(Compressed(indptr, indices, None), indptr.shape[0] - 1)
+        in_indptr, in_indices = inn.indptr, inn.indices
     graph = (indptr, indices, sources, in_indptr, in_indices)
     planes, seen, complete = bfs_sources_sequential(*graph, bits=BITS_NEAR if symmetric else BITS)
 

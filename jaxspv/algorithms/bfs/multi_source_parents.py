@@ -9,7 +9,6 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.native_loops import read_natural as read
-from ..._core.native_loops import write
 
 # Bits of a level where levels at the ends of an edge differ by 1 at most (symmetric graphs), and
 # where they do not: one more, and XLA would no longer compile `parents_of` to native code.
@@ -114,40 +113,3 @@ def _row_of_parents(in_indptr, in_indices, planes, seen, wanted, count, near):
         return lax.while_loop(lambda c: (c[0] < last) & (c[1] != 0), edges, first)[2]
 
     return row
-
-
-def transposed_in_turn(indptr: Array, indices: Array) -> tuple[Array, Array]:
-    """The CSR arrays of the transpose by a counting sort, rows ascending; the capacity is kept."""
-    n, last = indptr.shape[0] - 1, indptr[-1]
-
-    def count(c):
-        e, ends = c
-        at = read(indices, e) + 2
-        return e + 1, write(ends, at, read(ends, at) + 1)
-
-    zero = jnp.int32(0)
-    ends = lax.while_loop(lambda c: c[0] < last, count, (zero, jnp.zeros(n + 2, jnp.int32)))[1]
-
-    def row(c):
-        u, place, heads = c
-        end = read(indptr, u + 1)
-
-        def entry(c):
-            e, place, heads = c
-
-            def put(c):  # one turn, so that the place is read once
-                _, v, at, place, heads = c
-                return jnp.bool_(False), v, at, write(place, v, at + 1), write(heads, at, u)
-
-            v = read(indices, e) + 1
-            first = (jnp.bool_(True), v, read(place, v), place, heads)
-            return e + 1, *lax.while_loop(lambda c: c[0], put, first)[3:]
-
-        _, place, heads = lax.while_loop(
-            lambda c: c[0] < end, entry, (read(indptr, u), place, heads)
-        )
-        return u + 1, place, heads
-
-    first = (zero, jnp.cumsum(ends, dtype=jnp.int32), jnp.full(indices.shape[0], n, jnp.int32))
-    _, place, heads = lax.while_loop(lambda c: c[0] < n, row, first)
-    return place[: n + 1], heads

@@ -107,8 +107,8 @@ def needs_columns(semiring, A, x, allowed, **_) -> str | None:
     return f"it reads columns, and {type(A).__name__} lists rows (use a CSC, or vxm with a CSR)"
 
 
-def _needs_sorted_columns(semiring, A, x, allowed, **_) -> str | None:
-    if isinstance(A, CSC) and not A.sorted:
+def _needs_sorted_columns(semiring, A: Any, x, allowed, **_) -> str | None:
+    if A.compressed == 1 and not A.sorted:
         return "it merges columns in order, and those of A are not sorted"
     return needs_columns(semiring, A, x, allowed)
 

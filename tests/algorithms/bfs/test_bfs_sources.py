@@ -11,7 +11,8 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.bfs.multi_source import bfs_sources_xla
 from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_sequential
-from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of, transposed_in_turn
+from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
+from jaxspv.formats.compressed_cpu import Compressed, transpose
 
 FORMS = ("sequential", "dense", "one_by_one")
 
@@ -101,7 +102,11 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     if jax.default_backend() != "cpu":
         pytest.skip("native loops are those of a CPU")
     out = random_graph(500, 3000, 3).asformat("csr")
-    inn = transposed_in_turn(out.indptr, out.indices)
+
+    def transposed(indptr, indices):
+        return transpose(Compressed(indptr, indices, None), 500)[:2]
+
+    inn = transposed(out.indptr, out.indices)
     sources = jnp.arange(32, dtype=jnp.int32)
     planes, seen = jnp.zeros((BITS, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
     found = (*inn, planes, seen, sources)
@@ -111,7 +116,7 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
         (search, (out.indptr, out.indices, sources, *inn), 3),
         (functools.partial(parents_of, near=True), found, 1),  # over blocks of rows
         (functools.partial(parents_of, near=False), found, 1),
-        (transposed_in_turn, (out.indptr, out.indices), 0),
+        (transposed, (out.indptr, out.indices), 0),
     ):
         text = jax.jit(call).lower(*args).compile().as_text()
         loops = text.count(" while(")

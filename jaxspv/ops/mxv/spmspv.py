@@ -81,13 +81,13 @@ def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
     return max(bound, 0)
 
 
-def bound_of(A: SparseMatrix, x: SparseVector) -> int:
+def bound_of(A: Any, x: Any) -> int:
     """The bucket of a bound on the entries of an eager `y = A x`, without a wait for a device.
 
     On a host the edges that x selects bound it where fewer than the rows do.
     """
     (m, _), most = A.shape, min(A.shape[0], A.nse)
-    if most > SMALL and isinstance(A, CSC) and not on_accelerator(A.indptr, x.indices):
+    if most > SMALL and A.compressed == 1 and not on_accelerator(A.indptr, x.indices):
         indptr = np.asarray(A.indptr)
         chosen = np.asarray(x.indices)[: int(x.count)]
         most = min(most, int((indptr[chosen + 1] - indptr[chosen]).sum(dtype=np.int64)))

@@ -37,7 +37,8 @@ def bilinear_tangent(
 ) -> Array:
     """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
 
-    `product(A, x, perturbed)` computes `A x` by the best means; `perturbed`: the values of A are new.
+    `product(A, x, perturbed)` computes `A x` by the best means;
+    `perturbed`: the values of A are new.
     rows: what was prepared of the rows of a CSR; its values are not looked at.
 
     Left to JAX, the transpose of that is a gather, products and a scatter, each with an array of

@@ -194,4 +194,4 @@ def test_plain_functions_become_operators():
     assert o.as_binary(jnp.hypot).name == "hypot"
     assert o.as_binary(lambda x, y: x).name == "<lambda>"
     with pytest.raises(TypeError, match="`op` must be a BinaryOp or a function of two arrays"):
-        o.as_binary("plus")  # pyright: ignore[reportArgumentType]
+        o.as_binary(3)  # pyright: ignore[reportArgumentType]

@@ -153,7 +153,7 @@ def test_semiring_of_plain_functions():
     assert own.add.kind == "max" and repr(own) == "Semiring(max_minimum)"
     assert own.domain("distributivity", np.float32) is None  # nothing is claimed unasked
     assert jsp.semiring(monoids.lor, operators.land, name="reach").name == "reach"
-    with pytest.raises(ValueError, match="`identity` is needed"):
+    with pytest.raises(ValueError, match="`add` must be a Monoid or well known; make one of"):
         jsp.semiring(lambda x, y: x + y, jnp.multiply)
     with pytest.raises(TypeError, match="BinaryOp or a function"):
         jsp.semiring(monoids.plus, 3)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.kernels.test_bfs_kernel import GRAPHS, csr, random_graph, transpose
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, csr, random_graph, transpose
 
 from pallas_kernels.prepare.adjacency import prepare_bfs
 from pallas_kernels.prepare.lengths import prepare_sssp

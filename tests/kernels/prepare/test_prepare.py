@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.kernels.bfs.test_bfs_kernel import GRAPHS, csr, random_graph, transpose
 
 from pallas_kernels.prepare.adjacency import prepare_bfs
 from pallas_kernels.prepare.lengths import prepare_sssp
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, csr, random_graph, transpose
 from tests.kernels.prepare import numpy_layouts
 
 MORE = {

@@ -1,64 +1,96 @@
-"""`explain`: what would run for a call, and why not something faster."""
+"""`explain`: what would run for a call, on which platform, and why not something faster."""
 
 from __future__ import annotations
 
-import functools
+import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from ._core.dispatch import Plan
-from .algorithms.bfs.api import explain_bfs
-from .algorithms.components import explain_components
-from .algorithms.fixpoint.api import explain_fixpoint
-from .algorithms.pagerank.api import explain_pagerank
-from .algorithms.sssp.api import explain_sssp
-from .algorithms.triangles import explain_triangles
-from .ops.mxm.api import explain_mxm
-from .ops.mxv.api import explain_mxv
+from ._core.platforms import Choice, recording
+from .algorithms.bfs.api import bfs
+from .algorithms.components import connected_components
+from .algorithms.fixpoint.api import fixpoint
+from .algorithms.pagerank.api import pagerank
+from .algorithms.soft_sssp import soft_sssp
+from .algorithms.sssp.api import sssp
+from .algorithms.triangles import triangle_count
+from .ops.mxm.api import mxm
+from .ops.mxv.api import mxv, spmspv, spmv, vxm
 
-
-def _vxm(x: Any, A: Any, *args: Any, **kwargs: Any) -> Plan:
-    return explain_mxv(A, x, *args, flip=True, **kwargs)
-
-
-EXPLAINERS: dict[str, Callable[..., Plan]] = {
-    "mxv": explain_mxv,
-    "spmv": explain_mxv,
-    "spmspv": explain_mxv,
-    "mxm": explain_mxm,
-    "vxm": functools.partial(_vxm),
-    "bfs": explain_bfs,
-    "sssp": explain_sssp,
-    "pagerank": explain_pagerank,
-    "fixpoint": explain_fixpoint,
-    "connected_components": explain_components,
-    "triangle_count": explain_triangles,
+NAMED: dict[str, Callable[..., Any]] = {
+    fn.__name__: fn
+    for fn in (
+        *(mxv, vxm, spmv, spmspv, mxm, bfs, sssp, soft_sssp, pagerank, fixpoint),
+        *(connected_components, triangle_count),
+    )
 }
 
 
 def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
-    """The plan of a call: implementations in order of preference, refusals with reasons, notes.
+    """The plan of a call: what runs on which platform, refusals with reasons, notes.
+
+    The call itself is traced, abstractly: nothing is computed, and what is written down is what
+    the operations in it choose, choices inside of their implementations included.
 
     Args:
-        op: an operation or algorithm, or its name: "mxv", "bfs", ...
-        *args, **kwargs: as for the call itself.
+        op: an operation or algorithm, its name ("mxv", "bfs", ...), or any function of your own
+            that calls some.
+        *args, **kwargs: as for the call itself; `source` may be left out.
 
     Returns:
-        A `Plan`; `print` it. Nothing is computed.
+        A `Plan`; `print` it. `plan.on("cuda")`, `plan.on("cpu")` and `plan.on("tpu")` are the
+        implementations for these platforms. A call that chooses several times has its plans in
+        `plan.inside`.
 
     Raises:
         ValueError: nothing of that name can be explained.
+        Whatever the call raises.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="coo")
     >>> print(explain("mxv", A, jnp.ones(2)))
     spmv: xla/segments
       not pallas/merge_path: COO does not list the entries of a row side by side
+      not cpu/rows: COO does not list the entries of a row side by side
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
       not xla/pieces: COO does not list the entries of a row side by side
       note: `prepare(A, for_='mxv')` would arrange the rows in bins.
     """
-    name = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
-    if name not in EXPLAINERS:
-        raise ValueError(f"`op` must be one of {sorted(EXPLAINERS)}; got {name!r}.")
-    return EXPLAINERS[name](*args, **kwargs)
+    if isinstance(op, str) and op not in NAMED or not (isinstance(op, str) or callable(op)):
+        raise ValueError(f"`op` must be a function or one of {sorted(NAMED)}; got {op!r}.")
+    fn = NAMED[op] if isinstance(op, str) else op
+    with recording() as record:
+        jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
+    return _joined(getattr(fn, "__name__", repr(fn)), record.choices, tuple(record.notes))
+
+
+def _completed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The keyword arguments with vertex 0 for a source that nobody named."""
+    parameters = list(inspect.signature(fn).parameters)
+    missing = "source" in parameters[len(args) :] and "source" not in kwargs
+    return {**kwargs, "source": 0} if missing else kwargs
+
+
+def _joined(name: str, choices: list[Choice], notes: tuple[str, ...]) -> Plan:
+    """The plan of the one operation among the choices, or one that lists them all."""
+    operations = [choice for choice in choices if choice.plan is not None]
+    rest = _plans([c for c in choices if len(operations) != 1 or c is not operations[0]])
+    main = _plan(operations[0]) if len(operations) == 1 else Plan(name, ())
+    inside = (*main.inside, *([(None, rest)] if rest else []))
+    return dataclasses.replace(main, inside=inside, notes=notes)
+
+
+def _plans(choices: list[Choice]) -> tuple[Plan, ...]:
+    """Each once: a form is traced again for its batch rule and for branches of its own."""
+    return tuple({str(plan): plan for plan in map(_plan, choices)}.values())
+
+
+def _plan(choice: Choice) -> Plan:
+    plan = choice.plan or Plan(choice.name, tuple(choice.forms.values()))
+    forms = {form.backend: form for form in plan.chosen}
+    inside = {forms[backend]: _plans(inner) for backend, inner in choice.inner.items() if inner}
+    return dataclasses.replace(plan, inside=tuple(inside.items()), platforms=choice.platforms)

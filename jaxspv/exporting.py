@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax import export as jax_export
 
-from ._core.dispatch import Backend, using
+from ._core.platforms import Backend, without_kernels
 
 KERNEL_CALLS = ("mosaic_gpu_v2", "mosaic_gpu")  # what a Pallas kernel is in an exported program
 
@@ -60,7 +61,7 @@ def export(
     )
 
     def trace(*args, **kwargs):
-        with using(backend if backend == "xla" else None):
+        with without_kernels() if backend == "xla" else contextlib.nullcontext():
             return exported(*args, **kwargs)
 
     return trace

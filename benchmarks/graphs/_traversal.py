@@ -37,7 +37,9 @@ def candidates(
 ) -> list[Candidate]:
     """jaxspv with and without parents, on each backend there is, from Python and inside a jit."""
     found = []
-    for place, impl in enumerate(runs_here(jsp.explain(algorithm, graph), options.backend)):
+    for place, impl in enumerate(
+        runs_here(jsp.explain(algorithm.__name__, graph), options.backend)
+    ):
         # The first is what runs unasked.
         label = "jaxspv" if place == 0 else f"jaxspv {impl.backend}"
         asked = {} if place == 0 and options.backend is None else {"backend": impl.backend}
@@ -66,8 +68,8 @@ def candidates(
 def runs_here(plan: Any, backend: str | None = None) -> list[Any]:
     """The implementations of a plan (of one backend) that the device at hand can run, the preferred
     one first."""
-    elsewhere = "cpu" if jax.default_backend() == "gpu" else "pallas"
-    runs = [impl for impl in plan.chosen if impl.backend != elsewhere]
+    here = {"gpu": ("pallas", "xla")}.get(jax.default_backend(), ("cpu", "xla"))
+    runs = [impl for impl in plan.chosen if impl.backend in here]
     return [impl for impl in runs if backend in (None, impl.backend)]
 
 

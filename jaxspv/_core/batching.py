@@ -1,4 +1,4 @@
-"""Under vmap: one predicate for the whole batch, so that loops and switches stay; one by one."""
+"""Batch rules: one predicate for a whole batch, one lane after the other, JAX's own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def _max_rule(axis_size, in_batched, value):
 
 
 def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any) -> Any:
-    """`fn` of every lane in turn, in a loop on the device: the batch rule of what has no other.
+    """Fallback batching rule: `lax.map` over the batched operands, a loop on the device.
 
     Args:
         axis_size, in_batched, operands: as `custom_vmap` hands them to a rule; `in_batched` may
@@ -63,7 +63,7 @@ def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operand
 
 
 def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` with `rule(axis_size, in_batched, *operands) -> (result, out_batched)` under vmap.
+    """`fn` with `rule(axis_size, in_batched, *operands)` under vmap: all leaves with an axis.
 
     `custom_vmap` alone passes the constants that `fn` captures as hidden operands and refuses
     batched ones; `lax.cond` and `lax.switch` with a batched index batch all that their branches
@@ -85,18 +85,15 @@ def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callabl
             if not any(jax.tree.leaves(in_batched[1:])):
                 result = fn(*operands)
                 return result, jax.tree.map(lambda _: False, result)
-            return rule(axis_size, in_batched[1:], *operands)
+            result = rule(axis_size, in_batched[1:], *operands)
+            return result, jax.tree.map(lambda _: True, result)
 
         return pure(closed.consts, *operands)
 
     return call
 
 
-def sequential(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, of every lane in turn under vmap (see `one_by_one`)."""
-
-    def rule(axis_size, in_batched, *operands):
-        result = one_by_one(fn, axis_size, in_batched, *operands)
-        return result, jax.tree.map(lambda _: True, result)
-
-    return with_batch_rule(fn, rule)
+def vmapped(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any) -> Any:
+    """`fn` under JAX's own batching, as a batch rule; arguments as for `one_by_one`."""
+    axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched)[: len(operands)])
+    return jax.vmap(fn, in_axes=axes, axis_size=axis_size)(*operands)

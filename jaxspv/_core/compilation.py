@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
+from .platforms import Situation, inside, situation
 from .pytree import is_concrete
 
 
@@ -119,12 +120,30 @@ def on_accelerator(*arrays: Any) -> bool:
     )
 
 
+def platform_of(operands: Any) -> str | None:
+    """ "cpu", "cuda" or "other": where an eager call on these runs; None: that is not certain."""
+    leaves = [leaf for leaf in jax.tree.leaves(operands) if isinstance(leaf, jax.Array)]
+    platforms = {device.platform for leaf in leaves for device in leaf.devices()}
+    usual = jax.config.jax_default_device
+    usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
+    if len(platforms | {usual}) > 1 and not any(leaf.committed for leaf in leaves):
+        return None
+    found = platforms or {usual}
+    if len(found) > 1:
+        return None
+    platform = next(iter(found))
+    return {"cpu": "cpu", "gpu": "cuda"}.get(platform, "other")
+
+
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
-    """`fn` under a jit of its own with the options that suit the device of the operands.
+    """`fn` under a jit of its own, traced for the device of the operands, with options that suit it.
 
     `key` names the function: equal keys share one compilation.
     """
-    return _cached(_Keyed(fn, key), on_gpu(operands))
+    platform, where = platform_of(operands), situation()
+    if platform is not None:
+        where = where._replace(platforms=frozenset({platform}))
+    return _cached(_Keyed(fn, (key, where)), where, platform == "cuda")
 
 
 def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
@@ -150,8 +169,12 @@ class _Keyed:
 
 
 @functools.lru_cache(maxsize=1024)
-def _cached(keyed: _Keyed, for_gpu: bool) -> Callable[..., Any]:
-    return jax.jit(keyed.fn, compiler_options=gpu_compiler_options() if for_gpu else None)
+def _cached(keyed: _Keyed, where: Situation, for_gpu: bool) -> Callable[..., Any]:
+    def there(*operands):
+        with inside(where):
+            return keyed.fn(*operands)
+
+    return jax.jit(there, compiler_options=gpu_compiler_options() if for_gpu else None)
 
 
 @functools.lru_cache(maxsize=1024)

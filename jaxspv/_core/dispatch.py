@@ -1,100 +1,111 @@
-"""Which implementation runs, and the layers above it: custom_jvp, custom_vmap, choice, kernel.
+"""Operations: which implementation runs, and the layers above it.
 
-An operation checks its arguments and then calls `Op.__call__`. The choice is made while tracing,
-from types, shapes, dtypes and static arguments, and for the platform that is lowered for.
+An operation checks its arguments and then calls `Op.__call__`: custom_jvp, then for each platform
+that the program may be lowered for the implementation that serves the call (`platforms.branch`),
+with its batch rule. The choice is made while tracing, from types, shapes, dtypes and static
+arguments.
 """
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
-from .batching import with_batch_rule
-from .compilation import inlined, is_eager, jitted, on_gpu
-
-Backend = Literal["xla", "pallas"]
-BACKENDS: tuple[Backend, ...] = ("pallas", "xla")  # fastest first
-_ASKED: contextvars.ContextVar[Backend | None] = contextvars.ContextVar("backend", default=None)
-PALLAS_PLATFORM = "cuda"
-
-
-@contextlib.contextmanager
-def using(backend: Backend | None) -> Iterator[None]:
-    """Inside, operations that name no backend are traced for this one."""
-    token = _ASKED.set(backend)
-    try:
-        yield
-    finally:
-        _ASKED.reset(token)
-
-
-def asked() -> Backend | None:
-    """The backend of `using` around this, if any."""
-    return _ASKED.get()
+from .batching import one_by_one, vmapped
+from .compilation import inlined, is_eager, jitted, platform_of
+from .platforms import (
+    BACKENDS,
+    EVERYWHERE,
+    WORDS,
+    Backend,
+    Form,
+    branch,
+    inside,
+    is_recording,
+    needed,
+    record,
+    situation,
+    using,
+)
+from .tangents import instantiate, is_inexact, split
 
 
 @dataclasses.dataclass(frozen=True)
-class Impl:
-    """One way to run an operation.
+class Impl(Form):
+    """A form of an operation: `run(*operands, **static)`, `batched` likewise.
 
     Attributes:
-        name: the method, e.g. "scatter", "delta_stepping".
-        backend: "xla" runs everywhere; "pallas" where the program is lowered for an NVIDIA GPU.
-        run: `run(*operands, **static) -> result`, traceable.
-        refuse: why it cannot serve a call (a sentence), or None.
-        batched: `batched(axis_size, in_batched, *operands, **static) -> (result, out_batched)`,
-            what vmap does; None: JAX's own batching of `run` for "xla", a refusal for "pallas".
+        refuse: `refuse(*operands, **static)`: why it cannot serve a call (a sentence), or None.
     """
 
-    name: str
-    backend: Backend
-    run: Callable[..., Any]
-    refuse: Callable[..., str | None]
-    batched: Callable[..., Any] | None = None
+    refuse: Callable[..., str | None] = lambda *operands, **static: None
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.name}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What runs, and why not the rest: what `explain` shows.
+    """What runs where, and why not the rest: what `explain` shows.
 
     Attributes:
         op: name of the operation.
-        chosen: implementations in the order of preference: a Pallas one first, if any, for NVIDIA
-            GPUs, and the XLA one for every other platform and for vmap.
-        refused: (implementation, reason) of those passed over before the last chosen one.
+        chosen: at most one implementation for each backend: a Pallas one for NVIDIA GPUs, one for
+            CPUs, and the XLA one for every platform that is left.
+        refused: (implementation, reason) of those passed over before the chosen ones.
         notes: what `prepare` would gain, warnings.
+        inside: (implementation, plans of the choices made within it), of those that make any.
+        platforms: "cuda", "cpu", "other": those that the plan is for.
     """
 
     op: str
-    chosen: tuple[Impl, ...]
-    refused: tuple[tuple[Impl, str], ...]
+    chosen: tuple[Any, ...]
+    refused: tuple[tuple[Impl, str], ...] = ()
     notes: tuple[str, ...] = ()
+    inside: tuple[tuple[Any, tuple[Plan, ...]], ...] = ()
+    platforms: frozenset[str] = EVERYWHERE
+
+    def on(self, platform: str) -> Any:
+        """The implementation that runs on a platform: "cuda", "cpu", or any other; None: none."""
+        forms = {impl.backend: impl for impl in self.chosen}
+        platform = platform if platform in WORDS else "other"
+        backend = needed(forms, frozenset({platform})).get(platform)
+        return None if backend is None else forms[backend]
+
+    def within(self, impl: Any) -> tuple[Plan, ...]:
+        """The plans of the choices that an implementation makes in its turn."""
+        return next((plans for outer, plans in self.inside if outer is impl), ())
 
     def __str__(self) -> str:
-        def label(impl):
-            return f"{impl.backend}/{impl.name}"
+        return "\n".join(self._lines())
 
-        lines = []
-        if len(self.chosen) == 2:
-            lines.append(
-                f"{self.op}: {label(self.chosen[0])} on NVIDIA GPUs, "
-                f"{label(self.chosen[1])} elsewhere and under vmap"
-            )
+    def _lines(self) -> list[str]:
+        places: dict[Any, list[str]] = {}
+        for platform in (p for p in WORDS if p in self.platforms):
+            if (impl := self.on(platform)) is not None:
+                places.setdefault(impl, []).append(WORDS[platform])
+        if len(places) == 1 and len(next(iter(places.values()))) == len(self.platforms):
+            text = _label(next(iter(places)))
         else:
-            lines += [f"{self.op}: {label(impl)}" for impl in self.chosen]
-        lines += [f"  not {label(impl)}: {reason}" for impl, reason in self.refused]
-        lines += [f"  note: {note}" for note in self.notes]
-        return "\n".join(lines)
+            special = {impl: " and ".join(w) for impl, w in places.items() if impl.backend != "xla"}
+            parts = [f"{_label(impl)} on {words}" for impl, words in special.items()]
+            parts += [f"{_label(impl)} elsewhere" for impl in places if impl not in special]
+            text = ", ".join(parts)
+        lines = [f"{self.op}: {text}" if text else f"{self.op}: one program of XLA, no choice"]
+        lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
+        for impl, plans in self.inside:
+            inner = [line for plan in plans for line in plan._lines()]
+            title = f"  inside {_label(impl)}:" if impl is not None else None
+            lines += [title, *(f"    {line}" for line in inner)] if title else inner
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)]).split("\n")
+
+
+def _label(impl: Any) -> str:
+    return f"{impl.backend}/{impl.name}"
 
 
 class Op:
@@ -119,12 +130,17 @@ class Op:
         *,
         backend: Backend = "xla",
         refuse: Callable[..., str | None] = lambda *operands, **static: None,
-        batched: Callable[..., Any] | None = None,
+        batched: Callable[..., Any] | Literal["in turn"] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator adding an implementation; of one backend the first registered is preferred."""
+        """Decorator adding an implementation; of one backend the first registered is preferred.
+
+        `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
+        with a leading axis; "in turn": one lane after the other. Without it: of "xla" JAX's own
+        batching, of "cpu" in turn, of "pallas" what the XLA implementation does.
+        """
 
         def add(run):
-            self.impls.append(Impl(name, backend, run, refuse, batched))
+            self.impls.append(Impl(name, backend, run, batched, refuse))
             return run
 
         return add
@@ -134,42 +150,37 @@ class Op:
         *operands: Any,
         backend: Backend | None = None,
         method: str | None = None,
-        notes: tuple[str, ...] = (),
         **static: Any,
     ) -> Plan:
-        """Chooses: the first Pallas implementation that does not refuse, and the first XLA one.
+        """Chooses, for each backend, the first implementation that does not refuse.
 
         Raises:
             ValueError: `backend` or `method` names nothing that exists.
             NotImplementedError: every implementation refuses; says why for each.
         """
-        backend = _ASKED.get() if backend is None else backend
         if backend is not None and backend not in BACKENDS:
             raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
         names = [impl.name for impl in self.impls]
         if method is not None and method not in names:
             raise ValueError(f"`method` must be one of {sorted(set(names))}; got {method!r}.")
+        allowed = situation().allowed if backend is None else (backend,)
         chosen, refused = [], []
         for kind in BACKENDS:
             for impl in (i for i in self.impls if i.backend == kind):
-                reason = self._out_of_reach(impl, backend, method)
-                reason = reason or impl.refuse(*operands, **static)
+                if kind not in allowed:
+                    reason = f"backend={backend or allowed[-1]!r} was asked for"
+                elif method is not None and impl.name != method:
+                    reason = f"method={method!r} was asked for"
+                else:
+                    reason = impl.refuse(*operands, **static)
                 if reason is None:
                     chosen.append(impl)
                     break
                 refused.append((impl, reason))
         if not chosen:
-            listing = "\n  ".join(f"{i.backend}/{i.name}: {why}" for i, why in refused)
+            listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
             raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
-        return Plan(self.name, tuple(chosen), tuple(refused), notes)
-
-    @staticmethod
-    def _out_of_reach(impl: Impl, backend: Backend | None, method: str | None) -> str | None:
-        if backend is not None and impl.backend != backend:
-            return f"backend={backend!r} was asked for"
-        if method is not None and impl.name != method:
-            return f"method={method!r} was asked for"
-        return None
+        return Plan(self.name, tuple(chosen), tuple(refused))
 
     def __call__(
         self,
@@ -180,162 +191,107 @@ class Op:
     ) -> Any:
         """Runs the operation through its layers; under a jit of its own where nothing is traced."""
         plan = self.plan(*operands, backend=backend, method=method, **static)
-        call = self._layers(plan, backend, method, static)
-        if is_eager(*operands):
-            if plan.chosen[-1].backend == "pallas" and not on_gpu(operands):
+        where = situation()
+        eager = is_eager(*operands)
+        if eager and (platform := platform_of(operands)) is not None:
+            if plan.on(platform) is None:
+                only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
                 raise NotImplementedError(
-                    f"`{self.name}` was asked for with backend='pallas', which runs on NVIDIA GPUs "
-                    "only."
+                    f"`{self.name}` was asked for with {only}, which runs on "
+                    f"{' and '.join(WORDS[p] for p in sorted(_served(plan)))} only; the operands "
+                    f"are on {platform}."
                 )
-            key = (self.name, backend, method, tuple(sorted(static.items())), plan.chosen)
+            where = where._replace(platforms=frozenset({platform}))
+        if backend is not None:
+            with using(backend):
+                where = where._replace(allowed=situation().allowed)
+        call = self._layers(plan, where, backend, method, static)
+        if eager and not is_recording():
+            key = (self.name, where, tuple(sorted(static.items())), plan.chosen)
             call = jitted(call, key, operands)
         return call(*operands)
 
-    def _layers(self, plan, backend, method, static):
-        call = jax.custom_jvp(_by_platform(plan, static))
-        call.defjvp(self._jvp_rule(backend, method, static), symbolic_zeros=True)
+    def _layers(self, plan, where, backend, method, static):
+        forms = {i.backend: _form(i, plan, static) for i in plan.chosen}
+
+        def run(*operands):
+            with record(self.name, {i.backend: i for i in plan.chosen}, plan), inside(where):
+                return branch(forms, operands)
+
+        call = jax.custom_jvp(run)
+        call.defjvp(self._jvp_rule(where, backend, method, static), symbolic_zeros=True)
         return call
 
-    def _jvp_rule(self, backend, method, static):
+    def _jvp_rule(self, where, backend, method, static):
         def rule(primals, tangents):
-            result = self(*primals, backend=backend, method=method, **static)
-            if not any(jnp.issubdtype(v.dtype, jnp.inexact) for v in jax.tree.leaves(result)):
-                return result, jax.tree.map(lambda v: np.zeros(v.shape, jax.dtypes.float0), result)
-            assert self.tangent is not None, self.name
-            with using(backend) if backend == "xla" else contextlib.nullcontext():
-                return result, _instantiate(result, self._push(primals, tangents, result, static))
+            with inside(where):
+                result = self(*primals, backend=backend, method=method, **static)
+                return result, instantiate(result, self._push(primals, tangents, result, static))
 
         return rule
 
     def _push(self, primals, tangents, result, static):
-        """The tangent of what of `result` is inexact, None for the rest; eagerly in one program."""
-        leaves, tree = jax.tree.flatten(tangents, is_leaf=_is_symbolic)
-        still = tuple(leaf.aval if _is_symbolic(leaf) else None for leaf in leaves)
-        operands = primals, [leaf for leaf in leaves if not _is_symbolic(leaf)], result
+        """Tangents of the floating-point leaves of `result`, None for the rest; in one program."""
+        if not any(map(is_inexact, jax.tree.leaves(result))):
+            return jax.tree.map(lambda _: None, result)
+        assert self.tangent is not None, self.name
+        arrays, joined, shape = split(tangents)
+        where = situation()
 
-        def push(primals, moving, result):
-            moving = iter(moving)
-            leaves = [next(moving) if aval is None else SymbolicZero(aval) for aval in still]
+        def push(primals, arrays, result):
             assert self.tangent is not None
-            out = self.tangent(primals, jax.tree.unflatten(tree, leaves), result, **static)
+            with inside(where):
+                out = self.tangent(primals, joined(arrays), result, **static)
             return jax.tree.map(
-                lambda v, t: t if jnp.issubdtype(v.dtype, jnp.inexact) else None,
-                result,
-                _instantiate(result, out),
+                lambda v, t: t if is_inexact(v) else None, result, instantiate(result, out)
             )
 
-        key = (self.tangent, tree, still, tuple(sorted(static.items())), _ASKED.get())
+        key = (self.tangent, shape, tuple(sorted(static.items())), where)
         # Without the options of `jitted`: under an eager `jax.grad` this is a nested jit to JAX.
-        return inlined(push, key)(*operands)
+        run = push if is_recording() else inlined(push, key)
+        return run(primals, arrays, result)
 
 
-def _by_platform(plan: Plan, static: dict[str, Any]) -> Callable[..., Any]:
-    """The batching layer over the choice by the platform that is lowered for."""
-    impls = {impl.backend: impl for impl in plan.chosen}
-    run = {impl.backend: _traced_once(impl, static) for impl in plan.chosen}
-    if "pallas" not in impls:
-        return _batchable(impls["xla"], run["xla"], static)
-    pallas = impls["pallas"]
-
-    def choose(*operands):
-        kernel = {PALLAS_PLATFORM: run["pallas"]}
-        if "xla" not in impls:  # lowering for another platform raises
-            return lax.platform_dependent(*operands, **kernel)
-        return lax.platform_dependent(*operands, default=run["xla"], **kernel)
-
-    return _batchable(impls.get("xla", pallas), choose, static, pallas.batched)
+def _served(plan: Plan) -> set[str]:
+    return {p for p in EVERYWHERE if plan.on(p) is not None}
 
 
-def _traced_once(impl, static):
-    """The implementation as a function that is traced once for all operands of the same types."""
-    key = (impl, tuple(sorted(static.items())), _ASKED.get())
-    return inlined(functools.partial(impl.run, **static), key)
+def _form(impl: Impl, plan: Plan, static: dict[str, Any]) -> Form:
+    """The implementation for these static arguments, and its batch rule."""
+
+    def run(*operands):
+        return impl.run(*operands, **static)
+
+    def traced_once(*operands):
+        """Once for all operands of the same types."""
+        if is_recording():
+            return run(*operands)
+        key = (impl, tuple(sorted(static.items())), situation())
+        return inlined(run, key)(*operands)
+
+    rule = impl.batched
+    if rule is None and impl.backend == "pallas":
+        rule = _rule_of_xla(impl, plan)
+    batched = functools.partial(_batched, rule, static) if callable(rule) else rule
+    return Form(impl.name, impl.backend, traced_once, batched)
 
 
-def _batchable(impl, run, static, batched=None):
-    """`run` with the batch rule of its implementations; JAX's own batching of the XLA one else."""
-    rule = batched or impl.batched
-    if rule is None and impl.backend == "xla":
-
-        def rule(axis_size, in_batched, *operands, **static):
-            axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
-            result = jax.vmap(
-                lambda *o: impl.run(*o, **static), in_axes=tuple(axes), axis_size=axis_size
-            )(*operands)
-            return result, jax.tree.map(lambda _: True, result)
-
-    def batch_rule(axis_size, in_batched, *operands):
-        if rule is None:
-            raise NotImplementedError(f"{impl.backend}/{impl.name} cannot be batched by vmap.")
-        return rule(axis_size, in_batched, *operands, **static)
-
-    return with_batch_rule(run, batch_rule)
+def _batched(rule, static, axis_size, in_batched, *operands):
+    return rule(axis_size, in_batched, *operands, **static)
 
 
-def is_zero(tangent: Any) -> bool:
-    """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
-    return all(_is_zero_leaf(leaf) for leaf in _leaves(tangent))
+def _rule_of_xla(kernel: Impl, plan: Plan) -> Callable[..., Any]:
+    """What vmap does where a kernel has no rule: what it does to the XLA implementation."""
+    xla = next((impl for impl in plan.chosen if impl.backend == "xla"), None)
 
+    def rule(axis_size, in_batched, *operands, **static):
+        if xla is None:
+            raise NotImplementedError(f"{kernel} cannot be batched by vmap.")
+        if xla.batched == "in turn":
+            run = functools.partial(xla.run, **static)
+            return one_by_one(run, axis_size, in_batched, *operands)
+        if xla.batched is not None:
+            return xla.batched(axis_size, in_batched, *operands, **static)
+        return vmapped(functools.partial(xla.run, **static), axis_size, in_batched, *operands)
 
-def dense_tangent(tangent: Any) -> Any:
-    """A tangent with its symbolic zeros made into arrays of zeros."""
-    return jax.tree.map(_materialise, tangent, is_leaf=_is_symbolic)
-
-
-def jvp_of_moving(
-    fn: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
-) -> tuple[Any, Any]:
-    """`jax.jvp(fn, primals, tangents)`, differentiated only in the primals that move.
-
-    Args:
-        fn: `fn(*primals) -> result`, a pytree of floating arrays.
-        primals: pytrees.
-        tangents: one for each, of which any may be symbolic zeros: those cost nothing.
-    """
-    live = [not is_zero(t) for t in tangents]
-
-    def of_live(*values):
-        given = iter(values)
-        return fn(*(next(given) if on else v for on, v in zip(live, primals, strict=True)))
-
-    values = tuple(v for v, on in zip(primals, live, strict=True) if on)
-    if not values:
-        result = fn(*primals)
-        return result, jax.tree.map(jnp.zeros_like, result)
-    dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
-    return jax.jvp(of_live, values, dots)
-
-
-def _is_symbolic(leaf):
-    return isinstance(leaf, SymbolicZero)
-
-
-def _leaves(tangent):
-    return jax.tree.leaves(tangent, is_leaf=_is_symbolic)
-
-
-def _is_zero_leaf(leaf):
-    return _is_symbolic(leaf) or getattr(leaf, "dtype", None) == jax.dtypes.float0
-
-
-def _materialise(leaf):
-    if not _is_symbolic(leaf):
-        return leaf
-    if leaf.dtype == jax.dtypes.float0:
-        return np.zeros(leaf.shape, jax.dtypes.float0)
-    return jnp.zeros(leaf.shape, leaf.dtype)
-
-
-def _instantiate(result: Any, tangent: Any) -> Any:
-    """`tangent` as JAX wants it: float0 for what has no tangent, arrays for the rest."""
-
-    def leaf(value, t):
-        if value is None:
-            return None
-        if not jnp.issubdtype(value.dtype, jnp.inexact):
-            return np.zeros(value.shape, jax.dtypes.float0)
-        if t is None or _is_zero_leaf(t):
-            return jnp.zeros(value.shape, value.dtype)
-        return t
-
-    return jax.tree.map(leaf, result, tangent, is_leaf=lambda x: x is None or _is_symbolic(x))
+    return rule

@@ -11,6 +11,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from .compat import scatter_add_is_slow
+from .platforms import for_cuda
 
 Scatter = Literal["add", "multiply", "min", "max"]
 _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
@@ -106,7 +107,7 @@ def _sum_by_segments(
 
     if not scatter_add_is_slow(terms.dtype):
         return by_atomics()
-    return lax.platform_dependent(cuda=by_scan, default=by_atomics)
+    return for_cuda((), by_scan, by_atomics)
 
 
 def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:

@@ -11,7 +11,8 @@ from pallas_kernels.components import components as components_kernel
 
 from .._core.batching import batch_any
 from .._core.compat import kernels_refused
-from .._core.dispatch import Backend, Op, Plan
+from .._core.dispatch import Op
+from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import as_graph
 from .common.status import finished
@@ -40,7 +41,7 @@ def connected_components(
     Args:
         G: a `Graph` (which knows whether it is symmetric) or a square sparse matrix; values do not
             matter.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "xla", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
     Returns:
@@ -63,13 +64,6 @@ def connected_components(
     """
     graph = as_graph(G, "connected_components")
     return finished(op(graph, backend=backend, method=method), "connected_components")
-
-
-def explain_components(
-    G: Any, *, backend: Backend | None = None, method: str | None = None, **_: Any
-) -> Plan:
-    """The plan of `connected_components` on this graph."""
-    return op.plan(as_graph(G, "connected_components"), backend=backend, method=method)
 
 
 op = Op("connected_components")

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from .._core.compilation import known_while_tracing, on_gpu
-from .._core.dispatch import Backend, Op, Plan
+from .._core.dispatch import Op
+from .._core.platforms import Backend
 from .._core.pytree import is_concrete, result_tuple
 from ..formats import CSR
 from ..formats.compressed_cpu import by_columns
@@ -47,7 +48,7 @@ def triangle_count(
 
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
-        backend: "xla" or None.
+        backend: "cpu", "xla" or None.
         method: "wedges" (`C<L> = L plus_pair L` by native loops: what a CPU does), "dot" (the rows
             of both ends of each edge meet: what other devices do), or None for these.
 
@@ -72,30 +73,18 @@ def triangle_count(
     return op(graph, backend=backend, method=method)
 
 
-def explain_triangles(
-    G: Any, *, backend: Backend | None = None, method: str | None = None, **_: Any
-) -> Plan:
-    """The plan of `triangle_count` on this graph."""
-    return op.plan(as_graph(G, "triangle_count"), backend=backend, method=method)
-
-
 op = Op("triangle_count")
 
 
-@op.register("auto")
-def _auto(graph):
-    """Native loops over wedges on a CPU, dot products elsewhere."""
-    L = upward_edges(graph.out)
-    return lax.platform_dependent(L, cpu=_count_wedges, default=_count_dots)
-
-
-@op.register("wedges")
+@op.register("wedges", backend="cpu")
 def _wedges(graph):
+    """Native loops over paths u -> v -> w."""
     return _count_wedges(upward_edges(graph.out))
 
 
 @op.register("dot")
 def _dot(graph):
+    """The rows of both ends of each edge meet."""
     return _count_dots(upward_edges(graph.out))
 
 

@@ -175,8 +175,7 @@ def reached_edges(G: Graph, reached: np.ndarray) -> int:
 
 def what_ran(plan: Plan) -> dict[str, Any]:
     """Backend and method that serve this process's default device, and the plan in words."""
-    on_gpu = jax.default_backend() == "gpu"
-    impl = plan.chosen[0 if on_gpu else -1]
+    impl = plan.on({"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()))
     return {
         "backend": impl.backend,
         "method": impl.name,

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import sequential
 from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
 from .._core.native_loops import read, write
+from .._core.platforms import Form, choose
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
 from .stored import Stored
@@ -217,7 +217,6 @@ def search_rows(indptr: Array, nse: int) -> Array:
     if nse == 0 or m == 0:
         return jnp.full(nse, m, jnp.int32)
 
-    @sequential
     def native(indptr):
         return _rows_in_turn(indptr, nse)
 
@@ -227,7 +226,10 @@ def search_rows(indptr: Array, nse: int) -> Array:
 
     if nse >= LIMIT:
         return counted(indptr)
-    return lax.platform_dependent(indptr.astype(jnp.int32), cpu=native, default=counted)
+    operands = (indptr.astype(jnp.int32),)
+    return choose(
+        "row search", operands, Form("loop", "cpu", native), Form("count", "xla", counted)
+    )
 
 
 def _rows_in_turn(indptr: Array, nse: int) -> Array:

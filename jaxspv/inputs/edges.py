@@ -12,6 +12,7 @@ import scipy.sparse
 from jax import Array, lax
 
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
+from .._core.platforms import for_cuda
 
 
 def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
@@ -59,9 +60,7 @@ def unique_traced(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32
     row, col = within(row, m, dtype), within(col, n, dtype)
     inside = (row < m) & (col < n)
     row, col = jnp.where(inside, row, m), jnp.where(inside, col, n)
-    row, col, order = lax.platform_dependent(
-        row, col, cuda=sort_in_two_passes, default=sort_in_one_pass
-    )
+    row, col, order = for_cuda((row, col), sort_in_two_passes, sort_in_one_pass)
     fresh = jnp.append(True, (row[1:] != row[:-1]) | (col[1:] != col[:-1])) & (row < m)
     slot = jnp.where(row < m, jnp.cumsum(fresh, dtype=dtype) - 1, edges)
     slots = jnp.zeros(edges, dtype).at[order].set(slot, unique_indices=True)

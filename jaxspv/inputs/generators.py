@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.compilation import on_accelerator
+from .._core.platforms import for_cuda
 from ..formats import COO, FORMATS
 from .construct import as_format
 from .edges import sort_in_one_pass, sort_in_two_passes, unique_host
@@ -246,9 +247,7 @@ def _mark(head, tail, symmetric):
     """Sorted pairs, and which of them to keep."""
     if symmetric:
         head, tail = jnp.concatenate([head, tail]), jnp.concatenate([tail, head])
-    row, col = lax.platform_dependent(
-        head, tail, cuda=sort_in_two_passes, default=sort_in_one_pass
-    )[:2]
+    row, col = for_cuda((head, tail), sort_in_two_passes, sort_in_one_pass)[:2]
     fresh = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
     return row, col, (row != col) & jnp.append(True, fresh)
 

@@ -186,7 +186,7 @@ def test_pallas_alone_raises_on_cpu_lowers_for_cuda_and_refuses_vmap():
     lowered = jax.jit(lambda x: op(x)).trace(jnp.int32(1)).lower(lowering_platforms=("cuda",))
     assert "100" in lowered.as_text()
     with pytest.raises(NotImplementedError, match="cannot be batched"):
-        jax.vmap(lambda x: op(x))(jnp.arange(3))
+        jax.make_jaxpr(jax.vmap(lambda x: op(x)))(jnp.arange(3))
 
 
 def test_a_switch_under_vmap_stays_a_switch():

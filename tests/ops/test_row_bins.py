@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import jaxspv as jsp
 from jaxspv.ops.mxv.rows import bins, xla
+from jaxspv.ops.mxv.rows.cpu import csr_spmv_loop
 from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
 
 TUNINGS = {
@@ -258,9 +259,9 @@ def test_little_padding_on_a_power_law(platform):
     np.testing.assert_array_equal(np.bincount(plan.lengths)[1:].sum(), plan.position.size)
 
 
-CSR_SPMV = jax.jit(
-    xla.csr_spmv, static_argnames=("mul", "combine", "identity", "scatter", "width", "loop_on_cpu")
-)
+FOLD = ("mul", "combine", "identity")
+CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter", "width"))
+LOOP = jax.jit(csr_spmv_loop, static_argnames=FOLD)
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
@@ -277,18 +278,13 @@ def test_bare_csr(name, way):
     expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
     data = np.concatenate([data, np.full(6, np.nan).astype(dtype)])
     indices = np.concatenate([indices, np.full(6, 23, np.int32)])
-    y = CSR_SPMV(
-        indptr,
-        indices,
-        data,
-        x,
-        mul=mul,
-        combine=add,
-        identity=identity,
-        scatter=SCATTERS[name] if way == "scatter" else None,
-        width=4 if way == "doubling in fours" else None,
-        loop_on_cpu=way == "loop",
-    )
+    fold = {"mul": mul, "combine": add, "identity": identity}
+    if way == "loop":
+        y = LOOP(indptr, indices, data, x, **fold)
+    else:
+        scatter = SCATTERS[name] if way == "scatter" else None
+        width = 4 if way == "doubling in fours" else None
+        y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, width=width, **fold)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert y.dtype == dtype
 
@@ -309,8 +305,8 @@ def test_the_loop_is_one_native_function(name, dtype):
     with jax.enable_x64(True):
         identity = np.iinfo(dtype).max if "int" in dtype and np.isinf(identity) else identity
         indptr, indices, data = random_csr(np.random.default_rng(14), 99, 99, 9, dtype)
-        fold = dict(mul=mul, combine=add, identity=identity, loop_on_cpu=True)
-        lowered = CSR_SPMV.lower(indptr, indices, data, jnp.ones(99, dtype), **fold)
+        fold = dict(mul=mul, combine=add, identity=identity)
+        lowered = LOOP.lower(indptr, indices, data, jnp.ones(99, dtype), **fold)
         assert "xla_cpu_small_call" in lowered.compile().as_text()
 
 

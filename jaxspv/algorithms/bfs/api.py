@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,16 +16,17 @@ from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
-from ..._core.dispatch import Backend, Op, Plan
+from ..._core.dispatch import Op
 from ..._core.indices import bucketed
+from ..._core.platforms import Backend, note
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from . import tile as tiles
-from .forms import bfs_xla
-from .multi_source import all_smallest_parents, bfs_sources_xla, in_words, smallest_parents
+from .forms import search
+from .multi_source import all_smallest_parents, in_words, search_sources, smallest_parents
 from .tile import TileRule
 
 UNTIL = ("reached", "unchanged", "max_iterations")
@@ -80,7 +82,7 @@ def bfs(
         format: "csr" (rows), "bittiled" (words of 64-by-64 tiles, made here unless prepared for
             "bittiled"), or "auto": tiles where they were prepared and `choose_format` prefers them.
         rule: when a level of TileBFS goes which way.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
     Returns:
@@ -102,18 +104,21 @@ def bfs(
     >>> bfs(A, 0).levels.tolist()
     [0, 1, 2, 2, -1]
     """
-    words, _ = tiles.tiles_for(G, format)
+    words, why = tiles.tiles_for(G, format)
+    note(why)
     graph = None if words is not None else as_graph(G, "bfs")
     until = check_until(until, UNTIL, "bfs", words.shape[0] if graph is None else graph.n)
     bounds = () if until is None else until.bounds()
     if graph is None:
         source = check_source(source, words.shape[0])
 
-        def search(s):
+        def one(s):
             static = {"parents": parents, "bounds": bounds, "rule": rule}
             return BFS(*tiles.op(words, s, until, backend=backend, method=method, **static))
 
-        return finished(over_sources(search, source), "bfs")
+        return finished(over_sources(one, source), "bfs")
+    if "bfs" not in graph.layouts:
+        note("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     source = check_source(source, graph.n)
 
     def one(s):
@@ -129,46 +134,6 @@ def bfs(
         )
 
     return finished(over_sources(one, source), "bfs")
-
-
-def explain_bfs(
-    G: Any,
-    source: Any = 0,
-    *,
-    format: str = "auto",
-    backend: Backend | None = None,
-    method: str | None = None,
-    **_: Any,
-) -> Plan:
-    """The plan of `bfs` on this graph."""
-    words, why = tiles.tiles_for(G, format)
-    if words is not None:
-        return tiles.op.plan(
-            words,
-            jnp.int32(0),
-            None,
-            parents=True,
-            bounds=(),
-            rule=TileRule(),
-            backend=backend,
-            method=method,
-            notes=(why,),
-        )
-    graph = as_graph(G, "bfs")
-    notes = [why]
-    if "bfs" not in graph.layouts:
-        notes.append("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
-    return op.plan(
-        graph,
-        jnp.int32(0),
-        None,
-        parents=True,
-        deterministic=False,
-        bounds=(),
-        backend=backend,
-        method=method,
-        notes=tuple(notes),
-    )
 
 
 @register_layout("bfs")
@@ -208,7 +173,7 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
             )
 
         result = one_by_one(one, axis_size, in_batched, graph, source, until)
-    return result, jax.tree.map(lambda _: True, result)
+    return result
 
 
 def _adjacency(graph: Graph) -> Adjacency:
@@ -236,11 +201,11 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
     return BFS(levels, tree, num_levels, status)
 
 
-@op.register("direction_optimising", batched=_together)
-def _direction_optimising(graph, source, until, *, parents, deterministic, bounds):
+def _direction_optimising(form, graph, source, until, *, parents, deterministic, bounds):
     del bounds  # the same numbers are leaves of `until`
     inn = graph.inn
-    levels, tree, num_levels = bfs_xla(
+    levels, tree, num_levels = search(
+        form,
         graph.out.indptr,
         graph.out.indices,
         source,
@@ -252,6 +217,12 @@ def _direction_optimising(graph, source, until, *, parents, deterministic, bound
         deterministic=deterministic,
     )
     return BFS(levels, tree, num_levels, jnp.int32(0))
+
+
+for _form in ("cpu", "xla"):
+    op.register("direction_optimising", backend=_form, batched=_together)(
+        functools.partial(_direction_optimising, _form)
+    )
 
 
 def _stop(until):
@@ -279,7 +250,7 @@ def _sources_apart(axis_size, in_batched, graph, sources, *, parents, determinis
             return many(graph, sources, parents=parents, deterministic=deterministic)
 
         result = one_by_one(one, axis_size, in_batched, graph, sources)
-    return result, jax.tree.map(lambda _: True, result)
+    return result
 
 
 def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | None:
@@ -308,11 +279,11 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
     return _of_levels(levels, tree)._replace(status=status)
 
 
-@many.register("bitmask", batched=_sources_apart)
-def _bitmask(graph, sources, *, parents, deterministic):
+def _bitmask(form, graph, sources, *, parents, deterministic):
     """A bit a source, 32 sources a word."""
     inn = graph.inn
-    levels, tree = bfs_sources_xla(
+    levels, tree = search_sources(
+        form,
         graph.out.indptr,
         graph.out.indices,
         sources,
@@ -323,6 +294,12 @@ def _bitmask(graph, sources, *, parents, deterministic):
         deterministic=deterministic,
     )
     return _of_levels(levels, tree)
+
+
+for _form in ("cpu", "xla"):
+    many.register("bitmask", backend=_form, batched=_sources_apart)(
+        functools.partial(_bitmask, _form)
+    )
 
 
 def _of_levels(levels: Array, tree: Array | None) -> BFS:

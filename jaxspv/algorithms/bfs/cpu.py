@@ -58,7 +58,7 @@ def bfs_sequential(
     parents: bool,
     deterministic: bool,
 ) -> tuple[Array, Array | None, Array]:
-    """Levels, parents and the number of levels; arguments as in `bfs_xla`, in-edges or None.
+    """Levels, parents and the number of levels; arguments as in `search`, in-edges or None.
 
     A queue in order of discovery. Narrow levels are pushed: every out-edge of every vertex. A wide
     level is pulled where that is cheaper by `direction`: every unreached vertex looks for

@@ -1,4 +1,4 @@
-"""BFS from several sources at once on the XLA backend: a bit a source, 32 sources a word."""
+"""BFS from several sources at once without kernels: a bit a source, 32 sources a word."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from jax import Array, lax
 from ...formats.base import search_rows
 from ...formats.compressed_cpu import Compressed, transpose
 from ...ops.mxv.rows.xla import csr_spmv
-from .forms import bfs_xla
+from .forms import search
 from .multi_source_cpu import SOURCES, bfs_sources_sequential
 from .multi_source_parents import BITS, BITS_NEAR, levels_of, parents_of
 
-Form = Literal["sequential", "dense", "one_by_one"]
 
-
-def bfs_sources_xla(
+def search_sources(
+    form: Literal["cpu", "xla"],
     indptr: Array,
     indices: Array,
     sources: Array,
@@ -29,14 +28,13 @@ def bfs_sources_xla(
     symmetric: bool = False,
     parents: bool = True,
     deterministic: bool = False,
-    form: Form | None = None,
 ) -> tuple[Array, Array | None]:
-    """Breadth-first search from every one of `sources`; see `bfs_xla` for the arguments.
+    """Breadth-first search from every one of `sources`; see `search` for the arguments.
 
     Args:
+        form: "cpu" (native loops over words, and one source after the other where the search is
+            deep) or "xla" (each level looks at all edges), static.
         sources: (count,) int32; out of range, negative too: nothing is reached from there.
-        form: static; None: on a CPU "sequential" (native loops over words, and "one_by_one" where
-            the search is deep), elsewhere "dense" (each level looks at all edges).
 
     Returns:
         levels (count, n) int32, -1 where unreached; parents the same, or None.
@@ -46,29 +44,13 @@ def bfs_sources_xla(
     n = indptr.shape[0] - 1
     if symmetric:
         in_indptr, in_indices = indptr, indices
-    if form is None:
-        forms = {"cpu": "sequential", "default": "dense"}
-    else:
-        forms = {"default": form}
+    run = _sequential if form == "cpu" else _dense
     if n == 0 or indices.shape[0] == 0:
-        forms = {"default": "one_by_one"}
-    run: dict[str, Callable[..., Any]] = {
-        "sequential": _sequential,
-        "dense": _dense,
-        "one_by_one": _one_by_one,
-    }
+        run = one_by_one
 
     def some(sources):
         graph = (indptr, indices, sources, in_indptr, in_indices)
-        return lax.platform_dependent(
-            *graph,
-            **{
-                platform: lambda *graph, form=form: run[form](
-                    *graph, parents, deterministic, symmetric
-                )
-                for platform, form in forms.items()
-            },
-        )
+        return run(*graph, parents, deterministic, symmetric)
 
     return in_words(some, sources, n)
 
@@ -91,11 +73,12 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
     )
 
 
-def _one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
+def one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     del symmetric
 
     def one(source):
-        return bfs_xla(
+        return search(
+            "cpu",
             indptr,
             indices,
             source,
@@ -125,7 +108,7 @@ def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, determ
         return levels, parents_of(in_indptr, in_indices, planes, seen, sources, symmetric)
 
     def apart(planes, seen):
-        return _one_by_one(*graph, parents, deterministic, symmetric)
+        return one_by_one(*graph, parents, deterministic, symmetric)
 
     return lax.cond(complete, together, apart, planes, seen)
 
@@ -151,7 +134,6 @@ def _dense(indptr, indices, sources, in_indptr, in_indices, parents, determinist
             combine=lax.bitwise_or,
             identity=0,
             scatter=None,
-            loop_on_cpu=False,
         )
         words = words & ~seen
         levels = jnp.where(words & bit != 0, depth + 1, levels)

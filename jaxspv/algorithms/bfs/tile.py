@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
 
-from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op
 from ..._core.pytree import pytree_dataclass, static
@@ -113,15 +111,7 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
     return None
 
 
-def _in_turn(axis_size, in_batched, A, source, until, **static):
-    """vmap: one search after the other."""
-    result = one_by_one(
-        lambda *operands: op(*operands, **static), axis_size, in_batched, A, source, until
-    )
-    return result, jax.tree.map(lambda _: True, result)
-
-
-@op.register("tile", backend="pallas", refuse=_no_kernel, batched=_in_turn)
+@op.register("tile", backend="pallas", refuse=_no_kernel, batched="in turn")
 def _kernel(A, source, until, *, parents, bounds, rule):
     """TileBFS in one launch; parents come from the levels, by a look at every entry."""
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
@@ -144,7 +134,7 @@ def _kernel(A, source, until, *, parents, bounds, rule):
     return levels, _tree(A, source, levels) if parents else None, num_levels, status
 
 
-@op.register("tile", batched=_in_turn)
+@op.register("tile", batched="in turn")
 def _xla(A, source, until, *, parents, bounds, rule):
     """TileBFS as a device loop over the words."""
     del bounds  # the same numbers are leaves of `until`

@@ -54,7 +54,7 @@ def bfs_level_synchronous(
     parents: bool,
     deterministic: bool,
 ) -> tuple[Array, Array | None, Array]:
-    """Levels, parents and the number of levels; arguments as in `bfs_xla`, in-edges or None.
+    """Levels, parents and the number of levels; arguments as in `search`, in-edges or None.
 
     A level is pushed in the smallest of a few static capacities that holds its edges, or pulled.
     For each of these kinds there is a loop that runs as long as levels of its kind follow each

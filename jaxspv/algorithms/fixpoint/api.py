@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,7 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.dispatch import Backend, Op, Plan
+from ..._core.batching import vmapped
+from ..._core.dispatch import Op
+from ..._core.platforms import Backend, note, unrecorded
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
 from ...ops.mxv.rows.layout import Rows, arrange, revalued
@@ -132,30 +135,11 @@ def fixpoint(
     return finished(op(*call[0], **call[1], backend=backend, method=method), "fixpoint")
 
 
-def explain_fixpoint(
-    A: Any,
-    x0: Any,
-    semiring: Semiring = plus_times,
-    *,
-    update: Callable[..., Any] | None = None,
-    operands: tuple[Any, ...] = (),
-    sums: Mapping[str, Callable[..., Any]] | None = None,
-    until: Until | None = None,
-    monotone: bool = False,
-    backend: Backend | None = None,
-    method: str | None = None,
-) -> Plan:
-    """The plan of `fixpoint`."""
-    call, static = _checked(A, x0, semiring, update, operands, sums, until, monotone)
-    notes = ()
-    if "fixpoint" not in call[1].layouts:
-        notes = ("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.",)
-    return op.plan(*call, **static, backend=backend, method=method, notes=notes)
-
-
 def _checked(A, x0, semiring, update, operands, sums, until, monotone):
     """(operands, static arguments) of the operation."""
     graph = as_graph(A, "fixpoint")
+    if "fixpoint" not in graph.layouts:
+        note("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.")
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     if not isinstance(operands, (tuple, list)):
@@ -205,9 +189,9 @@ def _traced_sum(name, fn, x0, arrays):
 
 def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
     """The update as a program; checks its result."""
-    y = jax.eval_shape(
-        lambda semiring, M, x: spmv_op(semiring, M, x, None, flip=True), semiring, graph.out.T, x0
-    )
+    with unrecorded():
+        product = functools.partial(spmv_op, flip=True)
+        y = jax.eval_shape(product, semiring, graph.out.T, x0, None)
     sums = {
         name: jax.ShapeDtypeStruct((), jnp.sum(jnp.zeros(0, fn.result.dtype)).dtype)
         for name, (fn, _) in traced.items()
@@ -269,10 +253,7 @@ def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums,
 
 
 def _vectors_at_once(axis_size, in_batched, *operands, **static):
-    axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
-    run = jax.vmap(lambda *o: _dense(*o, **static), in_axes=tuple(axes), axis_size=axis_size)
-    result = run(*operands)
-    return result, jax.tree.map(lambda _: True, result)
+    return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
 
 
 @op.register("levels", backend="pallas", refuse=not_levels, batched=_vectors_at_once)

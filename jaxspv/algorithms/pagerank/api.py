@@ -14,8 +14,10 @@ from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
-from ..._core.dispatch import Backend, Op, Plan, is_zero, jvp_of_moving
+from ..._core.dispatch import Op
+from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
+from ..._core.tangents import is_zero, jvp_of_perturbed
 from ...graph import Graph, as_graph, register_layout
 from ...monoids import plus
 from ...ops.mxv.rows.layout import Rows, arrange
@@ -113,6 +115,8 @@ def pagerank(
         graph = graph.with_data(graph.data.astype(jnp.float32))
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
+    if "pagerank" not in graph.layouts:
+        note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
     if "pagerank" not in graph.layouts and is_concrete(graph.data):
         _check_weights(graph)
     if is_concrete(damping) and not 0 <= float(damping) <= 1:
@@ -125,19 +129,6 @@ def pagerank(
         jnp.asarray(iteration_limit("min_iterations", min_iterations), jnp.int32),
     )
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
-
-
-def explain_pagerank(
-    G: Any, *_: Any, backend: Backend | None = None, method: str | None = None, **__: Any
-) -> Plan:
-    """The plan of `pagerank` on this graph."""
-    graph = as_graph(G, "pagerank")
-    notes = ()
-    if "pagerank" not in graph.layouts:
-        notes = ("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.",)
-    zero = jnp.zeros((), jnp.float32)
-    p = jnp.zeros(graph.n, jnp.float32)
-    return op.plan(graph, p, zero, zero, zero, zero, backend=backend, method=method, notes=notes)
 
 
 def _personalization(personalization: Any, graph: Graph) -> Array:
@@ -231,7 +222,7 @@ def _tangent(primals, tangents, result):
     def step(data, p, damping):
         return _step(data, x, p, damping, row, col, n)
 
-    _, source = jvp_of_moving(step, (graph.data, p, damping), moves)
+    _, source = jvp_of_perturbed(step, (graph.data, p, damping), moves)
 
     valid = row < n
     data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))

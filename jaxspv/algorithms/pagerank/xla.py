@@ -102,15 +102,7 @@ def pull_csr(
 
     def pull(scaled: jax.Array) -> jax.Array:
         return xla.csr_spmv(
-            indptr,
-            indices,
-            data,
-            scaled,
-            mul=_times,
-            combine=lax.add,
-            identity=0,
-            scatter=scatter,
-            loop_on_cpu=True,
+            indptr, indices, data, scaled, mul=_times, combine=lax.add, identity=0, scatter=scatter
         )
 
     return pull

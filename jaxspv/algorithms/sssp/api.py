@@ -8,20 +8,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from pallas_kernels.sssp.api import sssp as sssp_kernel
 
-from ..._core.batching import one_by_one
+from ..._core.batching import one_by_one, vmapped
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Backend, Op, Plan
+from ..._core.dispatch import Op
+from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from .dense import relax
-from .forms import sssp_parents_xla, sssp_xla, traced_delta
+from .forms import search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
 from .layout import choose_delta, with_lengths
 from .lengths import infinity, wraps
@@ -78,7 +79,7 @@ def sssp(
         delta: bucket width of delta-stepping, in units of the weights; None: from the weights
             (one pass over them in every call unless the graph was prepared).
         max_steps: bound on the steps; None: to the end.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),
             "bellman_ford", "persistent", "relaxation" (all edges in every step, all sources of a
             vmap in one product), or None for the fastest that accepts the call.
@@ -107,6 +108,8 @@ def sssp(
     [0.0, 1.0, 2.0]
     """
     graph = with_lengths(as_graph(G, "sssp"))
+    if "sssp" not in graph.layouts:
+        note("`prepare(A, for_='sssp')` would choose the bucket width once.")
     source = check_source(source, graph.n)
     until = check_until(until, UNTIL, "sssp", graph.n)
     delta = choose_delta(graph, delta, method)
@@ -129,35 +132,6 @@ def sssp(
         )
 
     return finished(over_sources(one, source), "sssp")
-
-
-def explain_sssp(
-    G: Any,
-    source: Any = 0,
-    *,
-    delta: Any = None,
-    backend: Backend | None = None,
-    method: str | None = None,
-    **_: Any,
-) -> Plan:
-    """The plan of `sssp` on this graph."""
-    graph = as_graph(G, "sssp")
-    notes = []
-    if "sssp" not in graph.layouts:
-        notes.append("`prepare(A, for_='sssp')` would choose the bucket width once.")
-    delta = choose_delta(graph, delta, method)
-    return op.plan(
-        graph,
-        jnp.int32(0),
-        None,
-        delta,
-        parents=True,
-        deterministic=False,
-        max_steps=None,
-        backend=backend,
-        method=method,
-        notes=tuple(notes),
-    )
 
 
 def _tangent(primals, tangents, result, **static):
@@ -185,27 +159,16 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
     return None
 
 
-def _sources_apart(axis_size, in_batched, *operands, **static):
-    """vmap: one after the other on a CPU, whose native loops are the fastest, and by the kernel;
-    all relaxed together elsewhere."""
-
-    def apart(*operands):
-        return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
-
-    def together(*operands):
-        axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
+def _relaxed_together(axis_size, in_batched, *operands, **static):
+    """vmap over sources: all relaxed in step; over anything else one search after the other."""
+    sources_alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))
+    if sources_alone and operands[2] is None:
         run = functools.partial(_relaxation, **static)
-        return jax.vmap(run, in_axes=tuple(axes), axis_size=axis_size)(*operands)
-
-    alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))  # the source, no `until`
-    if alone and operands[2] is None and _not_persistent(*operands, **static) is not None:
-        result = lax.platform_dependent(*operands, cpu=apart, default=together)
-    else:
-        result = apart(*operands)
-    return result, jax.tree.map(lambda _: True, result)
+        return vmapped(run, axis_size, in_batched, *operands)
+    return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
 
 
-@op.register("persistent", backend="pallas", refuse=_not_persistent, batched=_sources_apart)
+@op.register("persistent", backend="pallas", refuse=_not_persistent, batched="in turn")
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights."""
     del max_steps
@@ -229,7 +192,7 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     if until is not None:
         distances, tree = _settled(until, distances, tree)
     if parents and deterministic:
-        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
     negative = layout["negative"] if layout else _any_negative(graph)
     return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
 
@@ -262,16 +225,24 @@ def _has_delta(graph, source, until, delta, **_):
     return "a bucket width was given" if delta is not None else None
 
 
-@op.register("delta_stepping", batched=_sources_apart)
-def _delta_stepping(graph, source, until, delta, *, parents, deterministic, max_steps):
+def _delta_stepping(form, graph, source, until, delta, *, parents, deterministic, max_steps):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(graph, source, until, width, parents, deterministic, max_steps)
+    return _run(form, graph, source, until, width, parents, deterministic, max_steps)
 
 
-@op.register("bellman_ford", refuse=_has_delta)
-def _bellman_ford(graph, source, until, delta, *, parents, deterministic, max_steps):
-    return _run(graph, source, until, None, parents, deterministic, max_steps)
+def _bellman_ford(form, graph, source, until, delta, *, parents, deterministic, max_steps):
+    return _run(form, graph, source, until, None, parents, deterministic, max_steps)
+
+
+for _form, _rule in (("cpu", None), ("xla", _relaxed_together)):
+    op.register("delta_stepping", backend=_form, batched=_rule)(
+        functools.partial(_delta_stepping, _form)
+    )
+for _form in ("cpu", "xla"):
+    op.register("bellman_ford", backend=_form, refuse=_has_delta, batched="in turn")(
+        functools.partial(_bellman_ford, _form)
+    )
 
 
 @op.register(
@@ -287,9 +258,10 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
     return SSSP(*found, jnp.int32(0))
 
 
-def _run(graph, source, until, delta, parents, deterministic, max_steps):
+def _run(form, graph, source, until, delta, parents, deterministic, max_steps):
     out = graph.out
-    paths = sssp_xla(
+    paths = search(
+        form,
         out.indptr,
         out.indices,
         out.data,
@@ -303,7 +275,7 @@ def _run(graph, source, until, delta, parents, deterministic, max_steps):
     if until is not None:
         distances, tree = _settled(until, distances, tree)
     if parents and deterministic:
-        tree = sssp_parents_xla(out.indptr, out.indices, out.data, distances, source)
+        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
     return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
 
 

@@ -11,7 +11,7 @@ from ..._core.batching import batch_any
 from ...graph import Graph
 from ...ops.mxv.api import mxv
 from ...semirings import min_plus
-from .forms import sssp_parents_xla
+from .forms import shortest_path_tree
 from .lengths import infinity, wraps
 
 
@@ -44,5 +44,5 @@ def relax(
     live = (tail < n) & (before != top)
     weights = jnp.where(live, out.data, jnp.zeros((), out.dtype))
     overflow = jnp.any(live & wraps(before, weights))
-    tree = sssp_parents_xla(out.indptr, out.indices, out.data, d, source) if parents else None
+    tree = shortest_path_tree(out.indptr, out.indices, out.data, d, source) if parents else None
     return d, tree, steps, still, overflow

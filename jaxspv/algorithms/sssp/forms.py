@@ -1,4 +1,4 @@
-"""Single-source shortest paths on the XLA backend: arrays in, arrays out; the form by platform."""
+"""Single-source shortest paths without kernels: arrays in, arrays out; by edges or by frontiers."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.extend import core
 
-from ..._core.batching import sequential
+from ..._core import platforms
 from . import cpu, xla
 from .cpu import Graph
 from .delta_stepping import bellman_ford, delta_stepping, overflow
 from .lengths import infinity
 from .parents import parents_frontier, parents_sequential
 
-Form = Literal["sequential", "frontier"]
-FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
-    "sequential": (cpu, parents_sequential),
-    "frontier": (xla, parents_frontier),
+Form = Literal["cpu", "xla"]
+FORMS: dict[str, tuple[ModuleType, Callable[..., Array]]] = {
+    "cpu": (cpu, parents_sequential),
+    "xla": (xla, parents_frontier),
 }
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
 
 class Paths(NamedTuple):
-    """What `sssp_xla` returns.
+    """What `search` returns.
 
     Attributes:
         distances: (n,) of the dtype of the weights; unreached: inf, or the largest integer.
@@ -46,7 +44,8 @@ class Paths(NamedTuple):
     parents: Array | None
 
 
-def sssp_xla(
+def search(
+    form: Form,
     indptr: Array,
     indices: Array,
     weights: Array,
@@ -56,7 +55,6 @@ def sssp_xla(
     stop: Callable[[Array, Array, Array, Array], Any] | None = None,
     max_steps: Any = None,
     parents: bool = False,
-    form: Form | None = None,
 ) -> Paths:
     """`d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
 
@@ -76,11 +74,10 @@ def sssp_xla(
         parents: whether to return the vertex that gave each label last, static. Where the run
             converged they are a tree of shortest paths: a label is passed on only where it gets
             smaller, and rounded sums along a cycle of weights >= 0 never do, so zero and absorbed
-            weights make no cycle. Far cheaper than the tree of `sssp_parents_xla`, which depends
+            weights make no cycle. Far cheaper than the tree of `tree_of`, which depends
             on the distances alone; this one depends on the order of relaxations.
-        form: static; None: "sequential" on a CPU, else "frontier", by the platform lowered for.
-
-    Under vmap the sources run one after the other.
+        form: "cpu" (one vertex after the other, in native loops) or "xla" (a frontier at a time),
+            static.
 
     Cost: with buckets about O(n + nse) as long as delta is near `default_delta`; Bellman-Ford
         O(n nse) at worst. Memory O(n).
@@ -93,33 +90,16 @@ def sssp_xla(
     source = jnp.asarray(source, jnp.int32)
     if n == 0 or indices.shape[0] == 0:
         return _no_edges(n, weights.dtype, source, parents)
-    consts, stop = _close(stop, n, weights.dtype)
     most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
     if delta is not None:
         delta = jnp.asarray(delta, weights.dtype)
-    operands = (Graph(indptr, indices, weights), source, delta, most, consts)
-
-    @sequential
-    def run(*operands):
-        if form is not None:
-            return _solve(FORMS[form][0], parents, stop, *operands)
-        return lax.platform_dependent(
-            *operands,
-            cpu=functools.partial(_solve, cpu, parents, stop),
-            default=functools.partial(_solve, xla, parents, stop),
-        )
-
-    return run(*operands)
+    return _solve(
+        FORMS[form][0], parents, stop, Graph(indptr, indices, weights), source, delta, most
+    )
 
 
-def sssp_parents_xla(
-    indptr: Array,
-    indices: Array,
-    weights: Array,
-    distances: Array,
-    source: Array,
-    *,
-    form: Form | None = None,
+def tree_of(
+    form: Form, indptr: Array, indices: Array, weights: Array, distances: Array, source: Array
 ) -> Array:
     """The tree of shortest paths that the distances determine.
 
@@ -128,11 +108,11 @@ def sssp_parents_xla(
     edges from the source. The source is its own parent; -1 where unreached.
 
     Args:
-        indptr, indices, weights, source, form: as in `sssp_xla`.
+        form, indptr, indices, weights, source: as in `search`.
         distances: (n,), what it returned.
 
     Returns:
-        (n,) int32. Under vmap one after the other.
+        (n,) int32.
 
     Cost: O(n + nse), each edge of a reached vertex is looked at once.
     """
@@ -142,14 +122,19 @@ def sssp_parents_xla(
         tree = _no_edges(n, weights.dtype, source, True).parents
         assert tree is not None
         return tree
+    return FORMS[form][1](Graph(indptr, indices, weights), distances, source)
 
-    @sequential
-    def run(*operands):
-        if form is not None:
-            return FORMS[form][1](*operands)
-        return lax.platform_dependent(*operands, cpu=parents_sequential, default=parents_frontier)
 
-    return run(Graph(indptr, indices, weights), distances, source)
+def shortest_path_tree(
+    indptr: Array, indices: Array, weights: Array, distances: Array, source: Array
+) -> Array:
+    """`tree_of` in the form for the platform that is lowered for."""
+    forms = (
+        platforms.Form("tree", form, functools.partial(tree_of, form), "in turn") for form in FORMS
+    )
+    return platforms.choose(
+        "shortest-path tree", (indptr, indices, weights, distances, source), *forms
+    )
 
 
 def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Any:
@@ -194,21 +179,6 @@ def _width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
     return xp.clip(4 * max(n, 1) / xp.maximum(count, 1), 0.15, 3.0)
 
 
-def _close(stop: Callable | None, n: int, dtype: Any) -> tuple[list[Any], Callable | None]:
-    """`stop` with the traced values that it closes over made into operands: (values, function)."""
-    if stop is None:
-        return [], None
-    scalar, length = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), dtype)
-    closed = jax.make_jaxpr(lambda *a: jnp.asarray(stop(*a), bool))(
-        scalar, jax.ShapeDtypeStruct((n,), dtype), length, scalar
-    )
-
-    def call(consts, *args):
-        return core.jaxpr_as_fun(core.ClosedJaxpr(closed.jaxpr, consts))(*args)[0]
-
-    return list(closed.consts), call
-
-
 def _no_edges(n: int, dtype: Any, source: Array, parents: bool) -> Paths:
     at_source = jnp.arange(n, dtype=jnp.int32) == source
     top = infinity(dtype)
@@ -222,9 +192,7 @@ def _no_edges(n: int, dtype: Any, source: Array, parents: bool) -> Paths:
     )
 
 
-def _solve(form, parents, stop, graph, source, delta, max_steps, consts) -> Paths:
-    if stop is not None:
-        stop = functools.partial(stop, consts)
+def _solve(form, parents, stop, graph, source, delta, max_steps) -> Paths:
     args = (form, parents, stop, graph, source)
     if delta is None:
         length, steps, converged, pred = bellman_ford(*args, max_steps)

@@ -19,15 +19,14 @@ from jax import Array, lax
 
 from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 
-from ..._core.batching import sequential
-from ..._core.dispatch import PALLAS_PLATFORM, asked
 from ..._core.native_loops import is_negative, read, write
+from ..._core.platforms import Form, choose
 from ..._core.search import lower_bound
 from ...formats import CSR
 from ...formats.base import search_rows
 from ...ops.mxv.rows.vjp import serves
 from .cpu import Graph
-from .forms import sssp_parents_xla
+from .forms import shortest_path_tree
 from .parents import adopted_sequential
 
 
@@ -42,12 +41,12 @@ def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
     if nse == 0:
         return jnp.zeros(n, jnp.int32), jnp.arange(n, dtype=jnp.int32)
 
-    @sequential
     def run(indptr, indices, weights, d, source):
         B = CSR(weights, indices, indptr, jnp.asarray(False), A.shape, A.sorted, A.unique)
         return _tree_edges(B, d, jnp.asarray(source, jnp.int32))
 
-    return run(A.indptr, A.indices, A.data, distances, source)
+    operands = A.indptr, A.indices, A.data, distances, source
+    return choose("tight edges", operands, Form("tree_edges", "xla", run, "in turn"))
 
 
 def _tree_edges(A, d, source):
@@ -59,7 +58,7 @@ def _tree_edges(A, d, source):
 
     def general(slot, row):
         del slot, row
-        parents = sssp_parents_xla(A.indptr, A.indices, A.data, d, source)
+        parents = shortest_path_tree(A.indptr, A.indices, A.data, d, source)
         inner = (parents >= 0) & wanted
         row = jnp.where(inner, parents, 0)
         slot = lower_bound((A.indices,), (vertex,), A.indptr[row], A.indptr[row + 1])
@@ -69,9 +68,12 @@ def _tree_edges(A, d, source):
         return slot, row
 
     def repaired(slot, row):
-        adopt = functools.partial(_adopted, A, d, wanted)
-        native = functools.partial(_adopted_sequential, A, d, wanted)
-        slot, row = lax.platform_dependent(slot, row, cpu=native, default=adopt)
+        slot, row = choose(
+            "adoption",
+            (A, d, wanted, slot, row),
+            Form("loop", "cpu", _adopted_sequential),
+            Form("rounds", "xla", _adopted),
+        )
         return lax.cond(jnp.any(wanted & (slot == nse)), general, kept, slot, row)
 
     return lax.cond(jnp.any(wanted & (slot == nse)), repaired, kept, slot, row)
@@ -109,15 +111,17 @@ def _adopted_sequential(A, d, wanted, slot, row):
 def _first_tight(A, before, after, *, strict):
     """(slot, row) of the first edge with before[u] + w = after[v], finite, and before[u] < after[v]
     if strict, else <=; (nse, _): none. NaN: no edge there."""
-    branches = {}
+    forms = [Form("scatter", "xla", functools.partial(_first_at_once, strict=strict))]
     if strict:
-        branches["cpu"] = functools.partial(_first_sequential, A)
-    if asked() != "xla" and serves(A.dtype, A.indptr, A.indices):
-        branches[PALLAS_PLATFORM] = lambda before, after: first_tight_kernel(
-            A.indptr, A.indices, A.data, before, after, strict=strict
-        )
-    default = functools.partial(_first_at_once, A, strict=strict)
-    return lax.platform_dependent(before, after, default=default, **branches)
+        forms.append(Form("loop", "cpu", _first_sequential))
+    if serves(A.dtype, A.indptr, A.indices):
+        kernel = functools.partial(_first_by_kernel, strict=strict)
+        forms.append(Form("tight_edges", "pallas", kernel))
+    return choose("first tight edges", (A, before, after), *forms)
+
+
+def _first_by_kernel(A, before, after, *, strict):
+    return first_tight_kernel(A.indptr, A.indices, A.data, before, after, strict=strict)
 
 
 def _first_at_once(A, before, after, *, strict):

@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 
 from ..._core import search
 from ..._core.indices import index_dtype_for, with_index_dtype
+from ..._core.platforms import Form, choose
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.search import Keys
 from ...formats import COO, FORMATS
@@ -197,7 +197,7 @@ def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
 
 def by_platform(native: Any, default: Any, *operands: Any) -> Any:
     """`native` where the program is lowered for a CPU, one by one under vmap; else `default`."""
-    return lax.platform_dependent(*operands, cpu=sequential_vmap(native), default=default)
+    return choose("entries", operands, Form("loop", "cpu", native), Form("scan", "xla", default))
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.dispatch import is_zero, jvp_of_moving
+from ..._core.tangents import is_zero, jvp_of_perturbed
 from ...monoids import Monoid, plus
 from ...semirings import Semiring
 
@@ -55,7 +55,7 @@ def product_tangent(semiring, semiring_dot, data, data_dot, out, inner, x, x_dot
     def terms(s, d, v):
         return product(s, d, out, inner, v, flip=flip)
 
-    return jvp_of_moving(terms, (semiring, data, x), (semiring_dot, data_dot, x_dot))
+    return jvp_of_perturbed(terms, (semiring, data, x), (semiring_dot, data_dot, x_dot))
 
 
 class Pairs(NamedTuple):
@@ -201,7 +201,7 @@ def reduce_tangent(
     def scan(monoid, values):
         return monoid.segment_scan(values, segments, count, sorted=sorted)
 
-    return jvp_of_moving(scan, (add, terms), (add_dot, terms_dot))[1]
+    return jvp_of_perturbed(scan, (add, terms), (add_dot, terms_dot))[1]
 
 
 def winners(add: Monoid, terms: Array, segments: Array, y: Array) -> Array:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
-from ..._core.dispatch import Backend, Plan
 from ..._core.indices import index_dtype_for, narrowed, widened
+from ..._core.platforms import Backend, note
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
 from ..frame.call import Options
@@ -109,28 +107,8 @@ def mxm(
         C = empty(call.semiring, call.A, call.B, capacity or 0)
     else:
         s = plan(call, capacity, None if method == "auto" else method, chunk)
+        if s.products is not None:
+            note(f"{s.products} products or somewhat fewer")
         static = {"nse": s.nse, "size": s.size, "products": s.products}
         C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
     return widened(call.finish(settled(C, capacity)), dtype)
-
-
-def explain_mxm(
-    A: Any,
-    B: Any,
-    semiring: Semiring = plus_times,
-    *,
-    mask: Any = None,
-    nse: int | None = None,
-    method: str = "auto",
-    chunk: int | None = None,
-    backend: Backend | None = None,
-    **_: Any,
-) -> Plan:
-    """The plan of `mxm` on these operands."""
-    call = checked(A, B, semiring, mask)
-    found = []
-    asked = None if method == "auto" else method
-    jax.make_jaxpr(lambda: found.append(plan(call, nse or 0, asked, chunk)))()
-    s, static = found[0], {"nse": 0, "size": 1, "products": None}
-    notes = () if s.products is None else (f"{s.products} products or somewhat fewer",)
-    return op.plan(*call.operands, None, backend=backend, method=s.method, notes=notes, **static)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import sequential_vmap
 
 from ..._core.batching import batch_any
 from ..._core.compilation import on_gpu
-from ..._core.dispatch import dense_tangent, is_zero, jvp_of_moving
+from ..._core.platforms import Form, choose
+from ..._core.tangents import dense_tangent, is_zero, jvp_of_perturbed
 from ...formats import CSR, SparseMatrix
 from ...formats.csr import sorted_csr
 from ..frame.product import safe, take
@@ -100,7 +100,7 @@ def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
         return semiring.add.admit(value)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
-    value, dot = jvp_of_moving(terms, primals, tangents)
+    value, dot = jvp_of_perturbed(terms, primals, tangents)
     return value, jnp.where(p.valid, dot, 0)
 
 
@@ -125,13 +125,11 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
         x_dot, y_dot = (next(given) if on else dot for on, dot in zip(live, dots, strict=True))
         return _of_all(semiring, semiring_dot, o, x_dot, y_dot, C, way)
 
-    @sequential_vmap
     def forward_in_turn(a, b, C, parts):
         given = iter(parts)
         first = product_along(a.with_data(next(given)), b, C) if live[0] else 0
         return first + (product_along(a, b.with_data(next(given)), C) if live[1] else 0)
 
-    @sequential_vmap
     def transposed_in_turn(a, b, C, w):
         both = cotangents(a, b, C, w)
         return tuple(slope for slope, on in zip(both, live, strict=True) if on)
@@ -141,10 +139,13 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
 
     def forward(parts):
         o = (*factors, C, parts)
-        return lax.platform_dependent(*o, cpu=forward_in_turn, default=lambda *o: definition(o[-1]))
+        other = Form("expand", "xla", lambda *o: definition(o[-1]))
+        return choose("tangent of a product", o, Form("loop", "cpu", forward_in_turn), other)
 
     def transposed(w):
-        return lax.platform_dependent(*factors, C, w, cpu=transposed_in_turn, default=pulled)
+        native = Form("loop", "cpu", transposed_in_turn)
+        o = (*factors, C, w)
+        return choose("cotangents of a product", o, native, Form("expand", "xla", pulled))
 
     a, b = factors
     return with_transpose(definition, forward, transposed, moving, C.nse, (a.data, b.data))
@@ -218,7 +219,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
         return _replay(s, o._replace(data=x, values=y), C, way)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
-    return jvp_of_moving(again, primals, tangents)[1]
+    return jvp_of_perturbed(again, primals, tangents)[1]
 
 
 def _replay(semiring, o, C, way):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from jax import lax
-from jax.custom_batching import sequential_vmap
-
 from ..._core.dispatch import Op
 from ...formats.csr import sorted_csr
 from .dense import CELLS, multiply_densely
@@ -37,35 +34,6 @@ def no_cells(semiring, A, B, mask, *_, **__) -> str | None:
     return None
 
 
-@op.register("auto")
-def _auto(semiring, A, B, mask, found, **static):
-    """Native loops on a CPU; elsewhere dot products where the mask lists places, else sorting."""
-    other = _sort if no_dots(semiring, A, B, mask) else _dot
-    return lax.platform_dependent(
-        semiring,
-        A,
-        B,
-        mask,
-        found,
-        cpu=lambda *o: _gustavson(*o, **static),
-        default=lambda *o: other(*o, **static),
-    )
-
-
-@op.register("gustavson")
-def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
-    """Column by column into a dense accumulator, or by rows into the places that a mask lists."""
-
-    # One product after the other: lanes in step would lose the native loops.
-    @sequential_vmap
-    def run(semiring, A, B, mask, found):
-        if lists_places(mask):
-            return multiply_where(semiring, A, B, mask, nse=nse)
-        return multiply(semiring, A, B, mask, found, nse=nse)
-
-    return matrix_of(run(semiring, A, B, mask, found), A, B)
-
-
 @op.register("dot", refuse=no_dots)
 def _dot(semiring, A, B, mask, found, *, nse, size, products):
     """For each place of the mask, a row of A meets a column of B."""
@@ -92,3 +60,16 @@ def _dense(semiring, A, B, mask, found, *, nse, size, products):
     """All products scattered into dense accumulators of blocks of rows, which are compacted."""
     o = operands(sorted_csr(A), sorted_csr(B))
     return matrix_of(multiply_densely(semiring, o, sorted_mask(mask), nse=nse, size=size), A, B)
+
+
+def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
+    """Column by column into a dense accumulator, or by rows into the places that a mask lists."""
+    if lists_places(mask):
+        r = multiply_where(semiring, A, B, mask, nse=nse)
+    else:
+        r = multiply(semiring, A, B, mask, found, nse=nse)
+    return matrix_of(r, A, B)
+
+
+for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
+    op.register("gustavson", backend=_backend, batched="in turn")(_gustavson)

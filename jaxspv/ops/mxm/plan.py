@@ -20,7 +20,7 @@ from .gustavson_cpu import Found, find
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
-METHODS = ("auto", *(impl.name for impl in op.impls if impl.name != "auto"))
+METHODS = ("auto", *dict.fromkeys(impl.name for impl in op.impls))
 FEW = 1 << 22  # products that a CPU makes without looking for less work
 CHUNK = 1 << 26  # products expanded at once: about 4 GB
 LEAST, MOST_AT_ONCE = 1 << 10, 1 << 24  # the same where their number is not known

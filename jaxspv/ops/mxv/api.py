@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import is_eager, jitted, on_gpu
-from ..._core.dispatch import Backend, Plan, asked
 from ..._core.indices import index_dtype_for, narrowed, widened
+from ..._core.platforms import Backend, note
 from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
@@ -24,8 +24,10 @@ from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_vector
 from ..frame.product import positions_as
 from ..frame.write import as_accum
+from . import spmspv_gpu as spmspv_gpu  # registers the kernels
+from . import spmv_gpu as spmv_gpu
 from .rows.layout import Rows
-from .spmspv import bound_of, explain_spmspv, multiply_sparse
+from .spmspv import bound_of, multiply_sparse
 from .spmv import op as spmv_op
 
 
@@ -56,7 +58,7 @@ def mxv(
         method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
             "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
             `explain`.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
     Returns:
         For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
@@ -182,35 +184,13 @@ def spmspv(
     return mxv(A, x, semiring, **kwargs)
 
 
-def explain_mxv(
-    A: SparseMatrix,
-    x: Any,
-    semiring: Semiring = plus_times,
-    *,
-    method: str = "auto",
-    backend: Backend | None = None,
-    flip: bool = False,
-    **_: Any,
-) -> Plan:
-    """The plan of `mxv` (or of `vxm` with `flip`) on these operands."""
-    M, rows = _operand(A, flip, not is_dense(x))
-    if not is_dense(x):
-        return explain_spmspv(M, x, semiring, method=method, backend=backend, flip=flip)
-    notes = (
-        ()
-        if rows is not None
-        else (f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.",)
-    )
-    return spmv_op.plan(semiring, M, jnp.asarray(x), rows, backend=backend, flip=flip, notes=notes)
-
-
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Eagerly one program, checks and all: what the types of operands decide is decided once."""
     sparse = not is_dense(x)
     if not sparse and not isinstance(x, jax.Array):
         x = jnp.asarray(x)
     M, rows = _operand(A, flip, sparse)
-    how = _How(method, backend or asked(), bool(options.replace), options.nse, flip)
+    how = _How(method, backend, bool(options.replace), options.nse, flip)
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
@@ -294,6 +274,8 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
     if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
         names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
+    if rows is None:
+        note(f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.")
     chosen = None if method == "auto" else method
     y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
     return y if checked is None else _masked(y, checked, semiring)

@@ -15,8 +15,9 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any, batch_max
 from ..._core.compilation import known_while_tracing, on_accelerator
-from ..._core.dispatch import Backend, Op, Plan
+from ..._core.dispatch import Op
 from ..._core.indices import SMALL, eager_capacity
+from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete
 from ...formats import SparseMatrix, Tiled
 from ...formats.base import serves
@@ -54,13 +55,6 @@ def multiply_sparse(
         needed = int(_whole(A, x, semiring, allowed, flip).count)
         raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
     return y
-
-
-def explain_spmspv(A, x, semiring, *, method="auto", backend=None, flip=False) -> Plan:
-    """The plan of `multiply_sparse`."""
-    return op.plan(
-        semiring, A, x, None, backend=backend, method=_method(method), flip=flip, nse=A.shape[0]
-    )
 
 
 def _method(method: str) -> str | None:

@@ -7,10 +7,13 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from ..._core.dispatch import Op, is_zero
+from ..._core.batching import vmapped
+from ..._core.dispatch import Op
+from ..._core.tangents import is_zero
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
 from .rows import bins
+from .rows.cpu import csr_spmv_loop
 from .rows.xla import csr_spmv
 from .winners import winning_slots
 
@@ -110,53 +113,50 @@ def _columns_at_once(run):
     def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
         marks = jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))
         if any(marks):
-            axes = jax.tree.map(lambda b: 0 if b else None, in_batched)
-            result = jax.vmap(
-                lambda *operands: run(*operands, flip=flip),
-                in_axes=tuple(axes),
-                axis_size=axis_size,
-            )(semiring, A, x, rows)
-            return result, True
-        return jnp.moveaxis(run(semiring, A, jnp.moveaxis(x, 0, -1), rows, flip=flip), -1, 0), True
+            run_flipped = functools.partial(run, flip=flip)
+            return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
+        return jnp.moveaxis(run(semiring, A, jnp.moveaxis(x, 0, -1), rows, flip=flip), -1, 0)
 
     return batched
 
 
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    dtype = result_dtype(semiring, A, x, flip)
-    return bins.spmv(
-        rows.bins,
-        rows.values,
-        x,
-        mul=multiply_values(semiring, flip),
-        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
-        identity=semiring.add.identity_of(dtype)[()],
-    )
+    return bins.spmv(rows.bins, rows.values, x, **_fold(semiring, A, x, flip))
 
 
-def _pieces(semiring, A, x, rows, *, flip, loop_on_cpu=True):
-    """A bare CSR: one native loop on a CPU, else rows in pieces of fixed width, joined by row."""
+def _fold(semiring, A, x, flip):
     dtype = result_dtype(semiring, A, x, flip)
-    return csr_spmv(
-        A.indptr,
-        A.indices,
-        A.data,
-        x,
-        mul=multiply_values(semiring, flip),
-        combine=lambda u, v: semiring.add.op(u, v).astype(dtype),
-        identity=semiring.add.identity_of(dtype)[()],
-        scatter=semiring.add.scatter(dtype),
-        loop_on_cpu=loop_on_cpu,
-    )
+    return {
+        "mul": multiply_values(semiring, flip),
+        "combine": lambda u, v: semiring.add.op(u, v).astype(dtype),
+        "identity": semiring.add.identity_of(dtype)[()],
+    }
+
+
+def _pieces(semiring, A, x, rows, *, flip):
+    """A bare CSR: rows in pieces of fixed width, joined by row."""
+    scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
+    fold = _fold(semiring, A, x, flip)
+    return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
+
+
+def _row_loop(semiring, A, x, rows, *, flip):
+    """A bare CSR: one native loop over its entries."""
+    return csr_spmv_loop(A.indptr, A.indices, A.data, x, **_fold(semiring, A, x, flip))
+
+
+def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None:
+        return "the rows are arranged in bins, which are faster"
+    return _no_pieces(semiring, A, x, rows, flip=flip)
 
 
 op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)
-op.register(
-    "pieces",
-    refuse=_no_pieces,
-    batched=_columns_at_once(functools.partial(_pieces, loop_on_cpu=False)),
-)(_pieces)
+op.register("pieces", refuse=_no_pieces, batched=_columns_at_once(_pieces))(_pieces)
+op.register("rows", backend="cpu", refuse=_prefers_bins, batched=_columns_at_once(_pieces))(
+    _row_loop
+)
 
 
 @op.register("segments")

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.batching import sequential
 from ..._core.native_loops import read, write
+from ..._core.platforms import Form, choose
 from ...formats import CSR
 from ...formats.base import search_rows
 from ...semirings import Semiring
@@ -33,7 +33,6 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
     def terms(semiring, data, out, inner, values):
         return semiring.add.admit(product(semiring, data, out, inner, values, flip=flip))
 
-    @sequential
     def native(indptr, indices, semiring, data, x, y):
         def term(e, i):
             j = read(indices, e)
@@ -46,7 +45,9 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
         return winners(semiring.add, terms(semiring, data, out, indices, take(x, indices)), out, y)
 
     operands = A.indptr, A.indices, semiring, data, x, y
-    return lax.platform_dependent(*operands, cpu=native, default=at_once)
+    return choose(
+        "winning entries", operands, Form("loop", "cpu", native), Form("segments", "xla", at_once)
+    )
 
 
 def _first_of_rows(indptr: Array, term: Callable[..., Array], y: Array, nse: int) -> Array:

@@ -9,12 +9,12 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.bfs.multi_source import bfs_sources_xla
+from jaxspv.algorithms.bfs.multi_source import search_sources
 from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_sequential
 from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
 from jaxspv.formats.compressed_cpu import Compressed, transpose
 
-FORMS = ("sequential", "dense", "one_by_one")
+FORMS = ("cpu", "xla")
 
 
 def random_graph(n, m, seed):
@@ -40,13 +40,13 @@ def test_forms(form, deterministic):
     G = jsp.prepare(A, for_="bfs", symmetric=False)
     sources = jnp.asarray([*range(30), -1, 60], jnp.int32)
     for inn in (G.inn, None):
-        levels, parents = bfs_sources_xla(
+        levels, parents = search_sources(
+            form,
             A.indptr,
             A.indices,
             sources,
             parents=True,
             deterministic=deterministic,
-            form=form,
             in_indptr=None if inn is None else inn.indptr,
             in_indices=None if inn is None else inn.indices,
         )
@@ -135,9 +135,7 @@ def test_searches_deeper_than_their_bits_go_one_by_one(directed, n):
         head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
     A = jsp.from_edges(tail, head, np.ones(len(head), np.float32), shape=(n, n))
     sources = jnp.array([0, 5, n - 1, 150], jnp.int32)
-    levels, tree = bfs_sources_xla(
-        A.indptr, A.indices, sources, symmetric=not directed, form="sequential"
-    )
+    levels, tree = search_sources("cpu", A.indptr, A.indices, sources, symmetric=not directed)
     check(A, sources, levels, tree)
     assert int(levels.max()) == n // 3
 

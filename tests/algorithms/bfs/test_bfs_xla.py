@@ -1,4 +1,4 @@
-"""bfs_xla against SciPy's traversal and NumPy's definition of a tree, in every form it has."""
+"""`search` against SciPy's traversal and NumPy's definition of a tree, in every form it has."""
 
 import functools
 
@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv.algorithms.bfs.forms import bfs_xla
+from jaxspv._core.platforms import Form, choose
+from jaxspv.algorithms.bfs import forms
 
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
-FORMS = ("sequential", "level_synchronous")
+FORMS = ("cpu", "xla")
 
 
 def csr_of(n, rows, cols):
@@ -144,23 +145,32 @@ STOPS = {
 
 @functools.cache
 def compiled(stop=None, **static):
-    def run(indptr, indices, source, stop_value=0, **more):
-        return bfs_xla(indptr, indices, source, stop=STOPS[stop](stop_value), **static, **more)
+    form = static.pop("form", "cpu")
+
+    def run(*graph, stop_value=0, **more):
+        return forms.search(form, *graph, stop=STOPS[stop](stop_value), **static, **more)
 
     return jax.jit(run)
 
 
 def search(form, graph, source, *, pull=True, stop_value=0, **options):
-    """bfs_xla on a listed graph; the form that compiles slowly sees all of them in one shape."""
+    """`search` on a listed graph; the form that compiles slowly sees all of them in one shape."""
     n = len(graph[0]) - 1
-    if form == "level_synchronous":
+    if form == "xla":
         graph = in_common_shape(*graph)
         source = source if source < n else source - n + COMMON[0]
     more = knows(*graph, pull)
     fn = compiled(form=form, symmetric=more.pop("symmetric", False), **options)
-    levels, parents, num_levels = fn(*map(jnp.asarray, graph), source, stop_value, **more)
+    levels, parents, num_levels = fn(
+        *map(jnp.asarray, graph), source, stop_value=stop_value, **more
+    )
     assert (levels[n:] == -1).all() and (parents is None or (parents[n:] == -1).all())
     return levels[:n], None if parents is None else parents[:n], num_levels
+
+
+def in_turn(form, run):
+    """`run` as an operation has it: under vmap one lane after the other."""
+    return lambda *operands: choose("search", operands, Form("search", form, run, "in turn"))
 
 
 COMMON = 300, 5000  # vertices and capacity
@@ -262,8 +272,11 @@ def test_vmap_over_sources(parents, form):
     graph = GRAPHS["self_loops_and_duplicates"]
     indptr, indices = map(jnp.asarray, graph)
     sources = jnp.array([0, 7, -1, 39, 40], jnp.int32)
-    fn = jax.vmap(lambda s: bfs_xla(indptr, indices, s, parents=parents, form=form))
-    levels, trees, num_levels = jax.jit(fn)(sources)
+
+    def one(source):
+        return forms.search(form, indptr, indices, source, parents=parents)
+
+    levels, trees, num_levels = jax.jit(jax.vmap(in_turn(form, one)))(sources)
     for i, source in enumerate(sources.tolist()):
         expected = levels_by_scipy(*graph, source)
         np.testing.assert_array_equal(levels[i], expected)
@@ -293,8 +306,9 @@ def test_vmap_over_sources_and_stop(form):
 
     def depth(source, target):
         stop = lambda level, levels, size: levels[target] >= 0  # noqa: E731
-        return bfs_xla(indptr, indices, source, stop=stop, form=form)[2]
+        return forms.search(form, indptr, indices, source, stop=stop)[2]
 
+    depth = in_turn(form, depth)
     sources, targets = jnp.array([0, 5, 288], jnp.int32), jnp.array([288, 5, 100], jnp.int32)
     hops = [int(levels_by_scipy(*graph, s)[t]) for s, t in zip(sources, targets, strict=True)]
     assert jax.vmap(depth)(sources, targets).tolist() == [h + 1 for h in hops]
@@ -306,7 +320,7 @@ def test_one_compilation_serves_all_sources_and_equal_shapes():
     @jax.jit
     @chex.assert_max_traces(n=1)
     def fn(indptr, indices, source):
-        return bfs_xla(indptr, indices, source)[0]
+        return forms.search("cpu", indptr, indices, source)[0]
 
     for seed in range(3):
         graph = random_graph(50, 200, seed)
@@ -322,7 +336,7 @@ def test_cpu_loops_are_native(parents, pull, degree):
     """Every loop over vertices or edges became one native function, and none copies an array."""
     n = 1009
     shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (n * degree,), ())]
-    fn = jax.jit(functools.partial(bfs_xla, symmetric=pull, parents=parents))
+    fn = jax.jit(functools.partial(forms.search, "cpu", symmetric=pull, parents=parents))
     text = fn.lower(*shapes).compile().as_text()
     loops, native = text.count(" while("), text.count('xla_cpu_small_call="true"')
     assert loops >= 3 and native >= loops - 1  # the loop over levels may be too large
@@ -335,7 +349,7 @@ def test_cpu_loops_are_native(parents, pull, degree):
 @pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
 def test_lowers_for_cuda_without_callbacks(pull):
     shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((101,), (700,), ())]
-    fn = jax.jit(functools.partial(bfs_xla, symmetric=pull))
+    fn = jax.jit(functools.partial(forms.search, "xla", symmetric=pull))
     text = fn.trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
     assert "while" in text and "custom_call" not in text
 
@@ -351,7 +365,7 @@ def test_real_graphs(file):
         pytest.skip("not square")
     indptr, indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
     source = int(np.diff(indptr).argmax())
-    levels, parents, num_levels = search(None, (indptr, indices), source)
+    levels, parents, num_levels = search("cpu", (indptr, indices), source)
     levels, parents = np.asarray(levels), np.asarray(parents)
     np.testing.assert_array_equal(levels, levels_by_scipy(indptr, indices, source))
     assert num_levels == levels.max() + 1

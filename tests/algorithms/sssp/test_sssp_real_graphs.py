@@ -1,4 +1,4 @@
-"""sssp_xla on the real graphs against SciPy's Dijkstra."""
+"""search on the real graphs against SciPy's Dijkstra."""
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms.sssp.forms import default_delta, sssp_parents_xla, sssp_xla
+from jaxspv.algorithms.sssp.forms import default_delta, search, tree_of
 
 
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
-    result = sssp_xla(indptr, indices, weights, source, delta=delta, parents=True)
-    return result, sssp_parents_xla(indptr, indices, weights, result.distances, source)
+    result = search("cpu", indptr, indices, weights, source, delta=delta, parents=True)
+    return result, tree_of("cpu", indptr, indices, weights, result.distances, source)
 
 
 def rows_of(indptr):

@@ -1,4 +1,4 @@
-"""sssp_xla and sssp_parents_xla against heaps, rounds and definitions in plain Python."""
+"""search and tree_of against heaps, rounds and definitions in plain Python."""
 
 import functools
 import heapq
@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import garbage, precision
 
-from jaxspv.algorithms.sssp import forms
-from jaxspv.algorithms.sssp.forms import FORMS, default_delta, sssp_parents_xla, sssp_xla
+from jaxspv._core.platforms import Form, choose
+from jaxspv.algorithms.sssp.forms import FORMS, search, tree_of
 
 FORM = pytest.mark.parametrize("form", FORMS)
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
@@ -127,19 +127,24 @@ def graph(rng, m, weights, n=N, capacity=CAPACITY):
     return (indptr, indices, values), (indptr, *padded)
 
 
+def in_turn(form, run):
+    """`run` as an operation has it: under vmap one lane after the other."""
+    return lambda *operands: choose("search", operands, Form("search", form, run, "in turn"))
+
+
 @functools.cache
 def compiled(form, parents=True, bucketed=True):
     def run(indptr, indices, weights, source, delta):
         delta = delta if bucketed else None
         graph = indptr, indices, weights
-        result = sssp_xla(*graph, source, delta=delta, parents=parents, form=form)
-        tree = sssp_parents_xla(indptr, indices, weights, result.distances, source, form=form)
+        result = search(form, *graph, source, delta=delta, parents=parents)
+        tree = tree_of(form, indptr, indices, weights, result.distances, source)
         return result, tree
 
     return jax.jit(run)
 
 
-def solve(arrays, source, delta=None, form=None):
+def solve(arrays, source, delta=None, form="cpu"):
     arrays = [jnp.asarray(a) for a in arrays]
     bucketed = delta is not None
     delta = jnp.asarray(delta if bucketed else 1, arrays[2].dtype)
@@ -298,7 +303,7 @@ def test_stop_settles_what_is_below_the_threshold(form):
         def stop(step, distances, threshold, waiting):
             return distances[target] < threshold
 
-        return sssp_xla(*arrays, 0, delta=5.0, stop=stop, form=form)
+        return search(form, *arrays, 0, delta=5.0, stop=stop)
 
     cut = 0
     for target in range(N):
@@ -310,7 +315,7 @@ def test_stop_settles_what_is_below_the_threshold(form):
         assert result.converged
         cut += (~exact & np.isfinite(full)).any()
     assert cut > N // 4
-    batched = jax.vmap(run)(jnp.arange(N))
+    batched = jax.vmap(in_turn(form, run))(jnp.arange(N))
     np.testing.assert_array_equal(batched.distances[4], run(4).distances)
 
 
@@ -321,7 +326,7 @@ def test_too_few_steps_do_not_converge(form):
     full = dijkstra_by_heap(*bare, 0)
     arrays = [jnp.asarray(a) for a in padded]
     for delta in (None, 5.0):
-        run = jax.jit(lambda k: sssp_xla(*arrays, 0, delta=delta, max_steps=k, form=form))
+        run = jax.jit(lambda k: search(form, *arrays, 0, delta=delta, max_steps=k))
         for k in (0, 1, 2):
             assert not (result := run(k)).converged and result.steps == k
             assert (np.asarray(result.distances) >= full).all()
@@ -332,7 +337,9 @@ def test_vmap_over_sources(form):
     rng = np.random.default_rng(5)
     bare, padded = graph(rng, 120, lambda m: rng.random(m).astype(np.float32))
     run = functools.partial(compiled(form), *map(jnp.asarray, padded))
-    result, tree = jax.vmap(lambda s: run(s, jnp.float32(0.2)))(jnp.arange(-1, N + 1))
+    result, tree = jax.vmap(in_turn(form, lambda s: run(s, jnp.float32(0.2))))(
+        jnp.arange(-1, N + 1)
+    )
     assert np.isinf(result.distances[jnp.array([0, -1])]).all()
     for s in range(N):
         expected = dijkstra_by_heap(*bare, s)
@@ -341,7 +348,7 @@ def test_vmap_over_sources(form):
 
 
 def test_one_compilation_serves_all_sources_and_graphs_of_a_shape():
-    run = jax.jit(chex.assert_max_traces(lambda *a: sssp_xla(*a[:4], delta=a[4]), n=1))
+    run = jax.jit(chex.assert_max_traces(lambda *a: search("cpu", *a[:4], delta=a[4]), n=1))
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, padded = graph(rng, 100, lambda m: rng.random(m).astype(np.float32))
@@ -358,7 +365,7 @@ def test_lowers_for_cuda_and_tpu(dtype):
     args = *shapes(1000, 5000, dtype), jax.ShapeDtypeStruct((), dtype)
     for platform in ("cuda", "tpu"):
         for bucketed in (True, False):
-            traced = compiled(None, bucketed=bucketed).trace(*args)
+            traced = compiled("xla", bucketed=bucketed).trace(*args)
             assert "custom_call" not in traced.lower(lowering_platforms=(platform,)).as_text()
 
 
@@ -370,31 +377,12 @@ def test_the_sequential_loops_are_native_code_without_copies(dtype):
         args = shapes(1000, 5000, dtype)
         delta = jax.ShapeDtypeStruct((), dtype)
         for run, loops in (
-            (lambda *a: sssp_xla(*a[:4], delta=a[4], parents=True), 4 + 4),
-            (lambda *a: sssp_xla(*a[:4], parents=True), 4),
-            (lambda *a: sssp_parents_xla(*a[:3], jnp.zeros(1000, dtype), a[3]), 3),
+            (lambda *a: search("cpu", *a[:4], delta=a[4], parents=True), 4 + 4),
+            (lambda *a: search("cpu", *a[:4], parents=True), 4),
+            (lambda *a: tree_of("cpu", *a[:3], jnp.zeros(1000, dtype), a[3]), 3),
         ):
             text = jax.jit(run).lower(*args, delta).compile().as_text()
             assert text.count('xla_cpu_small_call="true"') >= loops
             bodies = re.findall(r"^%?[\w.-]*region[^\n]*\{\n(.*?)^\}", text, re.M | re.S)
             inner = [b for b in bodies if "small_call" not in b]
             assert inner and not any(re.search(r"\[\d{4,}\]\S* copy\(", b) for b in inner)
-
-
-def test_default_delta():
-    rng = np.random.default_rng(0)
-    bare, padded = graph(rng, 150, lambda m: rng.random(m).astype(np.float32))
-    indptr, indices, weights = bare
-    width = default_delta(indptr, indices, weights)
-    assert 0.15 * weights.mean() <= width <= 3 * weights.mean()
-    traced = forms.traced_delta(*map(jnp.asarray, padded[::2]))
-    np.testing.assert_allclose(traced, width, rtol=1e-5)
-    whole = padded[0], (100 * np.nan_to_num(padded[2])).astype(np.int32)
-    width = default_delta(indptr, indices, whole[1][: len(indices)])
-    assert 0 <= width - forms.traced_delta(*whole) <= 1
-    assert forms.traced_delta(indptr, -padded[2]) == np.inf
-    weights[:3] = np.inf
-    assert np.isfinite(default_delta(indptr, indices, weights))
-    big = np.full(len(indices), 2**31 - 1, np.int32)
-    assert default_delta(indptr, indices, big) == 1
-    assert default_delta(np.zeros(1, np.int32), indices[:0], weights[:0]) == 0

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv._core.dispatch import using
+from jaxspv._core.platforms import using
 from jaxspv.ops.mxv import spmv_gpu
 from jaxspv.ops.mxv.rows import bins
 from jaxspv.ops.mxv.rows import layout as rows_layout
@@ -255,10 +255,11 @@ def test_what_does_not_run_on_a_gpu():
     assert "merge_path" in str(jsp.explain("mxv", A, x, jsp.semirings.min_plus)).splitlines()[0]
     for semiring, reason in (("or_and", "bool"), ("log_plus", "exp"), ("any_secondi", "position")):
         plan = jsp.explain("mxv", A, x, getattr(jsp.semirings, semiring))
-        assert plan.chosen[0].backend == "xla" and reason in str(plan)
+        assert plan.on("cuda").backend == "xla" and reason in str(plan)
     half = A.with_data(A.data.astype(jnp.float16))
     assert "not float16" in str(jsp.explain("mxv", half, x.astype(jnp.float16)))
-    assert jsp.explain("mxv", jsp.from_scipy(SQUARE, format="coo"), x).chosen[0].backend == "xla"
+    plan = jsp.explain("mxv", jsp.from_scipy(SQUARE, format="coo"), x)
+    assert plan.on("cuda").backend == plan.on("cpu").backend == "xla"
 
 
 def random_matrix(m, n, entries, hub, dtype, seed=3):

@@ -10,20 +10,19 @@ Elsewhere the row of every entry is found first, unless it is at hand.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import custom_vmap
 
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.rows.merge_path import LIMIT
 
-from ...._core.batching import sequential
+from ...._core.batching import vmapped
 from ...._core.compat import kernels_refused
-from ...._core.dispatch import PALLAS_PLATFORM, asked
 from ...._core.native_loops import read, write
+from ...._core.platforms import Form, choose
 from ....formats.base import search_rows
 from ....monoids import plus
 
@@ -58,7 +57,6 @@ def csr_vjp(
             None if data is None else jnp.zeros(n_cols, w.dtype),
         )
 
-    @sequential
     def native(indptr, indices, w, x, data, rows, ranked):
         del rows, ranked
         return _entries_in_turn(indptr, indices, w, x, data, n_cols)
@@ -68,22 +66,15 @@ def csr_vjp(
         rows = search_rows(indptr, nse) if rows is None else rows
         return _gather_and_scatter(rows, indices, w, x, data, n_cols)
 
-    @custom_vmap
     def kernel(indptr, indices, w, x, data, rows, ranked):
         del rows
         return _by_kernel(indptr, indices, w, x, data, n_cols, ranked)
 
-    @kernel.def_vmap
-    def _(axis_size, in_batched, *operands):
-        axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched))
-        cotangents = jax.vmap(at_once, axes, axis_size=axis_size)(*operands)
-        return cotangents, jax.tree.map(lambda _: True, cotangents)
-
-    branches = {"cpu": native}
-    if asked() != "xla" and serves(w.dtype, indptr, indices):
-        branches[PALLAS_PLATFORM] = kernel
-    operands = indptr, indices, w, x, data, rows, ranked
-    return lax.platform_dependent(*operands, default=at_once, **branches)
+    forms = [Form("loop", "cpu", native), Form("scatter", "xla", at_once)]
+    if serves(w.dtype, indptr, indices):
+        batched = functools.partial(vmapped, at_once)
+        forms.append(Form("csr_vjp", "pallas", kernel, batched))
+    return choose("derivatives of a product", (indptr, indices, w, x, data, rows, ranked), *forms)
 
 
 def serves(dtype: Any, indptr: Array, indices: Array) -> bool:

@@ -21,8 +21,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .cpu import csr_spmv_loop
-
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
 MOST_SCATTERED = (
     2**21
@@ -48,7 +46,6 @@ def csr_spmv(
     identity: Any,
     scatter: str | None = None,
     width: int | None = None,
-    loop_on_cpu: bool = False,
 ) -> jax.Array:
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
 
@@ -56,19 +53,8 @@ def csr_spmv(
     nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
     identity: that of `combine` in the dtype `mul` returns. scatter: the name under which
     `.at[]` has the addition if the backend does it fast, else None. width: entries
-    a piece. loop_on_cpu: take `csr_spmv_loop` where the program is lowered for a CPU and x is one
-    vector; not for calls that vmap batches. Returns (n_rows,) or (n_rows, B).
+    a piece. Returns (n_rows,) or (n_rows, B).
     """
-    fold = dict(mul=mul, combine=combine, identity=identity)
-    by_pieces = functools.partial(_spmv_by_pieces, scatter=scatter, width=width, **fold)
-    if not loop_on_cpu or x.ndim > 1:
-        return by_pieces(indptr, indices, data, x)
-    return lax.platform_dependent(
-        indptr, indices, data, x, cpu=functools.partial(csr_spmv_loop, **fold), default=by_pieces
-    )
-
-
-def _spmv_by_pieces(indptr, indices, data, x, *, mul, combine, identity, scatter, width):
     n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
     data = jnp.asarray(data)
     if nse == 0 or n_rows == 0:

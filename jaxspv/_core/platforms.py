@@ -1,0 +1,269 @@
+"""The one choice by platform: which form of a computation runs on the device it is lowered for.
+
+A form is for NVIDIA GPUs ("pallas"), for CPUs ("cpu": loops that XLA compiles to native code) or
+for every platform ("xla"). `choose` puts all forms that may run into the program, each as a branch
+of its own; inside a branch, and in eager calls, the platform is known and nested choices take one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import jax
+from jax import lax
+
+from .batching import one_by_one, with_batch_rule
+
+Backend = Literal["pallas", "cpu", "xla"]
+BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
+PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" is for all there are
+WORDS = {"cuda": "NVIDIA GPUs", "cpu": "CPUs", "other": "other platforms"}
+EVERYWHERE = frozenset(WORDS)
+
+
+class Situation(NamedTuple):
+    """What a trace knows of where its program will run; part of the key of every cached trace.
+
+    Attributes:
+        allowed: the backends that calls without one of their own may take.
+        platforms: those the program may be lowered for.
+    """
+
+    allowed: tuple[Backend, ...] = BACKENDS
+    platforms: frozenset[str] = EVERYWHERE
+
+
+# A context of JAX: part of the key of every cache of traces, that of a nested `jax.jit` too.
+_SITUATION = jax.make_user_context(default_value=Situation())
+
+
+def situation() -> Situation:
+    """That of the trace around this."""
+    return _SITUATION.value
+
+
+def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
+    """Traces in here are for this situation."""
+    return _SITUATION(where)
+
+
+def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
+    """Inside, operations that name no backend are traced for this one; "cpu" leans on "xla"."""
+    if backend is None:
+        return contextlib.nullcontext()
+    allowed = tuple(b for b in BACKENDS if b == backend or b == "xla")
+    return inside(situation()._replace(allowed=allowed))
+
+
+def without_kernels() -> contextlib.AbstractContextManager[None]:
+    """Inside, what is traced runs on every platform: native loops on CPUs, XLA elsewhere."""
+    return inside(situation()._replace(allowed=("cpu", "xla")))
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """One way to run a computation.
+
+    Attributes:
+        name: the method, e.g. "scatter", "delta_stepping".
+        backend: "xla" runs everywhere, "cpu" where the program is lowered for a CPU, "pallas" for
+            an NVIDIA GPU.
+        run: `run(*operands) -> result`, traceable.
+        batched: `batched(axis_size, in_batched, *operands) -> result`, every leaf with a leading
+            axis: what vmap does. "in turn": one lane after the other. None: JAX's own batching,
+            of "cpu" in turn.
+    """
+
+    name: str
+    backend: Backend
+    run: Callable[..., Any]
+    batched: Callable[..., Any] | Literal["in turn"] | None = None
+
+
+def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str, Backend]:
+    """Platform -> backend of the form that runs there, of those that `platforms` may meet."""
+    found = {}
+    for platform in sorted(platforms):
+        usable = [b for b in BACKENDS if b in forms and PLATFORM_OF.get(b, platform) == platform]
+        if usable:
+            found[platform] = usable[0]
+    return found
+
+
+def choose(name: str, operands: tuple[Any, ...], *forms: Form) -> Any:
+    """The result of the form that suits the platform the program is lowered for.
+
+    Args:
+        name: of the computation, for `explain`.
+        operands: pytrees of arrays, for every form.
+        forms: at most one for each backend; those of backends that are not allowed are left out.
+
+    Lowering for a platform without a form raises. Differentiable where the form is and no batch
+    rule is in the way: "cpu" forms are not, nor is what has `batched`.
+    """
+    allowed = [form for form in forms if form.backend in situation().allowed]
+    with record(name, {form.backend: form for form in allowed}):
+        return branch({form.backend: form for form in allowed}, operands)
+
+
+def for_cuda(operands: tuple[Any, ...], special: Any, usual: Any) -> Any:
+    """`special(*operands)` on NVIDIA GPUs, where XLA is faster so, `usual(*operands)` elsewhere."""
+    platforms = situation().platforms
+    if platforms == {"cuda"}:
+        return special(*operands)
+    if "cuda" not in platforms:
+        return usual(*operands)
+    return lax.platform_dependent(*operands, cuda=special, default=usual)
+
+
+def branch(forms: dict[Backend, Form], operands: tuple[Any, ...]) -> Any:
+    """`choose` among forms that may all be taken."""
+    where = situation()
+    places = needed(forms, where.platforms)
+    runs = {}
+    for backend in dict.fromkeys(places.values()):
+        here = frozenset(p for p, b in places.items() if b == backend)
+        runs[backend] = _run_of(forms[backend], where._replace(platforms=here))
+    if len(runs) == 1 and len(places) == len(where.platforms):
+        return next(iter(runs.values()))(*operands)
+    if not runs:
+        raise NotImplementedError(f"there is no form for {sorted(where.platforms)}.")
+    special = {PLATFORM_OF[b]: run for b, run in runs.items() if b in PLATFORM_OF}
+    default = {"default": runs["xla"]} if "xla" in runs else {}
+    return lax.platform_dependent(*operands, **default, **special)
+
+
+def _run_of(form: Form, where: Situation) -> Callable[..., Any]:
+    """The form with its batch rule, both traced for the platforms it is taken on."""
+    note = recorder_of(form)
+    kernel = form.backend == "pallas"  # has a name of its own, into which a scope would go
+
+    def run(*operands):
+        scope = (
+            contextlib.nullcontext() if kernel else jax.named_scope(f"{form.backend}.{form.name}")
+        )
+        with inside(where), note(), scope:
+            return form.run(*operands)
+
+    if form.batched is None and form.backend != "cpu":
+        return run
+
+    def rule(axis_size, in_batched, *operands):
+        with inside(where), note():
+            if callable(form.batched):
+                return form.batched(axis_size, in_batched, *operands)
+            return one_by_one(wrapped, axis_size, in_batched, *operands)
+
+    wrapped = with_batch_rule(run, rule)
+    return wrapped
+
+
+# ---- What was chosen ----
+
+
+@dataclasses.dataclass
+class Choice:
+    """A choice that was made while recording.
+
+    Attributes:
+        name: of the computation.
+        forms: by backend; of an `Op` its implementations.
+        platforms: those that it was made for.
+        plan: of an `Op` its plan, else None.
+        inner: backend -> the choices inside that form.
+    """
+
+    name: str
+    forms: dict[Backend, Any]
+    platforms: frozenset[str]
+    plan: Any = None
+    inner: dict[str, list[Choice]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Record:
+    """The choices of a trace, outermost first, and its notes."""
+
+    choices: list[Choice] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+_RECORDING = jax.make_user_context(default_value=0)  # a number of its own: no trace is cached
+_NUMBERS = itertools.count(1)
+_RECORD: contextvars.ContextVar[Record | None] = contextvars.ContextVar("record", default=None)
+_CHOICE: contextvars.ContextVar[Choice | None] = contextvars.ContextVar("choice", default=None)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Record]:
+    """Inside, choices are written down, and nothing is taken from a cache of traces."""
+    found = Record()
+    token, outer = _RECORD.set(found), _CHOICE.set(None)
+    try:
+        with _RECORDING(next(_NUMBERS)):
+            yield found
+    finally:
+        _CHOICE.reset(outer)
+        _RECORD.reset(token)
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Inside, choices belong to nothing that runs: a question about shapes."""
+    token = _RECORD.set(None)
+    try:
+        yield
+    finally:
+        _RECORD.reset(token)
+
+
+def is_recording() -> bool:
+    """Whether choices are written down here."""
+    return _RECORD.get() is not None
+
+
+def note(text: str) -> None:
+    """What `explain` should add to the plan: what `prepare` would gain, a warning."""
+    found = _RECORD.get()
+    if found is not None and text not in found.notes:
+        found.notes.append(text)
+
+
+@contextlib.contextmanager
+def record(name: str, forms: dict[Backend, Any], plan: Any = None) -> Iterator[None]:
+    """Writes a choice down, if somebody records; what is traced inside belongs to it."""
+    found = _RECORD.get()
+    if found is None:
+        yield
+        return
+    choice = Choice(name, forms, situation().platforms, plan)
+    found.choices.append(choice)
+    token = _CHOICE.set(choice)
+    try:
+        yield
+    finally:
+        _CHOICE.reset(token)
+
+
+def recorder_of(form: Form) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """A context in which choices are written down as those inside `form` of the choice around."""
+    choice, found = _CHOICE.get(), _RECORD.get()
+    if choice is None or found is None:
+        return contextlib.nullcontext
+
+    @contextlib.contextmanager
+    def within():
+        inner = Record(choice.inner.setdefault(form.backend, []), found.notes)
+        token, outer = _RECORD.set(inner), _CHOICE.set(None)
+        try:
+            yield
+        finally:
+            _CHOICE.reset(outer)
+            _RECORD.reset(token)
+
+    return within

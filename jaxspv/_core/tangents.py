@@ -1,0 +1,95 @@
+"""Tangents with symbolic zeros: which are known to be zero, and derivatives in the rest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+
+def is_zero(tangent: Any) -> bool:
+    """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
+    return all(_is_zero_leaf(leaf) for leaf in jax.tree.leaves(tangent, is_leaf=is_symbolic))
+
+
+def dense_tangent(tangent: Any) -> Any:
+    """A tangent with its symbolic zeros made into arrays of zeros."""
+    return jax.tree.map(_materialise, tangent, is_leaf=is_symbolic)
+
+
+def jvp_of_perturbed(
+    fn: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """`jax.jvp(fn, primals, tangents)`, differentiated only in the primals that are perturbed.
+
+    Args:
+        fn: `fn(*primals) -> result`, a pytree of floating arrays.
+        primals: pytrees.
+        tangents: one for each, of which any may be symbolic zeros: those cost nothing.
+    """
+    live = [not is_zero(t) for t in tangents]
+
+    def of_live(*values):
+        given = iter(values)
+        return fn(*(next(given) if on else v for on, v in zip(live, primals, strict=True)))
+
+    values = tuple(v for v, on in zip(primals, live, strict=True) if on)
+    if not values:
+        result = fn(*primals)
+        return result, jax.tree.map(jnp.zeros_like, result)
+    dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
+    return jax.jvp(of_live, values, dots)
+
+
+def is_symbolic(leaf: Any) -> bool:
+    """Whether a leaf of a tangent is JAX's symbolic zero."""
+    return isinstance(leaf, SymbolicZero)
+
+
+def split(tangents: Any) -> tuple[list[Any], Callable[[Any], Any], Any]:
+    """The arrays of a tangent, a function that puts such arrays back, and a key of its shape."""
+    leaves, tree = jax.tree.flatten(tangents, is_leaf=is_symbolic)
+    constant = tuple(leaf.aval if is_symbolic(leaf) else None for leaf in leaves)
+
+    def joined(arrays):
+        arrays = iter(arrays)
+        full = [next(arrays) if aval is None else SymbolicZero(aval) for aval in constant]
+        return jax.tree.unflatten(tree, full)
+
+    return [leaf for leaf in leaves if not is_symbolic(leaf)], joined, (tree, constant)
+
+
+def is_inexact(value: Any) -> bool:
+    """Whether a value has tangents."""
+    return jnp.issubdtype(value.dtype, jnp.inexact)
+
+
+def instantiate(result: Any, tangent: Any) -> Any:
+    """`tangent` as JAX wants it: float0 for what has no tangent, arrays for the rest."""
+
+    def leaf(value, t):
+        if value is None:
+            return None
+        if not is_inexact(value):
+            return np.zeros(value.shape, jax.dtypes.float0)
+        if t is None or _is_zero_leaf(t):
+            return jnp.zeros(value.shape, value.dtype)
+        return t
+
+    return jax.tree.map(leaf, result, tangent, is_leaf=lambda x: x is None or is_symbolic(x))
+
+
+def _is_zero_leaf(leaf):
+    return is_symbolic(leaf) or getattr(leaf, "dtype", None) == jax.dtypes.float0
+
+
+def _materialise(leaf):
+    if not is_symbolic(leaf):
+        return leaf
+    if leaf.dtype == jax.dtypes.float0:
+        return np.zeros(leaf.shape, jax.dtypes.float0)
+    return jnp.zeros(leaf.shape, leaf.dtype)

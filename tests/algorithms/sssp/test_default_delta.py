@@ -1,0 +1,28 @@
+"""The width of buckets of shortest paths, on the host and traced."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxspv.algorithms.sssp.forms import default_delta, traced_delta
+
+N, EDGES, CAPACITY = 30, 150, 200
+
+
+def test_default_delta():
+    rng = np.random.default_rng(0)
+    edges = np.unique(rng.integers(0, N * N, EDGES))
+    indptr = np.searchsorted(edges // N, np.arange(N + 1)).astype(np.int32)
+    indices, weights = (edges % N).astype(np.int32), rng.random(len(edges)).astype(np.float32)
+    padded = np.pad(weights, (0, CAPACITY - len(weights)), constant_values=np.nan)
+    width = default_delta(indptr, indices, weights)
+    assert 0.15 * weights.mean() <= width <= 3 * weights.mean()
+    np.testing.assert_allclose(traced_delta(jnp.asarray(indptr), padded), width, rtol=1e-5)
+    whole = (100 * np.nan_to_num(padded)).astype(np.int32)
+    width = default_delta(indptr, indices, whole[: len(indices)])
+    assert 0 <= width - traced_delta(indptr, whole) <= 1
+    assert traced_delta(indptr, -padded) == np.inf
+    weights[:3] = np.inf
+    assert np.isfinite(default_delta(indptr, indices, weights))
+    big = np.full(len(indices), 2**31 - 1, np.int32)
+    assert default_delta(indptr, indices, big) == 1
+    assert default_delta(np.zeros(1, np.int32), indices[:0], weights[:0]) == 0

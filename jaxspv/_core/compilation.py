@@ -136,7 +136,7 @@ def platform_of(operands: Any) -> str | None:
 
 
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
-    """`fn` under a jit of its own, traced for the device of the operands, with suitable options.
+    """`fn` under a jit of its own, traced for the device of the operands, with fitting options.
 
     `key` names the function: equal keys share one compilation.
     """

@@ -101,7 +101,7 @@ def test_formats_give_the_same_tree_of_smallest_parents():
 
 def test_until_on_tiles():
     A = jsp.from_scipy(sp.diags_array([np.ones(59)], offsets=[1], shape=(60, 60)).tocsr())
-    for until in (jsp.reached(7), jsp.max_iterations(7), jsp.reached(70) | jsp.reached(7)):
+    for until in (jsp.reached(7), jsp.max_iterations(7), jsp.reached(59) | jsp.reached(7)):
         found = jsp.bfs(A, 0, until=until, format="bittiled")
         assert found.levels.max() == 7 and found.num_levels == 8
 

@@ -12,6 +12,13 @@ import numpy as np
 from .primitives import Simt, Value
 
 _DTYPES = {"i32": np.int32, "f32": np.float32, "i1": np.bool_}
+_ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+_ARITHMETIC |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_ARITHMETIC |= {"shl": np.left_shift, "sar": np.right_shift, "min": np.minimum, "max": np.maximum}
+_ATOMICS = {op: _ARITHMETIC[op] for op in ("add", "or", "and", "xor", "min", "max")}
+_ATOMICS |= {"exch": lambda x, y: y}
+_RELATIONS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal}
+_RELATIONS |= {"gt": np.greater, "ge": np.greater_equal}
 GARBAGE = np.int32(-1163005939)  # 0xBAADF00D + ...: any value no kernel would write
 
 
@@ -54,20 +61,7 @@ class Lockstep(Simt):
             elif op == "shr":
                 r = x.view(np.uint32) >> y.view(np.uint32)
             else:
-                f = {
-                    "add": np.add,
-                    "sub": np.subtract,
-                    "mul": np.multiply,
-                    "and": np.bitwise_and,
-                    "or": np.bitwise_or,
-                    "xor": np.bitwise_xor,
-                    "shl": np.left_shift,
-                    "sar": np.right_shift,
-                    "min": np.minimum,
-                    "max": np.maximum,
-                    "div": np.divide,
-                }[op]
-                r = f(x, y)
+                r = _ARITHMETIC[op](x, y)
         return Value(
             self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind
         )
@@ -75,15 +69,7 @@ class Lockstep(Simt):
     def compare(self, op, a, b):
         if op == "ltu":
             return Value(self, a.v.view(np.uint32) < b.v.view(np.uint32), "i1")
-        f = {
-            "eq": np.equal,
-            "ne": np.not_equal,
-            "lt": np.less,
-            "le": np.less_equal,
-            "gt": np.greater,
-            "ge": np.greater_equal,
-        }[op]
-        return Value(self, f(a.v, b.v), "i1")
+        return Value(self, _RELATIONS[op](a.v, b.v), "i1")
 
     def where(self, c, a, b):
         a, b = self.pair(a, b)
@@ -190,15 +176,7 @@ class Lockstep(Simt):
         self._where(a, i, mask)
 
     def atomic(self, op, a, i, v, mask=None):
-        f = {
-            "add": np.add,
-            "or": np.bitwise_or,
-            "and": np.bitwise_and,
-            "xor": np.bitwise_xor,
-            "min": np.minimum,
-            "max": np.maximum,
-            "exch": lambda x, y: y,
-        }[op]
+        f = _ATOMICS[op]
         values = self.const(v, a.kind).v
         return self._atomic(a, i, mask, lambda x, lane: f(x, values[lane]))
 

@@ -40,28 +40,11 @@ def _letter(kind):
     return "f" if kind == "f32" else "r"
 
 
-_INT = {
-    "add": arith.addi,
-    "sub": arith.subi,
-    "mul": arith.muli,
-    "and": arith.andi,
-    "or": arith.ori,
-    "xor": arith.xori,
-    "shl": arith.shli,
-    "sar": arith.shrsi,
-    "shr": arith.shrui,
-    "div": arith.divui,
-    "rem": arith.remui,
-    "min": arith.minsi,
-    "max": arith.maxsi,
-}
-_FLOAT = {
-    "add": arith.addf,
-    "sub": arith.subf,
-    "mul": arith.mulf,
-    "min": arith.minimumf,
-    "max": arith.maximumf,
-}
+_INT = {op: getattr(arith, op + "i") for op in ("add", "sub", "mul", "and", "or", "xor")}
+_INT |= {"shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui, "div": arith.divui}
+_INT |= {"rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}
+_FLOAT = {op: getattr(arith, op + "f") for op in ("add", "sub", "mul")}
+_FLOAT |= {"min": arith.minimumf, "max": arith.maximumf}
 _LOADS = {
     None: "ld.global",
     "nc": "ld.global.nc",
@@ -180,10 +163,9 @@ class Emitter(Simt):
     # memory
     def shared(self, words, kind="i32"):
         offset, self._shared_used = self._shared_used, self._shared_used + -(-words // 4) * 4
-        if self._shared_used > self._shared_words:
-            raise ValueError(
-                f"{self._shared_used} words of shared memory used, {self._shared_words} asked for"
-            )
+        used, most = self._shared_used, self._shared_words
+        if used > most:
+            raise ValueError(f"{used} words of shared memory used, {most} asked for")
         base = arith.addi(self._shared_base, self.const(4 * offset).v)
         return _Memory(base, kind, words, "shared")
 

@@ -14,88 +14,38 @@ ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
 
 
+def _operator(op, relation=False, swapped=False):
+    def method(self, o):
+        a, b = (o, self) if swapped else (self, o)
+        return self.k.relate(op, a, b) if relation else self.k.operate(op, a, b)
+
+    return method
+
+
 class Value:
     """One int32 ("i32"), float32 ("f32") or boolean ("i1") of one thread."""
 
     def __init__(self, k, v, kind):
         self.k, self.v, self.kind = k, v, kind
 
-    def __add__(self, o):
-        return self.k.operate("add", self, o)
-
-    def __radd__(self, o):
-        return self.k.operate("add", o, self)
-
-    def __sub__(self, o):
-        return self.k.operate("sub", self, o)
-
-    def __rsub__(self, o):
-        return self.k.operate("sub", o, self)
-
-    def __mul__(self, o):
-        return self.k.operate("mul", self, o)
-
-    def __rmul__(self, o):
-        return self.k.operate("mul", o, self)
-
-    def __truediv__(self, o):
-        return self.k.operate("div", self, o)
-
-    def __floordiv__(self, o):
-        return self.k.operate("div", self, o)
-
-    def __mod__(self, o):
-        return self.k.operate("rem", self, o)
-
-    def __and__(self, o):
-        return self.k.operate("and", self, o)
-
-    def __rand__(self, o):
-        return self.k.operate("and", o, self)
-
-    def __or__(self, o):
-        return self.k.operate("or", self, o)
-
-    def __ror__(self, o):
-        return self.k.operate("or", o, self)
-
-    def __xor__(self, o):
-        return self.k.operate("xor", self, o)
-
-    def __lshift__(self, o):
-        return self.k.operate("shl", self, o)
-
-    def __rlshift__(self, o):
-        return self.k.operate("shl", o, self)
-
-    def __rshift__(self, o):
-        return self.k.operate("sar", self, o)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", swapped=True)
+    __and__, __rand__ = _operator("and"), _operator("and", swapped=True)
+    __or__, __ror__ = _operator("or"), _operator("or", swapped=True)
+    __lshift__, __rlshift__ = _operator("shl"), _operator("shl", swapped=True)
+    __truediv__ = __floordiv__ = _operator("div")
+    __mod__, __xor__, __rshift__ = _operator("rem"), _operator("xor"), _operator("sar")
+    __eq__, __ne__ = _operator("eq", relation=True), _operator("ne", relation=True)
+    __lt__, __le__ = _operator("lt", relation=True), _operator("le", relation=True)
+    __gt__, __ge__ = _operator("gt", relation=True), _operator("ge", relation=True)
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __invert__(self):
         return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
 
     def __neg__(self):
         return self.k.operate("sub", 0, self)
-
-    def __eq__(self, o):
-        return self.k.relate("eq", self, o)
-
-    def __ne__(self, o):
-        return self.k.relate("ne", self, o)
-
-    def __lt__(self, o):
-        return self.k.relate("lt", self, o)
-
-    def __le__(self, o):
-        return self.k.relate("le", self, o)
-
-    def __gt__(self, o):
-        return self.k.relate("gt", self, o)
-
-    def __ge__(self, o):
-        return self.k.relate("ge", self, o)
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __bool__(self):
         raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")

@@ -11,21 +11,20 @@ _BINARY = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor"}
 _FLOAT = {"div"}  # the kernels' integer division is unsigned
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
-_OTHER = {
-    "neg",
-    "not",
-    "select_n",
-    "convert_element_type",
-    "copy",
-    "stop_gradient",
-    "abs",
-    "square",
-    "clamp",
-    "broadcast_in_dim",
-    "sqrt",
-    "is_finite",
-    "integer_pow",
+_SIMPLE = {  # name -> code on the operands
+    "neg": lambda k, x: -x,
+    "not": lambda k, x: ~x,
+    "abs": lambda k, x: k.maximum(x, -x),
+    "square": lambda k, x: x * x,
+    "sqrt": lambda k, x: k.sqrt(x),
+    "is_finite": lambda k, x: k.maximum(x, -x) < float("inf"),
+    "clamp": lambda k, low, x, high: k.minimum(k.maximum(x, low), high),
+    "select_n": lambda k, which, x, y: k.where(which, y, x),
+    "copy": lambda k, x: x,
+    "stop_gradient": lambda k, x: x,
+    "broadcast_in_dim": lambda k, x: x,
 }
+_OTHER = {*_SIMPLE, "convert_element_type", "integer_pow"}
 
 
 def trace(fn, *dtypes):
@@ -113,31 +112,14 @@ def _apply(k, eqn, operands):
         return k.operate(name, *operands)
     if name in _COMPARE:
         return k.relate(name, *operands)
-    if name == "neg":
-        return -operands[0]
-    if name == "not":
-        return ~operands[0]
-    if name == "abs":
-        return k.maximum(operands[0], -operands[0])
-    if name == "square":
-        return operands[0] * operands[0]
-    if name == "sqrt":
-        return k.sqrt(operands[0])
-    if name == "is_finite":
-        return k.maximum(operands[0], -operands[0]) < float("inf")
     if name == "integer_pow":
         return _power(operands[0], eqn.params["y"])
-    if name == "clamp":
-        low, x, high = operands
-        return k.minimum(k.maximum(x, low), high)
-    if name == "select_n":
-        return k.where(operands[0], operands[2], operands[1])
     if name == "convert_element_type":
         kind = KINDS[eqn.outvars[0].aval.dtype.name]
         if kind == "i1":
             return operands[0] != k.const(0, operands[0].kind)
         return k.cast(operands[0], kind)
-    return operands[0]
+    return _SIMPLE[name](k, *operands)
 
 
 def _power(x, exponent):

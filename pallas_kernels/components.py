@@ -22,6 +22,7 @@ import types
 import jax
 import jax.numpy as jnp
 
+from .rows.flatten import flatten
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
@@ -167,17 +168,13 @@ def _rest(k, c, graph, skip, long_rows, count):
         listed = (size >= LONG) & (place < LISTED)
         k.store(long_rows, place, v, mask=listed)
         size = k.where(listed, 0, size)
-        upto, total = k.warp_scan(size)
-        before = upto - size
 
-        def stride(e0):
-            e = e0 + k.lane
-            owner = k.owner(before, e)
-            at, u = k.shfl(start - before, owner) + e, k.shfl(v, owner)
-            near = k.load(graph.indices, at, mask=e < total, cache="nc")
-            _link(k, graph.labels, u, near, e < total)
+        def edge(places, payloads, there):
+            (at,), ((u,),), (there,) = places, payloads, there
+            near = k.load(graph.indices, at, mask=there, cache="nc")
+            _link(k, graph.labels, u, near, there)
 
-        k.for_(0, total, 32, stride)
+        flatten(k, start, size, (v,), edge, unroll=1)
 
     k.spread_warps(c.n, vertices)
     k.sync()

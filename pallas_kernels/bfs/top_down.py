@@ -3,6 +3,8 @@
 import functools
 import operator
 
+from ..rows.flatten import flatten
+
 OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
 
 
@@ -122,22 +124,14 @@ def push(k, c, graph, state, s, warps, tail, queue, group=0):
     next queue.
     """
     level, ranges, half, cur, sums = s.level, s.ranges, s.half, s.cur, state.sums
-    worker, workers = warps
-    each = k.minimum(k.maximum((ranges + (workers - 1)) // workers, 1), 32)
 
-    def chunk(i0, found, edges):
-        mine = (k.lane < each) & (i0 + k.lane < ranges)
-        start, end, vertex, _ = k.load_vec(
-            state.queue, (cur * c.capacity + i0 + k.lane) * 4, 4, mask=mine, cache="fresh"
-        )
-        upto, total = k.warp_scan(end - start)
-        before = upto - (end - start)
+    def chunk(i, mine, found, edges):
+        at = (cur * c.capacity + i) * 4
+        start, end, vertex, _ = k.load_vec(state.queue, at, 4, mask=mine, cache="fresh")
 
-        def stride(e0, found, edges):
-            e = e0 + k.lane
-            owner = k.owner(before, e)
-            at, parent = k.shfl(start - before, owner) + e, k.shfl(vertex, owner)
-            v = k.load(graph.indices, at, mask=e < total, other=c.n, cache="nc")
+        def edge(places, payloads, there, found, edges):
+            (at,), ((parent,),), (there,) = places, payloads, there
+            v = k.load(graph.indices, at, mask=there, other=c.n, cache="nc")
             there = k.below(v, c.n)
             word = half * c.words + k.shr(v, 5)
             new = there & (k.load(state.visited, word, mask=there, other=-1) & k.bit(v) == 0)
@@ -149,9 +143,9 @@ def push(k, c, graph, state, s, warps, tail, queue, group=0):
             k.if_(queue, lambda: append(k, c.span, tail, new, s, t, v))
             return found + k.cast(new, "i32"), edges + k.where(new, t - s, 0)
 
-        return k.for_(0, total, 32, stride, found, edges)
+        return flatten(k, start, end - start, (vertex,), edge, found, edges, unroll=1)
 
-    found, edges = k.for_(worker * each, ranges, workers * each, chunk, 0, 0)
+    found, edges = k.deal(ranges, warps, chunk, 0, 0)
     found, edges = k.warp_sum(found), k.warp_sum(edges)
     k.reduce("add", sums, group + 1, found, mask=(k.lane == 0) & (found != 0))
     k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))

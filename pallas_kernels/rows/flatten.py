@@ -5,8 +5,8 @@ LONG = 512  # a range longer than this is cut into pieces for other warps
 PIECE = 256
 
 
-def flatten(k, start, size, payload, f, unroll=UNROLL):
-    """f(places, payloads, there): for the places start .. start + size - 1 of every lane's range.
+def flatten(k, start, size, payload, f, *carry, unroll=UNROLL):
+    """carry = f(places, payloads, there, *carry) for places start .. start + size - 1 of each lane.
 
     Called with all 32 lanes. `f` gets lists of `unroll` values: a place, the payload of the lane
     whose range holds it (a tuple of int32), and whether it exists; every lane gets its share.
@@ -15,7 +15,7 @@ def flatten(k, start, size, payload, f, unroll=UNROLL):
     before = upto - size
     shift = start - before
 
-    def stride(e0):
+    def stride(e0, *carry):
         places, payloads, there = [], [], []
         for u in range(unroll):
             e = e0 + 32 * u + k.lane
@@ -23,9 +23,9 @@ def flatten(k, start, size, payload, f, unroll=UNROLL):
             places.append(k.shfl(shift, owner) + e)
             payloads.append(tuple(k.shfl(p, owner) for p in payload))
             there.append(e < total)
-        f(places, payloads, there)
+        return f(places, payloads, there, *carry)
 
-    k.for_(0, total, 32 * unroll, stride)
+    return k.for_(0, total, 32 * unroll, stride, *carry)
 
 
 class Ranges:
@@ -38,17 +38,7 @@ class Ranges:
     def __init__(self, k, count, read, pieces, room, control, word, unroll=UNROLL):
         self.k, self.count, self.read, self.unroll = k, count, read, unroll
         self.pieces, self.room, self.control, self.word = pieces, room, control, word
-        self.worker, self.workers = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
-
-    def _spread(self, count, f):
-        """f(i, there) for the items below count, up to 32 of them a warp at a time."""
-        k = self.k
-        each = k.minimum(k.maximum((count + (self.workers - 1)) // self.workers, 1), 32)
-
-        def chunk(i0):
-            f(i0 + k.lane, (k.lane < each) & (i0 + k.lane < count))
-
-        k.for_(self.worker * each, count, self.workers * each, chunk)
+        self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def cut(self):
         """Lists the pieces of long ranges; a grid barrier must lie between this and `run`."""
@@ -73,7 +63,7 @@ class Ranges:
 
             k.if_(size > 0, append)
 
-        self._spread(self.count, some)
+        self.k.deal(self.count, self.warps, some)
 
     def run(self, pieces, f):
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
@@ -82,14 +72,14 @@ class Ranges:
         def short(i, there):
             start, end, payload = self.read(i, there)
             size = k.where(there & (end - start <= LONG), end - start, 0)
-            flatten(k, start, size, (payload,), f, self.unroll)
+            flatten(k, start, size, (payload,), f, unroll=self.unroll)
 
         def long(i, there):
             start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=there, cache="fresh")
-            flatten(k, start, k.where(there, end - start, 0), (payload,), f, self.unroll)
+            flatten(k, start, k.where(there, end - start, 0), (payload,), f, unroll=self.unroll)
 
-        self._spread(self.count, short)
-        self._spread(k.minimum(pieces, self.room), long)
+        k.deal(self.count, self.warps, short)
+        k.deal(k.minimum(pieces, self.room), self.warps, long)
 
 
 def piece_room(places):

@@ -161,6 +161,20 @@ class Simt:
 
         return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
 
+    def deal(self, count, warps, f, *carry):
+        """carry = f(i, there, *carry) for i = 0 .. count - 1 over warps: (this one, how many).
+
+        Dealt evenly, up to 32 neighbours to a warp, whose lanes are all present.
+        """
+        warp, many = warps
+        each = self.minimum(self.maximum((count + (many - 1)) // many, 1), 32)
+
+        def chunk(i0, *c):
+            there = (self.lane < each) & (i0 + self.lane < count)
+            return f(i0 + self.lane, there, *c)
+
+        return self.for_(warp * each, count, many * each, chunk, *carry)
+
     def grid_barrier(self, control, reads=(), adds=(), ctas=None, limit=SPIN_LIMIT, meanwhile=None):
         """Waits until all CTAs are here; then reads (array, index) words once a CTA, for
         all threads.

@@ -61,13 +61,10 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
     least = visit(labels of their tails, heads (n: none), weights, edge, least), lists over `unroll`
     edges; edge(j) gives tail and slot of the j-th, with all lanes of the warp present.
     """
-    worker, workers = place.warps
-    each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
     visit, unroll = visit or _relaxing(k, c, state, s, place), unroll or c.unroll
 
-    def chunk(i0, least):
-        mine = (k.lane < each) & (i0 + k.lane < s.near)
-        at = (s.cur * c.capacity + i0 + k.lane) * 4
+    def chunk(i, mine, least):
+        at = (s.cur * c.capacity + i) * 4
         start, end, vertex, _ = k.load_vec(state.queue, at, 4, mask=mine, cache="fresh")
         label = k.load(state.labels, vertex, mask=mine, cache="fresh")
         upto, total = k.warp_scan(end - start)
@@ -92,7 +89,7 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
 
         return k.for_(0, total, 32 * unroll, stride, least)
 
-    return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
+    return k.deal(s.near, place.warps, chunk, MAX)[0]
 
 
 def _relaxing(k, c, state, s, place):

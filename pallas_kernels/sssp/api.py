@@ -119,16 +119,36 @@ def _search(
     interpret=False,
 ) -> Any:
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
-    n, nnz = indptr.shape[0] - 1, indices.shape[0]
-    real = weights.dtype == jnp.float32
+    n, real = indptr.shape[0] - 1, weights.dtype == jnp.float32
     if not real and weights.dtype != jnp.int32:
         raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
     zero = jnp.int32(0)
     if n == 0:
         tree = jnp.zeros(0, jnp.int32) if parents else None
         return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
-    prepared = prepared or {}
-    low = "adjacency" in prepared
+    operands = {
+        "source": jnp.atleast_1d(source).astype(jnp.int32),
+        "delta": jnp.atleast_1d(delta).astype(weights.dtype),
+    }
+    if targets is not None and targets.shape[0]:
+        operands["targets"] = jnp.asarray(targets, jnp.int32)
+    fixed = {"real": real, "symmetric": symmetric, "parents": parents, "limit": limit}
+    graph = (indptr, indices, weights), prepared or {}
+    out = run(graph, operands, config, interpret, "sssp", **fixed)
+    distances = out.get("distances", out["labels"])
+    if real:
+        distances = lax.bitcast_convert_type(distances, jnp.float32)
+    tree = out.get("parents", out["noted"]) if parents else None
+    return distances, tree, *(out["summary"][j] for j in range(4))
+
+
+def run(graph, operands, config, interpret, name, *, real, symmetric, parents, limit, extend=None):
+    """One launch: results by name, among them summary: (rounds, status, splits, work).
+
+    graph: ((indptr, indices, weights), prepared).
+    """
+    (indptr, indices, weights), prepared = graph
+    n, nnz, low = indptr.shape[0] - 1, indices.shape[0], "adjacency" in prepared
     config = config or default_config(n, nnz, low_degree=low)
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),
@@ -138,24 +158,15 @@ def _search(
         symmetric=symmetric,
         parents=parents,
         limit=limit,
-        extend=None,
-        targets=0 if targets is None else targets.shape[0],
+        extend=extend,
+        targets=operands["targets"].shape[0] if "targets" in operands else 0,
     )
-    operands = {
-        "source": jnp.atleast_1d(source).astype(jnp.int32),
-        "delta": jnp.atleast_1d(delta).astype(weights.dtype),
-    }
-    if c.targets:
-        operands["targets"] = jnp.asarray(targets, jnp.int32)
     if low:
         kind, shared, entries = low_degree, c.threads, n
         adjacency = prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
-        operands |= {
-            name: prepared[name]
-            for name in ("adjacency", "lengths", "rank", "order")
-            if name in prepared
-        }
+        names = ("adjacency", "lengths", *(["rank"] if "source" in operands else []), "order")
+        operands |= {x: prepared[x] for x in names if x in prepared}
     else:
         kind, shared, entries = any_degree, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
         operands |= {"indptr": indptr, "indices": indices, "weights": weights}
@@ -166,16 +177,6 @@ def _search(
         outputs["noted"] = n if low else 2 * n
         if "order" in operands or not low:
             outputs["parents"] = n
-    out = run(kind, c, operands, outputs, shared, interpret)
-    distances = out.get("distances", out["labels"])
-    if real:
-        distances = lax.bitcast_convert_type(distances, jnp.float32)
-    tree = out.get("parents", out["noted"]) if parents else None
-    return distances, tree, *(out["summary"][j] for j in range(4))
-
-
-def run(kind, c, operands, outputs, shared, interpret, name=None):
-    """One launch: outputs and summary (rounds, status, splits, work) by name."""
 
     def kernel(k, memory):
         steps, ok, splits, work = rounds.body(k, c, memory, memory, kind)
@@ -191,6 +192,6 @@ def run(kind, c, operands, outputs, shared, interpret, name=None):
         ctas=c.ctas or resident_ctas(),
         threads=c.threads,
         shared_words=shared,
-        name=name or "sssp_" + kind.__name__.rpartition(".")[2],
+        name=f"{name}_{kind.__name__.rpartition('.')[2]}",
         interpret=interpret,
     )

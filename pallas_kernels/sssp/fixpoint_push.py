@@ -11,16 +11,12 @@ Traffic and limits are those of `low_degree.py` and `any_degree.py`, without par
 (H200): shortest paths written by a user take 0.97 to 1.02 of `sssp.py` on five graphs.
 """
 
-import dataclasses
-import types
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ..simt.scalar_jaxpr import KINDS, evaluate, trace
-from . import any_degree, low_degree
-from .api import Config, default_config, run
+from .api import Config, run
 from .rounds import MAX
 
 DTYPES = ("float32", "int32", "bool")
@@ -50,40 +46,18 @@ def fixpoint_push(
     negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
     status 0: right; otherwise a grid barrier expired and the result means nothing.
     """
-    n, nnz, dtype = x0.shape[0], indices.shape[0], x0.dtype
+    dtype = x0.dtype
     if add not in ORDERS or dtype.name not in DTYPES:
         raise TypeError(f"`{add}` of {dtype} is no order that the kernel knows")
-    prepared = prepared or {}
-    low = "adjacency" in prepared
-    config = config or default_config(n, nnz, low_degree=low)
-    real = dtype == jnp.float32
-    c = types.SimpleNamespace(
-        **dataclasses.asdict(config),
-        n=n,
-        real=real,
-        capacity=n + nnz // config.span + 1,
-        symmetric=False,
-        parents=False,
-        limit=None,
-        targets=0,
-        extend=_extend(trace(mul, dtype, data.dtype), add, KINDS[dtype.name], data.dtype),
-    )
+    real, prepared = dtype == jnp.float32, dict(prepared or {})
+    if "lengths" in prepared:
+        prepared["lengths"] = _word(prepared["lengths"])
+    extend = _extend(trace(mul, dtype, data.dtype), add, KINDS[dtype.name], data.dtype)
     width = (jnp.float32(jnp.inf) if real else jnp.int32(MAX)) if delta is None else delta
     operands = {"start": keys_of(x0, add), "delta": jnp.atleast_1d(width)}
-    if low:
-        kind, shared, entries = low_degree, c.threads, n
-        adjacency = prepared["adjacency"]
-        c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
-        names = ("adjacency", "lengths", "order")
-        operands |= {name: prepared[name] for name in names if name in prepared}
-        operands["lengths"] = _word(operands["lengths"])
-    else:
-        kind, shared, entries = any_degree, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
-        operands |= {"indptr": indptr, "indices": indices, "weights": _word(data)}
-    outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
-    if "order" in operands:
-        outputs["distances"] = n
-    out = run(kind, c, operands, outputs, shared, interpret, name="fixpoint_push")
+    graph = (indptr, indices, _word(data)), prepared
+    fixed = {"real": real, "symmetric": False, "parents": False, "limit": None, "extend": extend}
+    out = run(graph, operands, config, interpret, "fixpoint_push", **fixed)
     keys = out.get("distances", out["labels"])
     return values_of(keys, add, dtype), out["summary"][0], out["summary"][1]
 

@@ -48,14 +48,11 @@ def first_queue(k, c, graph, state, source, valid):
 
 def expand(k, c, graph, state, s, place, hop=None):
     """Follows the edges of the near queue up to `hops` far; the lane's least label put into far."""
-    worker, workers = place.warps
-    each = k.minimum(k.maximum((s.near + (workers - 1)) // workers, 1), 32)
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
     hop = hop or _relaxing
 
-    def chunk(i0, least):
-        there = (k.lane < each) & (i0 + k.lane < s.near)
-        vertex = place.entry(s, i0 + k.lane, there)
+    def chunk(i, there, least):
+        vertex = place.entry(s, i, there)
 
         def one(left, vertex, least):
             count, least = hop(k, c, graph, state, s, place, vertex, least)
@@ -69,7 +66,7 @@ def expand(k, c, graph, state, s, place, hop=None):
         _queue(k, state, s, place, vertex, vertex >= 0)
         return least
 
-    return k.for_(worker * each, s.near, workers * each, chunk, MAX)[0]
+    return k.deal(s.near, place.warps, chunk, MAX)[0]
 
 
 def _relaxing(k, c, graph, state, s, place, vertex, least):

@@ -6,4 +6,18 @@ runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`)
 refuses vmap, needs no zeroed workspace and keeps at most as many CTAs as the device holds at
 once. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) have no grid barrier: no
 status, and any number of CTAs.
+
+The folders, from the machine upwards:
+
+    simt/       what kernels are written for: launches, primitives on the GPU and interpreted,
+                scalar functions of JAX inside of kernels, the GPU that a trace is for
+    prepare/    layouts of a graph that kernels want, made once
+    rows/       ways to walk rows: evenly by merge path, by lanes, by streams, in slices, flattened
+    bfs/        breadth-first search: of low degree, of any degree, from 32 sources, over bit tiles
+    sssp/       shortest paths, the trees over them, monotone fixpoints that push
+    pull/       loops that pull over all rows: PageRank, fixpoints of a user's functions
+    products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
+    components  weakly connected components
+
+How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
 """

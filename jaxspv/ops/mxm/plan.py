@@ -9,6 +9,7 @@ import jax
 
 from ..._core.compilation import is_eager, known_while_tracing, on_gpu
 from ..._core.indices import bucketed, eager_capacity
+from ..._core.platforms import is_recording
 from ..._core.pytree import is_concrete
 from ...formats.csr import sorted_csr
 from ...semirings import any_pair
@@ -71,8 +72,8 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
     if not is_eager(call.operands):
         products = bucketed(work.products)
         size = chunk or min(products, CHUNK)
-        if nse is not None:
-            return Schedule(method, nse, size, products, None)
+        if nse is not None or is_recording():  # `explain` computes nothing
+            return Schedule(method, nse or 0, size, products, None)
         need, found = _pattern_of(call, gpu, size)
         return Schedule(method, _room(call, need), size, products, found if loops else None)
     bound, size, products = call.bound, 1, None  # loops make one product after the other

@@ -87,6 +87,8 @@ from .ops.structure import kron as kron
 from .ops.structure import resize as resize
 from .ops.structure import transpose as transpose
 from .ops.sugar import where as where
+from .padding import pad as pad
+from .padding import unpad as unpad
 from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
 from .until import Until as Until

@@ -59,6 +59,7 @@ class Graph(NoValue):
         inn_slots: (nse,) int32; `inn.data == out.data[inn_slots]`. None where `transposed` is.
         layouts: purpose -> what `prepare` computed for it.
         symmetric: A equals its transpose, checked or declared, static.
+        num_vertices: int32, where the ghosts of `pad` begin; None: there are none.
 
     >>> import jaxspv as jsp
     >>> path = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
@@ -72,6 +73,7 @@ class Graph(NoValue):
     inn_slots: Array | None = None
     layouts: dict[str, Any] = dataclasses.field(default_factory=dict)
     symmetric: bool = static(default=False)
+    num_vertices: Array | None = None
 
     @property
     def inn(self) -> CSR | None:
@@ -102,6 +104,13 @@ class Graph(NoValue):
     def dtype(self) -> np.dtype:
         """The dtype of the values."""
         return self.out.dtype
+
+    @property
+    def exists(self) -> Array | None:
+        """(n,) bool: the vertices that are no ghosts of `pad`; None where all are."""
+        if self.num_vertices is None:
+            return None
+        return jnp.arange(self.n, dtype=jnp.int32) < self.num_vertices
 
     @property
     def out_degrees(self) -> Array:

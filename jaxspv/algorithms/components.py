@@ -14,7 +14,7 @@ from .._core.compat import kernels_refused
 from .._core.dispatch import Op
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
-from ..graph import as_graph
+from ..graph import Graph, as_graph
 from .common.status import finished
 
 
@@ -83,7 +83,7 @@ def _afforest(graph):
     labels, status = components_kernel(
         graph.out.indptr, graph.out.indices, symmetric=graph.symmetric
     )
-    return Components(labels, _count(labels), status)
+    return _of(labels, graph, status)
 
 
 @op.register("fastsv")
@@ -110,8 +110,11 @@ def _fastsv(graph):
 
     start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
     labels, _ = lax.while_loop(lambda state: batch_any(state[1]), round_, start)
-    return Components(labels, _count(labels), jnp.int32(0))
+    return _of(labels, graph, jnp.int32(0))
 
 
-def _count(labels: Array) -> Array:
-    return jnp.sum(labels == jnp.arange(labels.shape[0], dtype=jnp.int32), dtype=jnp.int32)
+def _of(labels: Array, graph: Graph, status: Array) -> Components:
+    if graph.exists is not None:
+        labels = jnp.where(graph.exists, labels, -1)
+    own = labels == jnp.arange(labels.shape[0], dtype=jnp.int32)
+    return Components(labels, jnp.sum(own, dtype=jnp.int32), status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -133,6 +134,8 @@ def pagerank(
 
 def _personalization(personalization: Any, graph: Graph) -> Array:
     n = graph.n
+    if personalization is None and graph.num_vertices is not None:
+        return _uniform(graph.num_vertices, n, graph.dtype)
     if personalization is None:
         return jnp.full(n, 1 / n, graph.dtype)
     p = jnp.asarray(personalization, graph.dtype)
@@ -144,7 +147,15 @@ def _personalization(personalization: Any, graph: Graph) -> Array:
             raise ValueError("`personalization` must be non-negative and not NaN.")
         if not host.sum() > 0:
             raise ValueError("`personalization` must not be zero everywhere.")
+    if graph.exists is not None:
+        p = jnp.where(graph.exists, p, 0)
     return p / jnp.sum(p)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _uniform(count: Array, n: int, dtype: Any) -> Array:
+    """1 / count for each of the first `count` of n vertices."""
+    return jnp.where(jnp.arange(n, dtype=jnp.int32) < count, 1 / count.astype(dtype), 0)
 
 
 def _check_weights(graph: Graph) -> None:

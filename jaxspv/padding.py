@@ -1,0 +1,113 @@
+"""Graphs of different sizes padded to one size, so that they share compiled programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._core.compilation import on_gpu
+from ._core.indices import LIMIT, bucketed
+from ._core.pytree import is_concrete
+from .formats import CSR, SparseMatrix
+from .graph import Graph, as_graph
+
+_Result = TypeVar("_Result")
+
+
+def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None) -> Graph:
+    """The graph with ghost vertices up to `n` and padding up to `nse` slots; eager.
+
+    Programs are compiled for shapes: graphs padded to equal sizes share them. A ghost has no edges,
+    and algorithms know it: it bears no mass in `pagerank`, is no component, and `num_vertices`
+    tells where ghosts begin. Their level is -1, their distance infinite, their label -1, their
+    score 0. Call `prepare` after `pad`, not before.
+
+    Args:
+        A: a square sparse matrix in any format, A[i, j] the edge i -> j, or a Graph not yet
+            prepared.
+        n: vertices, ghosts included; None: the next of 4, 5, 6, 7 times a power of two.
+        nse: slots; None: likewise.
+
+    Returns:
+        A `Graph` of `num_vertices` vertices among `n`, `unpad` cuts results for it.
+
+    Raises:
+        TypeError: A is no sparse matrix or Graph.
+        ValueError: A is traced, padded or prepared already, not square, or does not fit.
+
+    Cost: a copy of the arrays.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    >>> G = jsp.pad(A, n=5, nse=8)
+    >>> G, jsp.bfs(G, 0).levels.tolist()
+    (Graph(CSR(float32[8], shape=(5, 5)), directed, prepared for nothing), [0, 1, 2, -1, -1])
+    >>> jsp.unpad(jsp.pagerank(G), G).scores.shape
+    (3,)
+    """
+    if not is_concrete(A):
+        raise ValueError("`pad` needs concrete values: call it outside of jit.")
+    graph = as_graph(A, "`pad`")
+    if graph.layouts or graph.transposed is not None or graph.num_vertices is not None:
+        raise ValueError("`pad` takes a graph before it is padded or prepared.")
+    out, count = graph.out, int(np.asarray(graph.out.indptr)[-1])
+    n = bucketed(graph.n) if n is None else n
+    nse = bucketed(count) if nse is None else nse
+    for name, size, least in (("n", n, graph.n), ("nse", nse, count)):
+        if not least <= size < LIMIT:
+            raise ValueError(f"`{name}` must be from {least} to {LIMIT - 1}; got {size}.")
+    slots, rows = nse - out.nse, n - graph.n
+    if on_gpu(out.indices):
+        data, indices, indptr = _padded(out.data, out.indices, out.indptr, slots, rows, jnp)
+    else:
+        arrays = (np.asarray(x) for x in (out.data, out.indices, out.indptr))
+        data, indices, indptr = (jnp.asarray(x) for x in _padded(*arrays, slots, rows, np))
+    padded = CSR(data, indices, indptr, out.overflow, (n, n), out.sorted, out.unique)
+    return dataclasses.replace(
+        graph, out=padded, num_vertices=jnp.asarray(np.asarray(graph.n, np.int32))
+    )
+
+
+def _padded(data: Any, indices: Any, indptr: Any, slots: int, rows: int, xp: Any) -> tuple:
+    """The arrays of a CSR with more slots (fewer: the spare ones go) and more empty rows."""
+    size, n = indices.shape[0] + slots, indptr.shape[0] - 1 + rows
+    more = max(slots, 0)
+    data = xp.pad(data, [(0, more)] + [(0, 0)] * (data.ndim - 1))[:size]
+    indices = xp.where(xp.arange(size) < indptr[-1], xp.pad(indices, (0, more))[:size], xp.int32(n))
+    return data, indices, xp.pad(indptr, (0, rows), mode="edge")
+
+
+def unpad(result: _Result, G: Graph) -> _Result:
+    """What an algorithm found on a graph of `pad`, without the ghosts; eager.
+
+    Args:
+        result: arrays whose last axis is over the vertices, and others, which stay: any pytree.
+        G: the graph it was found on; one without ghosts leaves the result as it is.
+
+    Raises:
+        ValueError: G is traced.
+
+    >>> import jaxspv as jsp
+    >>> G = jsp.pad(jsp.from_edges([0], [1], shape=(3, 3)), n=6)
+    >>> jsp.unpad(jsp.connected_components(G), G).labels.tolist()
+    [0, 0, 2]
+    """
+    if G.num_vertices is None:
+        return result
+    if not is_concrete(G.num_vertices):
+        raise ValueError("`unpad` needs a concrete graph: call it outside of jit.")
+    count = int(G.num_vertices)
+
+    def cut(leaf: Array) -> Array:
+        if jnp.ndim(leaf) == 0 or leaf.shape[-1] != G.n:
+            return leaf
+        if on_gpu(leaf):
+            return leaf[..., :count]
+        return jnp.asarray(np.asarray(leaf)[..., :count])
+
+    return jax.tree.map(cut, result)

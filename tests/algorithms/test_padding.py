@@ -1,0 +1,133 @@
+"""Graphs with ghosts against the same without, and graphs of like sizes that share programs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+
+
+def random_graph(n, entries, seed, symmetric=False):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, n, (2, entries))
+    A = sp.coo_array((rng.integers(1, 9, entries).astype(np.float32), tuple(ends)), shape=(n, n))
+    A = sp.csr_array(A.maximum(A.T) if symmetric else A.tocsr())
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return jsp.from_scipy(A)
+
+
+RUNS = {
+    "bfs": lambda G: jsp.bfs(G, 3, deterministic=True),
+    "bfs of several": lambda G: jsp.bfs(G, jnp.asarray([3, 5]), deterministic=True),
+    "sssp": lambda G: jsp.sssp(G, 3, deterministic=True)[:2],
+    "pagerank": lambda G: jsp.pagerank(G, tol=1e-7),
+    "components": jsp.connected_components,
+    "degrees": lambda G: (G.out_degrees, G.in_degrees),
+    "triangles": lambda G: jsp.triangle_count(G.out),
+}
+
+
+def close(found, wanted):
+    found, wanted = jax.tree.leaves(found), jax.tree.leaves(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("name", RUNS)
+def test_ghosts_change_nothing(name, prepared):
+    A = random_graph(50, 80, 0, symmetric=name == "triangles")
+    G, H = jsp.prepare(A, for_=()), jsp.pad(A, n=64, nse=200)
+    if prepared:
+        G, H = (jsp.prepare(x, for_=("bfs", "sssp", "pagerank", "mxv")) for x in (A, H))
+        assert G.symmetric == H.symmetric
+    found = RUNS[name](H)
+    close(jsp.unpad(found, H), RUNS[name](G))
+    assert int(H.num_vertices) == 50 and H.n == 64 and H.nse == 200
+    again = jax.jit(RUNS[name])(H) if name != "triangles" else found
+    close(again, found)
+
+
+def test_what_is_said_of_ghosts():
+    H = jsp.pad(random_graph(50, 80, 0), n=64)
+    assert (jsp.bfs(H, 0).levels[50:] == -1).all()
+    assert jnp.isinf(jsp.sssp(H, 0).distances[50:]).all()
+    assert (jsp.connected_components(H).labels[50:] == -1).all()
+    scores = jsp.pagerank(H).scores
+    assert (scores[50:] == 0).all() and abs(scores.sum() - 1) < 1e-5
+    biased = jsp.pagerank(H, personalization=jnp.ones(64)).scores
+    np.testing.assert_allclose(biased, scores, rtol=1e-5)
+
+
+def test_unpad_leaves_graphs_without_ghosts():
+    A = random_graph(20, 30, 0)
+    G = jsp.prepare(A)
+    result = jsp.bfs(G, 0)
+    assert jsp.unpad(result, G) is result
+    H = jsp.pad(A)
+    assert (H.n, H.nse) == (20, 32 if A.nse > 28 else 28)
+
+
+def test_spare_slots_may_go():
+    A = random_graph(20, 30, 0)
+    wide = jsp.pad(A, n=20, nse=60)
+    again = jsp.pad(wide.out, n=20, nse=int(A.count))
+    np.testing.assert_array_equal(again.out.todense(), A.todense())
+
+
+@pytest.mark.parametrize("sizes", [{"n": 49}, {"nse": 3}, {"n": 2**31}])
+def test_too_small_or_too_large(sizes):
+    with pytest.raises(ValueError, match=next(iter(sizes))):
+        jsp.pad(random_graph(50, 80, 0), **sizes)
+
+
+def test_refused():
+    A = random_graph(9, 20, 0)
+    for G in (jsp.pad(A), jsp.prepare(A)):
+        with pytest.raises(ValueError, match="before"):
+            jsp.pad(G)
+    with pytest.raises(ValueError, match="concrete"):
+        jax.jit(lambda A: jsp.pad(A).out.data)(A)
+    with pytest.raises(TypeError, match="pad"):
+        jsp.pad(np.eye(3))
+
+
+def work(G):
+    out = [jsp.bfs(G, 0), jsp.sssp(G, 0), jsp.pagerank(G), jsp.connected_components(G)]
+    return jax.block_until_ready([*out, jsp.mxv(G, jnp.ones(G.n))])
+
+
+def compiled(run):
+    seen = []
+
+    def listen(event, _, **__):
+        if event.endswith("backend_compile_duration"):
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        run()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    return len(seen)
+
+
+def test_graphs_of_equal_shape_share_every_program():
+    graphs = [random_graph(700, 5000, seed) for seed in (1, 2, 3)]
+    nse = max(A.nse for A in graphs)
+    graphs = [jsp.pad(A, n=700, nse=nse).out for A in graphs]
+    purposes = ("bfs", "sssp", "pagerank", "mxv")
+    assert compiled(lambda: work(jsp.prepare(graphs[0], for_=purposes))) > 0
+    assert compiled(lambda: work(jsp.prepare(graphs[1], for_=purposes))) == 0
+    assert compiled(lambda: work(jsp.prepare(graphs[2], for_=purposes))) == 0
+
+
+def test_graphs_of_other_sizes_share_every_program_when_padded():
+    sizes = ((500, 3000), (431, 2500), (611, 3100))
+    graphs = [jsp.pad(random_graph(*s, 1), n=640, nse=4096) for s in sizes]
+    assert compiled(lambda: work(graphs[0])) > 0
+    assert compiled(lambda: [work(G) for G in graphs[1:]]) == 0

@@ -189,17 +189,21 @@ def prepare(
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
 
-def as_graph(A: Any, algorithm: str) -> Graph:
+def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> Graph:
     """A Graph as it is; a square matrix as a bare Graph, without any work beyond a conversion.
 
-    Vertices are numbered by int32 whatever the indices of A are.
+    Vertices are numbered by int32 whatever the indices of A are. layouts: those that the algorithm
+    reads, None for all; without the others a program does not depend on them.
 
     Raises:
         TypeError: `A` is neither.
         ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
-        return A
+        if layouts is None or all(name in layouts for name in A.layouts):
+            return A
+        kept = {name: A.layouts[name] for name in layouts if name in A.layouts}
+        return dataclasses.replace(A, layouts=kept)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."

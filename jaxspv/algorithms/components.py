@@ -62,7 +62,7 @@ def connected_components(
     >>> connected_components(A).labels.tolist()
     [0, 1, 1, 3, 1]
     """
-    graph = as_graph(G, "connected_components")
+    graph = as_graph(G, "connected_components", ())
     return finished(op(graph, backend=backend, method=method), "connected_components")
 
 

@@ -68,7 +68,7 @@ def triangle_count(
     >>> int(jsp.triangle_count(A).count)
     1
     """
-    graph = as_graph(G, "triangle_count")
+    graph = as_graph(G, "triangle_count", ())
     _check_symmetric(graph)
     return op(graph, backend=backend, method=method)
 

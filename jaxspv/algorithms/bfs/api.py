@@ -106,7 +106,7 @@ def bfs(
     """
     words, why = tiles.tiles_for(G, format)
     note(why)
-    graph = None if words is not None else as_graph(G, "bfs")
+    graph = None if words is not None else as_graph(G, "bfs", ("bfs",))
     until = check_until(until, UNTIL, "bfs", words.shape[0] if graph is None else graph.n)
     bounds = () if until is None else until.bounds()
     if graph is None:

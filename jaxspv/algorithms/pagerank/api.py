@@ -111,7 +111,7 @@ def pagerank(
     >>> [round(float(s), 4) for s in pagerank(A).scores]
     [0.3333, 0.3333, 0.3333]
     """
-    graph = as_graph(G, "pagerank")
+    graph = as_graph(G, "pagerank", ("pagerank",))
     if not jnp.issubdtype(graph.dtype, jnp.floating):
         graph = graph.with_data(graph.data.astype(jnp.float32))
     if graph.n == 0:

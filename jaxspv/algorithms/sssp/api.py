@@ -107,7 +107,7 @@ def sssp(
     >>> sssp(A, 0).distances.tolist()
     [0.0, 1.0, 2.0]
     """
-    graph = with_lengths(as_graph(G, "sssp"))
+    graph = with_lengths(as_graph(G, "sssp", ("sssp",)))
     if "sssp" not in graph.layouts:
         note("`prepare(A, for_='sssp')` would choose the bucket width once.")
     source = check_source(source, graph.n)

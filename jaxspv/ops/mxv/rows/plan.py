@@ -105,7 +105,8 @@ def bins_of(
     widths, cost = _choose_widths(counts, tuning)
     widest = int(np.flatnonzero(counts)[-1]) if counts.any() else 0
     if rows is not None and widest and rows * (widest - 1) <= cost - tuning.launch:
-        least = 0 if rows > counts.sum() else int(np.flatnonzero(counts)[0])
+        full = counts[widest] == rows  # of a stencil; few numbers, so that graphs share programs
+        least = widest if full else 0
         return (Bin(widest, rows, least, widest <= tuning.unroll),), True
     bins, below = [], 0
     for width in widths:

@@ -214,7 +214,7 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 def _revalue(layout: InEdges, graph: Graph) -> InEdges:
     push = None if layout.push is None else push_revalued(layout.push, graph)
-    return InEdges(revalued(layout.rows, graph.inn or graph.out), None, push)
+    return InEdges(revalued(layout.rows, graph.out if graph.inn is None else graph.inn), None, push)
 
 
 @register_layout("fixpoint", revalue=_revalue)

@@ -100,7 +100,9 @@ def _mxv(graph: Graph) -> Rows:
     return arrange(graph.out, entries=True)
 
 
-@register_layout("vxm", revalue=lambda rows, graph: revalued(rows, graph.inn or graph.out))
+@register_layout(
+    "vxm", revalue=lambda rows, graph: revalued(rows, graph.out if graph.inn is None else graph.inn)
+)
 def _vxm(graph: Graph) -> Rows:
     assert graph.inn is not None
     return arrange(graph.inn, entries=True)

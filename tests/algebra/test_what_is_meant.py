@@ -40,11 +40,11 @@ def test_what_is_no_monoid(dup):
 
 
 def test_operators():
-    assert jsp.apply(X, np.negative).data.tolist() == [-1.0, -5.0]
-    assert jsp.apply(X, np.subtract, left=10.0).data.tolist() == [9.0, 5.0]
-    assert jsp.apply(X, lambda x: 1).data.tolist() == [1, 1]
-    assert jsp.ewise_mult(X, X, np.multiply).data[: X.nse].tolist() == [1.0, 25.0]
-    assert jsp.ewise_add(X, X, "plus").data[: X.nse].tolist() == [2.0, 10.0]
+    assert jsp.apply(X, np.negative).todense().tolist() == [-1.0, 0.0, -5.0, 0.0]
+    assert jsp.apply(X, np.subtract, left=10.0).todense().tolist() == [9.0, 0.0, 5.0, 0.0]
+    assert jsp.apply(X, lambda x: 1).todense().tolist() == [1, 0, 1, 0]
+    assert jsp.ewise_mult(X, X, np.multiply).todense().tolist() == [1.0, 0.0, 25.0, 0.0]
+    assert jsp.ewise_add(X, X, "plus").todense().tolist() == [2.0, 0.0, 10.0, 0.0]
     assert jax.jit(lambda x: jsp.apply(x, np.exp).data)(X).shape == (2,)
     with pytest.raises(TypeError, match="element by element"):
         jsp.apply(X, jnp.sum)

@@ -40,6 +40,8 @@ def tile_bfs_xla(
     dense, rare = sparsity * n, int(few * n)
     start = jnp.arange(n, dtype=jnp.int32) == source
     levels = jnp.where(start, 0, -1).astype(jnp.int32)
+    if n == 0:
+        return levels, jnp.int32(0)
     count = jnp.sum(start, dtype=jnp.int32)
 
     def stopped(level, levels, count):

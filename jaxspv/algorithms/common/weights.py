@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.compilation import on_gpu
+from ..._core.compilation import known_while_tracing, on_gpu
 from ...graph import Graph
 
 
@@ -33,13 +33,14 @@ class Facts(NamedTuple):
 
 def facts_of(graph: Graph) -> Facts:
     """The facts of a graph with concrete weights: in NumPy on a CPU, one program on a GPU."""
-    weights, count = graph.data, graph.out.indptr[-1]
+    weights = graph.data
     if weights.shape[0] == 0:
         return Facts(np.zeros((), weights.dtype)[()], -1, -1, True, 1.0, None)
     if on_gpu(weights):
-        found = jax.device_get(_on_device(weights, count))
+        with known_while_tracing():  # a captured graph is known, inside of a jit too
+            found = jax.device_get(_on_device(weights, graph.out.indptr[-1]))
     else:
-        count = int(np.asarray(count))
+        count = int(np.asarray(graph.out.indptr)[-1])
         with np.errstate(invalid="ignore"):  # NaN, which is looked for
             found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
     least, nan, negative, ones, count, total, finite, finite_total = found

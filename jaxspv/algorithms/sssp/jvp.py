@@ -23,6 +23,8 @@ def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
         return jnp.zeros_like(distances)
     weights, d = lax.stop_gradient((A.data, distances))  # the tree is locally constant
     slot, parent = tree_edges(A.with_data(weights), d, source)
+    if A_dot.data.shape[0] == 0:  # JAX gathers nothing from nothing
+        return jnp.zeros_like(d)
     step = A_dot.data.at[slot].get(mode="fill", fill_value=0)
     return sum_to_root(step, parent, source)
 

@@ -70,7 +70,7 @@ def read_mtx(
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
         with _opened(path, progress) as file:
-            matrix = scipy.io.mmread(file, spmatrix=False)
+            matrix = scipy.io.mmread(_Forwards(file), spmatrix=False)
         if field == "complex":
             raise ValueError("its values are complex")
         coo: Any = scipy.sparse.coo_array(matrix)
@@ -249,6 +249,17 @@ def _refusing(path: pathlib.Path, what: str) -> Iterator[None]:
         yield
     except (*broken, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no readable {what}: {error}") from error
+
+
+class _Forwards:
+    """A file that can be read and not moved in.
+
+    SciPy's parser puts a file back to where it stopped, and where a broken number makes that place
+    negative the error ends the process: it comes out of a destructor in C++.
+    """
+
+    def __init__(self, file: Any):
+        self.read = file.read
 
 
 @contextlib.contextmanager

@@ -68,3 +68,22 @@ def test_output_is_tried_before_the_work(tmp_path):
         assert message in done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_number_that_ended_the_process(tmp_path):
+    """SciPy's reader put the file back to a negative place, in a destructor."""
+    code = f"""
+import jaxspv as jsp, pathlib
+path = pathlib.Path({str(tmp_path)!r}) / "a.mtx"
+for text in ("3 3 2\\n1 1 1.0\\n1 999999999999999999999999 1.0\\n", "3 3 2\\n1 1 1.0\\nx", "3 3 2\\n-"):
+    path.write_text({BANNER!r} + text)
+    try:
+        jsp.read_mtx(path)
+    except ValueError as error:
+        assert str(path) in str(error)
+    else:
+        raise AssertionError(text)
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert done.stdout.strip() == "alive", done.stderr[-2000:]

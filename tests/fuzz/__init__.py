@@ -1,0 +1,1 @@
+"""Random programs, graphs, compositions and files, against results that share no code."""

@@ -75,7 +75,8 @@ def test_a_number_that_ended_the_process(tmp_path):
     code = f"""
 import jaxspv as jsp, pathlib
 path = pathlib.Path({str(tmp_path)!r}) / "a.mtx"
-for text in ("3 3 2\\n1 1 1.0\\n1 999999999999999999999999 1.0\\n", "3 3 2\\n1 1 1.0\\nx", "3 3 2\\n-"):
+entry = "3 3 2\\n1 1 1.0\\n"
+for text in (entry + "1 999999999999999999999999 1.0\\n", entry + "x", "3 3 2\\n-"):
     path.write_text({BANNER!r} + text)
     try:
         jsp.read_mtx(path)

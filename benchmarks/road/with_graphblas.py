@@ -64,7 +64,7 @@ def truss(A: Any, k: int) -> tuple[int, int]:
         before, rounds = C.nvals, rounds + 1
         new = gb.Matrix("FP32", A.nrows, A.ncols)
         new(C.S) << C.mxm(C, semiring.plus_pair)
-        C = select.valuege(new, float(k - 2)).new()
+        C = new.select(select.valuege, k - 2).new()
         if C.nvals == before:
             return before // 2, rounds
 

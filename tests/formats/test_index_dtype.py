@@ -109,7 +109,7 @@ def test_mixed_ones_promote(pair, x64):
 
 def test_positional_operators_give_the_index_dtype(x64):
     for A, dtype in ((wide(), jnp.int64), (narrow(), jnp.int32)):
-        first = jsp.mxm(A, A, jsp.semirings.any_secondi)
+        first = jsp.mxm(A, A, jsp.semirings.any_secondi).trim()
         assert first.dtype == dtype
         for (i, j), k in zip(zip(*np.nonzero(DENSE @ DENSE), strict=True), first.data, strict=True):
             assert DENSE[i, k] != 0 and DENSE[k, j] != 0

@@ -115,12 +115,7 @@ PARTS = {
 @contextlib.contextmanager
 def in_small_programs():
     """Operations run eagerly, in the programs of their parts, which combinations share."""
-    with (
-        mock.patch.multiple(
-            call, _computed=lambda f, static, x: f(*x, **dict(static)), _written=call._write
-        ),
-        mock.patch.multiple(write, **PARTS),
-    ):
+    with mock.patch.multiple(call, _program=call._steps), mock.patch.multiple(write, **PARTS):
         yield
 
 

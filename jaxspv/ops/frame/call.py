@@ -8,7 +8,6 @@ where, so both modes of differentiation and vmap go through them.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -117,9 +116,11 @@ def _computed(kernel, static, how, given, nse):
     return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _program(kernel, static, how, given):
+def _steps(kernel, static, how, given):
     return with_room(_computed(kernel, static, how, given, None), how.nse, how.keeps)
+
+
+_program = jax.jit(_steps, static_argnums=(0, 1, 2))
 
 
 def _write(T, out, mask, accum, fill, *, nse, how):

@@ -7,6 +7,7 @@ is what the push methods need.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any, batch_max
-from ..._core.compilation import known_while_tracing, on_accelerator
+from ..._core.compilation import on_accelerator
 from ..._core.dispatch import Op
 from ..._core.indices import SMALL, eager_capacity
 from ..._core.platforms import Backend
@@ -25,9 +26,11 @@ from ...formats.tiles.vector import TiledVector
 from ...formats.vector import SparseVector, from_present
 from ...masks import Mask
 from ...semirings import Semiring
-from ..frame.expand import capacities, edge_slots, select_rows, select_runs
+from ..frame.entries import by_platform
+from ..frame.expand import capacities, edge_slots, select_runs
 from ..frame.product import Pairs, joined_tangent, product, safe, take
 from .merge import merge_rows
+from .spmspv_cpu import columns_in_turn, rows_in_turn
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
 METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
@@ -67,12 +70,9 @@ def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
     """`nse`, or a bound no result exceeds: rows of A, stored entries, edges of concrete columns."""
     if nse is not None:
         return nse
-    bound = min(A.shape[0], A.nse)
     if A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count):
-        with known_while_tracing():
-            edges = int(select_rows(A.indptr, x.indices, x.count).total)
-        bound = min(bound, 1 << max(edges - 1, 0).bit_length())
-    return max(bound, 0)
+        return bound_of(A, x)
+    return min(A.shape[0], A.nse)
 
 
 def bound_of(A: Any, x: Any) -> int:
@@ -209,9 +209,18 @@ op = Op("spmspv", _tangent)
 
 @op.register("auto", refuse=needs_columns)
 def _auto(semiring, A, x, allowed, *, flip, nse):
-    """Few edges: "sort" in a small buffer. Many: "scatter", or "sort" where there is no scatter."""
+    """Few edges: "sort" in a small buffer. Many: "scatter", or "sort" where there is no scatter.
+
+    On a CPU a native loop over the edges.
+    """
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
+    native = functools.partial(columns_in_turn, flip=flip, nse=nse)
+    default = functools.partial(_few_or_many, flip=flip, nse=nse)
+    return by_platform(native, default, semiring, A, x, allowed)
+
+
+def _few_or_many(semiring, A, x, allowed, *, flip, nse):
     many = _sort if _needs_scatter(semiring, A, x, allowed) else _scatter
     small = 1024
     if A.nse <= small:
@@ -324,6 +333,14 @@ def _row(semiring, A, x, allowed, *, flip, nse):
     """Every entry searches its column in x, rows are joined, prefix sums compact. O(nse log k)."""
     if _nothing(A, x):
         return _empty(semiring, A, x, nse, flip)
+    default = functools.partial(_search_columns, flip=flip, nse=nse)
+    if A.compressed != 0:
+        return default(semiring, A, x, allowed)
+    native = functools.partial(rows_in_turn, flip=flip, nse=nse)
+    return by_platform(native, default, semiring, A, x, allowed)
+
+
+def _search_columns(semiring, A, x, allowed, *, flip, nse):
     out, inner = A.rowcol()
     indices = jnp.where(x.valid(), x.indices, x.shape[0])
     owner = jnp.minimum(jnp.searchsorted(indices, inner).astype(jnp.int32), x.nse - 1)

@@ -64,7 +64,7 @@ def truss(A: Any, k: int) -> tuple[int, int]:
         before, rounds = C.nvals, rounds + 1
         new = gb.Matrix("FP32", A.nrows, A.ncols)
         new(C.S) << C.mxm(C, semiring.plus_pair)
-        C = new.select(select.valuege, k - 2).new()
+        C = new.select(select.valuege, gb.Scalar.from_value(k - 2, "FP32")).new()
         if C.nvals == before:
             return before // 2, rounds
 

@@ -15,20 +15,20 @@ from .pytree import is_concrete
 
 LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding holds the extent
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
-SMALL = 1 << 10  # no eager result has less room than this, unless its shape has
+SMALL = 1 << 12  # no eager result has less room than this, unless its shape has
 
 
 def eager_capacity(count: int, size: int) -> int:
     """The capacity of an eager result of `count` entries in a shape of `size` places.
 
-    2^10, 2^13, 2^16, 2^18, 2^20, from there on powers of two, from 2^24 on four a power of two, and
-    at most `size`: few capacities where a program costs more than the memory, close ones where
+    2^12, 2^16, 2^18, 2^20, from there on powers of two, from 2^24 on four a power of two, and at
+    most `size`: few capacities where a program costs more than the memory, close ones where
     memory does. It depends on the count alone, so that in a loop capacities do not creep up.
     """
     if count <= SMALL:
         room = SMALL
     elif count <= 1 << 16:
-        room = 1 << 13 if count <= 1 << 13 else 1 << 16
+        room = 1 << 16
     else:
         bits = (count - 1).bit_length()
         if bits <= 20:

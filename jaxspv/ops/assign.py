@@ -166,7 +166,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
         check_distinct(name, index)
     local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))
     scalar = not isinstance(value, Stored) and jnp.ndim(value) == 0
-    value = jnp.asarray(value) if scalar else operand("value", value)
+    value = value if scalar else operand("value", value)
     if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
     mask = None if options.mask is None else _mask_for(options.mask, C, indices, local, sub)
@@ -235,7 +235,7 @@ def _assign(
         return allowed_at(rule, keys)
 
     if scalar:
-        t = _scalar_entries(value, indices, c, mask, sub, line)
+        t = _scalar_entries(jnp.asarray(value), indices, c, mask, sub, line)
     else:
         t = _placed(value, indices, c.shape)
     t = cast(t, c.data.dtype) if accum is None else t

@@ -22,7 +22,7 @@ from ...formats import SparseMatrix
 from ...formats.stored import Stored
 from ...graph import Graph
 from ...masks import Mask, as_mask
-from .capacity import finished, with_room
+from .capacity import finished, roomy, with_room
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
@@ -103,6 +103,8 @@ def call(
     how = _How(bool(options.replace), format, dense, options.nse, keeps)
     given = (operands, out, mask, accum, fill)
     if is_eager(operands, out, mask, accum):
+        if not keeps:
+            given = tuple(map(roomy, operands)), roomy(out), mask, accum, fill
         result, count = _program(kernel, named, how, given)
         return finished(result, count, how.nse, keeps)
     return _computed(kernel, named, how, given, how.nse)

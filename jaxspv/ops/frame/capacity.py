@@ -17,6 +17,13 @@ from ...formats import COO, CSC, CSR, SparseMatrix
 from ...formats.vector import SparseVector
 
 
+def roomy(x: Any) -> Any:
+    """A concrete vector of less room than eager results have, in theirs: one program for all."""
+    if not isinstance(x, SparseVector) or x.nse >= min(SMALL, x.shape[0]):
+        return x
+    return x if on_accelerator(x.data) else resized(x, min(SMALL, x.shape[0]))
+
+
 def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
     """Inside the program: the result in the capacity it leaves it in, and how many entries it has.
 

@@ -19,7 +19,7 @@ from ...graph import Graph
 from ...masks import Mask, check_mask
 from ...semirings import Semiring, plus_times
 from ..frame.call import Dense, Options, as_operand_mask, as_out, call, is_dense
-from ..frame.capacity import finished, with_room
+from ..frame.capacity import finished, roomy, with_room
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_vector
 from ..frame.product import positions_as
@@ -196,6 +196,8 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
     if lost or not isinstance(semiring, Semiring) or not is_eager(operands):
         return _traced(how, *operands)
+    x = roomy(x)
+    operands = M, rows, x, semiring, mask, accum, roomy(out)
     room = bound_of(M, x) if sparse and options.out is None else None
     result, count = jitted(_program(how, room), ("multiply", how, room), M)(*operands)
     return finished(result, count, options.nse if count is not None else None)

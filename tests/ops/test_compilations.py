@@ -1,0 +1,117 @@
+"""How many programs eager calls compile: few shapes, and one program a call."""
+
+import contextlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv._core.indices import SMALL, eager_capacity
+from jaxspv.operators import minus, truediv, valuegt
+
+SECONDS = "/jax/core/compile/backend_compile_duration"
+COUNTS = [0]
+
+
+def _listen(event, seconds, **kwargs):
+    COUNTS[0] += event == SECONDS
+
+
+jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+@contextlib.contextmanager
+def compiling(most):
+    """Fails where more programs than `most` are compiled inside."""
+    before = COUNTS[0]
+    yield
+    assert COUNTS[0] - before <= most
+
+
+def graph(seed, n=6000, edges=30_000):
+    """A graph of exactly so many entries."""
+    places = np.random.default_rng(seed).choice(n * n, edges, replace=False)
+    weights = np.linspace(0.1, 1, edges, dtype=np.float32)
+    return jsp.from_edges(places // n, places % n, weights, shape=(n, n))
+
+
+def reached(A, source, steps=12):
+    x, counts = jsp.vector_from_entries([source], [0.0], A.shape[0]), []
+    for _ in range(steps):
+        x = jsp.vxm(x, A, jsp.semirings.min_plus)
+        counts.append(int(x.count))
+        assert x.nse == eager_capacity(counts[-1], A.shape[0])
+    assert counts[0] < 50 and counts[-1] > SMALL  # it grows through all buckets
+    return x
+
+
+def test_a_loop_of_products_compiles_three_programs_and_none_on_the_next_graph():
+    A, B = graph(0), graph(1)
+    jax.block_until_ready((A, B))
+    with compiling(3):
+        x = reached(A, 0)
+    with compiling(0):
+        reached(A, 17)
+        reached(B, 5)
+    dense = np.full(A.shape, np.inf)
+    M = A.to_scipy().tocoo()
+    dense[M.row, M.col] = M.data
+    want = np.full(A.shape[0], np.inf)
+    want[0] = 0
+    for _ in range(12):
+        want = np.concatenate([(want[:, None] + block).min(0) for block in np.split(dense, 10, 1)])
+    np.testing.assert_allclose(x.todense(np.inf), want, rtol=1e-5)
+
+
+CALLS = {
+    "union": lambda A, x, m: jsp.ewise_add(x, m, minus),
+    "intersection": lambda A, x, m: jsp.ewise_mult(x, m, truediv),
+    "select": lambda A, x, m: jsp.select(x, valuegt, 0.5),
+    "apply": lambda A, x, m: jsp.apply(x, truediv, left=1.0),
+    "mask": lambda A, x, m: jsp.vxm(x, A, mask=~jsp.structure(m)),
+    "pull": lambda A, x, m: jsp.mxv(A, x, mask=jsp.structure(m)),
+    "out": lambda A, x, m: jsp.vxm(x, A, mask=m, out=m, accum=jnp.minimum, replace=True),
+    "assign": lambda A, x, m: jsp.assign(x, 1.0, mask=jsp.structure(m)),
+    "reduce": lambda A, x, m: jsp.reduce(A, axis=1),
+    "dense": lambda A, x, m: A @ jnp.zeros(6000),
+    "matrix": lambda A, x, m: jsp.select(A, valuegt, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_one_program(name):
+    """Beside the program itself at most one that cuts its result, which a CPU does not need."""
+    A, x, m = graph(2), reached(graph(2), 3, 12), reached(graph(3), 4, 12)
+    more = [reached(graph(3), 9), reached(graph(2), 8)]
+    jnp.zeros(6000).block_until_ready()
+    with compiling(1):
+        first = CALLS[name](A, x, m)
+    with compiling(0):  # other values, counts, graphs
+        second = CALLS[name](graph(3), *more)
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+
+
+@pytest.mark.parametrize("count", [0, 1, SMALL, SMALL + 1, 100_000, 1 << 20, 3 << 20, 1 << 25])
+def test_capacities_hold_their_count_and_do_not_creep(count):
+    huge = 1 << 40
+    room = eager_capacity(count, huge)
+    assert room >= max(count, SMALL) and room <= max(16 * count, SMALL)
+    assert eager_capacity(room, huge) == room
+    assert eager_capacity(count, count) == count  # never more than there are places
+    if count > 1 << 24:
+        assert room <= 1.25 * count
+
+
+def test_trim_gives_what_is_there():
+    x = jsp.select(jsp.vector_from_entries([1, 5, 7], [1.0, 2.0, 3.0], 9), valuegt, 1.5)
+    assert x.nse == 3 or x.nse == 9
+    assert (x.trim().indices.tolist(), x.trim().data.tolist()) == ([5, 7], [2.0, 3.0])
+    A = jsp.from_edges([1, 0, 2], [0, 1, 2], [1.0, 2.0, 3.0], shape=(3, 3), nse=9)
+    for name in ("coo", "csr", "csc", "tiled", "bittiled"):
+        B = A.asformat(name)
+        assert B.trim().nse == 3 == int(B.count) and B.trim().trim().nse == 3
+        np.testing.assert_array_equal(B.trim().todense(), B.todense())
+    with pytest.raises(ValueError, match="`trim` needs concrete values"):
+        jax.jit(lambda A: A.trim().data)(A)

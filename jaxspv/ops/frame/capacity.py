@@ -13,13 +13,12 @@ from jax import Array
 from ..._core.compilation import on_accelerator, to_device
 from ..._core.indices import SMALL, eager_capacity
 from ..._core.pytree import is_concrete
-from ...formats import COO, CSC, CSR, SparseMatrix
-from ...formats.vector import SparseVector
+from ...formats.stored import Stored
 
 
 def roomy(x: Any) -> Any:
     """A concrete vector of less room than eager results have, in theirs: one program for all."""
-    if not isinstance(x, SparseVector) or x.nse >= min(SMALL, x.shape[0]):
+    if not isinstance(x, Stored) or x.ndim != 1 or x.nse >= min(SMALL, x.shape[0]):
         return x
     return x if on_accelerator(x.data) else resized(x, min(SMALL, x.shape[0]))
 
@@ -30,7 +29,7 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
     That is `nse`, or its own if it `keeps` that, or the bucket of the bound that it has. No count
     where nobody will ask for it.
     """
-    if not isinstance(result, (SparseMatrix, SparseVector)):
+    if not isinstance(result, Stored):
         return result, None
     if nse is not None:
         return resized(result, nse), result.count
@@ -46,7 +45,7 @@ def settled(result: Any, nse: int | None) -> Any:
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
     """
-    if not isinstance(result, (SparseMatrix, SparseVector)) or not is_concrete(result):
+    if not isinstance(result, Stored) or not is_concrete(result):
         return result
     total = _counted(result)
     if nse is not None and total > nse:
@@ -57,7 +56,7 @@ def settled(result: Any, nse: int | None) -> Any:
 
 def _counted(x: Any) -> int:
     """`int(x.count)`; of a compressed matrix on the host by NumPy, without a program."""
-    if isinstance(x, (CSR, CSC)) and not on_accelerator(x.indptr):
+    if x.ndim == 2 and x.compressed is not None and not on_accelerator(x.indptr):
         return int(np.asarray(x.indptr)[-1])
     return int(x.count)
 
@@ -95,7 +94,7 @@ def resized(x: Any, nse: int) -> Any:
         return jnp.pad(array[:nse], (0, max(nse - array.shape[0], 0)), constant_values=fill)
 
     new: dict[str, Any] = {"data": fit(x.data, 0)}
-    if isinstance(x, COO):
+    if hasattr(x, "row"):
         new |= {"row": fit(x.row, x.shape[0]), "col": fit(x.col, x.shape[1])}
     else:
         extent = x.shape[0] if getattr(x, "format", "csc") == "csc" else x.shape[1]

@@ -192,12 +192,14 @@ def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
 
     if size == 0:
         return scanned(chosen)
-    return by_platform(lambda c: entries_cpu.places_of(c, room, dtype), scanned, chosen)
+    return by_platform(
+        "compaction", lambda c: entries_cpu.places_of(c, room, dtype), scanned, chosen
+    )
 
 
-def by_platform(native: Any, default: Any, *operands: Any) -> Any:
+def by_platform(name: str, native: Any, default: Any, *operands: Any) -> Any:
     """`native` where the program is lowered for a CPU, one by one under vmap; else `default`."""
-    return choose("entries", operands, Form("loop", "cpu", native), Form("scan", "xla", default))
+    return choose(name, operands, Form("loop", "cpu", native), Form("parallel", "xla", default))
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:
@@ -223,7 +225,7 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
     size, dtype = keys[0].shape[0], keys[0].dtype
     if 0 in (size, wanted[0].shape[0]):
         return jnp.zeros(wanted[0].shape, dtype)
-    return by_platform(entries_cpu.lower_bound, search.lower_bound, keys, wanted)
+    return by_platform("search", entries_cpu.lower_bound, search.lower_bound, keys, wanted)
 
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
@@ -264,6 +266,7 @@ def union(a: Entries, b: Entries) -> Union:
         left, right, count = _merged_by_ranks(a, b, room)
     else:
         left, right, count = by_platform(
+            "union",
             lambda a, b: entries_cpu.merge(a.keys, a.count, b.keys, b.count, room),
             lambda a, b: _merged_by_ranks(a, b, room),
             *(dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b)),

@@ -217,7 +217,7 @@ def _auto(semiring, A, x, allowed, *, flip, nse):
         return _empty(semiring, A, x, nse, flip)
     native = functools.partial(columns_in_turn, flip=flip, nse=nse)
     default = functools.partial(_few_or_many, flip=flip, nse=nse)
-    return by_platform(native, default, semiring, A, x, allowed)
+    return by_platform("products", native, default, semiring, A, x, allowed)
 
 
 def _few_or_many(semiring, A, x, allowed, *, flip, nse):
@@ -337,7 +337,7 @@ def _row(semiring, A, x, allowed, *, flip, nse):
     if A.compressed != 0:
         return default(semiring, A, x, allowed)
     native = functools.partial(rows_in_turn, flip=flip, nse=nse)
-    return by_platform(native, default, semiring, A, x, allowed)
+    return by_platform("products", native, default, semiring, A, x, allowed)
 
 
 def _search_columns(semiring, A, x, allowed, *, flip, nse):

@@ -187,6 +187,15 @@ def _revalue(links: Links, graph: Graph) -> Links:
 _strength_jit = jax.jit(strength_of)
 
 
+def _strength_on_host(graph: Graph) -> Array:
+    """The same by NumPy: nothing to compile."""
+    degree = np.diff(np.asarray(graph.out.indptr))
+    row = np.repeat(np.arange(graph.n), degree)
+    weights = np.asarray(graph.data)[: row.size].astype(np.float64)
+    dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else np.float32
+    return jnp.asarray(np.bincount(row, weights, minlength=graph.n).astype(dtype))
+
+
 @register_layout("pagerank", revalue=_revalue)
 def _layout(graph: Graph) -> Links:
     assert graph.inn is not None
@@ -199,7 +208,7 @@ def _layout(graph: Graph) -> Links:
         and int(graph.out.count) < MOST_ENTRIES
     ):
         kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data)
-    strength = _strength_jit(graph)
+    strength = _strength_jit(graph) if on_gpu(graph.out.indices) else _strength_on_host(graph)
     rows = arrange(graph.inn)
     if unweighted:
         return Links(None, rows.bins, strength, kernel)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import operator
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
@@ -40,9 +41,10 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
         aux = tuple(getattr(obj, name) for name in statics)
         return [(key, getattr(obj, key.name)) for key in keys], aux
 
-    def flatten_plain(obj):
-        aux = tuple(getattr(obj, name) for name in statics)
-        return [getattr(obj, name) for name in leaves], aux
+    leaves_of, statics_of = _getter(leaves), _getter(statics)
+
+    def flatten_plain(obj):  # at every eager call, for every operand
+        return leaves_of(obj), statics_of(obj)
 
     def unflatten(aux, children):
         obj = object.__new__(cls)
@@ -61,6 +63,13 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
             deserialize_auxdata=lambda text: _tuples(json.loads(bytes(text))),
         )
     return cls
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """The attributes of these names as a tuple."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda obj: tuple(getattr(obj, name) for name in names)
 
 
 def _serialized_name(cls: type) -> str:

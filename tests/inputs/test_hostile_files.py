@@ -75,8 +75,8 @@ def test_a_number_that_ended_the_process(tmp_path):
     code = f"""
 import jaxspv as jsp, pathlib
 path = pathlib.Path({str(tmp_path)!r}) / "a.mtx"
-entry = "3 3 2\\n1 1 1.0\\n"
-for text in (entry + "1 999999999999999999999999 1.0\\n", entry + "x", "3 3 2\\n-"):
+lines = "%\\n3 3 4\\n1 2 1.5\\n2 3 -2\\n3 1 3.25\\n3 nan .5\\n2 3 -2\\n3 1 3.25\\n3 nan nan\\n"
+for text in (lines, "3 3 2\\n1 1 1.0\\nx"):
     path.write_text({BANNER!r} + text)
     try:
         jsp.read_mtx(path)

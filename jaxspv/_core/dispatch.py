@@ -216,7 +216,7 @@ class Op:
 
         def run(*operands):
             with record(self.name, {i.backend: i for i in plan.chosen}, plan), inside(where):
-                return branch(forms, operands)
+                return branch(self.name, forms, operands)
 
         call = jax.custom_jvp(run)
         call.defjvp(self._jvp_rule(where, backend, method, static), symbolic_zeros=True)
@@ -287,11 +287,11 @@ def _rule_of_xla(kernel: Impl, plan: Plan) -> Callable[..., Any]:
     def rule(axis_size, in_batched, *operands, **static):
         if xla is None:
             raise NotImplementedError(f"{kernel} cannot be batched by vmap.")
-        if xla.batched == "in turn":
-            run = functools.partial(xla.run, **static)
-            return one_by_one(run, axis_size, in_batched, *operands)
-        if xla.batched is not None:
-            return xla.batched(axis_size, in_batched, *operands, **static)
-        return vmapped(functools.partial(xla.run, **static), axis_size, in_batched, *operands)
+        run = functools.partial(xla.run, **static)
+        with record(f"{plan.op} under vmap", {"xla": xla}):
+            if callable(xla.batched):
+                return xla.batched(axis_size, in_batched, *operands, **static)
+            usual = vmapped if xla.batched is None else one_by_one
+            return usual(run, axis_size, in_batched, *operands)
 
     return rule

@@ -108,7 +108,7 @@ def choose(name: str, operands: tuple[Any, ...], *forms: Form) -> Any:
     """
     allowed = [form for form in forms if form.backend in situation().allowed]
     with record(name, {form.backend: form for form in allowed}):
-        return branch({form.backend: form for form in allowed}, operands)
+        return branch(name, {form.backend: form for form in allowed}, operands)
 
 
 def for_cuda(operands: tuple[Any, ...], special: Any, usual: Any) -> Any:
@@ -121,14 +121,14 @@ def for_cuda(operands: tuple[Any, ...], special: Any, usual: Any) -> Any:
     return lax.platform_dependent(*operands, cuda=special, default=usual)
 
 
-def branch(forms: dict[Backend, Form], operands: tuple[Any, ...]) -> Any:
+def branch(name: str, forms: dict[Backend, Form], operands: tuple[Any, ...]) -> Any:
     """`choose` among forms that may all be taken."""
     where = situation()
     places = needed(forms, where.platforms)
     runs = {}
     for backend in dict.fromkeys(places.values()):
         here = frozenset(p for p, b in places.items() if b == backend)
-        runs[backend] = _run_of(forms[backend], where._replace(platforms=here))
+        runs[backend] = _run_of(name, forms[backend], where._replace(platforms=here))
     if len(runs) == 1 and len(places) == len(where.platforms):
         return next(iter(runs.values()))(*operands)
     if not runs:
@@ -138,23 +138,27 @@ def branch(forms: dict[Backend, Form], operands: tuple[Any, ...]) -> Any:
     return lax.platform_dependent(*operands, **default, **special)
 
 
-def _run_of(form: Form, where: Situation) -> Callable[..., Any]:
+def _run_of(name: str, form: Form, where: Situation) -> Callable[..., Any]:
     """The form with its batch rule, both traced for the platforms it is taken on."""
     note = recorder_of(form)
-    kernel = form.backend == "pallas"  # has a name of its own, into which a scope would go
+    words = f"{name}.{form.backend}.{form.name}".replace(" ", "_")
+
+    @contextlib.contextmanager
+    def within():
+        # What profiles and lowered programs show; kernels have names of their own.
+        scope = jax.named_scope(words) if form.backend != "pallas" else contextlib.nullcontext()
+        with inside(where), note(), scope:
+            yield
 
     def run(*operands):
-        scope = (
-            contextlib.nullcontext() if kernel else jax.named_scope(f"{form.backend}.{form.name}")
-        )
-        with inside(where), note(), scope:
+        with within():
             return form.run(*operands)
 
     if form.batched is None and form.backend != "cpu":
         return run
 
     def rule(axis_size, in_batched, *operands):
-        with inside(where), note():
+        with within():
             if callable(form.batched):
                 return form.batched(axis_size, in_batched, *operands)
             return one_by_one(wrapped, axis_size, in_batched, *operands)
@@ -217,7 +221,8 @@ def unrecorded() -> Iterator[None]:
     """Inside, choices belong to nothing that runs: a question about shapes."""
     token = _RECORD.set(None)
     try:
-        yield
+        with _RECORDING(0):
+            yield
     finally:
         _RECORD.reset(token)
 
@@ -245,7 +250,8 @@ def record(name: str, forms: dict[Backend, Any], plan: Any = None) -> Iterator[N
     found.choices.append(choice)
     token = _CHOICE.set(choice)
     try:
-        yield
+        with _RECORDING(next(_NUMBERS)):
+            yield
     finally:
         _CHOICE.reset(token)
 
@@ -261,7 +267,8 @@ def recorder_of(form: Form) -> Callable[[], contextlib.AbstractContextManager[No
         inner = Record(choice.inner.setdefault(form.backend, []), found.notes)
         token, outer = _RECORD.set(inner), _CHOICE.set(None)
         try:
-            yield
+            with _RECORDING(next(_NUMBERS)):
+                yield
         finally:
             _CHOICE.reset(outer)
             _RECORD.reset(token)

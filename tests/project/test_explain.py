@@ -1,0 +1,142 @@
+"""What `explain` names is what a program lowered for a platform holds, nested choices included."""
+
+import dataclasses
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv.formats import FORMATS, STRUCTURES
+from jaxspv.semirings import min_plus
+
+SCOPE = re.compile(r"([\w-]+)\.(cpu|xla)\.([A-Za-z_]+)")
+RNG = np.random.default_rng(0)
+DENSE = np.where(RNG.random((12, 12)) < 0.3, RNG.integers(1, 9, (12, 12)), 0).astype(np.float32)
+SYMMETRIC = DENSE + DENSE.T
+X = jnp.arange(12.0)
+SPARSE = jsp.vector_from_entries([1, 5], [1.0, 2.0], 12)
+START = jnp.full(12, jnp.inf).at[0].set(0)
+SOURCES = jnp.arange(3)
+
+
+def fixpoint(A, **options):
+    return jsp.fixpoint(A, START, min_plus, **options)
+
+
+CALLS = {
+    "mxv": lambda A: jsp.mxv(A, X),
+    "mxv over (min, +)": lambda A: jsp.mxv(A, X, min_plus),
+    "mxv with a mask": lambda A: jsp.mxv(A, X, mask=X > 3),
+    "vxm": lambda A: jsp.vxm(X, A),
+    "mxv by segments": lambda A: jsp.mxv(A, X, method="segments"),
+    "vmap of mxv": lambda A: jax.vmap(lambda x: jsp.mxv(A, x))(jnp.stack([X, X])),
+    "gradient of mxv": lambda A: jax.value_and_grad(lambda x: jsp.mxv(A, x).sum())(X),
+    "spmspv": lambda A: jsp.mxv(A, SPARSE),
+    "spmspv from the left": lambda A: jsp.vxm(SPARSE, A, min_plus),
+    "mxm": lambda A: jsp.mxm(A, A, nse=144),
+    "masked mxm": lambda A: jsp.mxm(A, A, mask=jsp.structure(A), nse=144),
+    "mxm by sorting": lambda A: jsp.mxm(A, A, nse=144, method="sort"),
+    "ewise_add": lambda A: jsp.ewise_add(A, A),
+    "ewise_mult": lambda A: jsp.ewise_mult(A, A),
+    "apply": lambda A: jsp.apply(A, jnp.negative),
+    "select": lambda A: jsp.select(A, jsp.operators.tril),
+    "reduce": lambda A: jsp.reduce(A, axis=1),
+    "transpose": lambda A: jsp.transpose(A),
+    "extract": lambda A: jsp.extract(A, jnp.arange(3), jnp.arange(4)),
+    "kron": lambda A: jsp.kron(A, A, nse=2000),
+    "bfs": lambda A: jsp.bfs(A, 0),
+    "bfs without parents": lambda A: jsp.bfs(A, 0, parents=False, until=jsp.max_iterations(2)),
+    "bfs of one kind of parents": lambda A: jsp.bfs(A, 0, deterministic=True),
+    "bfs from several": lambda A: jsp.bfs(A, SOURCES),
+    "bfs by tiles": lambda A: jsp.bfs(A, 0, format="bittiled"),
+    "sssp": lambda A: jsp.sssp(A, 0),
+    "sssp by Bellman and Ford": lambda A: jsp.sssp(A, 0, method="bellman_ford"),
+    "sssp until": lambda A: jsp.sssp(A, 0, until=jsp.reached(3)),
+    "sssp from several": lambda A: jsp.sssp(A, SOURCES),
+    "soft_sssp": lambda A: jsp.soft_sssp(A, 0, temperature=0.1),
+    "pagerank": lambda A: jsp.pagerank(A),
+    "fixpoint": lambda A: fixpoint(A, monotone=True),
+    "fixpoint of all elements": lambda A: fixpoint(A, until=jsp.max_iterations(3)),
+    "connected_components": lambda A: jsp.connected_components(A),
+    "triangle_count": lambda A: jsp.triangle_count(A),
+}
+GRAPHS = {
+    **{name: (lambda name=name: jsp.from_dense(SYMMETRIC, format=name)) for name in FORMATS},
+    "prepared": lambda: jsp.prepare(
+        jsp.from_dense(SYMMETRIC), for_=("bfs", "sssp", "pagerank", "fixpoint", "mxv", "vxm")
+    ),
+    "directed": lambda: jsp.prepare(jsp.from_dense(DENSE), for_=("bfs", "sssp")),
+}
+PLAIN = ("ewise", "apply", "select", "reduce", "transpose", "extract", "kron", "mxm", "masked")
+
+
+def wants(call, graph):
+    """Whether the call takes this graph at all."""
+    if graph in ("prepared", "directed") and call.startswith(PLAIN):
+        return False  # operations on matrices
+    if graph == "directed" and call == "triangle_count":
+        return False  # undirected graphs alone
+    return not (graph in STRUCTURES and call in ("mxm by sorting",))
+
+
+CASES = [(c, g) for c in CALLS for g in GRAPHS if wants(c, g)]
+
+
+def labels(plans, platform):
+    """(operation, backend, method) of every choice that a program for the platform meets."""
+    found = set()
+    for plan in plans:
+        if platform not in plan.platforms:
+            continue
+        impl = plan.on(platform)
+        if impl is not None:
+            inner = next((plans for form, plans in plan.inside if form is impl), ())
+            if not any(p.op == f"{plan.op} under vmap" for p in inner):  # a kernel without a rule
+                found.add((plan.op.replace(" ", "_"), impl.backend, impl.name.replace(" ", "_")))
+        for outer, inner in plan.inside:
+            if outer is None or outer is impl:
+                found |= labels(inner, platform)
+    return found
+
+
+def lowered(fn, A, platform):
+    """The same of a program's text: the scopes of forms, and whether it holds a kernel."""
+    text = jax.jit(fn).trace(A).lower(lowering_platforms=(platform,)).as_text(debug_info=True)
+    return set(SCOPE.findall(text)), "mosaic_gpu" in text
+
+
+@pytest.mark.parametrize(("call", "graph"), CASES)
+def test_a_lowered_program_holds_what_was_explained(call, graph):
+    fn, A = CALLS[call], GRAPHS[graph]()
+    plans = [jsp.explain(jax.jit(lambda A: fn(A)), A)]  # traced, as in a program of a user's
+    for platform in ("cpu", "cuda"):
+        named = labels(plans, platform)
+        held, kernels = lowered(fn, A, platform)
+        assert held <= {label for label in named if label[1] != "pallas"}, (held, str(plans[0]))
+        assert kernels == any(label[1] == "pallas" for label in named), str(plans[0])
+        outer = labels([_without_inner(plan) for plan in plans], platform)
+        assert {label for label in outer if label[1] != "pallas"} <= held, (held, str(plans[0]))
+
+
+def _without_inner(plan):
+    kept = tuple((impl, plans) for impl, plans in plan.inside if impl is None)
+    return dataclasses.replace(plan, inside=kept)
+
+
+def test_an_eager_call_is_explained_as_it_runs():
+    """Concrete operands stay concrete: the choice by values is the one of the call itself."""
+    A = jsp.from_dense(SYMMETRIC)
+    assert jsp.explain("mxm", A, A).on("cpu").name == "gustavson"
+    G = jsp.prepare(A, for_="pagerank")
+    assert jsp.explain("pagerank", G).on("cpu").name == "pull"
+
+
+def test_a_function_of_ones_own_is_explained():
+    def both(A):
+        return jsp.bfs(A, 0).levels, jsp.mxv(A, X)
+
+    plan = jsp.explain(both, jsp.from_dense(SYMMETRIC))
+    assert {inner.op for _, plans in plan.inside for inner in plans} >= {"bfs", "spmv"}

@@ -20,7 +20,7 @@ import jax
 
 BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are under way together
 WARPS_MOST = 32
-ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts")
+ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts", "counts")
 
 
 def sizes(prepared: dict[str, jax.Array], n: int) -> types.SimpleNamespace:
@@ -66,6 +66,8 @@ class PullRows:
         self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
         self.worker = k.warp * k.ctas + k.cta
         self.workers = k.threads // 32 * k.ctas
+        # not the sizes of arrays, which are rounded up: a turn over spare room costs as any other
+        self.items, self.slices = (k.load(memory.counts, j, cache="nc") for j in range(2))
 
     def terms(self, read, index, places, masks):
         """The terms of entries at places (where masks hold), whose numbers are index (else n)."""
@@ -94,7 +96,7 @@ class PullRows:
 
         def slices(s0, *totals):
             at = [s0 + b * self.workers for b in range(self.batch)]
-            there = [s < c.slices for s in at]
+            there = [s < self.slices for s in at]
             rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, there, strict=True)]
             spans = []
             for s, t in zip(at, there, strict=True):
@@ -106,7 +108,7 @@ class PullRows:
 
         def items(i0, *totals):
             at = [i0 + b * self.workers for b in range(self.batch)]
-            there = [i < c.items for i in at]
+            there = [i < self.items for i in at]
             words = [
                 k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
                 for i, t in zip(at, there, strict=True)
@@ -122,10 +124,10 @@ class PullRows:
             return totals
 
         turn = self.workers * self.batch
-        totals = k.for_(self.worker, c.items, turn, items, *self.zeros())
+        totals = k.for_(self.worker, self.items, turn, items, *self.zeros())
         # the workers that got no item of the last turn take the first slices
-        first = (self.worker + (self.workers - c.items % self.workers)) % self.workers
-        return k.for_(first, c.slices, turn, slices, *totals)
+        first = (self.worker + (self.workers - self.items % self.workers)) % self.workers
+        return k.for_(first, self.slices, turn, slices, *totals)
 
     def _gather(self, read, spans):
         """The lane's join of the terms of entries first, first + 32, ... below end, for each span

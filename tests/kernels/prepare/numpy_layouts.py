@@ -212,6 +212,7 @@ def prepare_pagerank(
         "items": items.astype(np.int32),
         "splits": splits.astype(np.int32),
         "starts": starts.astype(np.int32),
+        "counts": np.array([len(items), len(starts) - 1], np.int32),
     }
     if weights is not None:
         weights = np.asarray(weights)

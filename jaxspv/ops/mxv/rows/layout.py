@@ -32,7 +32,7 @@ class Rows:
             kernels: the much used part of x, and of sums by column, has the smallest numbers. None
             where columns keep their numbers and where no kernel reads them.
         direct: whether a kernel that reads the CSR does better than the bins, because entries side
-            by side lie all over x (`_is_scattered`) or because the values are `perturbed`.
+            by side lie all over x (`_sectors`) or because the values are `perturbed`.
         perturbed: whether the values were put into the bins in this very trace (`revalued`), which
             costs more than a product that reads the CSR instead. It ends where the object is taken
             apart, as between two steps of a scan: there the values are at hand.

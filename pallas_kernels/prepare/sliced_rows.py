@@ -43,9 +43,9 @@ def prepare_pagerank(
     for a share of 0; values[m], float32 or int32, where weights are given; items int32[k, 4]:
     (start, end, position, split) of a row or of a segment of one, split is the place in splits
     int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]: entry j of the
-    row of lane l of slice s is at starts[s] + 32 j + l; counts int32[2]: of items and of slices that
-    are no spare room. rounded: of sizes, all of which depend on the graph; spare items are empty
-    ones of a position without a row.
+    row of lane l of slice s is at starts[s] + 32 j + l; counts int32[2]: of items and of slices
+    that are no spare room. rounded: of sizes, all of which depend on the graph; spare items are
+    empty ones of a position without a row.
     """
     if order not in ORDERS:
         raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")

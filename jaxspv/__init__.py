@@ -53,6 +53,8 @@ from .inputs.generators import delaunay as delaunay
 from .inputs.generators import erdos_renyi as erdos_renyi
 from .inputs.generators import grid2d as grid2d
 from .inputs.generators import rmat as rmat
+from .inputs.padding import pad as pad
+from .inputs.padding import unpad as unpad
 from .inputs.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES
 from .inputs.sparsity_types import sparsity as sparsity
 from .masks import Mask as Mask
@@ -87,8 +89,6 @@ from .ops.structure import kron as kron
 from .ops.structure import resize as resize
 from .ops.structure import transpose as transpose
 from .ops.sugar import where as where
-from .padding import pad as pad
-from .padding import unpad as unpad
 from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
 from .until import Until as Until

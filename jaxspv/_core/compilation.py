@@ -59,8 +59,8 @@ class _Programs:
         else:
             jax.monitoring.register_event_duration_secs_listener(self._listen)
 
-    def _listen(self, event: str, duration: float, **_: Any) -> None:
-        del duration
+    def _listen(self, event: str, duration_secs: float, **_: Any) -> None:
+        del duration_secs
         if event == "/jax/core/compile/backend_compile_duration":
             if next(self.compiled) % self.EVERY == 0 and self.most is not None:
                 self.too_many = self.number() > self.most
@@ -124,7 +124,7 @@ def platform_of(operands: Any) -> str | None:
     """ "cpu", "cuda" or "other": where an eager call on these runs; None: that is not certain."""
     leaves = [leaf for leaf in jax.tree.leaves(operands) if isinstance(leaf, jax.Array)]
     platforms = {device.platform for leaf in leaves for device in leaf.devices()}
-    usual = jax.config.jax_default_device
+    usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
     if len(platforms | {usual}) > 1 and not any(leaf.committed for leaf in leaves):
         return None

@@ -71,7 +71,7 @@ def apply(
         raise TypeError(f"`op` must be an operator or a function; got {op!r}.")
     if bound:
         op = as_binary(op)
-        scalar = left if left is not None else right
+        scalar: Any = left if left is not None else right
     else:
         op = op if isinstance(op, (UnaryOp, IndexUnaryOp)) else UnaryOp(op)
         scalar = thunk
@@ -111,7 +111,7 @@ def _apply(A, op, scalar, *, bind, weak) -> Any:
 def _each(op: Any, z: Any, x: Any) -> Any:
     """A result for each entry; a constant is one for all."""
     if isinstance(z, (bool, int, float, complex, np.generic)):
-        z = jnp.full(x.shape, z)
+        z = jnp.full(x.shape, jnp.asarray(z))
     if jnp.shape(z) != x.shape:
         raise TypeError(
             f"`op` must work element by element; {op!r} gave shape {jnp.shape(z)} for {x.shape}."

@@ -89,7 +89,8 @@ def fixpoint_dense(
         name="fixpoint_dense",
         interpret=interpret,
     )
-    return out["x"], *(out["summary"][j] for j in range(3))
+    summary = out["summary"]
+    return out["x"], summary[0], summary[1], summary[2]
 
 
 class _Loop(PullRows):

@@ -41,7 +41,7 @@ def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Arr
     return {name: prepared[name] for name in (*ARRAYS, *more)}
 
 
-def workspace(c, totals: int, ctas: int, term) -> dict[str, tuple]:
+def workspace(c, totals: int, ctas: int, term) -> dict[str, int | tuple]:
     """name -> (size, dtype) of the outputs that the machine needs for itself."""
     return {
         "totals": 2 * totals * ctas,

@@ -107,7 +107,8 @@ def refused() -> str | None:
 def _present(device) -> Device:
     """What a GPU says of itself, and what its kind says where it does not."""
     version = getattr(device, "compute_capability", None)
-    named = _named(device.device_kind, version and tuple(map(int, version.split(".")[:2])))
+    major, minor = (int(v) for v in version.split(".")[:2]) if version else (0, 0)
+    named = _named(device.device_kind, (major, minor) if version else None)
     said = {"cores": "core_count", "shared_bytes": "shared_memory_per_block_optin"}
     said = {field: getattr(device, name, None) for field, name in said.items()}
     return dataclasses.replace(named, **{field: x for field, x in said.items() if x})

@@ -41,6 +41,8 @@ vector accesses are aligned to their width.
 """
 
 import types
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,8 +55,8 @@ from .primitives import CONTROL_WORDS
 
 def launch(
     kernel,
-    operands: dict[str, jax.Array],
-    outputs: dict[str, int | tuple],
+    operands: Mapping[str, Any],
+    outputs: Mapping[str, Any],
     *,
     inout: dict[str, jax.Array] | None = None,
     optional=(),

@@ -39,7 +39,10 @@ def test_products(method, chunk):
     A, B = jsp.from_scipy(FIRST), jsp.from_scipy(SECOND)
     want = FIRST @ SECOND
     eager = jsp.mxm(A, B, method=method, chunk=chunk)
-    assert eager.data.devices().pop().platform == "gpu" and eager.nse == want.nnz > 100
+    assert (
+        eager.data.devices().pop().platform == "gpu"
+        and eager.nse >= int(eager.count) == want.nnz > 100
+    )
     same(eager, want)
     if chunk is not None:
         return  # one of them under jit is enough: compiling takes most of the time

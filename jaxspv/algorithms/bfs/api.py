@@ -106,34 +106,23 @@ def bfs(
     """
     words, why = tiles.tiles_for(G, format)
     note(why)
-    graph = None if words is not None else as_graph(G, "bfs", ("bfs",))
-    until = check_until(until, UNTIL, "bfs", words.shape[0] if graph is None else graph.n)
-    bounds = () if until is None else until.bounds()
-    if graph is None:
+    how: dict[str, Any] = {"parents": parents, "backend": backend, "method": method}
+    if words is not None:
+        until = check_until(until, UNTIL, "bfs", words.shape[0])
+        how |= {"rule": rule, "bounds": () if until is None else until.bounds()}
+
+        def by_tiles(s):
+            return BFS(*tiles.op(words, s, until, **how))
+
         source = check_source(source, words.shape[0])
-
-        def one(s):
-            static = {"parents": parents, "bounds": bounds, "rule": rule}
-            return BFS(*tiles.op(words, s, until, backend=backend, method=method, **static))
-
-        return finished(over_sources(one, source), "bfs")
+        return finished(over_sources(by_tiles, source), "bfs")
+    graph = as_graph(G, "bfs", ("bfs",))
+    until = check_until(until, UNTIL, "bfs", graph.n)
+    how |= {"deterministic": deterministic, "bounds": () if until is None else until.bounds()}
     if "bfs" not in graph.layouts:
         note("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     source = check_source(source, graph.n)
-
-    def one(s):
-        return op(
-            graph,
-            s,
-            until,
-            parents=parents,
-            deterministic=deterministic,
-            bounds=bounds,
-            backend=backend,
-            method=method,
-        )
-
-    return finished(over_sources(one, source), "bfs")
+    return finished(over_sources(lambda s: op(graph, s, until, **how), source), "bfs")
 
 
 @register_layout("bfs")

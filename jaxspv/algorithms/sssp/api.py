@@ -22,7 +22,7 @@ from ...until import Until, check_until, iteration_limit
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from .dense import relax
-from .forms import search, shortest_path_tree, traced_delta
+from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
 from .layout import choose_delta, with_lengths
 from .lengths import infinity, wraps
@@ -235,11 +235,10 @@ def _bellman_ford(form, graph, source, until, delta, *, parents, deterministic, 
     return _run(form, graph, source, until, None, parents, deterministic, max_steps)
 
 
-for _form, _rule in (("cpu", None), ("xla", _relaxed_together)):
-    op.register("delta_stepping", backend=_form, batched=_rule)(
-        functools.partial(_delta_stepping, _form)
-    )
-for _form in ("cpu", "xla"):
+for _form in FORMS:
+    op.register(
+        "delta_stepping", backend=_form, batched=_relaxed_together if _form == "xla" else "in turn"
+    )(functools.partial(_delta_stepping, _form))
     op.register("bellman_ford", backend=_form, refuse=_has_delta, batched="in turn")(
         functools.partial(_bellman_ford, _form)
     )

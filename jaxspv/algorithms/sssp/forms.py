@@ -19,7 +19,7 @@ from .lengths import infinity
 from .parents import parents_frontier, parents_sequential
 
 Form = Literal["cpu", "xla"]
-FORMS: dict[str, tuple[ModuleType, Callable[..., Array]]] = {
+FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
     "cpu": (cpu, parents_sequential),
     "xla": (xla, parents_frontier),
 }

@@ -31,12 +31,13 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
     """
     if not isinstance(result, Stored):
         return result, None
+    count: Any = result.count  # pyright: ignore[reportAttributeAccessIssue]
     if nse is not None:
-        return resized(result, nse), result.count
+        return resized(result, nse), count
     if keeps:
         return result, None
     room = eager_capacity(result.nse, math.prod(result.shape))
-    return resized(result, room), result.count if room > SMALL else None
+    return resized(result, room), count if room > SMALL else None
 
 
 def settled(result: Any, nse: int | None) -> Any:

@@ -18,7 +18,7 @@ from ...formats.csr import sorted_csr
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
-from .vjp_cpu import cotangents, product_along
+from .loops.vjp import cotangents, product_along
 
 LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
 LEAST = 1 << 13  # products or entries of A a step at least, where there are as many

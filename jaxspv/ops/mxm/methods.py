@@ -8,9 +8,9 @@ from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
 from .expand import operands
-from .gustavson_cpu import multiply
-from .gustavson_masked_cpu import multiply_where
 from .jvp import tangent
+from .loops.gustavson import multiply
+from .loops.masked import multiply_where
 from .result import lists_places, matrix_of, sorted_mask
 
 op = Op("mxm", tangent)

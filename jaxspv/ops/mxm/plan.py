@@ -17,7 +17,7 @@ from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
-from .gustavson_cpu import Found, find
+from .loops.gustavson import Found, find
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 

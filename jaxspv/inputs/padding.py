@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._core.compilation import on_gpu
-from ._core.indices import LIMIT, bucketed
-from ._core.pytree import is_concrete
-from .formats import CSR, SparseMatrix
-from .graph import Graph, as_graph
+from .._core.compilation import on_gpu
+from .._core.indices import LIMIT, bucketed
+from .._core.pytree import is_concrete
+from ..formats import CSR, SparseMatrix
+from ..graph import Graph, as_graph
 
 _Result = TypeVar("_Result")
 
@@ -65,8 +65,9 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     if on_gpu(out.indices):
         data, indices, indptr = _padded(out.data, out.indices, out.indptr, slots, rows, jnp)
     else:
-        arrays = (np.asarray(x) for x in (out.data, out.indices, out.indptr))
-        data, indices, indptr = (jnp.asarray(x) for x in _padded(*arrays, slots, rows, np))
+        data, indices, indptr = (np.asarray(x) for x in (out.data, out.indices, out.indptr))
+        made = _padded(data, indices, indptr, slots, rows, np)
+        data, indices, indptr = map(jnp.asarray, made)
     padded = CSR(data, indices, indptr, out.overflow, (n, n), out.sorted, out.unique)
     return dataclasses.replace(
         graph, out=padded, num_vertices=jnp.asarray(np.asarray(graph.n, np.int32))

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.native_loops import is_negative, read, write
-from ...formats import SparseMatrix
-from ...formats.compressed_cpu import LARGEST, Compressed, by_columns, transpose
-from ...masks import Mask
-from ...semirings import Semiring
-from ..frame.product import take
-from .result import Result, term_dtype
+from ...._core.native_loops import is_negative, read, write
+from ....formats import SparseMatrix
+from ....formats.compressed_cpu import LARGEST, Compressed, by_columns, transpose
+from ....masks import Mask
+from ....semirings import Semiring
+from ...frame.product import take
+from ..result import Result, term_dtype
 
 UNROLL = 4  # products a turn of the innermost loop of `fill`
 SKIP = 4  # rows that `pattern` passes over together, where columns of A are long

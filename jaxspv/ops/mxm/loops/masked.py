@@ -13,13 +13,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from ..._core.native_loops import read, write
-from ...formats import SparseMatrix
-from ...formats.compressed_cpu import by_rows
-from ...formats.csr import sorted_csr
-from ...masks import Mask
-from ...semirings import Semiring
-from .result import Result, term_dtype
+from ...._core.native_loops import read, write
+from ....formats import SparseMatrix
+from ....formats.compressed_cpu import by_rows
+from ....formats.csr import sorted_csr
+from ....masks import Mask
+from ....semirings import Semiring
+from ..result import Result, term_dtype
 
 TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively
 

@@ -4,7 +4,7 @@
     by_b[f] = sum_i w[i, j] A[i, k]          for the entry f = (k, j) of B
 
 with w the cotangents at the entries of C, 0 where C has none. One pass over the products computes
-both: row i of C marks its columns by its slots, as in `gustavson_masked_cpu`.
+both: row i of C marks its columns by its slots, as in `masked`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.native_loops import read, write
-from ...formats import CSR
-from ...masks import structure
-from ...semirings import plus_times
-from .gustavson_masked_cpu import TURN, multiply_where
+from ...._core.native_loops import read, write
+from ....formats import CSR
+from ....masks import structure
+from ....semirings import plus_times
+from .masked import TURN, multiply_where
 
 
 def product_along(A: CSR, B: CSR, C: CSR) -> Array:

@@ -1,0 +1,1 @@
+"""Native loops of a CPU: Gustavson's algorithm, the masked one, the derivatives of both."""

@@ -1,7 +1,7 @@
 """An addition of every kind, each in the one place CONTRIBUTING names, outside of the library.
 
-`pytest -p toys` enters them before tests are collected, and the suites that run over all there is
-take them unasked: `tests/project/test_one_place.py` runs these.
+`pytest -p toys` enters them (`pytest_configure`) before tests are collected, and the suites that
+run over all there is take them unasked: `tests/project/test_one_place.py` runs these.
 """
 
 from __future__ import annotations
@@ -33,14 +33,11 @@ shifted_product = jsp.BinaryOp(lambda x, y: x * y + x, "toy_shifted_product")
 union = monoids.monoid(lambda x, y: x | y, 0, -1, name="toy_union", idempotent=True)
 union = dataclasses.replace(union, dtypes="iu")
 toy_semiring = semirings.semiring(monoids.min_, shifted_product)
-monoids.ALL += (union,)
-oracles.ADD["toy_union"] = (np.bitwise_or, 0)
 
 
 # ---- a format ----
 
 
-@register
 @pytree_dataclass
 class Keyed(SparseMatrix):
     """One number a slot, column + columns * row; padding is past every number."""
@@ -155,3 +152,10 @@ def far(G: Any, source: Any) -> Array:
     """Twice the largest number of hops from the source: an algorithm of operations there are."""
     levels = jsp.bfs(as_graph(G, "far"), source, parents=False).levels
     return doubled(jnp.max(levels).astype(jnp.float32)[None])[0]
+
+
+def pytest_configure(config):
+    """The lines that would stand in the library: one a kind."""
+    register(Keyed)
+    monoids.ALL += (union,)
+    oracles.ADD["toy_union"] = (np.bitwise_or, 0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from .platforms import Situation, inside, situation
@@ -100,6 +101,13 @@ def known_while_tracing() -> AbstractContextManager[Any]:
 def to_device(arrays: Any) -> Any:
     """`jnp.asarray` of NumPy arrays that nobody will write to, without a program for each shape."""
     return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
+
+
+def scalar(value: Any, dtype: Any) -> Any:
+    """A number as an array of a dtype; one of Python stays on the host until a program takes it."""
+    if isinstance(value, (int, float)):
+        return np.asarray(value, dtype)
+    return jnp.asarray(value, dtype)
 
 
 def on_gpu(operands: Any) -> bool:

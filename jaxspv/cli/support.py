@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import scipy.sparse.csgraph
 
+from .._core.compilation_cache import enable_compilation_cache
 from .._core.dispatch import Plan
 from ..formats import FORMATS, SparseMatrix
 from ..graph import Graph
@@ -161,6 +162,13 @@ def check_writable(path: str) -> None:
 def out_degrees(G: Graph) -> np.ndarray:
     """(n,) stored entries of each row."""
     return np.diff(np.asarray(G.out.indptr))
+
+
+def cached() -> None:
+    """Keeps compiled programs on disk, unless JAXSPV_COMPILATION_CACHE is 0 or there is no room."""
+    if os.environ.get("JAXSPV_COMPILATION_CACHE") != "0":
+        with contextlib.suppress(OSError):
+            enable_compilation_cache()
 
 
 def reached_edges(G: Graph, reached: np.ndarray) -> int:

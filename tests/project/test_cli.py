@@ -1,6 +1,7 @@
 """The command line, in process: what it prints, its JSON, its exit codes and one-line errors."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -274,3 +275,20 @@ def test_help_and_module():
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.splitlines()[-1].startswith("jaxspv: error: no file and no bundled graph")
+
+
+@pytest.mark.long
+def test_a_second_process_reads_what_the_first_compiled(tmp_path):
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    env.pop("JAX_COMPILATION_CACHE_DIR", None)
+
+    def programs(*words, **more):
+        command = [sys.executable, "-m", "jaxspv", *words]
+        done = subprocess.run(command, env={**env, **more}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, {path.name for path in tmp_path.glob("jaxspv/*-cache")}
+
+    assert programs("bfs", "karate", JAXSPV_COMPILATION_CACHE="0")[1] == set()
+    first = programs("bfs", "karate")[1]
+    assert first and programs("bfs", "karate")[1] == first
+    assert str(tmp_path / "jaxspv") in programs("info", "karate")[0]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toys
 
 import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
@@ -56,27 +57,10 @@ def test_a_monoid_joins_the_laws_and_reductions():
     assert suites("tests/algebra/test_monoids.py", "-k", "toy_union") >= 1
 
 
-@pytest.fixture(scope="module")
-def toys():
-    """Entered here too, and taken back: other tests of this process know nothing of them."""
-    from jaxspv import monoids
-    from jaxspv.formats import FORMATS
-
-    before = monoids.ALL
-    import toys as module
-
-    monoids.ALL = before
-    yield module
-    FORMATS.pop("toy", None)
-    import oracles
-
-    oracles.ADD.pop("toy_union", None)
-
-
 DENSE = np.array([[0, 2, 0, 6], [4, 0, 0, 0], [0, 8, 0, 3]], np.float32)
 
 
-def test_an_operation_has_the_write_rule(toys):
+def test_an_operation_has_the_write_rule():
     """Masks, accumulators, `out` and `replace` are those of `apply` with the same operator."""
     A, out = jsp.from_dense(DENSE), jsp.from_dense(np.eye(3, 4, dtype=np.float32))
     for options in (
@@ -91,7 +75,7 @@ def test_an_operation_has_the_write_rule(toys):
     assert type(toys.halve(A.asformat("coo"))) is jsp.COO
 
 
-def test_an_implementation_is_dispatched_batched_differentiated_and_explained(toys):
+def test_an_implementation_is_dispatched_batched_differentiated_and_explained():
     x = jnp.arange(5.0)
     np.testing.assert_array_equal(toys.doubled(x), 2 * x)
     np.testing.assert_array_equal(toys.doubled(x, backend="xla"), 2 * x)
@@ -103,7 +87,7 @@ def test_an_implementation_is_dispatched_batched_differentiated_and_explained(to
     assert plan.on("cuda").backend == "pallas"
 
 
-def test_a_kernel_is_interpreted_and_lowered(toys):
+def test_a_kernel_is_interpreted_and_lowered():
     x = jnp.arange(300, dtype=jnp.float32)
     np.testing.assert_array_equal(toys.double_by_kernel(x, interpret=True), 2 * x)
     if kernels_refused() is None:
@@ -111,7 +95,7 @@ def test_a_kernel_is_interpreted_and_lowered(toys):
         assert "mosaic_gpu" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
-def test_an_algorithm_of_operations_runs_in_transformations(toys):
+def test_an_algorithm_of_operations_runs_in_transformations():
     A = jsp.read_mtx(jsp.bundled("karate"))
     G = jsp.prepare(A, for_="bfs")
     hops = [int(jsp.bfs(A, s).levels.max()) for s in range(4)]

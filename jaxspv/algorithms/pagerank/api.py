@@ -14,7 +14,7 @@ from jax import Array, lax
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import on_gpu
+from ..._core.compilation import on_gpu, scalar
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
@@ -124,10 +124,10 @@ def pagerank(
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     p = _personalization(personalization, graph)
     operands = (
-        jnp.asarray(damping, graph.dtype),
-        jnp.asarray(tol, graph.dtype),
-        jnp.asarray(iteration_limit("max_iterations", max_iterations), jnp.int32),
-        jnp.asarray(iteration_limit("min_iterations", min_iterations), jnp.int32),
+        scalar(damping, graph.dtype),
+        scalar(tol, graph.dtype),
+        scalar(iteration_limit("max_iterations", max_iterations), jnp.int32),
+        scalar(iteration_limit("min_iterations", min_iterations), jnp.int32),
     )
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 

@@ -44,9 +44,6 @@ class Impl(Form):
 
     refuse: Callable[..., str | None] = lambda *operands, **static: None
 
-    def __str__(self) -> str:
-        return f"{self.backend}/{self.name}"
-
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -76,10 +73,6 @@ class Plan:
         backend = needed(forms, frozenset({platform})).get(platform)
         return None if backend is None else forms[backend]
 
-    def within(self, impl: Any) -> tuple[Plan, ...]:
-        """The plans of the choices that an implementation makes in its turn."""
-        return next((plans for outer, plans in self.inside if outer is impl), ())
-
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -89,23 +82,19 @@ class Plan:
             if (impl := self.on(platform)) is not None:
                 places.setdefault(impl, []).append(WORDS[platform])
         if len(places) == 1 and len(next(iter(places.values()))) == len(self.platforms):
-            text = _label(next(iter(places)))
+            text = str(next(iter(places)))
         else:
             special = {impl: " and ".join(w) for impl, w in places.items() if impl.backend != "xla"}
-            parts = [f"{_label(impl)} on {words}" for impl, words in special.items()]
-            parts += [f"{_label(impl)} elsewhere" for impl in places if impl not in special]
+            parts = [f"{impl} on {words}" for impl, words in special.items()]
+            parts += [f"{impl} elsewhere" for impl in places if impl not in special]
             text = ", ".join(parts)
         lines = [f"{self.op}: {text}" if text else f"{self.op}: one program of XLA, no choice"]
         lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
         for impl, plans in self.inside:
             inner = [line for plan in plans for line in plan._lines()]
-            title = f"  inside {_label(impl)}:" if impl is not None else None
+            title = f"  inside {impl}:" if impl is not None else None
             lines += [title, *(f"    {line}" for line in inner)] if title else inner
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)]).split("\n")
-
-
-def _label(impl: Any) -> str:
-    return f"{impl.backend}/{impl.name}"
+        return [*lines, *(f"  note: {note}" for note in self.notes)]
 
 
 class Op:

@@ -84,6 +84,9 @@ class Form:
     run: Callable[..., Any]
     batched: Callable[..., Any] | Literal["in turn"] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.name}"
+
 
 def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str, Backend]:
     """Platform -> backend of the form that runs there, of those that `platforms` may meet."""

@@ -46,7 +46,7 @@ def search_sources(
         in_indptr, in_indices = indptr, indices
     run = _sequential if form == "cpu" else _dense
     if n == 0 or indices.shape[0] == 0:
-        run = one_by_one
+        run = _each_alone
 
     def some(sources):
         graph = (indptr, indices, sources, in_indptr, in_indices)
@@ -73,7 +73,7 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
     )
 
 
-def one_by_one(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
+def _each_alone(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     del symmetric
 
     def one(source):
@@ -108,7 +108,7 @@ def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, determ
         return levels, parents_of(in_indptr, in_indices, planes, seen, sources, symmetric)
 
     def apart(planes, seen):
-        return one_by_one(*graph, parents, deterministic, symmetric)
+        return _each_alone(*graph, parents, deterministic, symmetric)
 
     return lax.cond(complete, together, apart, planes, seen)
 

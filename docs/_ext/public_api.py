@@ -1,0 +1,160 @@
+"""What the site takes from the package itself: pages of the reference, the version, notebooks."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+# Page, title, what it says first, the modules whose public names it shows; the first fit counts.
+PAGES = (
+    ("formats", "Matrices and vectors", "How a matrix or a vector is stored.", ("formats",)),
+    (
+        "inputs",
+        "Making and reading",
+        "Matrices from edges, arrays, other libraries, files and generators.",
+        ("inputs",),
+    ),
+    (
+        "algebra",
+        "Algebra",
+        "Operators, monoids, semirings and masks: built in, or from your own functions.",
+        ("operators", "monoids", "semirings", "masks"),
+    ),
+    ("graphs", "Graph and prepare", "What the fast paths need, computed once.", ("graph",)),
+    ("operations", "Operations", "Products and the other operations of GraphBLAS.", ("ops",)),
+    (
+        "algorithms",
+        "Algorithms",
+        "Whole traversals and iterations, and when they stop.",
+        ("algorithms", "until"),
+    ),
+    ("plot", "Plots", "Pictures of matrices, degrees, searches and tiles.", ("plot",)),
+    ("other", "Gradients, plans, checks", "What goes around a call.", ("",)),
+)
+TABLES = {"operators": "algebra", "monoids": "algebra", "semirings": "algebra"}
+
+
+def version(root: pathlib.Path) -> str:
+    """The version in pyproject.toml."""
+    return tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+
+
+def public(package: Any) -> dict[str, Any]:
+    """The public names of a package: what it exports, its own helpers and modules' plumbing not."""
+    return {
+        name: value
+        for name, value in vars(package).items()
+        if not name.startswith("_") and (not inspect.ismodule(value) or documented(value))
+    }
+
+
+def documented(module: Any) -> bool:
+    """Whether users go into the module by name: `jsp.semirings`, `jsp.plot`."""
+    return module.__name__.rpartition(".")[2] in (*TABLES, "plot", "verify")
+
+
+def page_of(package: Any, value: Any) -> str:
+    """The page that shows a public object, by the module that defines it."""
+    if inspect.ismodule(value):
+        module = value.__name__
+    else:
+        module = getattr(value, "__module__", None) or ""
+        if inspect.getmodule(value) is not None:
+            module = inspect.getmodule(value).__name__
+    inner = module.removeprefix(f"{package.__name__}").lstrip(".")
+    first = inner.partition(".")[0]
+    return next(page for page, *_, modules in PAGES if first in modules or "" in modules)
+
+
+def contents(package: Any) -> dict[str, list[str]]:
+    """Public names by page, each list sorted without regard to case."""
+    found: dict[str, list[str]] = {page: [] for page, *_ in PAGES}
+    for name, value in public(package).items():
+        found[page_of(package, value)].append(name)
+    return {page: sorted(names, key=str.lower) for page, names in found.items()}
+
+
+def summary(value: Any) -> str:
+    """The first sentence of a docstring, on one line of a Markdown table."""
+    text = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.:])\s(?=[A-Z])", text)[0].replace("|", r"\|")
+
+
+def directive(package: Any, name: str) -> Iterator[str]:
+    """The autodoc directive of a name, in the page's Markdown."""
+    value, path = getattr(package, name), f"{package.__name__}.{name}"
+    if inspect.ismodule(value):
+        yield f"## `{name}`\n\n{inspect.getdoc(value)}\n"
+        yield from table_of(package, name, value)
+        return
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    options = [":members:"] if kind == "class" else []
+    fields = {*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())}
+    if fields and options:  # the docstring tells of them
+        options += [f":exclude-members: {', '.join(sorted(fields))}"]
+    yield "\n".join(["```{eval-rst}", f".. auto{kind}:: {path}", *(f"   {o}" for o in options)])
+    yield "```\n"
+
+
+def table_of(package: Any, name: str, module: Any) -> Iterator[str]:
+    """What a module of built-in objects holds, or the functions of a module, in full."""
+    functions = [k for k, v in vars(module).items() if _own_function(module, k, v)]
+    if name in TABLES and hasattr(module, "ALL"):
+        items = module.ALL.values() if isinstance(module.ALL, dict) else module.ALL
+        yield f"| `jsp.{name}.` | |\n|-|-|"
+        names = {id(v): k for k, v in vars(module).items()}
+        for item in items:
+            shown = repr(item).replace("|", r"\|")
+            yield f"| `{names.get(id(item), getattr(item, 'name', '?'))}` | `{shown}` |"
+        yield ""
+    else:
+        for function in functions:
+            yield f"```{{eval-rst}}\n.. autofunction:: {module.__name__}.{function}\n```\n"
+
+
+def _own_function(module: Any, name: str, value: Any) -> bool:
+    own = inspect.isfunction(value) and value.__module__.startswith(module.__name__)
+    return own and not name.startswith("_")
+
+
+def write(package: Any, folder: pathlib.Path) -> None:
+    """Writes the pages of the reference; what is there and unchanged keeps its time stamp."""
+    folder.mkdir(exist_ok=True)
+    pages, index = contents(package), []
+    for page, title, text, _ in PAGES:
+        if not pages[page]:
+            continue
+        lines = [f"# {title}\n", f"{text}\n", "| | |\n|-|-|"]
+        for name in pages[page]:
+            value = getattr(package, name)
+            lines.append(f"| `{name}` | {summary(value)} |")
+        lines.append("")
+        for name in pages[page]:
+            lines += directive(package, name)
+        _update(folder / f"{page}.md", "\n".join(lines))
+        index.append(page)
+    toc = "\n".join(index)
+    head = "# Reference\n\nEvery public name of `import jaxspv as jsp`, from its docstring; every "
+    head += "example in it is run by the tests.\n"
+    _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 2\n\n{toc}\n```\n")
+
+
+def copy_notebooks(examples: pathlib.Path, folder: pathlib.Path) -> None:
+    """The committed notebooks as pages, and a list of them."""
+    folder.mkdir(exist_ok=True)
+    notebooks = sorted(examples.glob("[0-9]*.ipynb"))
+    for notebook in notebooks:
+        _update(folder / notebook.name, notebook.read_text())
+    toc = "\n".join(notebook.stem for notebook in notebooks)
+    head = "# Notebooks\n\nEach is the script of the same name in `examples/`, with what it prints "
+    head += "and draws.\n"
+    _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+
+
+def _update(path: pathlib.Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)

@@ -1,0 +1,51 @@
+"""Sphinx: `python -m sphinx -W -b html docs docs/_build`, with the extra `docs` installed."""
+
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+
+import public_api  # noqa: E402  (beside this file)
+
+import jaxspv  # noqa: E402
+
+project, author = "jaxspv", "The jaxspv authors"
+copyright = "the jaxspv authors"
+version = release = public_api.version(HERE.parent)
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "plain_docstrings",
+]
+exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
+
+# Markdown. Notebooks are committed with their outputs, which a test makes anew.
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+nb_merge_streams = True
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+# The reference: pages by what a name is for, written anew from `jaxspv` with every build.
+autodoc_typehints = "none"  # the docstrings say what an argument is
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+maximum_signature_line_length = 76
+toc_object_entries_show_parents = "hide"
+add_module_names = False
+public_api.write(jaxspv, HERE / "api")
+public_api.copy_notebooks(HERE.parent / "examples", HERE / "examples")
+
+html_theme = "furo"
+html_title = "jaxspv"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,79 @@
+"""The documentation: its Python runs, every public name is in the reference, the site builds."""
+
+import contextlib
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import types
+
+import pytest
+
+import jaxspv
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+sys.path.insert(0, str(DOCS / "_ext"))
+import plain_docstrings  # noqa: E402
+import public_api  # noqa: E402
+
+BLOCK = re.compile(r"^( *)```(?:python|\{code-block\} python)\n(.*?)^\1```", re.M | re.S)
+PRINTED = re.compile(r"\A\s*```text\n(.*?)^```", re.M | re.S)
+
+
+def programs(text):
+    """The blocks of Python on a page in order, each with the text said to be printed, or None."""
+    for found in BLOCK.finditer(text):
+        indent = found[1]
+        code = "".join(line.removeprefix(indent) for line in found[2].splitlines(keepends=True))
+        printed = PRINTED.match(text, found.end())
+        yield text.count("\n", 0, found.start(2)), code, printed and printed[1]
+
+
+WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.stem)
+def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
+    """All blocks share one scope; a `text` block right after one is what it prints."""
+    scope = {"__name__": page.stem}
+    for line, code, want in programs(page.read_text()):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile("\n" * line + code, str(page), "exec"), scope)
+        if want is not None:
+            assert printed.getvalue() == want, f"{page.name}, the block at line {line}"
+
+
+def test_every_public_name_is_on_one_page_of_the_reference():
+    listed = [name for names in public_api.contents(jaxspv).values() for name in names]
+    exported = {
+        name
+        for name, value in vars(jaxspv).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert len(listed) == len(set(listed)) and exported | {"semirings", "monoids"} <= set(listed)
+
+
+def test_docstrings_become_text_that_says_the_same():
+    text = "`A`s rows, a|b, *args; min_ `x\n    y`.\n\n>>> f('`')\n'`'\n\nThen `c`."
+    got = plain_docstrings.readable(text)
+    assert ">>> f('`')\n'`'\n" in got and r"a\|b, \*args; min\_" in got
+    assert r"\ ``A``\ s rows" in got and r"\ ``c``\ ." in got
+
+
+@pytest.mark.long
+def test_the_site_builds_without_warnings_and_shows_every_name(tmp_path):
+    for needed in ("sphinx", "furo", "myst_nb", "sphinx_copybutton", "sphinx_design"):
+        pytest.importorskip(needed)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-E", "-b", "html"]
+    done = subprocess.run(
+        [*command, "-d", str(tmp_path / "trees"), str(DOCS), str(tmp_path / "html")],
+        **{"capture_output": True, "text": True, "timeout": 500},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    shown = "".join(p.read_text() for p in (tmp_path / "html/api").glob("*.html"))
+    for names in public_api.contents(jaxspv).values():
+        for name in names:
+            assert f'id="jaxspv.{name}"' in shown or f">{name}</span>" in shown, name

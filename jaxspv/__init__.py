@@ -65,6 +65,8 @@ from .monoids import monoid as monoid
 from .operators import BinaryOp as BinaryOp
 from .operators import IndexUnaryOp as IndexUnaryOp
 from .operators import UnaryOp as UnaryOp
+from .ops.aggregate import aggregate as aggregate
+from .ops.aggregate import softmax as softmax
 from .ops.apply import apply as apply
 from .ops.apply import select as select
 from .ops.assign import assign as assign

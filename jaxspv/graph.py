@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from ._core.compilation import on_gpu
-from ._core.indices import narrowed
+from ._core.indices import narrowed, one_value
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
@@ -134,7 +134,7 @@ class Graph(NoValue):
         Layouts hold the values in orders of their own, so this is how values change: an optimiser
         trains `G.data` and puts it back here. A step added to every leaf moves `out` alone.
         """
-        out = self.out.with_data(data)
+        out = one_value("a Graph", self.out.with_data(data))
         transposed = self.transposed
         if transposed is not None and self.inn_slots is not None:
             transposed = transposed.with_data(out.data[self.inn_slots])

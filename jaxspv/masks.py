@@ -58,7 +58,9 @@ def structure(source: Any) -> Mask:
     [True, False, True]
     """
     if isinstance(source, Mask):
-        return dataclasses.replace(source, structural=True)
+        return dataclasses.replace(structure(source.source), complement=source.complement)
+    if getattr(source, "entry_shape", ()):
+        source = source.with_data(jnp.ones(source.nse, bool))
     return Mask(source, structural=True)
 
 

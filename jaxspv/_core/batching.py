@@ -1,5 +1,6 @@
 """Batch rules: one predicate for a whole batch, one lane after the other, JAX's own."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,15 @@ def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callabl
         return pure(closed.consts, *operands)
 
     return call
+
+
+def over_trailing(fn: Callable[[Array], Array], x: Array) -> Array:
+    """`fn(x[:, k])` for every place k of the trailing axes of x: (r, ...) of (r,) results."""
+    if x.ndim == 1:
+        return fn(x)
+    flat = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+    y = jax.vmap(fn, in_axes=1, out_axes=1)(flat)
+    return y.reshape(y.shape[0], *x.shape[1:])
 
 
 def vmapped(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any) -> Any:

@@ -133,14 +133,29 @@ def with_pattern(x: Any) -> Any:
     return x
 
 
+def one_value(name: str, x: Any) -> Any:
+    """`x`, unless it is a sparse object, or a mask of one, with arrays as entries.
+
+    Raises:
+        ValueError: it is one.
+    """
+    shape = getattr(getattr(x, "source", x), "entry_shape", ())
+    if shape:
+        raise ValueError(
+            f"{name} takes one value an entry; this {type(x).__name__} has arrays of shape {shape}."
+            " Map over them: `jax.vmap(lambda d: f(A.with_data(d)), in_axes=-1)(A.data)`."
+        )
+    return x
+
+
 def alike(*operands: Any, also: Any = ()) -> tuple[np.dtype, tuple[Any, ...]]:
     """The index dtype of all operands together, and the operands with it. `also` is asked too.
 
     Raises:
-        ValueError: an operand has no pattern.
+        ValueError: an operand has no pattern, or arrays as entries.
     """
     for x in operands:
-        with_pattern(x)
+        one_value("the operation", with_pattern(x))
     dtype = index_dtype_for(*operands, *also)
     return dtype, tuple(with_index_dtype(x, dtype) for x in operands)
 
@@ -149,12 +164,13 @@ def narrowed(name: str, *operands: Any) -> tuple[Any, ...]:
     """The operands of `name` with int32 indices, by which it computes; one object stays one.
 
     Raises:
-        ValueError: an extent or a capacity does not fit; an operand has no pattern.
+        ValueError: an extent or a capacity does not fit; an operand has no pattern, or arrays as
+            entries.
     """
     done: dict[int, Any] = {}  # by identity: A @ A is computed as such
     for x in operands:
         if id(x) not in done:
-            plain = with_pattern(getattr(x, "source", x))
+            plain = one_value(name, with_pattern(getattr(x, "source", x)))
             sizes = (*plain.shape, plain.nse) if getattr(plain, "index_fields", ()) else ()
             if max(sizes, default=0) >= LIMIT:
                 raise ValueError(

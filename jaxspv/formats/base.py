@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.batching import over_trailing
 from .._core.compilation import is_eager
-from .._core.indices import LIMIT, with_pattern
+from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.native_loops import read, write
 from .._core.platforms import Form, choose
 from .._core.pytree import is_concrete
@@ -112,16 +113,18 @@ class SparseMatrix(Stored, abc.ABC):
         Args:
             slots: int array (edges,), as `from_edges(..., return_slots=True)` gives it; a slot out
                 of bounds drops its edge.
-            values: array (edges,).
+            values: array (edges,), or (edges, ...) where an entry is an array.
             dup: the monoid that joins edges of one slot; plus by default.
         """
         slots, values = jnp.asarray(slots), jnp.asarray(values)
-        if slots.shape != values.shape:
+        if slots.ndim != 1 or slots.shape != values.shape[:1]:
             raise ValueError(
-                f"`slots` and `values` must have one shape; got {slots.shape} and {values.shape}."
+                "`slots` must be 1-D, and `values` (but for axes of an entry) of one shape; got "
+                f"{slots.shape} and {values.shape}."
             )
+        add = as_monoid(plus if dup is None else dup, "dup")
         return self.with_data(
-            as_monoid(plus if dup is None else dup, "dup").segment_reduce(values, slots, self.nse)
+            over_trailing(lambda v: add.segment_reduce(v, slots, self.nse), values)
         )
 
     def asformat(self, name: str) -> Any:
@@ -130,7 +133,8 @@ class SparseMatrix(Stored, abc.ABC):
         "bittiled" keeps the structure alone: its values are True.
 
         Raises:
-            ValueError: there is no such format; the matrix is a gradient, without a pattern.
+            ValueError: there is no such format, or it does not take arrays as entries; the matrix
+                is a gradient, without a pattern.
         """
         known: dict[str, Any] = {**FORMATS, **STRUCTURES}
         if name not in known:
@@ -138,6 +142,8 @@ class SparseMatrix(Stored, abc.ABC):
         if name == self.format:
             return self
         with_pattern(self)
+        if not known[name].takes_arrays:
+            one_value(f"the format {name!r}", self)
         if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
             return _converted(self, name)
         return known[name].from_matrix(self)
@@ -147,16 +153,17 @@ class SparseMatrix(Stored, abc.ABC):
         return self.T
 
     def todense(self, fill: Any = 0) -> Array:
-        """A dense (m, n) array; missing entries become `fill`."""
+        """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`."""
         coo = with_pattern(self).to_coo()
-        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
+        dense = jnp.full((*self.shape, *self.entry_shape), jnp.asarray(fill, self.dtype))
         if self.unique:
             return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
         m, n = self.shape
         flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
-        total = plus.segment_reduce(coo.data, flat, m * n).reshape(m, n)
+        total = over_trailing(lambda v: plus.segment_reduce(v, flat, m * n), coo.data)
         stored = jnp.zeros(self.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
-        return jnp.where(stored, total, dense)
+        stored = stored.reshape(m, n, *(1 for _ in self.entry_shape))
+        return jnp.where(stored, total.reshape(dense.shape), dense)
 
     def to_scipy(self) -> Any:
         """The stored entries as the `scipy.sparse` array of the same format (host).
@@ -165,7 +172,7 @@ class SparseMatrix(Stored, abc.ABC):
         """
         import scipy.sparse
 
-        coo = with_pattern(self).to_coo()
+        coo = one_value("`to_scipy`", with_pattern(self)).to_coo()
         if not is_concrete(coo):
             raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
         count = int(self.count)
@@ -177,15 +184,19 @@ class SparseMatrix(Stored, abc.ABC):
         return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
 
     def to_bcoo(self) -> Any:
-        """The same entries as `jax.experimental.sparse.BCOO`, padding included."""
+        """The same entries as `jax.experimental.sparse.BCOO`, padding included.
+
+        Arrays as entries become its dense dimensions.
+        """
         from jax.experimental import sparse
 
         coo = with_pattern(self).to_coo()
-        valid = coo.row < self.shape[0]
+        valid = (coo.row < self.shape[0]).reshape(-1, *(1 for _ in self.entry_shape))
         indices = jnp.stack([coo.row, coo.col], axis=1)
         data = jnp.where(valid, coo.data, jnp.zeros((), coo.dtype))
+        shape = (*self.shape, *self.entry_shape)
         return sparse.BCOO(
-            (data, indices), shape=self.shape, indices_sorted=True, unique_indices=self.unique
+            (data, indices), shape=shape, indices_sorted=True, unique_indices=self.unique
         )
 
     def block_until_ready(self: _M) -> _M:

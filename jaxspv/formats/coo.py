@@ -21,7 +21,7 @@ class COO(SparseMatrix):
     """Triplets `(row[k], col[k], data[k])` for k < count; padding has row m and column n.
 
     Attributes:
-        data: (nse,) values.
+        data: (nse,) values, or (nse, ...): see `with_data`.
         row, col: (nse,) indices, int32 or int64; any extents that they hold.
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
@@ -36,6 +36,7 @@ class COO(SparseMatrix):
 
     format: ClassVar[str] = "coo"
     index_fields: ClassVar[tuple[str, ...]] = ("row", "col")
+    takes_arrays: ClassVar[bool] = True
     data: Array
     row: Array
     col: Array

@@ -23,6 +23,7 @@ class _Compressed(SparseMatrix):
     """What CSR and CSC share: one set of arrays, read along one axis or the other."""
 
     index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
+    takes_arrays: ClassVar[bool] = True
     data: Array
     indices: Array
     indptr: Array
@@ -58,7 +59,7 @@ class CSR(_Compressed):
     Slots from `indptr[m]` on are padding, with column n.
 
     Attributes:
-        data: (nse,) values.
+        data: (nse,) values, or (nse, ...): see `with_data`.
         indices: (nse,) int32 or int64 columns, ascending within a row where `sorted`.
         indptr: (m + 1,) offsets of the same dtype; m below 2^31 - 1.
         overflow: bool scalar; some operation dropped entries for want of capacity.
@@ -104,7 +105,7 @@ class CSC(_Compressed):
     The arrays of a CSC are those of the CSR of its transpose. Padding has row m.
 
     Attributes:
-        data: (nse,) values.
+        data: (nse,) values, or (nse, ...): see `with_data`.
         indices: (nse,) int32 or int64 rows, ascending within a column where `sorted`.
         indptr: (n + 1,) offsets of the same dtype; n below 2^31 - 1.
         overflow: bool scalar; some operation dropped entries for want of capacity.

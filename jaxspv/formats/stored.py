@@ -34,6 +34,7 @@ class Stored(Arithmetic):
     """A frozen dataclass of `nse` slots, of which the first `count` hold entries."""
 
     index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
+    takes_arrays: ClassVar[bool] = False  # whether an entry may be an array: data (nse, heads)
     data: Array
     overflow: Array
     shape: tuple[int, ...]
@@ -67,7 +68,15 @@ class Stored(Arithmetic):
     @property
     def nse(self) -> int:
         """The static capacity: slots stored, padding included."""
-        return self.data.shape[-1]
+        return self.data.shape[self.data.ndim - 1 - len(self.entry_shape)]
+
+    @property
+    def entry_shape(self) -> tuple[int, ...]:
+        """The shape of one entry: () of numbers, (heads,) of data (nse, heads)."""
+        if not self.takes_arrays:
+            return ()
+        slots = np.ndim(getattr(self, self.index_fields[0]))  # under `jax.vmap` an axis more
+        return tuple(np.shape(self.data)[max(slots, 1) :])
 
     @property
     def nnz(self) -> Array:
@@ -119,14 +128,27 @@ class Stored(Arithmetic):
     def with_data(self, data: Any) -> Self:
         """The same pattern with new values in slot order, exactly `(nse,)` of them.
 
+        COO, CSR and CSC also take `(nse, ...)`: an entry is then an array, such as one value a head
+        of attention. They are kept by `T`, `asformat` among the three, `todense` (m, n, ...),
+        `to_bcoo` and `trim`, and taken by `reduce`, `aggregate` and `softmax`; what takes one value
+        an entry refuses them.
+
         Raises:
             ValueError: `data` has another shape.
+
+        >>> import jax.numpy as jnp, jaxspv as jsp
+        >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+        >>> A.with_data(jnp.ones((2, 8))).todense().shape
+        (2, 2, 8)
         """
         data = jnp.asarray(data)
-        if data.shape != getattr(self.data, "shape", data.shape):  # no shape: a placeholder
+        fits = data.shape == getattr(self.data, "shape", data.shape)  # no shape: a placeholder
+        arrays = self.takes_arrays and np.ndim(getattr(self, self.index_fields[0])) < 2
+        if not fits and not (arrays and data.shape[:1] == (self.nse,)):
             hint = "Values per edge go through `with_edge_data(slots, values)`."
+            more = f" or ({self.nse}, ...)" if arrays else ""
             raise ValueError(
-                f"`data` must have shape ({self.nse},), one value a slot; got {data.shape}."
+                f"`data` must have shape ({self.nse},){more}, one value a slot; got {data.shape}."
                 + (f" {hint}" if self.ndim == 2 else "")
             )
         return dataclasses.replace(self, data=data)  # pyright: ignore[reportArgumentType]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -10,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.indices import LIMIT
+from .._core.batching import over_trailing
+from .._core.indices import LIMIT, with_pattern
 from ..monoids import Monoid, as_monoid, plus
 from .frame.call import Dense, Options, call, operand
 from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
@@ -34,7 +36,7 @@ def reduce(
     GrB_reduce of the GraphBLAS C API 2.1.
 
     Args:
-        A: matrix; SparseVector or dense vector with axis=None.
+        A: matrix, whose entries may be arrays; SparseVector or dense vector with axis=None.
         add: monoid, or a well-known function such as `jnp.maximum`.
         axis: the axis that vanishes, as in NumPy; None: both, to a scalar.
         mask, accum, out, replace, nse: as in `ewise_add`, for a vector result. To a scalar, `out`
@@ -43,10 +45,12 @@ def reduce(
     Returns:
         A SparseVector in which empty rows (columns) have no entry, or, where `out` is dense, a
         dense vector in which they hold the identity; for axis=None a scalar array, the identity
-        where A is empty. The dtype is that of `out`, else of A (bool for logical monoids).
+        where A is empty. The dtype is that of `out`, else of A (bool for logical monoids). Of
+        entries that are arrays, data (nse, ...), a dense array (m, ...), or (...) for axis=None.
 
     Raises:
-        ValueError: `axis` is none of None, 0, 1, or A is a vector and axis is not None.
+        ValueError: `axis` is none of None, 0, 1, or A is a vector and axis is not None; options
+            where entries are arrays.
         TypeError: the monoid is not defined on the dtype; a mask for a scalar.
 
     Differentiable in both modes: min, max and any through the entry that wins, the first at ties.
@@ -62,6 +66,10 @@ def reduce(
     whole = axis is None or (isinstance(axis, (int, np.integer)) and not isinstance(axis, bool))
     if not whole or axis not in (None, 0, 1, -1, -2) or (axis is not None and A.ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
+    if A.ndim == 2 and A.entry_shape:
+        if (mask, accum, out) != (None, None, None):
+            raise ValueError("`reduce` of arrays takes no `mask`, `accum` or `out`.")
+        return _reduce_arrays(with_pattern(A), add, None if axis is None else axis % 2)
     if axis is not None:
         options = Options(mask, accum, out, replace, nse)
         dtype = bool if add.dtypes == "b" else A.dtype
@@ -98,6 +106,28 @@ def _reduce_runs(e: Entries, add: Monoid) -> Entries:
     group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
     terms = add.admit(e.values())
     return keep(e, starts).with_data(joined(add, terms, group, e.nse, sorted=True))
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _reduce_arrays(A, add, axis) -> Array:
+    """Of data (nse, ...): a dense (extent, ...), or (...)."""
+    row, col = A.rowcol()
+    place, extent = (
+        (jnp.zeros_like(row), 1) if axis is None else ((col, row)[axis], A.shape[1 - axis])
+    )
+    place = jnp.where(row < A.shape[0], place, extent)
+    ascends = A.row_sorted and axis == 1
+
+    def of_one(values: Array) -> Array:
+        return joined(add, add.admit(values), place, extent, sorted=ascends)
+
+    y = over_trailing(of_one, jnp.where(beside(row < A.shape[0], A.data), A.data, 0))
+    return y[0] if axis is None else y
+
+
+def beside(flags: Array, values: Array) -> Array:
+    """(nse,) flags in a shape that broadcasts with (nse, ...) values."""
+    return flags.reshape(-1, *(1 for _ in values.shape[1:]))
 
 
 @jax.jit

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import is_eager
-from ..._core.indices import alike, widened, with_index_dtype
+from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
 from ...graph import Graph
@@ -147,7 +147,7 @@ def as_operand_mask(mask: Any) -> Mask | None:
     """`mask=` as a `Mask` of a sparse object or of an array."""
     if mask is None:
         return None
-    mask = as_mask(mask)
+    mask = one_value("a mask", as_mask(mask))
     known = isinstance(mask.source, jax.Array) or hasattr(mask.source, "todense")
     return mask if known else dataclasses.replace(mask, source=jnp.asarray(mask.source))
 

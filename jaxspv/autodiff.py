@@ -40,8 +40,8 @@ def value_and_grad(
     def wrapped(*args, **kwargs):
         where = [_position(k, len(args)) for k in asked]
         leaves, tree = jax.tree.flatten([args[i] for i in where])
-        moving = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
-        if not moving:
+        inexact = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
+        if not inexact:
             kinds = ", ".join(type(args[i]).__name__ for i in where)
             raise TypeError(
                 f"none of the arguments to differentiate (`argnums`={argnums}: {kinds}) has a "
@@ -50,16 +50,16 @@ def value_and_grad(
 
         def inner(values):
             merged = list(leaves)
-            for k, value in zip(moving, values, strict=True):
+            for k, value in zip(inexact, values, strict=True):
                 merged[k] = value
             full = list(args)
             for i, arg in zip(where, jax.tree.unflatten(tree, merged), strict=True):
                 full[i] = arg
             return fn(*full, **kwargs)
 
-        value, cotangents = jax.value_and_grad(inner, has_aux=has_aux)([leaves[k] for k in moving])
+        value, cotangents = jax.value_and_grad(inner, has_aux=has_aux)([leaves[k] for k in inexact])
         spread: list[Any] = [None] * len(leaves)
-        for k, cotangent in zip(moving, cotangents, strict=True):
+        for k, cotangent in zip(inexact, cotangents, strict=True):
             spread[k] = cotangent
         grads = jax.tree.unflatten(tree, spread)
         return value, grads[0] if single else tuple(grads)

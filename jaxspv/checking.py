@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 FAILURES = {
     "overflow": "a result did not fit its capacity or its dtype (give a larger `nse` or dtype)",
-    "status": "a kernel gave up waiting for its programs (the GPU was busy or lost)",
+    "status": "a kernel gave up waiting for its thread blocks (the GPU was busy or lost)",
     "converged": "the iteration did not converge (too few steps, or it never would)",
 }
 NOT_CONVERGED = {  # by the class of the result

@@ -30,7 +30,7 @@ TIMES, PLUS = trace(lambda a, b: a * b, F, F), trace(lambda a, b: a + b, F, F)
 def product(A, x, w, **options):
     """A x by the kernel."""
     options.pop("hot")
-    return {"product": csr_spmv(*A, x, mul=TIMES, join=PLUS, identity=0.0, **options)}
+    return {"product": csr_spmv(*A, x, mul=TIMES, combine=PLUS, identity=0.0, **options)}
 
 
 def slopes(A, x, w, values=True, vector=True, hot=None, **options):

@@ -77,8 +77,8 @@ def kernels(name, form):
         lambda: components(*csr, **form),
         lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
     )
-    narrow = is_low_degree(n, degree.max(), degree.sum())
-    order = "breadth_first" if narrow else "degree"
+    low = is_low_degree(n, degree.max(), degree.sum())
+    order = "breadth_first" if low else "degree"
     arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield (
@@ -104,7 +104,7 @@ def _shortest(arrays, source, n, form):
         (),
         prepared=arrays,
         mul=trace(jnp.add, f32, f32),
-        join=trace(jnp.minimum, f32, f32),
+        combine=trace(jnp.minimum, f32, f32),
         identity=np.inf,
         update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
         stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
@@ -118,7 +118,7 @@ def planted(words):
     size = 1000
 
     def kernel(k, m):
-        first = (k.program == 0) & (k.thread == 0)
+        first = (k.cta == 0) & (k.thread == 0)
         k.store(m.out, size - 1 + words, k.load(m.x, 0), mask=first)
 
     operands = {"x": jnp.zeros(4, jnp.int32)}

@@ -52,15 +52,15 @@ def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operand
     """
     leaves, tree = jax.tree.flatten(operands)
     marks = jax.tree.leaves(tuple(in_batched)[: len(operands)])
-    moving = [leaf for leaf, mark in zip(leaves, marks, strict=True) if mark]
+    batched = [leaf for leaf, mark in zip(leaves, marks, strict=True) if mark]
 
     def one(lane):
         lane = iter(lane)
         full = [next(lane) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
         return fn(*jax.tree.unflatten(tree, full))
 
-    assert moving and moving[0].shape[0] == axis_size
-    return lax.map(one, moving)
+    assert batched and batched[0].shape[0] == axis_size
+    return lax.map(one, batched)
 
 
 def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -56,8 +56,8 @@ def ewise_add(
     A, B, op = _operands(A, B, op)
     options = Options(mask, accum, out, replace, nse)
     dense = is_dense(A) or is_dense(B)
-    kernel = _add_dense if dense else _add
-    return call(kernel, (A, B, op), options, format=format_of(A), dense=True)
+    rule = _add_dense if dense else _add
+    return call(rule, (A, B, op), options, format=format_of(A), dense=True)
 
 
 def ewise_union(
@@ -141,8 +141,8 @@ def ewise_mult(
     """
     A, B, op = _operands(A, B, op)
     options = Options(mask, accum, out, replace, nse)
-    kernel = _mult_dense if is_dense(A) and is_dense(B) else _mult
-    return call(kernel, (A, B, op), options, format=format_of(A, B), dense=True)
+    rule = _mult_dense if is_dense(A) and is_dense(B) else _mult
+    return call(rule, (A, B, op), options, format=format_of(A, B), dense=True)
 
 
 def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:

@@ -161,10 +161,8 @@ def diag(
     if A.ndim == 2 and not -A.shape[0] <= k <= A.shape[1]:
         raise ValueError(f"`k` must lie in [{-A.shape[0]}, {A.shape[1]}]; got {k}.")
     options = Options(mask, accum, out, replace, nse)
-    kernel = _diag_of if A.ndim == 2 else _diag_from
-    return call(
-        kernel, (A,), options, static={"k": int(k)}, format=format, keeps=kernel is _diag_from
-    )
+    rule = _diag_of if A.ndim == 2 else _diag_from
+    return call(rule, (A,), options, static={"k": int(k)}, format=format, keeps=rule is _diag_from)
 
 
 def _diag_from(v, *, k) -> Entries:

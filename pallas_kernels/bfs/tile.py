@@ -5,8 +5,8 @@ Three ways through a level (Ji et al., "TileSpMSpV", ICPP 2022, section 3.4), al
 claims whole words of targets by an atomic OR; Push-CSR goes over all tiles that have unvisited
 vertices and meets those with a frontier word; Pull-CSC goes from each unvisited vertex along its
 tiles and stops at the first hit. The paper's rule chooses: Pull-CSC when few vertices are
-unvisited, else Push-CSR when the frontier holds at least `sparsity` of the vertices, else Push-CSC.
-The entries of the remainder are pushed edge by edge in the same level.
+unvisited, else Push-CSR when the frontier holds at least `push_csr_above` of the vertices, else
+Push-CSC. The entries of the remainder are pushed edge by edge in the same level.
 
 Traffic of a Push-CSC level: n / 8 bytes of frontier bits, then 8 bytes and one test for each pair
 of a frontier vertex and a tile of its row, an atomic for each word with new vertices. Of a Push-CSR
@@ -56,8 +56,8 @@ def tile_bfs(
     n: int,
     nt: int,
     kernels: tuple[str, ...] = KERNELS,
-    sparsity: float = 0.01,
-    few: float = 0.01,
+    push_csr_above: float = 0.01,
+    pull_below: float = 0.01,
     targets: jax.Array | None = None,
     stop: Callable | None = None,
     trace: int = 0,
@@ -68,10 +68,10 @@ def tile_bfs(
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
     out: the tiles by row, edge u -> v being entry (u, v); inn: by column. nt is 32 or 64. kernels:
-    the ways through a level that may be chosen, "push_csc" among them; sparsity: share of the
-    vertices from which a frontier is dense; few: share from which on too few are unvisited to push.
-    targets, stop: as in `bfs`. trace: levels of which (level, vertices, way, clock) is returned, -1
-    where there are fewer. status 0: right; otherwise a grid barrier expired.
+    the ways through a level that may be chosen, "push_csc" among them; push_csr_above: share
+    of the vertices from which a frontier is dense; pull_below: share below which too few are
+    unvisited to push. targets, stop: as in `bfs`. trace: levels of which (level, vertices, way,
+    clock) is returned, -1 where there are fewer. status 0: right; otherwise a grid barrier expired.
     """
     if nt not in (32, 64):
         raise ValueError(f"`nt` must be 32 or 64; got {nt}.")
@@ -89,8 +89,8 @@ def tile_bfs(
         tiles=tiles,
         words=tiles * nt // 32,
         kernels=kernels,
-        dense=math.ceil(sparsity * n),
-        few=int(few * n),
+        dense=math.ceil(push_csr_above * n),
+        pull_below=int(pull_below * n),
         rest=out.rest_minor.shape[0],
         targets=targets.shape[0],
         stop=stop,
@@ -197,7 +197,7 @@ def _way(k, c, count, seen):
     if "push_csr" in c.kernels:
         way = k.where(count >= c.dense, 1, way)
     if "pull_csc" in c.kernels:
-        way = k.where(c.n - seen < c.few, 2, way)
+        way = k.where(c.n - seen < c.pull_below, 2, way)
     return way
 
 

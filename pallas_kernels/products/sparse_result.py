@@ -1,4 +1,4 @@
-"""A sparse result under construction: values joined by atomics, places as bits, compaction."""
+"""A sparse result under construction: values combined by atomics, places as bits, compaction."""
 
 import jax.numpy as jnp
 
@@ -10,14 +10,14 @@ def accumulator_dtype(add, dtype):
     return jnp.dtype(dtype) if add == "add" else jnp.dtype(jnp.int32)
 
 
-class Result:
+class SparseResult:
     """y of length m: `values` (m words), `bits` (m / 32 words), and at the end a sparse vector.
 
     add is one of ATOMIC; kind is "f32" or "i32". Floats under min and max are kept as integers of
     the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
     propagates it.
 
-    A CTA writes a stretch of `each` words of bits, counted when all products are joined.
+    A CTA writes a stretch of `each` words of bits, counted when all products are combined.
     """
 
     def __init__(self, k, m, add, kind, values, bits, allowed=None):
@@ -32,7 +32,7 @@ class Result:
         fill(self.k, self.bits, 0, self.words, 0)
 
     def identity(self):
-        """The word under which nothing was joined yet."""
+        """The word under which nothing was combined yet."""
         return {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
 
     def pad(self, indices, nse):
@@ -48,7 +48,7 @@ class Result:
         word = k.load(self.allowed, k.shr(row, 5), mask=mask, cache="nc")
         return mask & (word & k.bit(row) != 0)
 
-    def join(self, rows, values, masks):
+    def combine(self, rows, values, masks):
         """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
         k = self.k
         # a stale word costs one more atomic, nothing else
@@ -152,7 +152,7 @@ HEAD = 36  # words of `shared` before the words and places of a stretch
 
 
 def shared_words(threads):
-    """Words of shared memory that `Result.compact` needs."""
+    """Words of shared memory that `SparseResult.compact` needs."""
     return HEAD + 2 * threads
 
 

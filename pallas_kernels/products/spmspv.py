@@ -1,6 +1,6 @@
 """Sparse matrix times sparse vector in one launch: by columns (push), and by tiles.
 
-Both keep a dense accumulator that atomics join products into, and a bit for each row that has one;
+Both keep a dense accumulator that atomics combine products in, and a bit for each row that has one;
 then every CTA writes the entries of its stretch of rows in ascending order. Phases with a grid
 barrier between them: clear and list the long ranges; multiply and pad the result; count, tell the
 others, write. Push has another way for few products (`spmspv_small.py`), without barriers.
@@ -27,7 +27,7 @@ from ..simt.device import resident_ctas
 from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import evaluate, trace
 from . import spmspv_small
-from .sparse_result import ATOMIC, Result, accumulator_dtype, shared_words
+from .sparse_result import ATOMIC, SparseResult, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
 LIKELY = 65_536  # products by the mean of columns up to which the way of few is looked at,
@@ -115,7 +115,7 @@ def _push(k, c, g, control, y, pad):
         there = [y.allowed_at(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
         a = k.loads(g.data, places, there, cache="nc")
         x = [k.bits(p, c.x_kind) for (p,) in payloads]
-        y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
+        y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
 
     ranges.run(pieces, entries)
 
@@ -197,7 +197,7 @@ def _tile(k, c, g, control, y, pad):
         there = y.allowed_at(row, k.below(row, c.m))
         there = there & (k.load(g.x_bits, k.shr(col, 5), mask=there) & k.bit(col) != 0)
         a = k.load(g.data, c.first_rest + i, mask=there, cache="nc")
-        y.join([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
+        y.combine([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
 
     k.spread(c.rest, rest)
 
@@ -243,7 +243,7 @@ def _entries(k, c, g, y, places, payloads, there):
         here.append(y.allowed_at(r, t & (word & k.bit(j) != 0)))
     x = k.loads(g.x_dense, col, here)
     a = k.loads(g.data, places, here, cache="nc")
-    y.join(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
+    y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
 
 
 def _fixed(data, x_data, mul, add, rows, nse):
@@ -284,7 +284,7 @@ def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
 
     def kernel(k, g):
         shared = k.shared(shared_words(threads))
-        y = Result(k, c.m, c.add, c.kind, g.values, g.bits, g.allowed)
+        y = SparseResult(k, c.m, c.add, c.kind, g.values, g.bits, g.allowed)
 
         def finish(ok, count):
             me = (k.cta == k.ctas - 1) & (k.thread == 0)

@@ -2,8 +2,8 @@
 
 No pass over the rows in global memory and no grid barrier. Every CTA walks the columns that x
 selects, where they are sorted those alone whose first and last row say that they may meet its
-stretch. It joins the terms of its own rows by atomics on shared memory, tells the others how many
-rows it got, and writes them behind those of the CTAs before.
+stretch. It combines the terms of its own rows by atomics on shared memory, tells the others how
+many rows it got, and writes them behind those of the CTAs before.
 """
 
 from ..simt.device import target
@@ -35,7 +35,7 @@ def _each(rows, ctas):
 
 
 class OwnRows:
-    """y by stretches. `y` is the `Result` whose coding of values and mask of rows it shares."""
+    """y by stretches. `y` is the `SparseResult` whose coding and mask it shares."""
 
     def __init__(self, k, y, control, at):
         self.k, self.y, self.control, self.at = k, y, control, at
@@ -51,8 +51,8 @@ class OwnRows:
         """Reads the columns of at most PARTS * threads entries of x; whether this is the way.
 
         It is, in all CTAs or in none, where they walk at most `few` terms each in the mean and
-        none joins more than CROWD. column(i, mask): start, end and value (as int32) of the column
-        of entry i; indices: the rows of its entries, if they ascend, else None.
+        none combines more than CROWD. column(i, mask): start, end and value (as int32) of the
+        column of entry i; indices: the rows of its entries, if they ascend, else None.
         """
         k = self.k
         k.store(self.sums, k.thread, 0, mask=k.thread < 4)
@@ -109,7 +109,7 @@ class OwnRows:
         room = k.minimum(k.load(self.sums, TERMS), nse)
         self._clear()
         k.sync()
-        self._join(term, kept, listed)
+        self._combine(term, kept, listed)
         k.sync()
         mine = self._number()
         ok, before, count = k.sums_of_ctas(
@@ -133,7 +133,7 @@ class OwnRows:
         k.for_(k.thread, 8 * self.each, k.threads, some)
         k.for_(k.thread, self.each, k.threads, lambda i: k.store(self.bits, i, 0))
 
-    def _join(self, term, kept, listed):
+    def _combine(self, term, kept, listed):
         k = self.k
 
         def short(i0):
@@ -178,14 +178,14 @@ class OwnRows:
         for m in mine[1:]:
             hit = hit | m
 
-        def join():
+        def combine():
             kept = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
             for row, value, mask in zip(rows, values(xs, kept), kept, strict=True):
                 own = row - self.base
                 k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)
                 k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
 
-        k.if_(hit, join)
+        k.if_(hit, combine)
 
     def _number(self):
         """Places of the first row of each word among those of the stretch; how many there are."""

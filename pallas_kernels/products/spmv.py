@@ -1,6 +1,6 @@
 """Sparse matrix times dense vector straight from a CSR, in one launch: everything may be traced.
 
-    y[i] = join over the entries j of row i of mul(A[i, j], x[j])
+    y[i] = combine over the entries j of row i of mul(A[i, j], x[j])
 
 The walk is that of `rows/merge_path.py`. A row that is cut between warps is joined within the
 CTA after a barrier of its own, between CTAs by the last of them to finish: no CTA waits
@@ -39,7 +39,7 @@ def csr_spmv(
     x: jax.Array,
     *,
     mul,
-    join,
+    combine,
     identity,
     shape: Shape | None = None,
     ctas: int | None = None,
@@ -49,16 +49,16 @@ def csr_spmv(
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
-    data and x[columns] are float32 or int32. mul(a, x) -> term and join(term, term) -> term are
-    closed jaxprs of scalars (`scalar_jaxpr.trace`), join associative and commutative with its
+    data and x[columns] are float32 or int32. mul(a, x) -> term and combine(term, term) -> term are
+    closed jaxprs of scalars (`scalar_jaxpr.trace`), combine associative and commutative with its
     identity. n + nse < `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n = indptr.shape[0] - 1
-    term = join.out_avals[0].dtype
+    term = combine.out_avals[0].dtype
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
     ctas = ctas or resident_ctas()
     return launch(
-        lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, join, identity).run(),
+        lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, combine, identity).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
         {"y": (n, term), "rows": ctas, "parts": (ctas, term)},
         ctas=ctas,
@@ -72,11 +72,11 @@ def csr_spmv(
 class _Product(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, shape, mul, join, identity):
-        identity = k.const(identity, KINDS[join.out_avals[0].dtype.name])
+    def __init__(self, k, g, n, columns, shape, mul, combine, identity):
+        identity = k.const(identity, KINDS[combine.out_avals[0].dtype.name])
         streams = [g.indices, g.data] if uses(mul, 0) else [g.indices]
         super().__init__(k, g.indptr, n, streams, shape, identity)
-        self.g, self.columns, self.mul, self.join = g, columns, mul, join
+        self.g, self.columns, self.mul, self.pair = g, columns, mul, combine
         self.reads_x = uses(mul, 1)
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
@@ -94,8 +94,8 @@ class _Product(CsrRows):
             for t, a, v in zip(there, data, x, strict=True)
         ]
 
-    def joined(self, a, b):
-        return evaluate(self.k, self.join, a, b)
+    def combine(self, a, b):
+        return evaluate(self.k, self.pair, a, b)
 
     def settle(self, r, y, mask):
         k = self.k
@@ -129,14 +129,14 @@ class _Product(CsrRows):
         there = k.lane < k.threads // 32
         row = k.load(self.heads[0], k.lane, mask=there, other=-1)
         y = k.load(self.heads[1], k.lane, mask=there & (row >= 0))
-        for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the join of 2 d of them
+        for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the fold of 2 d of them
             after, part = k.shfl(row, k.lane + d), k.shfl(y, k.lane + d)
             same = (k.lane + d < 32) & (after == row)
-            y = k.where(same, self.joined(y, part), y)
+            y = k.where(same, self.combine(y, part), y)
         before = k.shfl_up(row, 1)
         begins = (row >= 0) & ((k.lane == 0) | (before != row))
         mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this CTA
-        k.store(g.y, row, self.joined(k.load(g.y, row, mask=mine, cache="fresh"), y), mask=mine)
+        k.store(g.y, row, self.combine(k.load(g.y, row, mask=mine, cache="fresh"), y), mask=mine)
         k.store(g.rows, k.cta, row, mask=k.lane == 0)
         k.store(g.parts, k.cta, y, mask=k.lane == 0)
 
@@ -155,7 +155,7 @@ class _Product(CsrRows):
                         there = k.below(at, k.ctas)
                         same = k.load(g.rows, at, mask=there, other=-1, cache="fresh") == row
                         part = k.load(g.parts, at, mask=same, cache="fresh")
-                        y, more = k.where(same, self.joined(y, part), y), same
+                        y, more = k.where(same, self.combine(y, part), y), same
                     return p + AHEAD, y, more
 
                 start = k.load(g.y, row, cache="fresh")

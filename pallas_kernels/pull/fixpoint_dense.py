@@ -1,10 +1,10 @@
 """A user's loop of products and element-wise updates in one launch: pull, one grid barrier a step.
 
-    y[j] = join over the in-edges i -> j of mul(x[i], a);  x[j] <- update(x[j], y[j], ...)
+    y[j] = combine over the in-edges i -> j of mul(x[i], a);  x[j] <- update(x[j], y[j], ...)
 
-The machine is that of `rows/sliced.py`. `mul`, `join`, `update` and the functions under the named
-sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); what of `update` depends on scalars alone is
-computed once a step. Where all out-edges of a vertex have one weight, each vertex passes on
+The machine is that of `rows/sliced.py`. `mul`, `combine`, `update` and the functions under the
+named sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); what of `update` depends on scalars alone
+is computed once a step. Where all out-edges of a vertex have one weight, each vertex passes on
 mul(x, weight), computed once, and the entries need no values: as PageRank is computed by hand.
 
 Cost of a step: a gather and 4 bytes an entry (8 where weights differ), 16 bytes a row (20), 4 for
@@ -32,7 +32,7 @@ def fixpoint_dense(
     *,
     prepared: dict[str, jax.Array],
     mul,
-    join,
+    combine,
     identity,
     update,
     sums: tuple = (),
@@ -49,7 +49,7 @@ def fixpoint_dense(
 
     x0 (n,), vectors (n,) each and scalars () each are float32 or int32. prepared: the in-edges by
     `prepare_pagerank`, with "values" for each entry or "scales" for each position: the weight of
-    all out-edges of its vertex. mul(x, a) -> term, join(term, term) -> term with its identity,
+    all out-edges of its vertex. mul(x, a) -> term, combine(term, term) -> term with its identity,
     update(x, y, step, *vectors, *scalars, *sums) -> x, and each of sums(x, *vectors, *scalars) are
     closed jaxprs of scalars. targets int32[2 k]: (vertex, its position) of those that are watched.
     stop(step, reached, unchanged, change, scalars) -> (leave, flag) as kernel values: reached is a
@@ -62,8 +62,8 @@ def fixpoint_dense(
     c = sizes(prepared, n)
     c.kind, c.scaled = KINDS[x0.dtype.name], "scales" in prepared
     c.vectors, c.scalars, c.targets = len(vectors), len(scalars), targets.shape[0]
-    c.mul, c.join, c.update, c.sums, c.stop, c.facts = mul, join, update, sums, stop, facts
-    term = join.out_avals[0].dtype
+    c.mul, c.combine, c.update, c.sums, c.stop, c.facts = mul, combine, update, sums, stop, facts
+    term = combine.out_avals[0].dtype
     kinds = [FACTS[fact] for fact in facts] + [KINDS[s.out_avals[0].dtype.name] for s in sums]
     operands = operands_of(prepared, "scales" if c.scaled else "values")
     operands |= {"x0": x0, "targets": targets}
@@ -231,8 +231,8 @@ class _Loop(PullRows):
             for v, z, a in zip(index, x, values, strict=True)
         ]
 
-    def joined(self, a, b):
-        return evaluate(self.k, self.c.join, a, b)
+    def combine(self, a, b):
+        return evaluate(self.k, self.c.combine, a, b)
 
 
 def _differs(new, old):

@@ -165,7 +165,7 @@ class _Iteration(PullRows):
         share = [k.load(m.share, read + v) for v in index]  # padding has a share of 0
         return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
 
-    def joined(self, a, b):
+    def combine(self, a, b):
         return a + b
 
     def _finish(self):

@@ -108,8 +108,8 @@ class _ByLanes:
         return k.while_(lambda word, *y: word != 0, one, word, *y)[1:]
 
     def _entries(self, spans, rows, stride, unroll):
-        """The lane's join of the terms of entries first, first + stride, ... below the end of each
-        span; [] if there is nothing to join."""
+        """The lane's fold of the terms of entries first, first + stride, ... below the end of each
+        span; [] if there is nothing to combine."""
         job, k, many = self.job, self.job.k, len(spans)
         ends = [end for _, end in spans for _ in range(unroll)]
         owners = [row for row in rows for _ in range(unroll)]
@@ -122,7 +122,7 @@ class _ByLanes:
             if ys:
                 parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
                 ys = [
-                    job.joined(y, functools.reduce(job.joined, part))
+                    job.combine(y, functools.reduce(job.combine, part))
                     for y, part in zip(ys, parts, strict=True)
                 ]
             return *(a + stride * unroll for a in at), *ys
@@ -137,5 +137,5 @@ class _ByLanes:
     def _over(self, lanes, y):
         d = lanes // 2
         while d:
-            y, d = self.job.joined(y, self.job.k.shfl_xor(y, d)), d // 2
+            y, d = self.job.combine(y, self.job.k.shfl_xor(y, d)), d // 2
         return y

@@ -31,7 +31,7 @@ def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -
 
 
 class CsrRows:
-    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`, `joined` and
+    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`, `combine` and
     `settle`.
 
     low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
@@ -40,7 +40,7 @@ class CsrRows:
 
     def __init__(self, k, indptr, n, streams, shape: Shape, identity=None):
         """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
-        identity: that of `joined`; None: nothing is joined.
+        identity: that of `combine`; None: nothing is combined.
         """
         self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
         self.walker = shape.walker(self)
@@ -68,12 +68,12 @@ class CsrRows:
         """
         raise NotImplementedError
 
-    def joined(self, a, b):
-        """Two terms joined."""
+    def combine(self, a, b):
+        """Two terms as one."""
         raise NotImplementedError
 
     def settle(self, r, y, mask):
-        """Takes the joined terms y of the part of row r that is in this piece; once a part."""
+        """Takes the combined terms y of the part of row r that is in this piece; once a part."""
 
     def walk(self):
         """Everything this warp has to do."""

@@ -1,7 +1,7 @@
 """Loops that pull over rows, one grid barrier a step: what PageRank and `fixpoint` share.
 
 Rows lie as `prepare_pagerank` puts them: short ones a thread each, long ones a warp each, the
-longest in segments whose last one to finish joins the partial results in their order. A step
+longest in segments whose last one to finish combines the partial results in their order. A step
 gathers from one array of two copies, read and written in turn: the one that is read is not written
 before the next barrier, so its lines may stay in the L1 cache. Totals go to words of each CTA
 and, after the barrier, every CTA adds those of all CTAs in the same order: all agree when
@@ -56,10 +56,10 @@ def shared_words(totals: int) -> int:
 
 
 class PullRows:
-    """The machine; a loop gives `terms`, `joined` and `row` and settles what `sweep` gathers."""
+    """The machine; a loop gives `terms`, `combine` and `row` and settles what `sweep` gathers."""
 
     def __init__(self, k, c, memory, kinds, term="f32", identity=0.0, batch=BATCH, unroll=UNROLL):
-        """kinds: of the totals; term, identity: the kind of what is joined, and its neutral."""
+        """kinds: of the totals; term, identity: the kind of what is combined, and its neutral."""
         self.k, self.c, self.m, self.kinds = k, c, memory, kinds
         self.batch, self.unroll = batch, unroll
         self.identity = k.const(identity, term)
@@ -73,8 +73,8 @@ class PullRows:
         """The terms of entries at places (where masks hold), whose numbers are index (else n)."""
         raise NotImplementedError
 
-    def joined(self, a, b):
-        """Two terms joined."""
+    def combine(self, a, b):
+        """Two terms as one."""
         raise NotImplementedError
 
     def row(self, position, mask):
@@ -116,7 +116,7 @@ class PullRows:
             rows = [self.row(word[2], t) for word, t in zip(words, there, strict=True)]
             ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
             for i, t, word, row, y in zip(at, there, words, rows, ys, strict=True):
-                y, split = self.k.warp_fold(self.joined, y), word[3]
+                y, split = self.k.warp_fold(self.combine, y), word[3]
                 last, y = k.if_(
                     t & (split >= 0), functools.partial(self._segment, i, split, y), 1, y
                 )
@@ -130,7 +130,7 @@ class PullRows:
         return k.for_(first, self.slices, turn, slices, *totals)
 
     def _gather(self, read, spans):
-        """The lane's join of the terms of entries first, first + 32, ... below end, for each span
+        """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
         (first, end); all of them are under way at the same time."""
         k, c, m = self.k, self.c, self.m
         ends = [end for _, end in spans for _ in range(self.unroll)]
@@ -143,7 +143,7 @@ class PullRows:
             terms = self.terms(read, index, places, masks)
             parts = [terms[j : j + self.unroll] for j in range(0, len(terms), self.unroll)]
             ys = [
-                self.joined(y, functools.reduce(self.joined, part))
+                self.combine(y, functools.reduce(self.combine, part))
                 for part, y in zip(parts, ys, strict=True)
             ]
             return *(a + 32 * self.unroll for a in at), *ys
@@ -167,11 +167,11 @@ class PullRows:
 
         def whole():
             def part(j, total):
-                return self.joined(total, k.load(m.partial, first + j, cache="fresh"))
+                return self.combine(total, k.load(m.partial, first + j, cache="fresh"))
 
             k.store(m.arrived, split, 0, mask=mine)  # for the next step
             return 1, self.k.warp_fold(
-                self.joined, k.for_(k.lane, count, 32, part, self.identity)[0]
+                self.combine, k.for_(k.lane, count, 32, part, self.identity)[0]
             )
 
         return k.if_(before == count - 1, whole, 0, y)

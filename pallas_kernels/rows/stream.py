@@ -93,7 +93,7 @@ class _Streamed:
             spots, owners = self._spots(start, end), lambda: self._owners(spans, rows)
             streams = job.fetch(*spots, "stream") if streams is None else streams
             terms = job.terms(streams, *spots, owners)
-            return self._joined(spans, terms, ys) if ys else ()
+            return self._combined(spans, terms, ys) if ys else ()
 
         ys = () if job.identity is None else (job.identity,) * many
         wide = self.shape.unroll
@@ -121,8 +121,8 @@ class _Streamed:
             found.append([k.bits(word, values[0].kind) for word in words])
         return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
 
-    def _joined(self, spans, terms, ys):
-        """Each y joined with the terms of its row."""
+    def _combined(self, spans, terms, ys):
+        """Each y combined with the terms of its row."""
         job, k = self.job, self.job.k
         k.sync_warp()
         for u, term in enumerate(terms):
@@ -135,7 +135,7 @@ class _Streamed:
                 there = [i + j < end for j in range(TURN)]
                 near = [k.load(self.kept, self.at + i + j, mask=t) for j, t in enumerate(there)]
                 for word, t in zip(near, there, strict=True):
-                    y = job.joined(y, k.where(t, k.bits(word, y.kind), job.identity))
+                    y = job.combine(y, k.where(t, k.bits(word, y.kind), job.identity))
                 return y
 
             found += k.for_(begin, end, TURN, some, y)

@@ -26,7 +26,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
-              k.sums_of_programs(control, at, amount, shared) -> (ok, before, total)
+              k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total)
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.

@@ -123,7 +123,7 @@ def tree(search, s):
     k, c, state = search.k, search.c, search.state
     search.begin(s)
     k.spread_warps(c.n, lambda v: _check(search, s, v, v < c.n))
-    (orphans,) = search.join(s, ORPHANS)
+    (orphans,) = search.barrier(s, ORPHANS)
     s.turn = s.turn + 1
     if c.symmetric:
         return adopt(search, s, orphans, state.parents, functools.partial(_adopting, pull=s.turn))
@@ -135,7 +135,7 @@ def tree(search, s):
 
         search.begin(s)
         k.spread_warps(c.n, queue)
-        search.join(s)
+        search.barrier(s)
         s.turn = s.turn + 1
 
     return adopt(search, branch(k, orphans > 0, offer, s), orphans, state.parents, _adopting)

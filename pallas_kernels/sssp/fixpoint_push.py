@@ -2,7 +2,7 @@
 
 The machine is that of shortest paths (`rounds.py`), for any addition that is a minimum in
 some order of the values: an element is an int32 key, smaller where `add` prefers it, and the key of
-the identity is the largest one that occurs. So min, max, or, and all join by one atomic minimum,
+the identity is the largest one that occurs. So min, max, or, and all combine by one atomic minimum,
 and what an edge makes of a key is the caller's `mul` between two bijections. Elements whose key
 fell are queued, by vertex or by ranges of edges, and followed without waiting for the others of
 their round: a monotone loop has the same end in any order.

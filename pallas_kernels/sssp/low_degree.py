@@ -152,7 +152,7 @@ def tree(search, s):
     everywhere(look)
     k.grid_barrier(state.control)  # an expired one makes the next fail as well
     everywhere(known)
-    (orphans,) = search.join(s, ORPHANS)
+    (orphans,) = search.barrier(s, ORPHANS)
     s.turn = s.turn + 1
     return adopt(search, s, orphans, state.noted, _adopting)
 

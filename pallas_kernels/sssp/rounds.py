@@ -176,11 +176,11 @@ class _Search:
     def finish(self, s, least):
         """Ends a step: what all CTAs found together."""
         self.place.least(s, least)
-        far, least = self.join(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
+        far, least = self.barrier(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
         # while near is not 0, a CTA that is ahead may add to far already: then far is not used
         s.far, s.least = far, MAX - least
 
-    def join(self, s, *words):
+    def barrier(self, s, *words):
         """Waits for all CTAs: near is what they queued; returns further control words."""
         control = self.state.control
         self.place.flush(s)

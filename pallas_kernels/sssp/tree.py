@@ -47,7 +47,7 @@ def adopt(search, s, orphans, parents, expand):
         search.begin(s)
         s.steps = s.steps + 1
         expand(search, s)
-        search.join(s)
+        search.barrier(s)
         s.turn = s.turn + 1
         return s.values()
 

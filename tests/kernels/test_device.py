@@ -67,14 +67,14 @@ def fixpoint(x, prepared):
         (),
         prepared=prepared,
         mul=trace(jax.lax.add, F32, F32),
-        join=trace(jax.lax.min, F32, F32),
+        combine=trace(jax.lax.min, F32, F32),
         identity=np.inf,
         update=trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
         stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
     )
 
 
-def narrow(graph, source, table):
+def low_degree(graph, source, table):
     return bfs(graph, source, prepared={"adjacency": table})
 
 
@@ -84,9 +84,9 @@ TILED = (array(N // 16 + 2), array(77), array(78), array(200, dtype=jnp.uint32))
 TILED = (*TILED, array(540, dtype=F32), array(40), array(40))
 BARRIER = {  # kernels whose CTAs wait for each other
     "bfs": (bfs, GRAPH, SOURCE),
-    "bfs of low degree": (narrow, GRAPH, SOURCE, array(N, 4)),
+    "bfs of low degree": (low_degree, GRAPH, SOURCE, array(N, 4)),
     "bfs of large low degree": (
-        narrow,
+        low_degree,
         Adjacency(array(10**6 + 1), array(NNZ)),
         SOURCE,
         array(10**6, 4),
@@ -109,7 +109,7 @@ BARRIER = {  # kernels whose CTAs wait for each other
 FREE = {  # any number of CTAs is right
     "csr_spmv": (
         lambda *a: csr_spmv(
-            *a, mul=trace(jax.lax.mul, F32, F32), join=trace(jax.lax.add, F32, F32), identity=0.0
+            *a, mul=trace(jax.lax.mul, F32, F32), combine=trace(jax.lax.add, F32, F32), identity=0.0
         ),
         *WEIGHTED,
         VECTOR,

@@ -29,11 +29,13 @@ def ring(n):
 
 
 @pytest.mark.parametrize("parents", [False, True])
-@pytest.mark.parametrize("kind", ["narrow", "renumbered", "global bits", "wide", "directed"])
+@pytest.mark.parametrize(
+    "kind", ["low_degree", "renumbered", "global bits", "any_degree", "directed"]
+)
 def test_bfs_is_one_launch(kind, parents):
     graph = ring(256)
-    narrow = kind in ("narrow", "renumbered", "global bits")
-    prepared = prepare_bfs(*graph, renumber=kind == "renumbered") if narrow else {}
+    low = kind in ("low_degree", "renumbered", "global bits")
+    prepared = prepare_bfs(*graph, renumber=kind == "renumbered") if low else {}
     config = BFSConfig(shared_bits=kind != "global bits")
     search = functools.partial(
         bfs,

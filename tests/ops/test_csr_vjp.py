@@ -25,7 +25,7 @@ def padded():
 
 @pytest.mark.parametrize("stored_rows", [False, True])
 @pytest.mark.parametrize("values,vector", [(True, True), (True, False), (False, True)])
-def test_both_slopes(values, vector, stored_rows):
+def test_both_cotangents(values, vector, stored_rows):
     A = padded()
     w, x = jnp.array([1.0, 2, 3, 4]), jnp.array([5.0, 6, 7, 8])
     by_values, by_vector = csr_vjp(

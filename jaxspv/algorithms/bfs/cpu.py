@@ -17,7 +17,7 @@ NARROW = 64
 BLOCK = 4  # edges that are skipped together where all lead to vertices already reached
 
 
-class Search(NamedTuple):
+class State(NamedTuple):
     """State between levels. `queue[head:tail]` is the frontier, all of one level.
 
     Attributes:
@@ -43,12 +43,12 @@ class Search(NamedTuple):
         """The array that is negative where a vertex is unreached."""
         return self.levels if self.parents is None else self.parents
 
-    def marked(self, marks: Array) -> Search:
+    def marked(self, marks: Array) -> State:
         """The state with other marks."""
         return self._replace(**{"levels" if self.parents is None else "parents": marks})
 
 
-def bfs_sequential(
+def bfs_cpu(
     indptr: Array,
     indices: Array,
     source: Array,
@@ -74,12 +74,12 @@ def bfs_sequential(
     n = indptr.shape[0] - 1
     root = jnp.clip(source, 0, n - 1)
 
-    def going(s: Search):
+    def going(s: State):
         size = s.tail - s.head
         more = size > 0
         return more if stop is None else more & ~jnp.asarray(stop(s.depth, s.levels, size))
 
-    def step(s: Search):
+    def step(s: State):
         pull = pull_is_cheaper(s.edges, s.tail, n, indices.shape[0]) if inn else jnp.bool_(False)
         found = _push(s, out, root, pull, through=stop is None, pulls=inn is not None)
         if inn:
@@ -93,7 +93,7 @@ def bfs_sequential(
     return end.levels, found, end.depth + (end.tail > end.head)
 
 
-def _start(n: int, source: Array, parents: bool) -> Search:
+def _start(n: int, source: Array, parents: bool) -> State:
     valid = (source >= 0) & (source < n)
     at = jnp.where(valid, source, n)
     nothing = jnp.full(n, -1, jnp.int32)
@@ -101,7 +101,7 @@ def _start(n: int, source: Array, parents: bool) -> Search:
     tree = nothing.at[at].set(source, mode="drop") if parents else None
     queue = jnp.zeros(n + 1, jnp.int32).at[0].set(at)
     zero = jnp.int32(0)
-    return Search(zero, valid.astype(jnp.int32), zero, zero, queue, levels, tree)
+    return State(zero, valid.astype(jnp.int32), zero, zero, queue, levels, tree)
 
 
 def _mark(marks, vertex, new, value, root, tree):
@@ -110,7 +110,7 @@ def _mark(marks, vertex, new, value, root, tree):
     return write(marks, jnp.where(new > 0, vertex, root), jnp.where(new > 0, value, home))
 
 
-def _push(s: Search, out, root, skip, through: bool, pulls: bool) -> Search:
+def _push(s: State, out, root, skip, through: bool, pulls: bool) -> State:
     """Pushes one level unless `skip`; with `through`, also the levels after it while narrow."""
     indptr, indices = out
     n = s.levels.shape[0]
@@ -163,7 +163,7 @@ def _push(s: Search, out, root, skip, through: bool, pulls: bool) -> Search:
     )
     # Adds 0, which only the reader knows: without a use the prefetches would be left out.
     depth = depth + is_negative(touched)
-    return Search(end, tail, depth, s.edges, queue, levels, parents)
+    return State(end, tail, depth, s.edges, queue, levels, parents)
 
 
 def _skip_reached(indices: Array, marks: Array, e: Array, last: Array) -> Array:
@@ -191,7 +191,7 @@ def _touch_ahead(out, queue: Array, head: Array) -> Array:
     return jnp.maximum(row, edge & 0xFFFF)
 
 
-def _pull(s: Search, inn, root, active) -> Search:
+def _pull(s: State, inn, root, active) -> State:
     """If `active`: every unreached vertex takes a parent among those of level `depth`."""
     indptr, indices = inn
     n = s.levels.shape[0]
@@ -224,7 +224,7 @@ def _pull(s: Search, inn, root, active) -> Search:
     return s._replace(tail=tail, queue=queue).marked(marks)
 
 
-def _enter_level(s: Search, indptr: Array, pulls: bool) -> Search:
+def _enter_level(s: State, indptr: Array, pulls: bool) -> State:
     """Makes the new entries of the queue the frontier: writes their levels, counts their edges."""
     depth, tree = s.depth + 1, s.parents is not None
     if not tree and not pulls:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array
 
-from .cpu import bfs_sequential
-from .xla import bfs_level_synchronous
+from .cpu import bfs_cpu
+from .xla import bfs_xla
 
 Stop = Callable[[Array, Array, Array], Any]
 
@@ -57,7 +57,7 @@ def search(
         return _no_edges(n, source, parents)
     if symmetric:
         in_indptr, in_indices = indptr, indices
-    run = bfs_sequential if form == "cpu" else bfs_level_synchronous
+    run = bfs_cpu if form == "cpu" else bfs_xla
     return run(indptr, indices, source, in_indptr, in_indices, stop, parents, deterministic)
 
 

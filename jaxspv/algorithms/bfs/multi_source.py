@@ -13,7 +13,7 @@ from ...formats.base import search_rows
 from ...formats.compressed_cpu import Compressed, transpose
 from ...ops.mxv.rows.xla import csr_spmv
 from .forms import search
-from .multi_source_cpu import SOURCES, bfs_sources_sequential
+from .multi_source_cpu import SOURCES, bfs_sources_cpu
 from .multi_source_parents import BITS, BITS_NEAR, levels_of, parents_of
 
 
@@ -44,7 +44,7 @@ def search_sources(
     n = indptr.shape[0] - 1
     if symmetric:
         in_indptr, in_indices = indptr, indices
-    run = _sequential if form == "cpu" else _dense
+    run = _cpu if form == "cpu" else _dense
     if n == 0 or indices.shape[0] == 0:
         run = _each_alone
 
@@ -91,12 +91,12 @@ def _each_alone(indptr, indices, sources, in_indptr, in_indices, parents, determ
     return lax.map(one, sources)
 
 
-def _sequential(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
+def _cpu(indptr, indices, sources, in_indptr, in_indices, parents, deterministic, symmetric):
     if in_indptr is None and parents and not deterministic:
         inn = transpose(Compressed(indptr, indices, None), indptr.shape[0] - 1)
         in_indptr, in_indices = inn.indptr, inn.indices
     graph = (indptr, indices, sources, in_indptr, in_indices)
-    planes, seen, complete = bfs_sources_sequential(*graph, bits=BITS_NEAR if symmetric else BITS)
+    planes, seen, complete = bfs_sources_cpu(*graph, bits=BITS_NEAR if symmetric else BITS)
 
     def together(planes, seen):
         levels = levels_of(planes, seen, sources.shape[0])

@@ -24,7 +24,7 @@ BLOCK = 4  # edges that a pull joins without a branch
 EARLY_LEVEL, HOPELESS = 32, 8
 
 
-class Search(NamedTuple):
+class State(NamedTuple):
     """State between levels.
 
     Attributes:
@@ -55,7 +55,7 @@ class Search(NamedTuple):
     planes: Array
 
 
-def bfs_sources_sequential(
+def bfs_sources_cpu(
     indptr: Array,
     indices: Array,
     sources: Array,
@@ -82,7 +82,7 @@ def bfs_sources_sequential(
     count = sources.shape[0]
     every = np.uint32((1 << count) - 1)
 
-    def step(s: Search) -> Search:
+    def step(s: State) -> State:
         tail, queue, seen = _push_and_list(s, indptr, indices)
         seen = _push(s, seen, indptr, indices)
         if in_indptr is not None and in_indices is not None:
@@ -92,7 +92,7 @@ def bfs_sources_sequential(
         found = _enter_listed(found, tail, every, indptr, in_indptr)
         return _enter_all(found, s.way, every, indptr, in_indptr)
 
-    def going(s: Search):
+    def going(s: State):
         all_edges = indptr[-1].astype(jnp.float32) * count
         hopeless = (s.depth == EARLY_LEVEL) & (s.looked * HOPELESS < all_edges)
         return (s.edges > 0) & (s.missing > 0) & (s.depth < 2**bits - 1) & ~hopeless
@@ -101,7 +101,7 @@ def bfs_sources_sequential(
     return end.planes, end.seen, (end.edges == 0) | (end.missing == 0)
 
 
-def _start(indptr, in_indptr, sources, planes) -> Search:
+def _start(indptr, in_indptr, sources, planes) -> State:
     n, count = indptr.shape[0] - 1, sources.shape[0]
     number = jnp.arange(count, dtype=jnp.int32)
     inside = (sources >= 0) & (sources < n)
@@ -114,7 +114,7 @@ def _start(indptr, in_indptr, sources, planes) -> Search:
     queue = jnp.zeros(2 * n + 1, jnp.int32).at[place].set(sources, mode="drop")
     vertex = jnp.clip(sources, 0, n - 1)
     degree = indptr[vertex + 1] - indptr[vertex]
-    return Search(
+    return State(
         depth=jnp.int32(0),
         way=jnp.int32(LISTED),
         begin=jnp.int32(0),
@@ -129,7 +129,7 @@ def _start(indptr, in_indptr, sources, planes) -> Search:
     )
 
 
-def _push_and_list(s: Search, indptr, indices) -> tuple[Array, Array, Array]:
+def _push_and_list(s: State, indptr, indices) -> tuple[Array, Array, Array]:
     """If LISTED: follows the out-edges of the frontier: (end of the queue, queue, seen)."""
     n = s.seen.shape[0]
 
@@ -172,7 +172,7 @@ def _push_and_list(s: Search, indptr, indices) -> tuple[Array, Array, Array]:
     return lax.while_loop(lambda c: c[0] < s.end, vertex, first)[1:]
 
 
-def _push(s: Search, seen: Array, indptr, indices) -> Array:
+def _push(s: State, seen: Array, indptr, indices) -> Array:
     """`seen` after the level if it is PUSHED: out-neighbours join the words of the frontier."""
 
     def vertex(c):
@@ -191,7 +191,7 @@ def _push(s: Search, seen: Array, indptr, indices) -> Array:
     return lax.while_loop(lambda c: c[0] < s.end, vertex, (begin, seen))[1]
 
 
-def _pull(s: Search, seen: Array, every, indptr, indices) -> Array:
+def _pull(s: State, seen: Array, every, indptr, indices) -> Array:
     """`seen` after the level if it is PULLED: a vertex joins the words of its in-neighbours."""
     n = seen.shape[0]
 
@@ -215,7 +215,7 @@ def _pull(s: Search, seen: Array, every, indptr, indices) -> Array:
     return lax.while_loop(lambda c: c[0] < n, vertex, (begin, indptr[0], seen))[2]
 
 
-def _enter_listed(s: Search, tail, every, indptr, in_indptr) -> Search:
+def _enter_listed(s: State, tail, every, indptr, in_indptr) -> State:
     """Makes what was listed the frontier: its levels are noted, its edges counted."""
     n = s.seen.shape[0]
     begin = jnp.where(s.begin < n, jnp.int32(n), 0)
@@ -270,7 +270,7 @@ def _way(n: int, edges, missing, in_indptr) -> Array:
     return way.astype(jnp.int32)
 
 
-def _enter_all(s: Search, way, every, indptr, in_indptr) -> Search:
+def _enter_all(s: State, way, every, indptr, in_indptr) -> State:
     """The same if the level was not LISTED, for all vertices at once; lists them to be pushed."""
     n = s.seen.shape[0]
 

@@ -25,23 +25,23 @@ FORMATS = ("auto", "csr", "bittiled")
 class TileRule:
     """When a level of TileBFS goes which way.
 
-    Pull-CSC where fewer than `few` of the vertices are unvisited, else Push-CSR where the frontier
-    holds at least `sparsity` of them, else Push-CSC.
+    Pull-CSC where fewer than `pull_below` of the vertices are unvisited, else Push-CSR where the
+    frontier holds at least `push_csr_above` of them, else Push-CSC.
 
     Attributes:
         kernels: the ways that may be taken; "push_csc" is always among them.
-        sparsity: 0.01 is the paper's.
-        few: share of the vertices.
+        push_csr_above: share of the vertices; 0.01 is the paper's.
+        pull_below: share of the vertices.
 
     Source: Ji et al., "TileSpMSpV", ICPP 2022, section 3.4.
 
-    >>> TileRule(kernels=("push_csc", "pull_csc")).few
+    >>> TileRule(kernels=("push_csc", "pull_csc")).pull_below
     0.01
     """
 
     kernels: tuple[str, ...] = KERNELS
-    sparsity: float = 0.01
-    few: float = 0.01
+    push_csr_above: float = 0.01
+    pull_below: float = 0.01
 
     def __post_init__(self):
         if "push_csc" not in self.kernels or set(self.kernels) - set(KERNELS):
@@ -126,8 +126,8 @@ def _kernel(A, source, until, *, parents, bounds, rule):
         n=A.shape[0],
         nt=A.nt,
         kernels=rule.kernels,
-        sparsity=rule.sparsity,
-        few=rule.few,
+        push_csr_above=rule.push_csr_above,
+        pull_below=rule.pull_below,
         targets=targets,
         stop=stop,
     )
@@ -147,8 +147,8 @@ def _xla(A, source, until, *, parents, bounds, rule):
         A,
         source,
         kernels=rule.kernels,
-        sparsity=rule.sparsity,
-        few=rule.few,
+        push_csr_above=rule.push_csr_above,
+        pull_below=rule.pull_below,
         stop=None if until is None else stop,
     )
     return levels, _tree(A, source, levels) if parents else None, num_levels, jnp.int32(0)

@@ -24,8 +24,8 @@ def tile_bfs_xla(
     source: Array,
     *,
     kernels: tuple[str, ...],
-    sparsity: float,
-    few: float,
+    push_csr_above: float,
+    pull_below: float,
     stop: Stop | None = None,
 ) -> tuple[Array, Array]:
     """(levels int32[n], num_levels int32) along the entries (u, v) of A as edges u -> v.
@@ -33,11 +33,12 @@ def tile_bfs_xla(
     Args:
         A: n-by-n.
         source: int32; out of range: nothing is reached.
-        kernels, sparsity, few: the ways through a level and when each is taken, see `TileRule`.
+        kernels, push_csr_above, pull_below: the ways through a level and when each is taken, see
+            `TileRule`.
         stop: `stop(level, levels, frontier_size)`, asked after every level, the source's first.
     """
     n = A.shape[0]
-    dense, rare = sparsity * n, int(few * n)
+    dense, rare = push_csr_above * n, int(pull_below * n)
     start = jnp.arange(n, dtype=jnp.int32) == source
     levels = jnp.where(start, 0, -1).astype(jnp.int32)
     if n == 0:

@@ -17,7 +17,7 @@ CHUNKS = (1 << 12, 1 << 16, 1 << 20)
 PROBES = 8  # in-neighbours that a pull looks at before it lists the vertices still unreached
 
 
-class Search(NamedTuple):
+class State(NamedTuple):
     """State between levels.
 
     Attributes:
@@ -44,7 +44,7 @@ class Search(NamedTuple):
 NONE = np.int32(np.iinfo(np.int32).max)  # no parent yet; what a minimum of parents starts from
 
 
-def bfs_level_synchronous(
+def bfs_xla(
     indptr: Array,
     indices: Array,
     source: Array,
@@ -75,18 +75,18 @@ def bfs_level_synchronous(
     if pulls:
         kinds.append(_pull(out, (in_indptr, in_indices), chunks[-1]))
 
-    def going(s: Search):
+    def going(s: State):
         more = s.size > 0
         return more if stop is None else more & ~jnp.asarray(stop(s.depth, s.levels, s.size))
 
-    def kind(s: Search):
+    def kind(s: State):
         which = jnp.sum(s.edges > jnp.array(chunks, jnp.int32), dtype=jnp.int32)
         if pulls:
             pull = pull_is_cheaper(s.edges, s.reached, n, nse)
             which = jnp.where(pull, len(kinds) - 1, which)
         return which
 
-    def run_of_each(s: Search):
+    def run_of_each(s: State):
         for which, one_level in enumerate(kinds):
             s = lax.while_loop(lambda s, w=which: going(s) & (kind(s) == w), one_level, s)
         return s
@@ -96,7 +96,7 @@ def bfs_level_synchronous(
     return end.levels, tree, end.depth + (end.size > 0)
 
 
-def _start(indptr: Array, source: Array, parents: bool) -> Search:
+def _start(indptr: Array, source: Array, parents: bool) -> State:
     n = indptr.shape[0] - 1
     valid = (source >= 0) & (source < n)
     at = jnp.where(valid, source, n)
@@ -107,7 +107,7 @@ def _start(indptr: Array, source: Array, parents: bool) -> Search:
     queue = Queue(items, jnp.int32(0), (edges > 0).astype(jnp.int32))
     one = valid.astype(jnp.int32)
     claims = jnp.zeros(n, jnp.int32)
-    return Search(queue, jnp.int32(0), one, one, edges, levels, tree, claims)
+    return State(queue, jnp.int32(0), one, one, edges, levels, tree, claims)
 
 
 def _degrees(indptr: Array, vertices: Array) -> Array:
@@ -115,12 +115,12 @@ def _degrees(indptr: Array, vertices: Array) -> Array:
     return end - begin
 
 
-def _next_level(s: Search, size: Array, edges: Array) -> Search:
+def _next_level(s: State, size: Array, edges: Array) -> State:
     """The state whose new vertices, already queued and marked, are its frontier."""
     return s._replace(depth=s.depth + 1, size=size, reached=s.reached + size, edges=edges)
 
 
-def _visit(out, s: Search, edges, deterministic: bool) -> tuple[Search, Array, Array]:
+def _visit(out, s: State, edges, deterministic: bool) -> tuple[State, Array, Array]:
     """Follows edges: (state with the new vertices queued and marked, their number, their edges)."""
     indptr, indices = out
     n = s.levels.shape[0]
@@ -144,7 +144,7 @@ def _visit(out, s: Search, edges, deterministic: bool) -> tuple[Search, Array, A
 def _push_at_once(out, capacity: int, deterministic: bool):
     """A push of at most `capacity` edges (hence vertices: the queue holds none without edges)."""
 
-    def push(s: Search) -> Search:
+    def push(s: State) -> State:
         vertices, rows = rows_of(out[0], s.queue, min(capacity, s.levels.shape[0]))
         edges = edges_of(vertices, rows, jnp.int32(0), capacity)
         head = s.queue.tail
@@ -157,7 +157,7 @@ def _push_at_once(out, capacity: int, deterministic: bool):
 def _push_in_chunks(out, chunk: int, deterministic: bool):
     """A push of any number of edges, `chunk` at a time."""
 
-    def push(s: Search) -> Search:
+    def push(s: State) -> State:
         vertices, rows = rows_of(out[0], s.queue, s.levels.shape[0])
         head = s.queue.tail
 
@@ -181,7 +181,7 @@ def _pull(out, inn, chunk: int):
     the rest of the edges of those that found none in chunks."""
     indptr, indices = inn
 
-    def pull(s: Search) -> Search:
+    def pull(s: State) -> State:
         n = s.levels.shape[0]
         begin, degree = indptr[:-1], jnp.diff(indptr)
         parent = jnp.full(n, NONE, jnp.int32)
@@ -206,7 +206,7 @@ def _pull(out, inn, chunk: int):
     return pull
 
 
-def _pull_rest(s: Search, inn, rest: Array, parent: Array, chunk: int) -> Array:
+def _pull_rest(s: State, inn, rest: Array, parent: Array, chunk: int) -> Array:
     """`parent` with the in-edges of the vertices in `rest` looked at too, beyond the first ones."""
     indptr, indices = inn
     n = rest.shape[0]

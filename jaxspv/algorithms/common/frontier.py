@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...ops.frame.expand import Rows, select_rows
+from ...ops.frame.expand import SelectedRows, select_rows
 
 
 class Edges(NamedTuple):
@@ -42,13 +42,13 @@ class Queue(NamedTuple):
         return self.items.at[place].get(mode="clip")
 
 
-def rows_of(indptr: Array, queue: Queue, capacity: int) -> tuple[Array, Rows]:
+def rows_of(indptr: Array, queue: Queue, capacity: int) -> tuple[Array, SelectedRows]:
     """The frontier (of at most `capacity` vertices) and its rows."""
     vertices = queue.window(capacity)
     return vertices, select_rows(indptr, vertices, queue.tail - queue.head)
 
 
-def edges_of(vertices: Array, rows: Rows, first: Array, chunk: int) -> Edges:
+def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> Edges:
     """Edges number `first` to `first + chunk` of the rows, counted through all of them.
 
     The owner of an edge is the first row that ends behind it: a binary search, unrolled so that

@@ -15,12 +15,12 @@ def finished(result: _R, algorithm: str) -> _R:
     """`result`; eager results of a GPU whose `status` is not 0 raise.
 
     Raises:
-        RuntimeError: the programs of a persistent kernel did not all arrive at a barrier in time.
+        RuntimeError: not all thread blocks of a kernel arrived at a barrier in time.
     """
     status: Any = result.status  # pyright: ignore[reportAttributeAccessIssue]
     if is_eager(status) and on_gpu(status) and np.any(np.asarray(status)):
         raise RuntimeError(
-            f"{algorithm}: the kernel gave up waiting for its programs at a grid barrier; another "
-            "program may hold the GPU. Try again, or with backend='xla'."
+            f"{algorithm}: the kernel gave up waiting for its thread blocks at a grid barrier; "
+            "another program may hold the GPU. Try again, or with backend='xla'."
         )
     return result

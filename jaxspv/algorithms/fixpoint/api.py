@@ -24,12 +24,12 @@ from . import gpu_dense
 from .elementwise import trace
 from .gpu_push import (
     has_ones,
-    levels,
-    not_levels,
     not_persistent,
+    not_searched,
     persistent,
     push_layout,
     push_revalued,
+    searched,
 )
 from .jvp import tangent
 from .step import loop_of, push_of
@@ -56,7 +56,7 @@ class Fixpoint(NamedTuple):
 
 
 @pytree_dataclass
-class InEdges:
+class FixpointLayout:
     """The layout "fixpoint".
 
     Attributes:
@@ -107,8 +107,8 @@ def fixpoint(
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
             is then missing and passes nothing on. The loop ends where nothing changes.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
-        method: "dense", "frontier", "levels" or None; see `explain`. On a GPU they are one launch
-            each; "levels" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
+        method: "dense", "frontier", "bfs" or None; see `explain`. On a GPU they are one launch
+            each; "bfs" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
             "fixpoint"))` found every weight to be 1.
 
     Returns:
@@ -212,16 +212,18 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
     return step, captured
 
 
-def _revalue(layout: InEdges, graph: Graph) -> InEdges:
+def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
     push = None if layout.push is None else push_revalued(layout.push, graph)
-    return InEdges(revalued(layout.rows, graph.out if graph.inn is None else graph.inn), None, push)
+    return FixpointLayout(
+        revalued(layout.rows, graph.out if graph.inn is None else graph.inn), None, push
+    )
 
 
 @register_layout("fixpoint", revalue=_revalue)
-def _layout(graph: Graph) -> InEdges:
+def _layout(graph: Graph) -> FixpointLayout:
     assert graph.inn is not None
     kernel = gpu_dense.kernel_layout(graph)
-    return InEdges(arrange(graph.inn), kernel, push_layout(graph), has_ones(graph))
+    return FixpointLayout(arrange(graph.inn), kernel, push_layout(graph), has_ones(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -256,10 +258,10 @@ def _vectors_at_once(axis_size, in_batched, *operands, **static):
     return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
 
 
-@op.register("levels", backend="pallas", refuse=not_levels, batched=_vectors_at_once)
-def _levels(*operands, **static):
+@op.register("bfs", backend="pallas", refuse=not_searched, batched=_vectors_at_once)
+def _searched(*operands, **static):
     """(min, +) over weights of 1 is breadth-first search, where one element starts."""
-    return Fixpoint(*levels(*operands, **static))
+    return Fixpoint(*searched(*operands, **static))
 
 
 @op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_at_once)

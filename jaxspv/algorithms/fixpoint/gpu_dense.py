@@ -69,7 +69,7 @@ def run(semiring, graph, x0, operands, captured, until, *, update, sums, monoton
     functions = _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone)
     traced = {name: trace_scalar(fn, *dtypes) for name, (fn, dtypes) in functions.items()}
     prepared = graph.layouts["fixpoint"].kernel
-    term = traced["join"].out_avals[0].dtype
+    term = traced["combine"].out_avals[0].dtype
     tree = jax.tree.structure(until)
     kinds = {c.kind for c in until.conditions()}
     facts = (("change",) if "residual" in kinds else ()) + (
@@ -88,7 +88,7 @@ def run(semiring, graph, x0, operands, captured, until, *, update, sums, monoton
         arrays.scalars,
         prepared=prepared,
         mul=traced["mul"],
-        join=traced["join"],
+        combine=traced["combine"],
         identity=semiring.add.identity_of(term)[()].item(),
         update=traced["update"],
         sums=tuple(traced[name] for name, _ in sums),
@@ -173,7 +173,7 @@ def _functions(semiring, graph, x0, operands, captured, until, update, sums, mon
     )
     found = {
         "mul": (mul, (x_dtype, graph.dtype)),
-        "join": (lambda a, b: jnp.asarray(semiring.add.op(a, b), term), (term, term)),
+        "combine": (lambda a, b: jnp.asarray(semiring.add.op(a, b), term), (term, term)),
     }
     for j, (name, fn) in enumerate(sums):
         found[name] = (total(j, fn), (x_dtype, *arrays.dtypes))

@@ -53,7 +53,9 @@ def not_persistent(
     if reason is not None:
         return f"`{semiring.mul.name}`: {reason}"
     if not _is_addition(semiring, x0, operands, update, sums):
-        return "`update` is more than the addition of old and y, which the kernel joins by atomics"
+        return (
+            "`update` is more than the addition of old and y, which the kernel combines by atomics"
+        )
     return None
 
 
@@ -104,7 +106,7 @@ def persistent(
     return x, rounds, jnp.bool_(True), status
 
 
-def not_levels(
+def not_searched(
     semiring, graph, x0, operands, captured, until, *, update, sums, monotone
 ) -> str | None:
     """Why the loop is no breadth-first search."""
@@ -120,7 +122,7 @@ def not_levels(
     )
 
 
-def levels(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
+def searched(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
     """Breadth-first search from the one element that is 0; the general kernel from any others."""
     top = semiring.add.identity_of(x0.dtype)[()]
     present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)

@@ -13,7 +13,7 @@ from ..._core.tangents import dense_tangent, is_zero
 from ...ops.frame.product import product, safe, take
 from ...ops.mxv.spmv import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
-from ..sssp.cpu import Graph as Edges
+from ..sssp.cpu import OutEdges
 from ..sssp.xla import for_edges
 from .step import totals_of
 from .xla import differs
@@ -29,7 +29,7 @@ def tangent(primals, tangents, result, *, update, sums, monotone) -> Array:
     return rule(primals, tangents, result, update, sums)
 
 
-def _moving(primals, tangents, *more):
+def _perturbed(primals, tangents, *more):
     """(values that have a tangent, their tangents, put back: values -> (semiring, data, ...))."""
     semiring, graph, _, operands, captured, _ = primals
     semiring_dot, graph_dot, _, operands_dot, captured_dot, _ = tangents
@@ -48,14 +48,14 @@ def _moving(primals, tangents, *more):
         return jax.tree.unflatten(tree, full)
 
     values = tuple(v for v, on in zip(leaves, live, strict=True) if on)
-    moves = tuple(dense_tangent(t) for t, on in zip(parts, live, strict=True) if on)
-    return values, moves, put_back
+    directions = tuple(dense_tangent(t) for t, on in zip(parts, live, strict=True) if on)
+    return values, directions, put_back
 
 
 def _implicit(primals, tangents, result, update, sums) -> Array:
     """`x' = dF/dx x' + dF/dtheta theta'`, by Richardson's iteration: dF/dx contracts."""
     graph = primals[1]
-    values, moves, put_back = _moving(primals, tangents)
+    values, directions, put_back = _perturbed(primals, tangents)
     if not values:
         return jnp.zeros_like(result.x)
 
@@ -65,7 +65,7 @@ def _implicit(primals, tangents, result, update, sums) -> Array:
         totals = totals_of(sums, x, operands, captured)
         return update(captured[0], x, y, result.iterations, operands, totals)
 
-    _, source = jax.jvp(lambda values: step(result.x, values), (values,), (moves,))
+    _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
     _, along = jax.linearize(lambda x: step(x, values), result.x)
     return lax.custom_linear_solve(lambda v: v - along(v), source, _richardson, _richardson)
 
@@ -93,7 +93,7 @@ def _along_tree(primals, tangents, result, update, sums) -> Array:
     x, n = result.x, graph.n
     if n == 0 or graph.nse == 0:
         return dense_tangent(tangents[2])
-    values, moves, put_back = _moving(primals, tangents, (x0, tangents[2]))
+    values, directions, put_back = _perturbed(primals, tangents, (x0, tangents[2]))
 
     def settled(parts, before, slot, tail, v, live: Any = True):
         """What the edge makes of element v when x at its tail is `before`.
@@ -123,19 +123,19 @@ def _along_tree(primals, tangents, result, update, sums) -> Array:
 
     parent, slot, inner = _tree(graph, differs(x, x0), tight)
     vertex = jnp.arange(n, dtype=jnp.int32)
-    still = tuple(values)
+    constant = tuple(values)
 
     def own(values):
         return settled(put_back(values), take(x, parent), slot, parent, vertex, inner)
 
     def from_parent(before):
-        return settled(put_back(still), before, slot, parent, vertex, inner)
+        return settled(put_back(constant), before, slot, parent, vertex, inner)
 
-    moved = jax.jvp(own, (values,), (moves,))[1] if values else jnp.zeros_like(x)
+    partial = jax.jvp(own, (values,), (directions,))[1] if values else jnp.zeros_like(x)
     gain = jax.jvp(from_parent, (take(x, parent),), (jnp.ones_like(x),))[1]
     root = dense_tangent(tangents[2])
-    moved = jnp.where(inner, moved, jnp.where(differs(x, x0), 0, root))
-    return _sum_to_roots(moved, jnp.where(inner, gain, 0), parent)
+    partial = jnp.where(inner, partial, jnp.where(differs(x, x0), 0, root))
+    return _sum_to_roots(partial, jnp.where(inner, gain, 0), parent)
 
 
 def _sum_to_roots(values: Array, gain: Array, parent: Array) -> Array:
@@ -156,7 +156,7 @@ def _tree(graph, changed: Array, tight) -> tuple[Array, Array, Array]:
     level the one of smallest slot.
     """
     n, nse, out = graph.n, graph.nse, graph.out
-    edges = Edges(out.indptr, out.indices, graph.data)
+    edges = OutEdges(out.indptr, out.indices, graph.data)
     place = jnp.arange(n, dtype=jnp.int32)
     index = jnp.where(changed, n, jnp.cumsum(~changed, dtype=jnp.int32) - 1)
     items = jnp.zeros(n, jnp.int32).at[index].set(place, mode="drop")

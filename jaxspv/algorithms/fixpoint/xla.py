@@ -1,9 +1,9 @@
 """The loops of `fixpoint` on the XLA backend: all elements a step, or those that changed.
 
 A loop is described by `Loop`; both forms carry `State` and stop by the same rule. The frontier form
-keeps the elements that changed in a queue, pushes them along their edges in chunks, and joins what
-arrives in `y`, which holds the identity everywhere else; a step whose frontier has more than one in
-DENSE of the edges takes all of them instead.
+keeps the elements that changed in a queue, pushes them along their edges in chunks, and combines
+what arrives in `y`, which holds the identity everywhere else; a step whose frontier has more than
+one in DENSE of the edges takes all of them instead.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class Push(NamedTuple):
     Attributes:
         indptr, indices, data: CSR of A.
         mul: (x, a) -> term.
-        join: "min" or "max": what the addition is on `width`.
-        width: dtype in which terms are joined (int8 for booleans).
+        scatter: "min" or "max": what the addition is on `width`.
+        width: dtype in which terms are combined (int8 for booleans).
         dtype: dtype of the terms.
         identity: of the addition, in `dtype`.
         missing: the value of x that passes nothing on.
@@ -144,7 +144,7 @@ class Push(NamedTuple):
     indices: Array
     data: Array
     mul: Callable[[Array, Array], Array]
-    join: str
+    scatter: str
     width: Any
     dtype: Any
     identity: Any
@@ -239,7 +239,7 @@ def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:
         term = push.mul(x[edges.tail], push.data.at[edges.slot].get(mode="clip"))
         term = jnp.where(edges.valid, term.astype(push.width), at_rest)
         before = y[v]
-        y = getattr(y.at[jnp.where(edges.valid, v, n)], push.join)(term, mode="drop")
+        y = getattr(y.at[jnp.where(edges.valid, v, n)], push.scatter)(term, mode="drop")
         # an element enters the list when its y first leaves the identity
         claims, one = one_of_each(claims, v, edges.valid & (before == at_rest) & (y[v] != at_rest))
         return y, claims, append(touched, v, one)

@@ -49,7 +49,7 @@ class PageRank(NamedTuple):
 
 
 @pytree_dataclass
-class Links:
+class PageRankLayout:
     """The layout "pagerank": in-edges in row bins, and the out-strength of each vertex.
 
     Attributes:
@@ -175,7 +175,7 @@ def strength_of(graph: Graph) -> Array:
     return plus.segment_reduce(data, row, graph.n, sorted=True)
 
 
-def _revalue(links: Links, graph: Graph) -> Links:
+def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
     """After new values: weights are taken as they come, also where all were 1 before."""
     assert graph.inn is not None
     bins = links.bins if links.rows is None else links.rows.bins
@@ -197,7 +197,7 @@ def _strength_on_host(graph: Graph) -> Array:
 
 
 @register_layout("pagerank", revalue=_revalue)
-def _layout(graph: Graph) -> Links:
+def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
     _check_weights(graph)
     unweighted = facts_of(graph).ones
@@ -211,8 +211,8 @@ def _layout(graph: Graph) -> Links:
     strength = _strength_jit(graph) if on_gpu(graph.out.indices) else _strength_on_host(graph)
     rows = arrange(graph.inn)
     if unweighted:
-        return Links(None, rows.bins, strength, kernel)
-    return Links(rows, None, strength, kernel)
+        return PageRankLayout(None, rows.bins, strength, kernel)
+    return PageRankLayout(rows, None, strength, kernel)
 
 
 # ---- The step, its derivative, and the implementations ----
@@ -235,14 +235,14 @@ def _tangent(primals, tangents, result):
     graph_dot, p_dot, damping_dot = tangents[:3]
     row, col = graph.out.rowcol()
     x, n = result.scores, graph.n
-    moves = graph_dot.out.data, p_dot, damping_dot
-    if is_zero(moves):
+    tangents = graph_dot.out.data, p_dot, damping_dot
+    if is_zero(tangents):
         return PageRank(jnp.zeros_like(x), None, None, None)  # pyright: ignore
 
     def step(data, p, damping):
         return _step(data, x, p, damping, row, col, n)
 
-    _, source = jvp_of_perturbed(step, (graph.data, p, damping), moves)
+    _, source = jvp_of_perturbed(step, (graph.data, p, damping), tangents)
 
     valid = row < n
     data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
@@ -269,8 +269,9 @@ def _tangent(primals, tangents, result):
 
         return solve
 
-    # The scores sum to 1 whatever moves, so `source` sums to 0, and the solution of the transposed
-    # system matters up to a constant: its slowest mode, which decays with d alone, is left out.
+    # The scores sum to 1 whatever is perturbed, so `source` sums to 0, and the solution of the
+    # transposed system matters up to a constant: its slowest mode, which decays with d alone, is
+    # left out.
     scores = lax.custom_linear_solve(
         matvec, source, richardson(lambda v: v), richardson(lambda v: v - jnp.mean(v))
     )

@@ -33,7 +33,7 @@ UNROLL = 4  # edges looked at together; most improve nothing
 WORSE, WAITS, NEAR, FAR = (np.uint32(k) for k in range(4))  # what an edge did to its vertex
 
 
-class Graph(NamedTuple):
+class OutEdges(NamedTuple):
     """CSR arrays: (n + 1,) and (nse,) int32, (nse,) weights; n >= 1, nse >= 1."""
 
     indptr: Array
@@ -79,7 +79,7 @@ class State(NamedTuple):
         return self.far_end - (self.n + 1)
 
 
-def start(graph: Graph, source: Array, predecessors: bool) -> State:
+def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
     """Only the source waits; nothing does where it is out of range."""
     n = graph.n
     top = infinity(graph.weights.dtype)
@@ -111,7 +111,7 @@ def _append(queue, tail, far_end, vertex, to, n):
     return queue, tail, jnp.where(to == FAR, far_end + 1, far_end)
 
 
-def drain(graph: Graph, state: State, limit: Array | None) -> State:
+def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
     """One step: relaxes the edges of the vertices that wait in the ring.
 
     With a `limit` also those of the vertices that come to the ring meanwhile; lengths above it go
@@ -225,7 +225,7 @@ def has_cycle(pred: Array) -> Array:
     return lax.while_loop(lambda c: (c[0] < n) & ~c[2], walk_from, first)[2]
 
 
-def any_wraps(graph: Graph, length: Array) -> Array:
+def any_wraps(graph: OutEdges, length: Array) -> Array:
     """Whether `length[u] + weight` of some edge of a reached vertex is clamped. O(edges)."""
 
     def row(c):

@@ -13,15 +13,15 @@ from jax import Array, lax
 
 from ..._core import platforms
 from . import cpu, xla
-from .cpu import Graph
+from .cpu import OutEdges
 from .delta_stepping import bellman_ford, delta_stepping, overflow
 from .lengths import infinity
-from .parents import parents_frontier, parents_sequential
+from .parents import parents_cpu, parents_xla
 
 Form = Literal["cpu", "xla"]
 FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
-    "cpu": (cpu, parents_sequential),
-    "xla": (xla, parents_frontier),
+    "cpu": (cpu, parents_cpu),
+    "xla": (xla, parents_xla),
 }
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
@@ -94,7 +94,7 @@ def search(
     if delta is not None:
         delta = jnp.asarray(delta, weights.dtype)
     return _solve(
-        FORMS[form][0], parents, stop, Graph(indptr, indices, weights), source, delta, most
+        FORMS[form][0], parents, stop, OutEdges(indptr, indices, weights), source, delta, most
     )
 
 
@@ -122,7 +122,7 @@ def tree_of(
         tree = _no_edges(n, weights.dtype, source, True).parents
         assert tree is not None
         return tree
-    return FORMS[form][1](Graph(indptr, indices, weights), distances, source)
+    return FORMS[form][1](OutEdges(indptr, indices, weights), distances, source)
 
 
 def shortest_path_tree(

@@ -22,14 +22,14 @@ from .lengths import infinity
 
 
 @result_tuple
-class Widths(NamedTuple):
+class BucketWidths(NamedTuple):
     """The bucket width of each form: the kernel's buckets fill a GPU, the others' a core."""
 
     xla: Any
     kernel: Any
 
 
-def choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None:
+def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths | None:
     """The bucket widths given or prepared, or None; checks concrete weights."""
     prepared = graph.layouts.get("sssp")
     if prepared is None and is_concrete(graph.data):
@@ -43,7 +43,7 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> Widths | None:
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
-        return Widths(*2 * (jnp.asarray(delta, graph.dtype),))
+        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),))
     if prepared is None or method == "bellman_ford":
         return None
     return prepared["widths"]
@@ -86,7 +86,7 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 
     return {
         **layout,
-        "widths": Widths(*(None if v is None else width(v) for v in layout["over_mean"])),
+        "widths": BucketWidths(*(None if v is None else width(v) for v in layout["over_mean"])),
         "negative": negative,
         "pallas": revalue(layout["pallas"], graph.data),
     }
@@ -109,12 +109,14 @@ def _layout(graph: Graph) -> Any:
     wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
     most = _infinity(dtype)
     if facts.least < 0:  # one bucket, and nothing for the kernel
-        widths, ratios = Widths(most, None), Widths(over_mean(wide), None)
+        widths, ratios = BucketWidths(most, None), BucketWidths(over_mean(wide), None)
     else:
-        rules = Widths(wide, kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype))
-        widths = Widths(*(min(width, most) for width in rules))
-        ratios = Widths(*map(over_mean, rules))
-    widths = Widths(*(None if w is None else np.asarray(w, dtype) for w in widths))
+        rules = BucketWidths(
+            wide, kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
+        )
+        widths = BucketWidths(*(min(width, most) for width in rules))
+        ratios = BucketWidths(*map(over_mean, rules))
+    widths = BucketWidths(*(None if w is None else np.asarray(w, dtype) for w in widths))
     layout = {"widths": widths, "over_mean": ratios, "negative": np.bool_(facts.least < 0)}
     layout = jax.tree.map(jnp.asarray, layout) | {"pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):

@@ -12,19 +12,19 @@ from jax import Array, lax
 
 from ..._core.native_loops import read, write
 from ..common.frontier import Edges, Queue, append, one_of_each
-from .cpu import UNROLL, Graph, once
+from .cpu import UNROLL, OutEdges, once
 from .lengths import extend, infinity
 from .xla import for_edges
 
 
-def _first_hops(graph: Graph, source: Array) -> tuple[Array, Array]:
+def _first_hops(graph: OutEdges, source: Array) -> tuple[Array, Array]:
     """Hops (n where unknown) and parents (n where unknown) before the first level."""
     at_source = jnp.arange(graph.n, dtype=jnp.int32) == source
     hops = jnp.where(at_source, 0, graph.n).astype(jnp.int32)
     return hops, jnp.where(at_source, source, graph.n).astype(jnp.int32)
 
 
-def parents_sequential(graph: Graph, length: Array, source: Array) -> Array:
+def parents_cpu(graph: OutEdges, length: Array, source: Array) -> Array:
     """For each reached vertex its tight predecessor of smallest (hops, id), one edge at a time."""
     n = graph.n
     hops, parents = _first_hops(graph, source)
@@ -34,7 +34,7 @@ def parents_sequential(graph: Graph, length: Array, source: Array) -> Array:
     return jnp.where(parents < n, parents, -1)
 
 
-def adopted_sequential(graph: Graph, length: Array, orphan: Array, known: Array) -> Array:
+def adopted_cpu(graph: OutEdges, length: Array, orphan: Array, known: Array) -> Array:
     """For each orphan the slot of a tight edge from a vertex as near as itself, the one of smallest
     (edges from a known vertex over such edges, slot); nse where there is none."""
     n, nse = graph.n, graph.indices.shape[0]
@@ -98,7 +98,7 @@ def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
     return lax.while_loop(lambda c: (c[0] < c[1]) | (c[3] < c[4]), scan, first)[-1]
 
 
-def parents_frontier(graph: Graph, length: Array, source: Array) -> Array:
+def parents_xla(graph: OutEdges, length: Array, source: Array) -> Array:
     """The same a level of hops at a time; see `xla`."""
     n = graph.n
     top = infinity(length.dtype)

@@ -1,4 +1,4 @@
-"""The edge by which the derivative of a shortest path comes to each vertex: a rule without chance.
+"""Deterministic choice of the tight in-edge that carries each vertex's derivative.
 
 An edge u -> v of weight w is tight where `d[u] + w = d[v]`, finite. Three rules, in this order:
 
@@ -25,9 +25,9 @@ from ..._core.search import lower_bound
 from ...formats import CSR
 from ...formats.base import search_rows
 from ...ops.mxv.rows.vjp import serves
-from .cpu import Graph
+from .cpu import OutEdges
 from .forms import shortest_path_tree
-from .parents import adopted_sequential
+from .parents import adopted_cpu
 
 
 def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
@@ -71,7 +71,7 @@ def _tree_edges(A, d, source):
         slot, row = choose(
             "adoption",
             (A, d, wanted, slot, row),
-            Form("loop", "cpu", _adopted_sequential),
+            Form("loop", "cpu", _adopted_cpu),
             Form("rounds", "xla", _adopted),
         )
         return lax.cond(jnp.any(wanted & (slot == nse)), general, kept, slot, row)
@@ -99,11 +99,11 @@ def _adopted(A, d, wanted, slot, row):
     return lax.while_loop(more, round_, (slot, row, orphan, jnp.isfinite(d) & ~orphan))[:2]
 
 
-def _adopted_sequential(A, d, wanted, slot, row):
+def _adopted_cpu(A, d, wanted, slot, row):
     """The same in native loops."""
     orphan = wanted & (slot == A.nse)
-    graph = Graph(A.indptr, A.indices, A.data)
-    found = adopted_sequential(graph, d, orphan, jnp.isfinite(d) & ~orphan)
+    graph = OutEdges(A.indptr, A.indices, A.data)
+    found = adopted_cpu(graph, d, orphan, jnp.isfinite(d) & ~orphan)
     slot = jnp.where(orphan, found, slot)
     return slot, jnp.where(orphan & (found < A.nse), _row_of(A, slot), row)
 
@@ -113,7 +113,7 @@ def _first_tight(A, before, after, *, strict):
     if strict, else <=; (nse, _): none. NaN: no edge there."""
     forms = [Form("scatter", "xla", functools.partial(_first_at_once, strict=strict))]
     if strict:
-        forms.append(Form("loop", "cpu", _first_sequential))
+        forms.append(Form("loop", "cpu", _first_cpu))
     if serves(A.dtype, A.indptr, A.indices):
         kernel = functools.partial(_first_by_kernel, strict=strict)
         forms.append(Form("tight_edges", "pallas", kernel))
@@ -135,7 +135,7 @@ def _first_at_once(A, before, after, *, strict):
     return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
 
 
-def _first_sequential(A, before, after):
+def _first_cpu(A, before, after):
     """The strict one in one native loop (`native_loops`): slots ascend, so the first one stays."""
     n, nse = before.shape[0], A.nse
 

@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from ...ops.frame.expand import select_rows
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, edges_of, one_of_each
-from .cpu import FAR, NEAR, WORSE, Graph, effect
+from .cpu import FAR, NEAR, WORSE, OutEdges, effect
 from .lengths import extend, infinity, wraps
 
 VERTICES, EDGES = 2**14, 2**16  # of a frontier that are expanded together, at most
@@ -47,7 +47,7 @@ def _empty(n: int) -> Queue:
     return Queue(jnp.zeros(n, jnp.int32), jnp.int32(0), jnp.int32(0))
 
 
-def start(graph: Graph, source: Array, predecessors: bool) -> State:
+def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
     """Only the source waits; nothing does where it is out of range."""
     n = graph.n
     top = infinity(graph.weights.dtype)
@@ -59,7 +59,7 @@ def start(graph: Graph, source: Array, predecessors: bool) -> State:
     return State(length, jnp.full(n, top), ring, _empty(n), jnp.zeros(n, jnp.int32), pred)
 
 
-def for_edges(graph: Graph, ring: Queue, carry, begin, visit):
+def for_edges(graph: OutEdges, ring: Queue, carry, begin, visit):
     """`carry = visit(carry, edges)` over chunks of the edges of the vertices of the ring.
 
     `begin(carry, vertices, valid)` is called for each block of vertices before their edges.
@@ -82,14 +82,14 @@ def for_edges(graph: Graph, ring: Queue, carry, begin, visit):
     return lax.while_loop(lambda c: c[0] < ring.tail, of_block, (ring.head, carry))[1]
 
 
-def drain(graph: Graph, state: State, limit: Array | None) -> State:
+def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
     """One step, as in `cpu`: with a `limit` rounds until the ring is empty."""
     if limit is None:
         return _round(graph, state, None)
     return lax.while_loop(lambda s: s.near > 0, lambda s: _round(graph, s, limit), state)
 
 
-def _round(graph: Graph, state: State, limit: Array | None) -> State:
+def _round(graph: OutEdges, state: State, limit: Array | None) -> State:
     """Relaxes the edges of the vertices in the ring; the next ring is what they improved."""
     n = graph.n
 
@@ -117,7 +117,7 @@ def _round(graph: Graph, state: State, limit: Array | None) -> State:
     return for_edges(graph, state.ring, state._replace(ring=_empty(n)), begin, visit)
 
 
-def _ends(graph: Graph, edges: Edges) -> tuple[Array, Array]:
+def _ends(graph: OutEdges, edges: Edges) -> tuple[Array, Array]:
     """Head and weight of edges; any value where they are not valid."""
     v = graph.indices.at[edges.slot].get(mode="clip")
     return jnp.where(edges.valid, v, 0), graph.weights.at[edges.slot].get(mode="clip")
@@ -151,7 +151,7 @@ def has_cycle(pred: Array) -> Array:
     return jnp.any(jump < n)
 
 
-def any_wraps(graph: Graph, length: Array) -> Array:
+def any_wraps(graph: OutEdges, length: Array) -> Array:
     """Whether `length[u] + weight` of some edge of a reached vertex is clamped."""
     slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
     u = jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1

@@ -1,7 +1,7 @@
 """How an operation runs: one compiled program from the operands to what is written, then its size.
 
-An operation is a kernel, `kernel(*operands, **static) -> Entries` (or a `Dense` vector), and the
-options that every operation has. Kernels compute indices in integers and move values by gather and
+An operation is a rule, `rule(*operands, **static) -> Entries` (or a `Dense` vector), and the
+options that every operation has. Rules compute indices in integers and move values by gather and
 where, so both modes of differentiation and vmap go through them.
 """
 
@@ -68,7 +68,7 @@ class _How(NamedTuple):
 
 
 def call(
-    kernel: Callable[..., Any],
+    rule: Callable[..., Any],
     operands: tuple[Any, ...],
     options: Options,
     *,
@@ -78,16 +78,16 @@ def call(
     dense: bool = False,
     keeps: bool = False,
 ) -> Any:
-    """Runs a kernel and writes its result under the options.
+    """Runs a rule and writes its result under the options.
 
     Args:
-        kernel: a function of a module, so that equal calls share a compilation.
+        rule: a function of a module, so that equal calls share a compilation.
         operands: pytrees; operators are among them.
-        static: hashable keyword arguments of the kernel.
+        static: hashable keyword arguments of the rule.
         format: of a matrix result without `out`.
         fill: what stands for a missing entry in a dense result.
         dense: a `Dense` result without `out` stays dense, else it becomes a SparseVector.
-        keeps: the kernel gives as many entries as its first operand has, in the same capacity.
+        keeps: the rule gives as many entries as its first operand has, in the same capacity.
 
     Indices of the result have the common dtype of those of operands and `out`, or int64 where its
     sizes need it. Eagerly all of this is one program, and the capacity that of `finished`.
@@ -105,21 +105,21 @@ def call(
     if is_eager(operands, out, mask, accum):
         if not keeps:
             given = tuple(map(roomy, operands)), roomy(out), mask, accum, fill
-        result, count = _program(kernel, named, how, given)
+        result, count = _program(rule, named, how, given)
         return finished(result, count, how.nse, keeps)
-    return _computed(kernel, named, how, given, how.nse)
+    return _computed(rule, named, how, given, how.nse)
 
 
-def _computed(kernel, static, how, given, nse):
+def _computed(rule, static, how, given, nse):
     operands, out, mask, accum, fill = given
     dtype, (out, *same) = alike(out, *operands)
     mask = with_index_dtype(mask, dtype)
-    T = kernel(*same, **dict(static))
+    T = rule(*same, **dict(static))
     return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
 
 
-def _steps(kernel, static, how, given):
-    return with_room(_computed(kernel, static, how, given, None), how.nse, how.keeps)
+def _steps(rule, static, how, given):
+    return with_room(_computed(rule, static, how, given, None), how.nse, how.keeps)
 
 
 _program = jax.jit(_steps, static_argnums=(0, 1, 2))

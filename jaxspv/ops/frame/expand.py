@@ -11,7 +11,7 @@ from jax import Array
 LAST = np.int32(np.iinfo(np.int32).max)  # no edge has this number
 
 
-class Rows(NamedTuple):
+class SelectedRows(NamedTuple):
     """The selected rows of a compressed matrix, in the order of the vector's entries.
 
     Attributes:
@@ -25,19 +25,19 @@ class Rows(NamedTuple):
     total: Array
 
 
-def select_rows(indptr: Array, indices: Array, count: Array) -> Rows:
+def select_rows(indptr: Array, indices: Array, count: Array) -> SelectedRows:
     """The rows named by the first `count` of `indices`; the others count as empty."""
     k = indices.shape[0]
     if k == 0:
         empty = jnp.zeros(0, jnp.int32)
-        return Rows(empty, empty, jnp.int32(0))
+        return SelectedRows(empty, empty, jnp.int32(0))
     valid = jnp.arange(k, dtype=jnp.int32) < count
     last = indptr.shape[0] - 2
     row = jnp.clip(indices, 0, max(last, 0))
     start = jnp.where(valid, indptr[row], 0)
     length = jnp.where(valid, indptr[row + 1] - start, 0) if last >= 0 else jnp.zeros_like(start)
     ends = jnp.cumsum(length, dtype=jnp.int32)
-    return Rows(start, ends, ends[-1])
+    return SelectedRows(start, ends, ends[-1])
 
 
 class Runs(NamedTuple):

@@ -33,9 +33,9 @@ def with_transpose(
     differentiates the equation further, not its solution, so derivatives of every order are exact.
     """
 
-    # JAX transposes a solution only where all of its b is linear in what moves. Hence the zeros: in
-    # the equation, and so in its transpose, they tie every part to the residuals, which may move
-    # next; below they tie all of b to every tangent.
+    # JAX transposes a solution only where all of its b is linear in what is perturbed. Hence the
+    # zeros: in the equation, and so in its transpose, they tie every part to the residuals, which
+    # may move next; below they tie all of b to every tangent.
     def equation(u):
         parts, y = u
         kept = tuple(_tied(p, *residuals) for p in parts)
@@ -56,10 +56,10 @@ def with_transpose(
     return y + _zeros(size, parts)
 
 
-def _zeros(size: int, moving: Parts) -> Array:
-    """`size` zeros, to JAX a linear function of every array of `moving`."""
-    zero = jnp.zeros((), moving[0].dtype)
-    return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in moving))
+def _zeros(size: int, perturbed: Parts) -> Array:
+    """`size` zeros, to JAX a linear function of every array of `perturbed`."""
+    zero = jnp.zeros((), perturbed[0].dtype)
+    return functools.reduce(jnp.add, (lax.pad(t[:0], zero, [(size, 0, 0)]) for t in perturbed))
 
 
 def _tied(v: Array, *others: Any) -> Array:

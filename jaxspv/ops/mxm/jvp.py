@@ -116,8 +116,8 @@ def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
 def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
     """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
     live = [not is_zero(dot) for dot in dots]
-    moving = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
-    if not moving:
+    perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
+    if not perturbed:
         return jnp.zeros_like(C.data)
 
     def definition(parts):
@@ -132,10 +132,10 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
 
     def transposed_in_turn(a, b, C, w):
         both = cotangents(a, b, C, w)
-        return tuple(slope for slope, on in zip(both, live, strict=True) if on)
+        return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
 
     def pulled(*o):
-        return jax.vjp(definition, jax.tree.map(jnp.zeros_like, moving))[1](o[-1])[0]
+        return jax.vjp(definition, jax.tree.map(jnp.zeros_like, perturbed))[1](o[-1])[0]
 
     def forward(parts):
         o = (*factors, C, parts)
@@ -148,7 +148,7 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
         return choose("cotangents of a product", o, native, Form("expand", "xla", pulled))
 
     a, b = factors
-    return with_transpose(definition, forward, transposed, moving, C.nse, (a.data, b.data))
+    return with_transpose(definition, forward, transposed, perturbed, C.nse, (a.data, b.data))
 
 
 # ---- Selective monoids: the winning product ----
@@ -242,7 +242,7 @@ def _replay(semiring, o, C, way):
 def _repeat(step, start, entries: int, count: int):
     """`step(at, total)` until A ends, at most `count` times, in loops of static length."""
 
-    def guarded(carry, _):
+    def while_going(carry, _):
         at, total = carry
         more = batch_any(at.entry < entries)
         return lax.cond(more, step, lambda at, total: (at, total), at, total), None
@@ -252,7 +252,7 @@ def _repeat(step, start, entries: int, count: int):
         inner = math.ceil(math.sqrt(count))
         return lax.cond(
             more,
-            lambda carry: lax.scan(jax.checkpoint(guarded), carry, length=inner)[0],
+            lambda carry: lax.scan(jax.checkpoint(while_going), carry, length=inner)[0],
             lambda carry: carry,
             carry,
         ), None
@@ -261,6 +261,6 @@ def _repeat(step, start, entries: int, count: int):
     if count == 1:
         return step(*carry)[1]
     if count <= LOCAL_STEPS:
-        return lax.scan(jax.checkpoint(guarded), carry, length=count)[0][1]
+        return lax.scan(jax.checkpoint(while_going), carry, length=count)[0][1]
     outer = math.ceil(count / math.ceil(math.sqrt(count)))
     return lax.scan(jax.checkpoint(nested), carry, length=outer)[0][1]

@@ -19,7 +19,7 @@ _SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, x, flip) -> str | None:
-    """Why no kernel can join these products."""
+    """Why no kernel can combine these products."""
     if reason := kernels_refused():
         return reason
     if A.nse == 0 or x.nse == 0 or 0 in A.shape:
@@ -37,7 +37,7 @@ def _not_here(semiring, A, x, flip) -> str | None:
     mul = _scalar_product(semiring, flip)
     out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     if out.dtype.name not in _SCALARS:
-        return f"kernels join float32 and int32 values, not {out.dtype}"
+        return f"kernels combine float32 and int32 values, not {out.dtype}"
     if semiring.add.atomic(out.dtype) not in ATOMIC:
         return f"the monoid `{semiring.add.name}` has no atomic"
     reason = scalar_jaxpr.refuse(mul, A.dtype, x.dtype)
@@ -84,7 +84,7 @@ def _common(semiring, A, x, allowed, flip, nse):
 
 @op.register("scatter", backend="pallas", refuse=_not_pushed)
 def _push(semiring, A, x, allowed, *, flip, nse):
-    """The columns that x selects, joined by atomics and compacted, in one launch."""
+    """The columns that x selects, combined by atomics and compacted, in one launch."""
     vector, fixed = _common(semiring, A, x, allowed, flip, nse)
     fixed["ascending"] = A.sorted
     return _finish(spmspv_push(A.indptr, A.indices, A.data, *vector, **fixed), A, x, nse)
@@ -92,7 +92,7 @@ def _push(semiring, A, x, allowed, *, flip, nse):
 
 @op.register("tile", backend="pallas", refuse=serves(Tiled, reads="tiles", refuse=_not_tiled))
 def _tile(semiring, A, x, allowed, *, flip, nse):
-    """The tiles that meet entries of x, joined by atomics and compacted, in one launch."""
+    """The tiles that meet entries of x, combined by atomics and compacted, in one launch."""
     vector, fixed = _common(semiring, A, x, allowed, flip, nse)
     arrays = (A.tile_ptr, A.tile_col, A.slot_ptr, A.packed, A.data, A.rest_row, A.rest_col)
     out = spmspv_tile(*arrays, *vector, nt=A.nt, columns=A.shape[1], **fixed)

@@ -17,7 +17,7 @@ _SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, x, rows, *, flip) -> str | None:
-    """Why the kernel cannot join these products."""
+    """Why the kernel cannot combine these products."""
     if reason := no_rows(A) or kernels_refused():
         return reason
     if A.nse == 0 or 0 in A.shape:
@@ -35,7 +35,7 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
         return reason
     term = result_dtype(semiring, A, x, flip)
     if term.name not in _SCALARS:
-        return f"kernels join float32 and int32 values, not {term}"
+        return f"kernels combine float32 and int32 values, not {term}"
     for name, fn, dtypes in _functions(semiring, A, x, flip):
         reason = scalar_jaxpr.refuse(fn, *dtypes)
         if reason is not None:
@@ -44,14 +44,14 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
 
 
 def _functions(semiring, A, x, flip):
-    """(name, function of scalars, its dtypes) of the product and of the join."""
+    """(name, function of scalars, its dtypes) of the product and of the addition."""
     term = result_dtype(semiring, A, x, flip)
 
-    def join(u, v):
+    def combine(u, v):
         return jnp.asarray(semiring.add.op(u, v), term)
 
     mul = multiply_values(semiring, flip)
-    return (semiring.mul.name, mul, (A.dtype, x.dtype)), (semiring.add.name, join, (term, term))
+    return (semiring.mul.name, mul, (A.dtype, x.dtype)), (semiring.add.name, combine, (term, term))
 
 
 @op.register("merge_path", backend="pallas", refuse=_not_here)
@@ -60,6 +60,6 @@ def _merge_path(semiring, A, x, rows, *, flip):
     indices = A.indices
     if rows is not None and rows.ranks is not None:
         indices, x = rows.ranks, take(x, rows.bins.order)
-    mul, join = (scalar_jaxpr.trace(fn, *d) for _, fn, d in _functions(semiring, A, x, flip))
+    mul, combine = (scalar_jaxpr.trace(fn, *d) for _, fn, d in _functions(semiring, A, x, flip))
     identity = semiring.add.identity_of(result_dtype(semiring, A, x, flip))[()].item()
-    return csr_spmv(A.indptr, indices, A.data, x, mul=mul, join=join, identity=identity)
+    return csr_spmv(A.indptr, indices, A.data, x, mul=mul, combine=combine, identity=identity)

@@ -10,7 +10,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.bfs.multi_source import search_sources
-from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_sequential
+from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_cpu
 from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
 from jaxspv.formats.compressed_cpu import Compressed, transpose
 
@@ -110,7 +110,7 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     sources = jnp.arange(32, dtype=jnp.int32)
     planes, seen = jnp.zeros((BITS, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
     found = (*inn, planes, seen, sources)
-    search = functools.partial(bfs_sources_sequential, bits=BITS)
+    search = functools.partial(bfs_sources_cpu, bits=BITS)
     for call, args, others in (
         # Over levels; one turn of vectorised passes over all vertices, and its bits of the level.
         (search, (out.indptr, out.indices, sources, *inn), 3),

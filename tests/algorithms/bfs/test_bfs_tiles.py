@@ -15,9 +15,9 @@ from jaxspv import verify
 
 WAYS = {
     "push_csc": jsp.TileRule(("push_csc",)),
-    "push_csr": jsp.TileRule(("push_csc", "push_csr"), sparsity=0.0),
-    "pull_csc": jsp.TileRule(sparsity=2.0, few=1.0),
-    "rule": jsp.TileRule(sparsity=0.1, few=0.3),
+    "push_csr": jsp.TileRule(("push_csc", "push_csr"), push_csr_above=0.0),
+    "pull_csc": jsp.TileRule(push_csr_above=2.0, pull_below=1.0),
+    "rule": jsp.TileRule(push_csr_above=0.1, pull_below=0.3),
 }
 
 

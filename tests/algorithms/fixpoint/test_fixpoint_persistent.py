@@ -77,12 +77,12 @@ def test_weights_of_one_are_a_search_by_levels(dtype, interpreted):
     for x0, right in ((start(4, dtype=dtype), hops[4]), (two, both), (two + 1, both + 1)):
         x0 = jnp.minimum(x0, top) if dtype is np.float32 else jnp.where(x0 < 0, top, x0)
         operands, static = call(G, x0, jsp.semirings.min_plus)
-        assert push.not_levels(*operands, **static) is None
-        x, _, converged, status = push.levels(*operands, **static)
+        assert push.not_searched(*operands, **static) is None
+        x, _, converged, status = push.searched(*operands, **static)
         np.testing.assert_array_equal(x, np.where(np.isinf(right), top, right))
         assert bool(converged) and int(status) == 0
     operands, static = call(G.with_data(A.data * 2), x0, jsp.semirings.min_plus)
-    assert "weights of 1" in push.not_levels(*operands, **static)
+    assert "weights of 1" in push.not_searched(*operands, **static)
 
 
 def test_negative_starts_and_lengths(interpreted):
@@ -132,7 +132,7 @@ def test_lowered_for_a_gpu_a_loop_is_one_launch():
     def launches(fn, *args):
         return lower(fn, *args).count("custom_call @mosaic_gpu")
 
-    assert "pallas/levels" in str(
+    assert "pallas/bfs" in str(
         jsp.explain("fixpoint", G, start(0), jsp.semirings.min_plus, monotone=True)
     )
     assert launches(run, G, jnp.int32(0)) == 2

@@ -22,11 +22,11 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(module, "sssp_kernel", kernel)
 
 
-def graph_of(A, narrow):
-    """A prepared graph, with the arrays of the narrow kernel or without."""
+def graph_of(A, low_degree):
+    """A prepared graph, with the arrays of the low_degree kernel or without."""
     G = jsp.prepare(A, for_="sssp")
     layout = dict(G.layouts["sssp"])
-    if narrow:
+    if low_degree:
         arrays = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
         layout["pallas"] = jax.tree.map(jnp.asarray, prepare_sssp(*arrays, renumber=True))
         assert layout["pallas"]
@@ -63,11 +63,11 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("low_degree", [True, False])
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_as_the_xla_form(weights, narrow):
+def test_as_the_xla_form(weights, low_degree):
     A = edges(60, 100, 1, WEIGHTS[weights])
-    G = graph_of(A, narrow)
+    G = graph_of(A, low_degree)
     for source in (0, 7):
         want = jsp.sssp(A, source, deterministic=True)
         reached = np.asarray(want.distances) != (np.inf if A.dtype == np.float32 else 2**31 - 1)
@@ -79,10 +79,10 @@ def test_as_the_xla_form(weights, narrow):
         assert run(G, source, parents=False).parents is None
 
 
-@pytest.mark.parametrize("narrow", [True, False])
-def test_conditions(narrow):
+@pytest.mark.parametrize("low_degree", [True, False])
+def test_conditions(low_degree):
     A = edges(80, 130, 3, WEIGHTS["positive"])
-    G = graph_of(A, narrow)
+    G = graph_of(A, low_degree)
     order = np.argsort(np.asarray(jsp.sssp(A, 0).distances))
     near, far = jsp.reached(int(order[10])), jsp.reached(int(order[30]))
     for until in (near, near | far, near & far, near & jsp.unchanged(), jsp.unchanged() | far):

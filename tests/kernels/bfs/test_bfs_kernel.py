@@ -132,7 +132,7 @@ NARROW = {
     "global bits": SMALL | {"shared_bits": False, "pretest": False},
     "overflowing queue": SMALL | {"queue": 16, "solo_in": 16, "solo_out": 16},
 }
-WIDE = {
+ANY_DEGREE = {
     "mixed": SMALL,
     "push": SMALL | {"alpha": 0.0, "ctas": 3, "solo_edges": 0},
     "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
@@ -163,7 +163,7 @@ def search(graph, source, config, prepared, **options):
 
 @pytest.mark.parametrize("mode", NARROW)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_narrow(name, mode):
+def test_low_degree(name, mode):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     if np.diff(graph[0]).max() > 64 or np.diff(graph[0]).mean() > 8:
@@ -174,24 +174,24 @@ def test_narrow(name, mode):
             check(*graph, source, *search(graph, source, NARROW[mode], prepared))
 
 
-@pytest.mark.parametrize("mode", WIDE)
+@pytest.mark.parametrize("mode", ANY_DEGREE)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_wide(name, mode):
+def test_any_degree(name, mode):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     prepared = prepare_bfs(*graph)
     for extra in ({}, prepared) if "first" in prepared else ({},):
         for source in (0, n // 2):
-            check(*graph, source, *search(graph, source, WIDE[mode], extra))
+            check(*graph, source, *search(graph, source, ANY_DEGREE[mode], extra))
 
 
-@pytest.mark.parametrize("mode", WIDE)
+@pytest.mark.parametrize("mode", ANY_DEGREE)
 def test_directed(mode):
     graph = random_graph(200, 700, 3, symmetric=False)
     back = transpose(*graph)
     options = {"symmetric": False}
-    check(*graph, 5, *search(graph, 5, WIDE[mode], {}, **options))
-    check(*graph, 5, *search((*graph, *back), 5, WIDE[mode], {}, **options))
+    check(*graph, 5, *search(graph, 5, ANY_DEGREE[mode], {}, **options))
+    check(*graph, 5, *search((*graph, *back), 5, ANY_DEGREE[mode], {}, **options))
 
 
 @pytest.mark.parametrize("name", ["grid", "dense"])
@@ -201,11 +201,11 @@ def test_source_out_of_range(name, source):
     check(*graph, source, *search(graph, source, SMALL, prepare_bfs(*graph, renumber=True)))
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide", "wide pull"])
+@pytest.mark.parametrize("kind", ["low_degree", "any_degree", "any_degree, pull"])
 def test_stop(kind):
     graph = GRAPHS["grid"]
-    prepared = prepare_bfs(*graph, renumber=True) if kind == "narrow" else {}
-    config = WIDE["pull"] if kind == "wide pull" else SMALL
+    prepared = prepare_bfs(*graph, renumber=True) if kind == "low_degree" else {}
+    config = ANY_DEGREE["pull"] if kind == "any_degree, pull" else SMALL
     full = oracle(*graph, 0)
     for target, other in ((40, 288), (0, 1), (288, 500)):
         wanted = [t for t in (target, other) if t < len(full)]

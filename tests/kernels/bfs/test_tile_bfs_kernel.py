@@ -20,9 +20,9 @@ from tests.kernels.test_lowering import lower
 HOST = {"ctas": 2, "threads": 64, "interpret": True}
 WAYS = {
     "csc": {"kernels": ("push_csc",)},
-    "csr": {"kernels": ("push_csc", "push_csr"), "sparsity": 0.0},
-    "pull": {"sparsity": 2.0, "few": 1.0},
-    "rule": {"sparsity": 0.05, "few": 0.3},
+    "csr": {"kernels": ("push_csc", "push_csr"), "push_csr_above": 0.0},
+    "pull": {"push_csr_above": 2.0, "pull_below": 1.0},
+    "rule": {"push_csr_above": 0.05, "pull_below": 0.3},
 }
 
 

@@ -24,10 +24,10 @@ MODULES = (
 
 
 def matrix(kind, seed=0):
-    """Directed, symmetric, or narrow: a road of a few crossings."""
+    """Directed, symmetric, or of low degree: a road of a few crossings."""
     rng = np.random.default_rng(seed)
     n = 300
-    if kind == "narrow":
+    if kind == "low_degree":
         ends = np.arange(n - 1)
         a, b = np.append(ends, [3, 7, 90]), np.append(ends + 1, [50, 200, 140])
     else:
@@ -46,7 +46,7 @@ def on_gpu(monkeypatch):
         monkeypatch.setattr(importlib.import_module(f"jaxspv.{name}"), "on_gpu", lambda _: True)
 
 
-@pytest.mark.parametrize("kind", ["directed", "symmetric", "narrow"])
+@pytest.mark.parametrize("kind", ["directed", "symmetric", "low_degree"])
 def test_graph_and_layouts(kind, on_gpu):
     A = matrix(kind)
     G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "fixpoint"))

@@ -12,7 +12,7 @@ from tests.kernels.prepare import numpy_layouts
 
 MORE = {
     "many components": csr(400, [(2 * i, 2 * i + 1) for i in range(200)]),
-    "narrow and wide": csr(
+    "short and long rows": csr(
         300, [(i, i + j) for i in range(0, 270, 30) for j in range(1, 21)] + [(299, 5)]
     ),
     "long rows": csr(500, [(i % 3, i) for i in range(500)] + [(7, i) for i in range(90)]),

@@ -66,13 +66,13 @@ def by_definition(indptr, indices, data, x, mul, add, identity):
 
 
 def product(A, x, name, **options):
-    mul, join, _, identity = SEMIRINGS[name]
+    mul, combine, _, identity = SEMIRINGS[name]
     dtype = A[2].dtype
     return csr_spmv(
         *map(jnp.asarray, A),
         jnp.asarray(x),
         mul=trace(mul, dtype, dtype),
-        join=trace(join, dtype, dtype),
+        combine=trace(combine, dtype, dtype),
         identity=identity[dtype.kind],
         **(options or HOST),
     )

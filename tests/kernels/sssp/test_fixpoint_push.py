@@ -55,9 +55,9 @@ def oracle(graph, data, x0, add, mul, missing):
         x = new
 
 
-@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("low_degree", [True, False])
 @pytest.mark.parametrize("name", ALGEBRA)
-def test_every_order_against_a_loop(name, narrow):
+def test_every_order_against_a_loop(name, low_degree):
     add, mul, traced, dtype, data_dtype, (low, high) = ALGEBRA[name]
     rng = np.random.default_rng(0)
     graph = random_graph(90, 220, 1)
@@ -68,7 +68,7 @@ def test_every_order_against_a_loop(name, narrow):
     x0 = np.full(90, missing, dtype)
     x0[[3, 40]] = [1, 2] if dtype is not bool else [not missing] * 2
     prepared = {}
-    if narrow:
+    if low_degree:
         words = data.astype(np.int32) if data_dtype is bool else data
         prepared = jax.tree.map(jnp.asarray, prepare_sssp(*graph, words, renumber=True))
         assert "adjacency" in prepared
@@ -124,11 +124,11 @@ def test_an_unknown_order_is_refused():
         fixpoint_push(*graph, jnp.ones(16), jnp.zeros(8), add="add", mul=jnp.add)
 
 
-@pytest.mark.parametrize("narrow", [True, False])
-def test_it_is_one_launch(narrow):
+@pytest.mark.parametrize("low_degree", [True, False])
+def test_it_is_one_launch(low_degree):
     graph = ring(256)
     data = np.ones(512, np.float32)
-    prepared = prepare_sssp(*graph, data, renumber=True) if narrow else {}
+    prepared = prepare_sssp(*graph, data, renumber=True) if low_degree else {}
     text = lower(
         lambda a, b, d, x, p: fixpoint_push(a, b, d, x, add="max", mul=jnp.minimum, prepared=p),
         *map(jnp.asarray, graph),

@@ -63,7 +63,7 @@ NARROW = {
     "many hops": SMALL | {"hops": 50, "ctas": 2},
     "hops at times": SMALL | {"hop_most": 6},
 }
-WIDE = {
+ANY_DEGREE = {
     "mixed": SMALL,
     "ctas": SMALL | {"ctas": 3},
     "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "ctas": 2},
@@ -115,7 +115,7 @@ def check_parents(indptr, indices, weights, source, distances, parents):
 
 @pytest.mark.parametrize("mode", NARROW)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_narrow(name, mode):
+def test_low_degree(name, mode):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     runs = ((np.float32, False, 20, 0), (np.int32, True, 60, n // 2),
@@ -128,23 +128,23 @@ def test_narrow(name, mode):
         check(graph, weights, source, search(graph, weights, source, delta, NARROW[mode], prepared))
 
 
-@pytest.mark.parametrize("mode", WIDE)
+@pytest.mark.parametrize("mode", ANY_DEGREE)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_wide(name, mode):
+def test_any_degree(name, mode):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     runs = (np.float32, 20, 0), (np.int32, 30, n // 2), (np.int32, MAX, 0)
     for dtype, delta, source in runs[: 3 if mode == "ctas" else 2]:
         weights = weights_of(graph, dtype)
-        check(graph, weights, source, search(graph, weights, source, delta, WIDE[mode], {}))
+        check(graph, weights, source, search(graph, weights, source, delta, ANY_DEGREE[mode], {}))
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "any_degree"])
 def test_directed_and_every_delta(kind):
     graph = random_graph(200, 700, 3, symmetric=False)
     for dtype in (np.float32, np.int32):
         weights = weights_of(graph, dtype, 1)
-        prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+        prepared = prepare_sssp(*graph, weights) if kind == "low_degree" else {}
         steps = [
             check(graph, weights, 5, search(graph, weights, 5, delta, SMALL, prepared))
             for delta in (infinity(dtype), 64, 1)
@@ -152,23 +152,23 @@ def test_directed_and_every_delta(kind):
         assert steps[0] <= steps[1] <= steps[2]
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "any_degree"])
 @pytest.mark.parametrize("delta", [1, 100, MAX])
 def test_integers_clamp_at_infinity(kind, delta):
     graph = GRAPHS["path"]
     weights = np.full(len(graph[1]), MAX // 20, np.int32)
     weights[5], weights[160:162] = MAX, MAX - 1
-    prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+    prepared = prepare_sssp(*graph, weights) if kind == "low_degree" else {}
     for source in (0, 1, 60, 80):
         check(graph, weights, source, search(graph, weights, source, delta, SMALL, prepared))
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "any_degree"])
 def test_floats_that_absorb_or_overflow(kind):
     graph = GRAPHS["path"]
     weights = np.full(len(graph[1]), 0.25, np.float32)
     weights[10], weights[100], weights[200] = 2.0**25, 3e38, np.inf
-    prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
+    prepared = prepare_sssp(*graph, weights) if kind == "low_degree" else {}
     for delta in (
         0.0,
         1e-30,
@@ -274,14 +274,14 @@ def chains(lengths, symmetric):
     return (indptr, head[place].astype(np.int32)), edges[place, 2], int(order[0])
 
 
-@pytest.mark.parametrize("kind", ["narrow", "renumbered", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "renumbered", "any_degree"])
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_chains_and_cycles_of_length_zero(kind, symmetric):
     """The second time in sums near 2^25, which absorb a weight of 0.5."""
     graph, weights, source = chains([*range(1, 6), 40, 17], symmetric)
     for w in (weights.astype(np.int32), np.where(weights, 2.0**25, 0.5).astype(np.float32)):
         prepared = {}
-        if kind != "wide":
+        if kind != "any_degree":
             prepared = prepare_sssp(*graph, w, renumber=kind == "renumbered")
             assert prepared
         config = SMALL if w.dtype == np.int32 else SMALL | {"ctas": 3, "hops": 50}
@@ -291,27 +291,31 @@ def test_chains_and_cycles_of_length_zero(kind, symmetric):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("grid", "narrow"), ("star with a tail", "wide"), ("star with a tail", "wide, symmetric")],
+    [
+        ("grid", "low_degree"),
+        ("star with a tail", "any_degree"),
+        ("star with a tail", "any_degree, symmetric"),
+    ],
 )
 def test_zeros_everywhere_and_in_half(name, kind):
     graph = GRAPHS[name]
     half = symmetric_weights(graph, np.int32)
     half[half % 2 == 0] = 0
     for weights in (np.zeros_like(half), half):
-        prepared = prepare_sssp(*graph, weights) if kind == "narrow" else {}
-        assert bool(prepared) == (kind == "narrow")
-        options = {"symmetric": kind == "wide, symmetric"}
+        prepared = prepare_sssp(*graph, weights) if kind == "low_degree" else {}
+        assert bool(prepared) == (kind == "low_degree")
+        options = {"symmetric": kind == "any_degree, symmetric"}
         config = SMALL | {"ctas": 2}
         check(graph, weights, 2, search(graph, weights, 2, 20, config, prepared, **options))
 
 
-@pytest.mark.parametrize("kind", ["narrow", "renumbered", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "renumbered", "any_degree"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_targets_settle_what_is_as_near(kind, dtype):
     graph = GRAPHS["grid"]
     weights, n = symmetric_weights(graph, dtype), len(graph[0]) - 1
     prepared = {}
-    if kind != "wide":
+    if kind != "any_degree":
         prepared = prepare_sssp(*graph, weights, renumber=kind == "renumbered")
     right = oracle(*graph, weights, 0)
     whole = search(graph, weights, 0, 40, SMALL, prepared)
@@ -348,14 +352,14 @@ def test_default_delta():
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
-@pytest.mark.parametrize("kind", ["narrow", "renumbered", "wide"])
+@pytest.mark.parametrize("kind", ["low_degree", "renumbered", "any_degree"])
 def test_one_launch(kind, dtype):
     graph = ring(256)
     weights = np.ones(512, np.dtype(dtype))
     prepared = (
-        {} if kind == "wide" else prepare_sssp(*graph, weights, renumber=kind == "renumbered")
+        {} if kind == "any_degree" else prepare_sssp(*graph, weights, renumber=kind == "renumbered")
     )
-    config = default_config(256, 512, low_degree=kind != "wide")
+    config = default_config(256, 512, low_degree=kind != "any_degree")
     text = lower(
         lambda a, b, w, s, p: sssp(a, b, w, s, 3, prepared=p, config=config),
         *map(jnp.asarray, (*graph, weights)), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),

@@ -59,7 +59,7 @@ SLOW = ("monotone fixpoint", "sssp of 3 sources")
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_slopes(algorithm, graph):
+def test_gradients(algorithm, graph):
     if graph != "karate" and algorithm in SLOW and os.environ.get("JAXSPV_THOROUGH") != "1":
         pytest.skip("compiles for long: JAXSPV_THOROUGH=1 runs it")
     with jax.enable_x64():
@@ -84,7 +84,7 @@ def test_slopes(algorithm, graph):
 
 
 def test_losses_over_unreached_vertices():
-    """inf in the distances: zero slopes behind it, never NaN, also where the loss masks late."""
+    """inf in the distances: zero gradients behind it, never NaN, also where the loss masks late."""
     A = jsp.from_edges([0, 1, 3], [1, 2, 4], [1.0, 2.0, 5.0], shape=(6, 6))
     for search in (jsp.sssp, lambda A, s: jsp.soft_sssp(A, s, 0.5)):
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
+from .algorithms.common.status import seen
 from .formats.stored import Stored
 
 _R = TypeVar("_R")
@@ -80,6 +81,7 @@ def _failures(tree: Any):
                     why = NOT_CONVERGED.get(type(node).__name__, FAILURES[name])
                     yield name, ~jnp.asarray(value), why
                 elif name in FAILURES:
+                    seen(value)
                     yield name, jnp.asarray(value) != 0, FAILURES[name]
                 elif hasattr(value, "_fields") or isinstance(value, Stored):
                     yield from _failures(value)

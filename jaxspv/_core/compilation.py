@@ -9,15 +9,18 @@ import itertools
 import pathlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.backend import backends
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from .platforms import Situation, inside, situation
 from .pytree import is_concrete
+
+WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 
 
 def gpu_compiler_options() -> dict[str, Any]:
@@ -92,6 +95,39 @@ def is_eager(*operands: Any) -> bool:
     return eager
 
 
+class Eager(NamedTuple):
+    """The operands of an eager call: arrays, how they are put together, and where they are.
+
+    Attributes:
+        leaves, tree: of the pytree of operands.
+        platform: as `platform_of` gives it.
+    """
+
+    leaves: list[Any]
+    tree: Any
+    platform: str | None
+
+
+def eager_operands(operands: Any) -> Eager | None:
+    """What an eager call asks of its operands, in one pass; None inside of a trace."""
+    leaves, tree = jax.tree.flatten(operands)
+    for leaf in leaves:
+        kind = type(leaf)
+        known = _HOLDS_VALUES.get(kind)
+        if known is None:
+            known = _HOLDS_VALUES.setdefault(kind, is_concrete(leaf))
+        if not known:
+            return None
+    if unsafe_am_i_under_a_jit_DO_NOT_USE():
+        return None
+    if PROGRAMS.too_many:
+        PROGRAMS.forget()
+    return Eager(leaves, tree, _platform_of_leaves(leaves))
+
+
+_HOLDS_VALUES: dict[type, bool] = {}  # class of a leaf -> whether its objects are concrete
+
+
 def known_while_tracing() -> AbstractContextManager[Any]:
     """Inside, what is computed of concrete arrays is concrete, in a trace too."""
     # Outside of traces there is nothing to ensure, and constants would become programs.
@@ -104,10 +140,23 @@ def to_device(arrays: Any) -> Any:
 
 
 def scalar(value: Any, dtype: Any) -> Any:
-    """A number as an array of a dtype; one of Python stays on the host until a program takes it."""
-    if isinstance(value, (int, float)):
+    """A number as an array of a dtype.
+
+    One of Python is moved once for all eager calls; in a trace it stays on the host.
+    """
+    if not isinstance(value, (int, float)):
+        return jnp.asarray(value, dtype)
+    if not is_eager():
         return np.asarray(value, dtype)
-    return jnp.asarray(value, dtype)
+    usual = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    return _number(repr(value), type(value), np.dtype(dtype), usual)
+
+
+@functools.lru_cache(maxsize=256)
+def _number(text: str, kind: type, dtype: np.dtype, usual: Any) -> jax.Array:
+    """Of the text, for 0.0 and -0.0 are equal."""
+    del usual  # where `device_put` puts it
+    return jax.device_put(np.asarray(kind(text), dtype))
 
 
 def on_gpu(operands: Any) -> bool:
@@ -130,17 +179,34 @@ def on_accelerator(*arrays: Any) -> bool:
 
 def platform_of(operands: Any) -> str | None:
     """ "cpu", "cuda" or "other": where an eager call on these runs; None: that is not certain."""
-    leaves = [leaf for leaf in jax.tree.leaves(operands) if isinstance(leaf, jax.Array)]
-    platforms = {device.platform for leaf in leaves for device in leaf.devices()}
+    return _platform_of_leaves(jax.tree.leaves(operands))
+
+
+def _platform_of_leaves(leaves: list[Any]) -> str | None:
+    if len(backends()) == 1:  # nothing but CPUs, mostly
+        return WORD_OF.get(jax.default_backend(), "other")
+    leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
+    committed = [leaf for leaf in leaves if leaf.committed]  # JAX moves the others to these
+    found = {device.platform for leaf in committed or leaves for device in leaf.devices()}
     usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
-    if len(platforms | {usual}) > 1 and not any(leaf.committed for leaf in leaves):
-        return None
-    found = platforms or {usual}
+    if not committed:
+        found |= {usual}
     if len(found) > 1:
         return None
-    platform = next(iter(found))
-    return {"cpu": "cpu", "gpu": "cuda"}.get(platform, "other")
+    return WORD_OF.get(next(iter(found)), "other")
+
+
+@functools.lru_cache(maxsize=64)
+def there(where: Situation, platform: str | None) -> Situation:
+    """`where`, for programs of one platform, if that is certain."""
+    return where if platform is None else where._replace(platforms=frozenset({platform}))
+
+
+def compiled_for(where: Situation, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` under a jit with the options that fit the platform."""
+    on_cuda = where.platforms == {"cuda"}
+    return jax.jit(fn, compiler_options=gpu_compiler_options() if on_cuda else None)
 
 
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
@@ -148,10 +214,8 @@ def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., An
 
     `key` names the function: equal keys share one compilation.
     """
-    platform, where = platform_of(operands), situation()
-    if platform is not None:
-        where = where._replace(platforms=frozenset({platform}))
-    return _cached(_Keyed(fn, (key, where)), where, platform == "cuda")
+    where = there(situation(), platform_of(operands))
+    return _cached(_Keyed(fn, (key, where)), where)
 
 
 def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
@@ -177,12 +241,12 @@ class _Keyed:
 
 
 @functools.lru_cache(maxsize=1024)
-def _cached(keyed: _Keyed, where: Situation, for_gpu: bool) -> Callable[..., Any]:
-    def there(*operands):
+def _cached(keyed: _Keyed, where: Situation) -> Callable[..., Any]:
+    def run(*operands):
         with inside(where):
             return keyed.fn(*operands)
 
-    return jax.jit(there, compiler_options=gpu_compiler_options() if for_gpu else None)
+    return compiled_for(where, run)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -16,13 +16,14 @@ from typing import Any, Literal
 import jax
 
 from .batching import one_by_one, vmapped
-from .compilation import inlined, is_eager, jitted, platform_of
+from .compilation import compiled_for, eager_operands, inlined, there
 from .platforms import (
     BACKENDS,
     EVERYWHERE,
     WORDS,
     Backend,
     Form,
+    Situation,
     branch,
     inside,
     is_recording,
@@ -178,27 +179,28 @@ class Op:
         method: str | None = None,
         **static: Any,
     ) -> Any:
-        """Runs the operation through its layers; under a jit of its own where nothing is traced."""
+        """Runs the operation through its layers; eagerly as a program of its own."""
+        apart = None if is_recording() else eager_operands(operands)
+        if apart is None:
+            return self._traced(operands, backend, method, static)
+        how = (backend, method, tuple(static.items()))
+        where = there(situation(), apart.platform)
+        return _program(self, len(self.impls), apart.tree, where, how)(*apart.leaves)
+
+    def _traced(self, operands, backend, method, static):
         plan = self.plan(*operands, backend=backend, method=method, **static)
         where = situation()
-        eager = is_eager(*operands)
-        if eager and (platform := platform_of(operands)) is not None:
-            if plan.on(platform) is None:
-                only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
-                raise NotImplementedError(
-                    f"`{self.name}` was asked for with {only}, which runs on "
-                    f"{' and '.join(WORDS[p] for p in sorted(_served(plan)))} only; the operands "
-                    f"are on {platform}."
-                )
-            where = where._replace(platforms=frozenset({platform}))
+        if len(where.platforms) == 1 and plan.on(platform := next(iter(where.platforms))) is None:
+            only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
+            raise NotImplementedError(
+                f"`{self.name}` was asked for with {only}, which runs on "
+                f"{' and '.join(WORDS[p] for p in sorted(_served(plan)))} only; the operands "
+                f"are on {platform}."
+            )
         if backend is not None:
             with using(backend):
                 where = where._replace(allowed=situation().allowed)
-        call = self._layers(plan, where, backend, method, static)
-        if eager and not is_recording():
-            key = (self.name, where, tuple(sorted(static.items())), plan.chosen)
-            call = jitted(call, key, operands)
-        return call(*operands)
+        return self._layers(plan, where, backend, method, static)(*operands)
 
     def _layers(self, plan, where, backend, method, static):
         forms = {i.backend: _form(i, plan, static) for i in plan.chosen}
@@ -239,6 +241,22 @@ class Op:
         # Without the options of `jitted`: under an eager `jax.grad` this is a nested jit to JAX.
         run = push if is_recording() else inlined(push, key)
         return run(primals, arrays, result)
+
+
+@functools.lru_cache(maxsize=1024)
+def _program(op: Op, registered: int, tree: Any, where: Situation, how: Any) -> Callable[..., Any]:
+    """An eager call with operands of one structure: takes their leaves. JAX keeps a program for
+    each of their types, so that nothing is asked again of what these decide, the plan least of all.
+    """
+    del registered  # an implementation more is another plan
+    backend, method, static = how
+
+    def run(*leaves):
+        with inside(where):
+            return op._traced(jax.tree.unflatten(tree, leaves), backend, method, dict(static))
+
+    run.__name__ = op.name.replace(" ", "_")  # in profiles
+    return compiled_for(where, run)
 
 
 def _served(plan: Plan) -> set[str]:

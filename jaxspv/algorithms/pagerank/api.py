@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -132,12 +131,11 @@ def pagerank(
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 
 
-def _personalization(personalization: Any, graph: Graph) -> Array:
+def _personalization(personalization: Any, graph: Graph) -> Array | None:
+    """Checked and scaled; None stands for the uniform one, which the programs make themselves."""
     n = graph.n
-    if personalization is None and graph.num_vertices is not None:
-        return _uniform(graph.num_vertices, n, graph.dtype)
     if personalization is None:
-        return jnp.full(n, 1 / n, graph.dtype)
+        return None
     p = jnp.asarray(personalization, graph.dtype)
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
@@ -152,10 +150,15 @@ def _personalization(personalization: Any, graph: Graph) -> Array:
     return p / jnp.sum(p)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _uniform(count: Array, n: int, dtype: Any) -> Array:
-    """1 / count for each of the first `count` of n vertices."""
-    return jnp.where(jnp.arange(n, dtype=jnp.int32) < count, 1 / count.astype(dtype), 0)
+def _distribution(p: Array | None, graph: Graph) -> Array:
+    """p; without one 1 / count for each of the first `count` of n vertices, ghosts left out."""
+    if p is not None:
+        return p
+    count, dtype = graph.num_vertices, graph.dtype
+    if count is None:
+        return jnp.full(graph.n, 1 / graph.n, dtype)
+    there = jnp.arange(graph.n, dtype=jnp.int32) < count
+    return jnp.where(there, 1 / count.astype(dtype), jnp.zeros((), dtype))
 
 
 def _check_weights(graph: Graph) -> None:
@@ -233,6 +236,7 @@ def _tangent(primals, tangents, result):
     """Implicit differentiation: `x' = dF/dx x' + dF/d(data, p, d) (data', p', d')`."""
     graph, p, damping, tol, _, _ = primals
     graph_dot, p_dot, damping_dot = tangents[:3]
+    p = _distribution(p, graph)
     row, col = graph.out.rowcol()
     x, n = result.scores, graph.n
     tangents = graph_dot.out.data, p_dot, damping_dot
@@ -297,6 +301,7 @@ def _not_persistent(graph, *_) -> str | None:
 def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
     """All iterations in one launch, a grid barrier after each."""
     links = graph.layouts["pagerank"]
+    p = _distribution(p, graph)
     scores, iterations, change, status = pagerank_kernel(
         links.strength, p, damping, tol, max_iterations, min_iterations, prepared=links.kernel
     )
@@ -317,7 +322,7 @@ def _pull(graph, p, damping, tol, max_iterations, min_iterations):
         pull = pull_row_bins(links.bins, 1)
     else:
         pull = pull_row_bins(links.rows.bins, links.rows.values)
-    return _run(pull, links.strength, p, damping, tol, max_iterations, min_iterations)
+    return _run(pull, graph, links.strength, p, damping, tol, max_iterations, min_iterations)
 
 
 @op.register("push")
@@ -331,10 +336,11 @@ def _push(graph, p, damping, tol, max_iterations, min_iterations):
     def pull(scaled):
         return plus.segment_reduce(data * jnp.take(scaled, row, mode="clip"), target, graph.n)
 
-    return _run(pull, strength_of(graph), p, damping, tol, max_iterations, min_iterations)
+    return _run(pull, graph, strength_of(graph), p, damping, tol, max_iterations, min_iterations)
 
 
-def _run(pull, strength, p, damping, tol, max_iterations, min_iterations):
+def _run(pull, graph, strength, p, damping, tol, max_iterations, min_iterations):
+    p = _distribution(p, graph)
     scores, iterations, converged = pagerank_xla(
         pull,
         strength.astype(p.dtype),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import is_eager, jitted, on_gpu
+from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.platforms import Backend, note
+from ..._core.platforms import Backend, Situation, inside, note, situation
 from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
@@ -194,12 +195,13 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
-    if lost or not isinstance(semiring, Semiring) or not is_eager(operands):
+    apart = None if lost or not isinstance(semiring, Semiring) else eager_operands(operands)
+    if apart is None:
         return _traced(how, *operands)
     x = roomy(x)
     operands = M, rows, x, semiring, mask, accum, roomy(out)
     room = bound_of(M, x) if sparse and options.out is None else None
-    result, count = jitted(_program(how, room), ("multiply", how, room), M)(*operands)
+    result, count = _program(how, room, there(situation(), apart.platform))(*operands)
     return finished(result, count, options.nse if count is not None else None)
 
 
@@ -213,11 +215,13 @@ class _How(NamedTuple):
     flip: bool
 
 
-def _program(how: _How, room: int | None) -> Callable[..., Any]:
-    def run(*operands):
-        return with_room(_traced(how._replace(nse=room), *operands), how.nse)
+@functools.lru_cache(maxsize=256)
+def _program(how: _How, room: int | None, where: Situation) -> Callable[..., Any]:
+    def multiply(*operands):
+        with inside(where):
+            return with_room(_traced(how._replace(nse=room), *operands), how.nse)
 
-    return run
+    return compiled_for(where, multiply)
 
 
 def _traced(how: _How, M, rows, x, semiring, mask, accum, out):

@@ -134,6 +134,12 @@ def known_while_tracing() -> AbstractContextManager[Any]:
     return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
 
 
+def known(array: Any) -> Any:
+    """A concrete JAX array as NumPy's while something is traced: there it gives tracers else."""
+    captured = isinstance(array, jax.Array) and is_concrete(array) and not is_eager(array)
+    return np.asarray(array) if captured else array
+
+
 def to_device(arrays: Any) -> Any:
     """`jnp.asarray` of NumPy arrays that nobody will write to, without a program for each shape."""
     return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)

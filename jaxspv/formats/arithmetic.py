@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-_COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)
+COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)
 SUGAR: dict[str, Callable[..., Any]] = {}  # filled by jaxspv.ops
 
 
@@ -26,7 +26,7 @@ class NoValue:
         raise TypeError(f"a {type(self).__name__} is no array: use `todense()` or `to_scipy()`.")
 
     def __eq__(self, other: object) -> bool:
-        if other is not self and isinstance(other, (NoValue, *_COMPARED)):
+        if other is not self and isinstance(other, (NoValue, *COMPARED)):
             raise TypeError(
                 f"`==` of a {type(self).__name__} would compare identity: compare what `todense()` "
                 "or `jax.tree.leaves` give."

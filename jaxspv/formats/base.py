@@ -19,6 +19,7 @@ from .._core.native_loops import read, write
 from .._core.platforms import Form, choose
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
+from .scipy_methods import SciPyMatrixMethods
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def serves(
     return refused
 
 
-class SparseMatrix(Stored, abc.ABC):
+class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
     """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
 
     A stored entry is an entry whatever its value; the slots from `count` on are padding: their

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.pytree import is_concrete
+from .._core.compilation import is_eager
 from . import CSR, SparseMatrix
 from .tiles.arrangement import grid, group_concrete
 from .tiles.bit_tiled import LARGE
@@ -60,7 +60,7 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     """
     if for_ not in ("bfs", "spmspv"):
         raise ValueError(f"`for_` must be 'bfs' or 'spmspv'; got {for_!r}.")
-    if not is_concrete(A):
+    if not is_eager(A):
         raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
     tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import on_accelerator, to_device
+from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
-from .._core.pytree import describe, is_concrete
+from .._core.pytree import describe
 from ..masks import Mask, as_mask
-from .arithmetic import Arithmetic
+from .scipy_methods import SciPyMethods
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
@@ -30,7 +30,7 @@ def _first(arrays, count):
     return [a[:count] for a in arrays]
 
 
-class Stored(Arithmetic):
+class Stored(SciPyMethods):
     """A frozen dataclass of `nse` slots, of which the first `count` hold entries."""
 
     index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
@@ -116,7 +116,7 @@ class Stored(Arithmetic):
         >>> y.nse, y.trim().indices.tolist()
         (5, [3])
         """
-        if not is_concrete(with_pattern(self)):
+        if not is_eager(with_pattern(self)):
             raise ValueError("`trim` needs concrete values: under jit the capacity is static.")
         count = int(self.count)  # pyright: ignore[reportAttributeAccessIssue]
         return self if count == self.nse else self.in_capacity(count)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import to_device
+from .._core.compilation import known, to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import as_monoid, plus
@@ -197,6 +197,7 @@ def vector_from_entries(
     """
     if not isinstance(n, (int, np.integer)) or n < 0:
         raise TypeError(f"`n` must be a non-negative integer; got {n!r}.")
+    indices = known(indices)
     if not isinstance(indices, jax.Array):
         indices = np.asarray(indices)  # 64-bit indices are checked before they are narrowed
     if not jnp.issubdtype(indices.dtype, jnp.integer) and indices.size:

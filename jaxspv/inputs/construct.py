@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import on_accelerator, to_device
+from .._core.compilation import is_eager, known, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
@@ -72,13 +72,13 @@ def from_edges(
     if concrete:
         _check_range("senders", row, shape[0])
         _check_range("receivers", col, shape[1])
-    on_host = concrete and is_concrete(data) and not on_accelerator(row, col, data)
+    on_host = concrete and not (is_eager(data) and on_accelerator(row, col, data))  # traced: host
     sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape, dtype)
     capacity = _capacity(nse, count, concrete, slots.shape[0])
     overflow = jnp.asarray(count > capacity)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
-    if on_host and count == data.shape[0]:  # nothing to join: no program to compile
+    if on_host and is_concrete(data) and count == data.shape[0]:  # no program to compile
         joined = np.zeros(capacity, data.dtype)
         joined[slots] = data
         joined = to_device(joined)
@@ -118,10 +118,11 @@ def from_dense(
     if dense.ndim != 2:
         raise ValueError(f"`dense` must be a matrix; got shape {dense.shape}.")
     _check_format(format)
-    differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
     if nse is None and not is_concrete(dense):
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-    count = jnp.sum(differs, dtype=jnp.int32)
+    with known_while_tracing():
+        differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
+        count = jnp.sum(differs, dtype=jnp.int32)
     capacity = _capacity(nse, count, is_concrete(dense), dense.size)
     m, n = dense.shape
     if dense.size:
@@ -294,7 +295,7 @@ def as_format(coo: COO, name: str) -> Any:
 
 
 def _indices(name: str, values: Any) -> Any:
-    array = values if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
+    array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
     if array.size == 0:
         return array.astype(np.int32)
     if not jnp.issubdtype(array.dtype, jnp.integer):

@@ -16,6 +16,7 @@ from ..formats.stored import Stored
 from ..graph import Graph
 from ..masks import as_mask
 from ..operators import ainv, minus, plus, times, truediv
+from . import scipy_methods as scipy_methods  # fills in its part
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract

@@ -21,7 +21,7 @@ def test_truth_arrays_and_equality(thing):
         with pytest.raises(TypeError, match="compare identity"):
             thing == other  # noqa: B015
         with pytest.raises(TypeError, match="compare identity"):
-            other != thing  # noqa: B015
+            other == thing  # noqa: B015
     assert thing == thing  # noqa: PLR0124
     assert thing != None  # noqa: E711
     assert thing in {thing: 1}

@@ -1,0 +1,151 @@
+"""SciPy's methods of sparse arrays; the operations above the formats fill them in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import Array
+
+from .arithmetic import COMPARED, SUGAR, Arithmetic
+
+
+class SciPyMethods(Arithmetic):
+    """What code for `scipy.sparse` calls, with SciPy's meaning: a missing entry counts as 0.
+
+    That is SciPy's view. In GraphBLAS's, where a missing entry is absent and its stand-in belongs
+    to the monoid, the same is `jsp.reduce`, `jsp.ewise_mult`, `jsp.apply`, `jsp.select`. Objects
+    are immutable, so `setdiag` gives a new matrix. Reference: sparse arrays of SciPy 1.17.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, -2.0], [3.0, 0.0]])
+    >>> float(A.sum()), A.max(axis=0).tolist(), float(A.mean()), abs(A).toarray().tolist()
+    (1.0, [3.0, 0.0], 0.25, [[0.0, 2.0], [3.0, 0.0]])
+    >>> (A > 0).toarray().tolist(), [i.tolist() for i in A.nonzero()]
+    ([[False, False], [True, False]], [[0, 1], [1, 0]])
+    """
+
+    def toarray(self) -> Array:
+        """`todense()`."""
+        return self.todense()  # pyright: ignore[reportAttributeAccessIssue]
+
+    def copy(self) -> Any:
+        """The object itself: it cannot change."""
+        return self
+
+    def sum(self, axis: int | None = None, dtype: Any = None) -> Array:
+        """The sum of all entries, or along an axis to a dense vector.
+
+        Args:
+            axis: None, or 0 or 1 of a matrix: the axis that vanishes.
+            dtype: of the result; None: that of the values (int32 for booleans).
+        """
+        return SUGAR["sum"](self, axis, dtype)
+
+    def mean(self, axis: int | None = None, dtype: Any = None) -> Array:
+        """The sum over the number of places, stored or not; a float."""
+        return SUGAR["mean"](self, axis, dtype)
+
+    def min(self, axis: int | None = None) -> Array:
+        """The least value, 0 where an entry is missing; along an axis a dense vector.
+
+        Raises:
+            ValueError: there are no places to take it of.
+        """
+        return SUGAR["extreme"](self, "min", axis)
+
+    def max(self, axis: int | None = None) -> Array:
+        """The greatest value, 0 where an entry is missing; along an axis a dense vector.
+
+        Raises:
+            ValueError: there are no places to take it of.
+        """
+        return SUGAR["extreme"](self, "max", axis)
+
+    def dot(self, other: Any) -> Any:
+        """`self @ other`; a scalar multiplies."""
+        return SUGAR["dot"](self, other)
+
+    def multiply(self, other: Any) -> Any:
+        """`self * other`: a scalar, an array that broadcasts, or the intersection of patterns."""
+        return self * other
+
+    def power(self, n: Any, dtype: Any = None) -> Any:
+        """Every entry to the power `n`, a scalar other than 0.
+
+        Raises:
+            ValueError: n is 0, whose result would be dense.
+        """
+        return SUGAR["power"](self, n, dtype)
+
+    def __pow__(self, n: Any) -> Any:
+        """`power`: element by element, as of SciPy's arrays (and unlike its matrices)."""
+        return self.power(n)
+
+    def __abs__(self) -> Any:
+        """The absolute value of every entry."""
+        return SUGAR["abs"](self)
+
+    def nonzero(self) -> tuple[Array, ...]:
+        """The indices of the entries that are not 0, row by row; eager only.
+
+        Raises:
+            ValueError: under jit, where their number is unknown.
+        """
+        return SUGAR["nonzero"](self)
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"the length of a {type(self).__name__} is ambiguous: use `shape[0]`, `nnz` or `nse`."
+        )
+
+    def __lt__(self, other: Any) -> Any:
+        """Where less, as a boolean object: only where two missing entries are not."""
+        return SUGAR["compare"](self, other, "lt")
+
+    def __gt__(self, other: Any) -> Any:
+        """Where greater, as a boolean object: only where two missing entries are not."""
+        return SUGAR["compare"](self, other, "gt")
+
+    def __le__(self, other: Any) -> Any:
+        """Where less or equal, as a boolean object: only where a missing entry is not."""
+        return SUGAR["compare"](self, other, "le")
+
+    def __ge__(self, other: Any) -> Any:
+        """Where greater or equal, as a boolean object: only where a missing entry is not."""
+        return SUGAR["compare"](self, other, "ge")
+
+    def __ne__(self, other: object) -> Any:
+        """Where different, as a boolean object; of what is no number or array: not the same."""
+        if isinstance(other, (Arithmetic, *COMPARED)):
+            return SUGAR["compare"](self, other, "ne")
+        return other is not self
+
+    __hash__ = object.__hash__
+
+
+class SciPyMatrixMethods(SciPyMethods):
+    """Those of a matrix alone."""
+
+    def tocoo(self) -> Any:
+        """`asformat("coo")`."""
+        return self.asformat("coo")  # pyright: ignore[reportAttributeAccessIssue]
+
+    def tocsr(self) -> Any:
+        """`asformat("csr")`."""
+        return self.asformat("csr")  # pyright: ignore[reportAttributeAccessIssue]
+
+    def tocsc(self) -> Any:
+        """`asformat("csc")`."""
+        return self.asformat("csc")  # pyright: ignore[reportAttributeAccessIssue]
+
+    def diagonal(self, k: int = 0) -> Array:
+        """The values of the k-th diagonal, a dense vector; 0 where an entry is missing."""
+        return SUGAR["diagonal"](self, k)
+
+    def setdiag(self, values: Any, k: int = 0) -> Any:
+        """A new matrix with `values`, one or as many as the k-th diagonal has places, on it.
+
+        Unlike SciPy's it changes nothing in place. A shorter vector fills the first places.
+        Every place set is an entry, also where the value is 0.
+        """
+        return SUGAR["setdiag"](self, values, k)

@@ -1,0 +1,157 @@
+"""SciPy's methods of sparse arrays by our operations: `A.sum()`, `A.max(axis=0)`, `A > B`, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.compilation import is_eager, known_while_tracing
+from .._core.pytree import is_concrete
+from ..formats.arithmetic import SUGAR
+from ..formats.stored import Stored
+from ..inputs.construct import from_edges
+from ..monoids import max_, min_, plus
+from ..operators import IndexUnaryOp, absolute, ge, gt, le, lt, ne, pow_
+from .apply import apply, select
+from .ewise import ewise_add, ewise_union
+from .frame.entries import entries_of
+from .reduce import reduce
+from .structure import diag
+
+COMPARISONS = {op.name: op for op in (lt, le, gt, ge, ne)}
+EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
+NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)
+nonzero = IndexUnaryOp(lambda x, i, j, s: x != 0, "nonzero")
+elsewhere = IndexUnaryOp(lambda x, i, j, s: (j != i + s[0]) | (i >= s[1]), "elsewhere")
+
+
+def _axis(A: Stored, axis: Any) -> int | None:
+    """`axis` as `reduce` takes it: that of a vector is all there is.
+
+    Raises:
+        ValueError: the object has no such axis.
+    """
+    if axis is None:
+        return None
+    whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+    if not whole or not -A.ndim <= axis < A.ndim:
+        raise ValueError(f"`axis` must be None or an axis of {A.ndim}; got {axis!r}.")
+    return None if A.ndim == 1 else int(axis) % 2
+
+
+def _places(A: Stored, axis: int | None) -> int:
+    """How many places are joined into one result."""
+    return int(np.prod(A.shape)) if axis is None else A.shape[axis]
+
+
+def _joined(A: Stored, add: Any, axis: int | None) -> Array:
+    """The entries joined, a dense vector or a scalar; the identity where there are none."""
+    if axis is None:
+        return reduce(A, add)
+    start = jnp.full(A.shape[1 - axis], add.identity_of(A.dtype))
+    return reduce(A, add, axis=axis, out=start)
+
+
+def _sum(A: Stored, axis: Any, dtype: Any) -> Array:
+    axis = _axis(A, axis)
+    if dtype is None:
+        dtype = jnp.int32 if A.dtype == bool else A.dtype
+    return _joined(A.astype(dtype), plus, axis)
+
+
+def _mean(A: Stored, axis: Any, dtype: Any) -> Array:
+    axis = _axis(A, axis)
+    if dtype is None:
+        dtype = jnp.result_type(A.dtype, jnp.float32)
+    return _sum(A, axis, dtype) / _places(A, axis)
+
+
+def _extreme(A: Stored, which: str, axis: Any) -> Array:
+    axis = _axis(A, axis)
+    places = _places(A, axis)
+    if places == 0:
+        raise ValueError(f"the {which} of no places: the shape is {A.shape}.")
+    if A.dtype == bool:
+        return _extreme(A.astype(jnp.int8), which, axis).astype(bool)
+    add, joins = EXTREMES[which]
+    stored = _joined(A, add, axis)
+    count = _joined(A.with_data(jnp.ones(A.data.shape, jnp.int32)), plus, axis)
+    return jnp.where(count < places, joins(stored, jnp.zeros((), stored.dtype)), stored)
+
+
+def _dot(A: Any, other: Any) -> Any:
+    if not isinstance(other, Stored) and np.ndim(other) == 0:
+        return A * other
+    if A.ndim == 1 and getattr(other, "ndim", 1) == 1:
+        return _sum(A * other, None, None)
+    return A @ other
+
+
+def _power(A: Stored, n: Any, dtype: Any) -> Any:
+    if np.ndim(n):
+        raise ValueError(f"`n` must be a scalar; got shape {np.shape(n)}.")
+    if is_concrete(n) and n == 0:
+        raise ValueError("`n` is 0, and the result would be dense: use `jnp.ones(A.shape)`.")
+    return apply(A if dtype is None else A.astype(dtype), pow_, right=n)
+
+
+def _nonzero(A: Stored) -> tuple[Array, ...]:
+    if not is_eager(A):
+        raise ValueError("`nonzero` needs concrete values: under jit their number is unknown.")
+    return entries_of(select(A, nonzero).trim()).keys
+
+
+def _compare(A: Any, other: Any, name: str) -> Any:
+    """`A < other` and its like: a boolean object of what is true; of an array, an array."""
+    op = COMPARISONS[name]
+    if not isinstance(other, (Stored, *NUMBER)):
+        return NotImplemented
+    if not isinstance(other, Stored) and np.ndim(other):
+        return op(A.todense(), jnp.asarray(other))
+    beside = 0 if isinstance(other, Stored) else other
+    if not is_concrete(beside):
+        raise ValueError(
+            "whether missing entries satisfy a comparison decides what its result is, so the "
+            f"number must be concrete; got {beside}. `jsp.apply` compares what is stored."
+        )
+    with known_while_tracing():
+        dense = bool(op(0, beside))
+    if dense:
+        raise TypeError(
+            "missing entries satisfy this comparison and its result would be dense: compare "
+            "`A.toarray()`, or use the complement of the opposite one as a mask, `~(A > B)`."
+        )
+    if not isinstance(other, Stored):
+        return select(apply(A, op, right=other), nonzero)
+    return select(ewise_union(A, other, op), nonzero)
+
+
+def _setdiag(A: Any, values: Any, k: int) -> Any:
+    (m, n), values = A.shape, jnp.asarray(values, A.dtype)
+    length = min(m + min(k, 0), n - max(k, 0))
+    if length <= 0:
+        raise ValueError(f"`k` must be a diagonal of a matrix of shape {A.shape}; got {k}.")
+    if values.ndim > 1:
+        raise ValueError(f"`values` must be a scalar or a vector; got shape {values.shape}.")
+    length = min(length, values.size) if values.ndim else length
+    values = jnp.broadcast_to(values, length) if values.ndim == 0 else values[:length]
+    row, col = (np.arange(length) + max(shift, 0) for shift in (-k, k))
+    kept = select(A, elsewhere, np.array([k, length + max(-k, 0)], np.int32))
+    new = from_edges(row, col, values, shape=A.shape)
+    return ewise_add(kept, new).asformat(A.format)
+
+
+SUGAR["sum"] = _sum
+SUGAR["mean"] = _mean
+SUGAR["extreme"] = _extreme
+SUGAR["dot"] = _dot
+SUGAR["power"] = _power
+SUGAR["abs"] = lambda A: apply(A, absolute)
+SUGAR["nonzero"] = _nonzero
+SUGAR["compare"] = _compare
+SUGAR["diagonal"] = lambda A, k: diag(A, k).todense()
+SUGAR["setdiag"] = _setdiag

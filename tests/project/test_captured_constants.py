@@ -1,0 +1,61 @@
+"""What a traced function captures is as good as concrete: the same answers under jit and vmap."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+
+I, J = np.array([0, 1, 1]), np.array([1, 2, 2])
+DENSE = np.array([[0, 1, 2], [3, 0, 0], [0, 4, 0]], np.float32)
+A = jsp.from_dense(DENSE)
+CASES = {
+    "from_edges": lambda t, a: jsp.from_edges(a(I), a(J), t, shape=(3, 3)),
+    "from_edges of constants": lambda t, a: jsp.from_edges(a(I), a(J), a(J), shape=(3, 3)),
+    "from_edges and slots": lambda t, a: jsp.from_edges(
+        a(I), a(J), t, shape=(3, 3), return_slots=True, format="csc"
+    ),
+    "vector_from_entries": lambda t, a: jsp.vector_from_entries(a(I), t, 3),
+    "build": lambda t, a: jsp.build((a(I[:2]), a(J[:2])), t[:2], (3, 3)),
+    "from_dense": lambda t, a: jsp.from_dense(a(DENSE), nse=5).with_data(jnp.tile(t, 2)[:5]),
+    "extract": lambda t, a: jsp.extract(A, a(I), a(J)),
+    "assign": lambda t, a: jsp.assign(A, t[0], a(I[:2]), a(J[:2])),
+    "set_element": lambda t, a: jsp.set_element(A, t[0], a(1), a(2)),
+    "bfs": lambda t, a: jsp.bfs(A, a(I[:2]), until=jsp.reached(a(2))).levels,
+    "pagerank": lambda t, a: jsp.pagerank(A, personalization=a(t * 0 + 1)).scores,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray], ids=["NumPy", "JAX"])
+def test_captured(name, array):
+    captured = {}
+
+    def constant(x):  # made outside of the trace, once for each place that asks
+        return x if isinstance(x, jax.core.Tracer) else captured[np.asarray(x).tobytes()]
+
+    def keep(x):
+        with jax.ensure_compile_time_eval():
+            captured[np.asarray(x).tobytes()] = array(x)
+        return captured[np.asarray(x).tobytes()]
+
+    t = jnp.arange(1.0, 4.0)
+    want = jax.tree.map(np.asarray, _dense(CASES[name](t, keep)))
+    got = jax.jit(lambda t: _dense(CASES[name](t, constant)))(t)
+    chex.assert_trees_all_close(got, want, rtol=1e-6)
+    stacked = jax.vmap(lambda t: _dense(CASES[name](t, constant)))(jnp.stack([t, 2 * t]))
+    chex.assert_trees_all_close(jax.tree.map(lambda x: x[0], stacked), want, rtol=1e-6)
+
+
+def _dense(result):
+    """Formats as arrays, that capacities may differ."""
+    parts = result if isinstance(result, tuple) else (result,)
+    return [x.todense() if hasattr(x, "todense") else x for x in parts]
+
+
+@pytest.mark.parametrize("ask", [A.trim, A.nonzero, lambda: jsp.choose_format(A)])
+def test_what_needs_the_host_says_so(ask):
+    with pytest.raises(ValueError, match="needs concrete values"):
+        jax.jit(lambda t: (ask(), t)[1])(1.0)

@@ -44,6 +44,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/kernels/sssp/test_sssp_kernel.py::test_low_degree": 0.15,
     "tests/kernels/sssp/test_sssp_kernel.py::test_any_degree": 0.1,
     "tests/ops/test_csr_vjp.py::test_both_cotangents": 0.25,
+    "tests/networkx_backend/test_functions.py::test_as_networkx": 0.35,
     "tests/ops/test_graphblas.py::test_equals_graphblas": 0.05,
     "tests/ops/test_graphblas.py::test_mxm_equals_graphblas": 0.25,
     "tests/ops/test_layers.py::test_gradients_in_both_modes_and_twice": 0.15,

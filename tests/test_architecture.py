@@ -27,7 +27,7 @@ LAYERS = (
     ("ops",),
     ("algorithms",),
     ("explaining", "exporting", "checking", "autodiff", "verify"),
-    ("cli", "__init__", "__main__"),
+    ("cli", "networkx_backend", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -1,0 +1,22 @@
+"""The NetworkX backend `jaxspv`: NetworkX calls on jaxspv's algorithms, by NetworkX's dispatcher.
+
+`backend` is what the entry point `networkx.backends` names; `info` beside it is shipped as the
+module `_nx_jaxspv`, which NetworkX loads at import and which must not import JAX.
+"""
+
+import types
+
+from . import functions as functions
+from .graph import convert_from_nx as convert_from_nx
+from .graph import convert_to_nx as convert_to_nx
+from .registry import FUNCTIONS, can_run, should_run
+from .testing import on_start_tests
+
+backend = types.SimpleNamespace(
+    **FUNCTIONS,
+    convert_from_nx=convert_from_nx,
+    convert_to_nx=convert_to_nx,
+    can_run=can_run,
+    should_run=should_run,
+    on_start_tests=on_start_tests,
+)

@@ -1,0 +1,261 @@
+"""Numbers drawn from the distances between all pairs: eccentricity, closeness, Wiener's index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from ..graph import ConvertedGraph
+from ..products import degrees
+from ..registry import implements, null_graph
+from ..results import labels, nbunch
+from ..searches import all_distances, all_levels, levels
+from ..views import Direction
+from .components import is_strong, membership
+
+
+def _given(**arguments: Any) -> str | None:
+    """Refuses what NetworkX computes from results that the caller brings, and the null graph."""
+    for name in ("e", "sp"):
+        if arguments.get(name) is not None:
+            return f"`{name}` is given: there is nothing left to search"
+    return null_graph(**arguments)
+
+
+def _rows(
+    G: ConvertedGraph, weight: str | None, sources: Any = None, direction: Direction = "out"
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(source, its distances as float64 with inf where unreached)."""
+    sources = np.arange(len(G)) if sources is None else sources
+    if weight is not None:
+        return all_distances(G, weight, sources, direction)
+    found = all_levels(G, sources, direction)
+    return ((s, np.where(hops >= 0, hops, np.inf)) for s, hops in found)
+
+
+def _integral(G: ConvertedGraph, weight: str | None) -> bool:
+    return G.weights(weight).dtype.kind != "f"
+
+
+def _number(G: ConvertedGraph, weight: str | None, value: float) -> Any:
+    return int(value) if _integral(G, weight) else float(value)
+
+
+def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None) -> dict:
+    found = {}
+    for s, far in _rows(G, weight, vertices):
+        worst = far.max()
+        if math.isinf(worst):
+            if G.is_directed():
+                why = "the digraph is not strongly connected"
+            else:
+                why = "the graph is not connected"
+            raise nx.NetworkXError(f"Found infinite path length because {why}")
+        found[G.nodes[s]] = _number(G, weight, worst)
+    return found
+
+
+@implements(cost="searches", refuse=_given)
+def eccentricity(G, v=None, sp=None, weight=None):
+    """The largest distance from each node."""
+    wanted = [G.index[node] for node in nbunch(G, v)]
+    found = _eccentricities(G, weight, wanted)
+    return found[v] if v in G else found
+
+
+@implements(cost="searches", refuse=_given)
+def diameter(G, e=None, usebounds=False, weight=None):
+    """The largest distance."""
+    return max(_eccentricities(G, weight).values())
+
+
+@implements(cost="searches", refuse=_given)
+def radius(G, e=None, usebounds=False, weight=None):
+    """The smallest eccentricity."""
+    return min(_eccentricities(G, weight).values())
+
+
+@implements(cost="searches", refuse=_given)
+def center(G, e=None, usebounds=False, weight=None):
+    """The nodes of smallest eccentricity."""
+    found = _eccentricities(G, weight)
+    least = min(found.values())
+    return [v for v, far in found.items() if far == least]
+
+
+@implements(cost="searches", refuse=_given)
+def periphery(G, e=None, usebounds=False, weight=None):
+    """The nodes of largest eccentricity."""
+    found = _eccentricities(G, weight)
+    most = max(found.values())
+    return [v for v, far in found.items() if far == most]
+
+
+@implements(cost="searches", refuse=_given)
+def harmonic_diameter(G, sp=None, *, weight=None):
+    """The harmonic mean of the distances between all pairs."""
+    total = sum(_inverse(far).sum() for _, far in _rows(G, weight))
+    if total:
+        return float(len(G) * (len(G) - 1) / total)
+    return math.inf if len(G) > 1 else math.nan
+
+
+def _inverse(far: np.ndarray) -> np.ndarray:
+    """1 / distance, 0 for the source and where unreached."""
+    return np.divide(1.0, far, out=np.zeros(len(far)), where=far > 0)
+
+
+METHODS = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+
+
+@implements(cost="searches")
+def average_shortest_path_length(G, weight=None, method=None):
+    """The mean distance between all pairs."""
+    if method is not None and method not in METHODS:
+        raise ValueError(f"method not supported: {method}")
+    n = len(G)
+    if n == 0:
+        text = "the null graph has no paths, thus there is no average shortest path length"
+        raise nx.NetworkXPointlessConcept(text)
+    if n == 1:
+        return 0
+    if not _connected(G):
+        kind = "strongly connected" if G.is_directed() else "connected"
+        raise nx.NetworkXError(f"Graph is not {kind}.")
+    total = _total(G, None if method == "unweighted" else weight)
+    return float(total / (n * (n - 1)))
+
+
+def _connected(G: ConvertedGraph) -> bool:
+    return is_strong(G) if G.is_directed() else not membership(G).any()
+
+
+def _total(G: ConvertedGraph, weight: str | None) -> float:
+    return float(sum(far.sum() for _, far in _rows(G, weight)))
+
+
+@implements(cost="searches")
+def wiener_index(G, weight=None):
+    """The sum of the distances of all pairs."""
+    _check_not_null(G)
+    if not _connected(G):
+        return math.inf
+    total = _total(G, weight)
+    return _number(G, weight, total) if G.is_directed() else total / 2
+
+
+def _check_not_null(G: ConvertedGraph) -> None:
+    if len(G) == 0:
+        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
+
+
+@implements(cost="searches")
+def hyper_wiener_index(G, weight=None):
+    """Half the sum of d + d^2 over the distances d of all pairs."""
+    _check_not_null(G)
+    if not _connected(G):
+        return math.inf
+    return float(sum((far + far**2).sum() for _, far in _rows(G, weight)) / 2)
+
+
+@implements(cost="searches")
+def schultz_index(G, weight=None):
+    """Half the sum of d(u, v) (deg u + deg v)."""
+    _check_not_null(G)
+    if not _connected(G):
+        return math.inf
+    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
+    return float(sum((far * (degree[s] + degree)).sum() for s, far in _rows(G, weight)) / 2)
+
+
+@implements(cost="searches")
+def gutman_index(G, weight=None):
+    """Half the sum of d(u, v) deg u deg v."""
+    _check_not_null(G)
+    if not _connected(G):
+        return math.inf
+    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
+    return float(sum((far * degree[s] * degree).sum() for s, far in _rows(G, weight)) / 2)
+
+
+@implements(cost="search")
+def efficiency(G, u, v):
+    """1 / distance, 0 where there is no path."""
+    for node, name in ((u, "Source"), (v, "Target")):
+        if node not in G:
+            raise nx.NodeNotFound(f"{name} {node} is not in G")
+    hops = int(levels(G, G.index[u], target=G.index[v])[G.index[v]])
+    return 0 if hops < 0 else 1 / hops
+
+
+@implements(cost="searches")
+def global_efficiency(G):
+    """The mean of 1 / distance over all pairs."""
+    n = len(G)
+    if n < 2:
+        return 0
+    total = sum(_inverse(far).sum() for _, far in _rows(G, None))
+    return float(total / (n * (n - 1)))
+
+
+@implements(cost="searches", refuse=_given)
+def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):
+    """1 / mean distance to the node, scaled by the share of nodes that reach it."""
+    wanted = np.arange(len(G)) if u is None else [G.index[u]]
+    found = {}
+    for s, far in _rows(G, distance, wanted, "in"):
+        reached = np.isfinite(far)
+        count, total, value = int(reached.sum()), float(far[reached].sum()), 0.0
+        if total > 0.0 and len(G) > 1:
+            value = (count - 1.0) / total
+            if wf_improved:
+                value *= (count - 1.0) / (len(G) - 1)
+        found[G.nodes[s]] = value
+    return found if u is None else found[u]
+
+
+@implements(cost="searches")
+def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
+    """The sum of 1 / distance from the sources to each node."""
+    ends, starts = (_vertices(G, nodes) for nodes in (nbunch, sources))
+    total = np.zeros(len(G))
+    if len(ends) < len(starts):
+        for v, far in _rows(G, distance, ends, "in"):
+            total[v] = _inverse(far)[starts].sum()
+    else:
+        for _, far in _rows(G, distance, starts):
+            total += _inverse(far)
+    return dict(zip(labels(G, ends), total[ends].tolist(), strict=True))
+
+
+def _vertices(G: ConvertedGraph, nodes: Any) -> np.ndarray:
+    return np.array(sorted({G.index[node] for node in nbunch(G, nodes)}), np.int64)
+
+
+@implements(cost="searches")
+def floyd_warshall(G, weight="weight"):
+    """Distances between all pairs, infinite where there is no path."""
+    integral, found = _integral(G, weight), {}
+    for s, far in all_distances(G, weight, np.arange(len(G))):
+        row = far.tolist()
+        if integral:
+            row = [int(d) if d < math.inf else d for d in row]
+        found[G.nodes[s]] = dict(zip(G.nodes, row, strict=True))
+    return found
+
+
+@implements(cost="searches")
+def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
+    """The matrix of the distances between all pairs."""
+    if nodelist is not None and (len(nodelist) != len(G) or set(nodelist) != set(G.nodes)):
+        raise nx.NetworkXError(
+            "nodelist must contain every node in G with no repeats."
+            "If you wanted a subgraph of G use G.subgraph(nodelist)"
+        )
+    order = [G.index[v] for v in (G.nodes if nodelist is None else nodelist)]
+    rows = [far[order] for _, far in all_distances(G, weight, order)]
+    return np.array(rows).reshape(len(order), len(order))

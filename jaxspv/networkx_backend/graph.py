@@ -1,0 +1,207 @@
+"""A NetworkX graph as arrays: adjacency in NetworkX's order, labels beside; both conversions."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+EXACT = 2**53  # integers beyond it are not held by float64
+
+
+class ConvertedGraph:
+    """What NetworkX hands to the functions of this backend.
+
+    Attributes:
+        nodes: labels in the order of the graph; vertex i of every array is `nodes[i]`.
+        row, col: (entries,) int32, every adjacency entry in NetworkX's order: an undirected edge
+            twice, a self loop once, parallel edges each on its own.
+        values: attribute -> (entries,) bool, int64 or float64, defaults filled in.
+        edge_data: the attribute dictionaries of the entries, where all attributes were asked for.
+        node_data: those of the nodes, likewise.
+        keys: keys of parallel edges, where all attributes were asked for.
+        graph: attributes of the graph.
+        memo: what was computed of it once: device graphs, degrees.
+    """
+
+    __networkx_backend__ = "jaxspv"
+
+    def __init__(self, nodes: list, row: np.ndarray, col: np.ndarray, *, directed, multigraph):
+        self.nodes, self.row, self.col = nodes, row, col
+        self.values: dict[str, np.ndarray] = {}
+        self.edge_data: list[dict] | None = None
+        self.node_data: list[dict] | None = None
+        self.keys: list | None = None
+        self.graph: dict = {}
+        self.memo: dict[Hashable, Any] = {}
+        self.__networkx_cache__: dict = {}
+        self._directed, self._multigraph = directed, multigraph
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction."""
+        return self._directed
+
+    def is_multigraph(self) -> bool:
+        """Whether edges may be parallel."""
+        return self._multigraph
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator:
+        return iter(self.nodes)
+
+    def __contains__(self, node: Any) -> bool:
+        try:
+            return node in self.index
+        except TypeError:  # not hashable
+            return False
+
+    @functools.cached_property
+    def index(self) -> dict:
+        """Label -> vertex."""
+        return dict(zip(self.nodes, range(len(self.nodes)), strict=True))
+
+    def number_of_nodes(self) -> int:
+        """The number of vertices."""
+        return len(self.nodes)
+
+    order = number_of_nodes
+
+    @functools.cached_property
+    def loops(self) -> int:
+        """The number of self loops, parallel ones each."""
+        return int(np.count_nonzero(self.row == self.col))
+
+    def number_of_edges(self) -> int:
+        """The number of edges, parallel ones each."""
+        entries = len(self.row)
+        return entries if self._directed else (entries + self.loops) // 2
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` gives, computed at the first call with this key."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]
+
+    def weights(self, attribute: str | None, default: Any = 1) -> np.ndarray:
+        """(entries,) the numbers under an attribute; None: ones.
+
+        Raises:
+            NotImplementedError: some value is no number that float64 holds.
+        """
+        if attribute is None:
+            return np.ones(len(self.row), np.int64)
+        if attribute not in self.values:
+            if self.edge_data is None:
+                raise NotImplementedError(f"the conversion left out the attribute {attribute!r}")
+            self.values[attribute] = _numbers(attribute, self.edge_data, default)
+        return self.values[attribute]
+
+
+def convert_from_nx(
+    graph: Any,
+    *,
+    edge_attrs: dict[str, Any] | None = None,
+    node_attrs: dict[str, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> ConvertedGraph:
+    """A `ConvertedGraph` of a NetworkX graph; arguments as NetworkX's dispatcher gives them.
+
+    Raises:
+        NotImplementedError: a value of `edge_attrs` is no number: NetworkX then runs the call.
+    """
+    del name, graph_name
+    adjacency, nodes = graph._adj, list(graph)
+    n, multigraph = len(nodes), graph.is_multigraph()
+    heads: Iterable = itertools.chain.from_iterable(adjacency.values())
+    degrees = np.fromiter(map(len, adjacency.values()), np.int64, n)
+    entries = int(degrees.sum())
+    index = dict(zip(nodes, range(n), strict=True))
+    if list(index) != list(range(n)):
+        heads = map(index.__getitem__, heads)
+    col = np.fromiter(heads, np.int32, entries)
+    row = np.repeat(np.arange(n, dtype=np.int32), degrees)
+    if multigraph:
+        bundles = list(itertools.chain.from_iterable(map(dict.values, adjacency.values())))
+        parallel = np.fromiter(map(len, bundles), np.int64, entries)
+        row, col = np.repeat(row, parallel), np.repeat(col, parallel)
+    made = ConvertedGraph(nodes, row, col, directed=graph.is_directed(), multigraph=multigraph)
+    made.index = index
+
+    def data() -> Iterator[dict]:
+        if multigraph:
+            return itertools.chain.from_iterable(map(dict.values, bundles))
+        return itertools.chain.from_iterable(map(dict.values, adjacency.values()))
+
+    if preserve_edge_attrs:
+        made.edge_data = list(data())
+        if multigraph:
+            made.keys = list(itertools.chain.from_iterable(bundles))
+    elif edge_attrs:
+        for attribute, default in edge_attrs.items():
+            made.values[attribute] = _numbers(attribute, data(), default)
+    if preserve_node_attrs or node_attrs:
+        made.node_data = [dict(graph.nodes[node]) for node in nodes]
+    if preserve_graph_attrs:
+        made.graph = dict(graph.graph)
+    return made
+
+
+def _numbers(attribute: str, data: Iterable[dict], default: Any) -> np.ndarray:
+    values = [d.get(attribute, default) for d in data]
+    try:
+        numbers = np.array(values) if values else np.zeros(0, np.int64)
+    except (ValueError, OverflowError):  # ragged, or an integer of more than 64 bits
+        numbers = np.empty(1, object)
+    if numbers.dtype.kind not in "biuf" or numbers.ndim != 1:
+        raise NotImplementedError(f"a value of the edge attribute {attribute!r} is no number")
+    if numbers.dtype.kind in "iu" and numbers.size and abs(numbers).max() > EXACT:
+        raise NotImplementedError(f"an integer under {attribute!r} does not fit float64")
+    return numbers if numbers.dtype.kind in "bi" else numbers.astype(np.float64)
+
+
+def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+    """The NetworkX graph of a `ConvertedGraph`; anything else as it is."""
+    del name
+    if not isinstance(result, ConvertedGraph):
+        return result
+    kinds = {
+        (False, False): nx.Graph,
+        (True, False): nx.DiGraph,
+        (False, True): nx.MultiGraph,
+        (True, True): nx.MultiDiGraph,
+    }
+    graph = kinds[result.is_directed(), result.is_multigraph()](**result.graph)
+    nodes = result.nodes
+    graph.add_nodes_from(zip(nodes, result.node_data, strict=True) if result.node_data else nodes)
+    kept = np.arange(len(result.row))
+    if not result.is_directed():
+        kept = _one_of_two(result)
+    tails, heads = ([nodes[i] for i in side[kept].tolist()] for side in (result.row, result.col))
+    data = [_edge_data(result, e) for e in kept.tolist()]
+    if result.keys is None:
+        graph.add_edges_from(zip(tails, heads, data, strict=True))
+    else:
+        keys = [result.keys[e] for e in kept.tolist()]
+        graph.add_edges_from(zip(tails, heads, keys, data, strict=True))
+    return graph
+
+
+def _one_of_two(G: ConvertedGraph) -> np.ndarray:
+    """Entries, each undirected edge once, as `G.edges` meets them."""
+    return np.flatnonzero(G.row <= G.col)
+
+
+def _edge_data(G: ConvertedGraph, entry: int) -> dict:
+    if G.edge_data is not None:
+        return dict(G.edge_data[entry])
+    return {name: values[entry].item() for name, values in G.values.items()}

@@ -1,0 +1,114 @@
+"""Arrays to what NetworkX returns: Python numbers under the user's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from .graph import ConvertedGraph
+
+
+def vertex(G: ConvertedGraph, node: Any, message: str) -> int:
+    """The vertex of a label.
+
+    Raises:
+        NodeNotFound: with `message`.
+    """
+    if node not in G:
+        raise nx.NodeNotFound(message)
+    return G.index[node]
+
+
+def by_node(G: ConvertedGraph, values: np.ndarray) -> dict:
+    """label -> number, for all vertices."""
+    return dict(zip(G.nodes, values.tolist(), strict=True))
+
+
+def labels(G: ConvertedGraph, vertices: np.ndarray) -> list:
+    """The labels of vertices."""
+    nodes = G.nodes
+    return [nodes[i] for i in vertices.tolist()]
+
+
+def ascending(values: np.ndarray, reached: np.ndarray) -> np.ndarray:
+    """The reached vertices by value, as a search settles them."""
+    found = np.flatnonzero(reached)
+    return found[np.argsort(values[found], kind="stable")]
+
+
+def pairs(G: ConvertedGraph, order: np.ndarray, values: np.ndarray) -> dict:
+    """label -> number for the vertices of `order`, in that order."""
+    return dict(zip(labels(G, order), values[order].tolist(), strict=True))
+
+
+def paths(G: ConvertedGraph, order: np.ndarray, parents: np.ndarray, *, backward=False) -> dict:
+    """label -> labels along the tree to the vertices of `order`; backward: from them."""
+    nodes, above = G.nodes, parents.tolist()
+    found: dict[int, list] = {}
+    for v in order.tolist():
+        chain = []
+        while v not in found and above[v] != v:
+            chain.append(v)
+            v = above[v]
+        if v not in found:
+            found[v] = [nodes[v]]
+        for u in reversed(chain):
+            found[u] = [nodes[u], *found[above[u]]] if backward else [*found[above[u]], nodes[u]]
+    return {nodes[v]: found[v] for v in order.tolist()}
+
+
+def path_to(G: ConvertedGraph, parents: np.ndarray, target: int) -> list:
+    """Labels along the tree from its root to the target."""
+    walk = [target]
+    while (above := int(parents[walk[-1]])) != walk[-1]:
+        walk.append(above)
+    return [G.nodes[v] for v in reversed(walk)]
+
+
+def groups(G: ConvertedGraph, membership: np.ndarray) -> list[set]:
+    """The sets of labels of equal membership, by their first vertices."""
+    if not len(membership):
+        return []
+    order = np.argsort(membership, kind="stable")
+    ends = np.flatnonzero(np.diff(membership[order])) + 1
+    parts = sorted(np.split(order, ends), key=lambda part: part[0])
+    return [set(labels(G, part)) for part in parts]
+
+
+def chosen(G: ConvertedGraph, nodes: Any, values: Any) -> Any:
+    """All of a dict label -> value, that of one node, or those of several that are nodes.
+
+    This is how NetworkX reads its arguments `nodes` and `nbunch`.
+    """
+    if nodes is None:
+        return values
+    if nodes in G:
+        return values[nodes]
+    return {node: values[node] for node in nbunch(G, nodes)}
+
+
+def nbunch(G: ConvertedGraph, nodes: Any) -> Iterable:
+    """`G.nbunch_iter(nodes)`."""
+    if nodes is None:
+        return iter(G.nodes)
+    if nodes in G:
+        return iter([nodes])
+
+    def members():
+        try:
+            for node in nodes:
+                if node in G.index:
+                    yield node
+        except TypeError as error:
+            if "iter" in error.args[0]:
+                text = "nbunch is not a node or a sequence of nodes."
+            elif "hashable" in error.args[0]:
+                text = f"Node {node} in sequence nbunch is not a valid node."
+            else:
+                raise
+            raise nx.NetworkXError(text) from error
+
+    return members()

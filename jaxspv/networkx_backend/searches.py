@@ -1,0 +1,182 @@
+"""Searches that the functions share: levels and distances from one source, from all in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+
+from ..algorithms.bfs.api import bfs
+from ..algorithms.sssp.api import sssp
+from ..checking import check
+from ..graph import Graph
+from ..until import reached
+from .graph import ConvertedGraph
+from .registry import double_precision
+from .views import Direction, pattern, weighted
+
+SOURCES_OF_BFS, SOURCES_OF_SSSP = 64, 16  # in one call
+
+
+def levels(
+    G: ConvertedGraph, source: int, direction: Direction = "out", target: int | None = None
+) -> np.ndarray:
+    """(n,) hops along `direction`; -1: unreached, or beyond the target."""
+    until = None if target is None else reached(target)
+    found = check(bfs(pattern(G, direction), source, until=until, parents=False))
+    return np.asarray(found.levels)[: len(G)]
+
+
+def bfs_tree(
+    G: ConvertedGraph, source: int, target: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) hops and parents."""
+    until = None if target is None else reached(target)
+    found = check(bfs(pattern(G), source, until=until))
+    return np.asarray(found.levels)[: len(G)], np.asarray(found.parents)[: len(G)]
+
+
+def queue(
+    G: ConvertedGraph, hops: np.ndarray, direction: Direction = "out", first: Sequence[int] = ()
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """What a search meets in the order in which NetworkX's queue does, layer by layer, by hops.
+
+    Args:
+        hops: (n,) of every vertex, -1 where unreached.
+        first: the vertices of the first layer; by default those of 0 hops.
+
+    Returns:
+        The layers, and (n,) the vertex that each is met from: of its neighbors one layer up the
+        first, itself in the first layer, -1 where unreached.
+    """
+    indptr, heads = _in_order(G, direction)
+    layer = np.asarray(first if len(first) else np.flatnonzero(hops == 0), np.int64)
+    above = np.full(len(G), -1, np.int64)
+    above[layer] = layer
+    layers, place = [], np.empty(len(G), np.int64)
+    while len(layer):
+        layers.append(layer)
+        counts = indptr[layer + 1] - indptr[layer]
+        before = np.repeat(indptr[layer] - counts.cumsum() + counts, counts)
+        edges = np.arange(counts.sum()) + before
+        tails, met = np.repeat(layer, counts), heads[edges]
+        new = hops[met] == len(layers)
+        tails, met = tails[new], met[new]
+        order = np.arange(len(met))
+        place[met[::-1]] = order[::-1]
+        fresh = place[met] == order
+        layer = met[fresh]
+        above[layer] = tails[fresh]
+    return layers, above
+
+
+def _in_order(G: ConvertedGraph, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+    """indptr and heads of the adjacency in NetworkX's order."""
+    tails, heads = (G.row, G.col) if direction == "out" or not G.is_directed() else (G.col, G.row)
+    if direction == "in" and G.is_directed():
+        order = np.argsort(tails, kind="stable")
+        tails, heads = tails[order], heads[order]
+    counts = np.bincount(tails, minlength=len(G))
+    return np.append(0, np.cumsum(counts)), heads
+
+
+def distances(
+    G: ConvertedGraph,
+    attribute: str | None,
+    source: int,
+    direction: Direction = "out",
+    target: int | None = None,
+    *,
+    negative: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) lengths of shortest paths, inf where there is none, and parents.
+
+    Raises:
+        NetworkXUnbounded: a negative cycle was found.
+        NotImplementedError: as `lengths`.
+    """
+    graph = lengths(G, attribute, direction, negative=negative)
+    found = sssp(graph, source, until=None if target is None else reached(target))
+    if not bool(found.converged):
+        raise nx.NetworkXUnbounded("Negative cycle detected.")
+    check(found)
+    far, parents = (np.asarray(x)[: len(G)] for x in (found.distances, found.parents))
+    return far, parents
+
+
+def lengths(
+    G: ConvertedGraph,
+    attribute: str | None,
+    direction: Direction = "out",
+    *,
+    negative: bool = False,
+) -> Graph:
+    """The graph of the shortest of parallel edges.
+
+    Raises:
+        NotImplementedError: a length is NaN or infinite, or negative where none may be: what
+            NetworkX gives then depends on the order of its steps.
+    """
+    values = G.weights(attribute)
+    if len(values) and not np.isfinite(values).all():
+        raise NotImplementedError(f"a length under {attribute!r} is not finite")
+    if not negative and len(values) and values.min() < 0:
+        raise NotImplementedError(f"a length under {attribute!r} is negative")
+    return weighted(G, attribute, parallel=np.minimum, direction=direction, purpose=("sssp",))
+
+
+def as_numbers(G: ConvertedGraph, attribute: str | None, values: np.ndarray) -> np.ndarray:
+    """Finite sums of the attribute as integers where it holds integers."""
+    if G.weights(attribute).dtype.kind == "f":
+        return values
+    return np.where(np.isfinite(values), values, -1).astype(np.int64)
+
+
+def all_levels(
+    G: ConvertedGraph, sources: Sequence[int] | np.ndarray, direction: Direction = "out"
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(source, its levels) for every source, 64 in one traversal."""
+    graph = pattern(G, direction)
+    return _in_batches(lambda s: _levels_from(graph, s), sources, SOURCES_OF_BFS, graph.n, G)
+
+
+def all_distances(
+    G: ConvertedGraph,
+    attribute: str | None,
+    sources: Sequence[int] | np.ndarray,
+    direction: Direction = "out",
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(source, its distances) for every source."""
+    graph = lengths(G, attribute, direction)
+    return _in_batches(lambda s: _lengths_from(graph, s), sources, SOURCES_OF_SSSP, graph.n, G)
+
+
+@jax.jit
+def _levels_from(graph: Graph, sources: jax.Array) -> jax.Array:
+    return bfs(graph, sources, parents=False).levels
+
+
+@jax.jit
+def _lengths_from(graph: Graph, sources: jax.Array) -> jax.Array:
+    return sssp(graph, sources, parents=False).distances
+
+
+def _in_batches(
+    search: Callable[[np.ndarray], Any],
+    sources: Sequence[int] | np.ndarray,
+    size: int,
+    nowhere: int,
+    G: ConvertedGraph,
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The last batch is filled with a source out of range, which reaches nothing."""
+    for start in range(0, len(sources), size):
+        batch = np.full(size, nowhere, np.int32)
+        part = sources[start : start + size]
+        batch[: len(part)] = part
+        with double_precision():  # not while the caller has the rows
+            rows = np.asarray(search(batch))
+        for k, source in enumerate(part):
+            yield int(source), rows[k, : len(G)]

@@ -1,0 +1,17 @@
+"""Marks for NetworkX's own tests that this backend cannot pass, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CANNOT_MATCH: dict[str, str] = {}  # part of a test's id -> why
+
+
+def on_start_tests(items: list[Any]) -> None:
+    """The hook that NetworkX calls with the tests it collected."""
+    import pytest
+
+    for item in items:
+        for name, reason in CANNOT_MATCH.items():
+            if name in item.nodeid:
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))

@@ -1,0 +1,105 @@
+"""Device graphs of a converted graph, bucketed by `pad` so that graphs share compiled programs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from .._core.indices import bucketed
+from ..formats import CSR
+from ..graph import Graph, prepare
+from ..inputs.construct import from_edges
+from ..inputs.padding import pad
+from .graph import ConvertedGraph
+
+Direction = Literal["out", "in", "both"]
+FEWEST_VERTICES, FEWEST_ENTRIES = 64, 256  # of a bucket: tiny graphs share one
+
+
+def pattern(G: ConvertedGraph, direction: Direction = "out") -> Graph:
+    """Edges of value 1 along `direction`, prepared for BFS; parallel edges as one."""
+    direction = direction if G.is_directed() else "out"
+    key = ("pattern", direction, _dtype())
+
+    def make() -> Graph:
+        row, col = _oriented(G, direction)
+        both = direction == "both" or not G.is_directed()
+        row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
+        ones = np.ones(len(row), _dtype())
+        return prepare(on_device(len(G), row, col, ones), for_="bfs", symmetric=both)
+
+    return G.once(key, make)
+
+
+def simple_pattern(G: ConvertedGraph) -> Graph:
+    """Edges of value 1 in both directions without self loops."""
+
+    def make() -> Graph:
+        row, col = _oriented(G, "both" if G.is_directed() else "out")
+        proper = row != col
+        row, col = row[proper], col[proper]
+        row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
+        graph = on_device(len(G), row, col, np.ones(len(row), _dtype()))
+        return prepare(graph, for_=(), symmetric=True)
+
+    return G.once(("simple", _dtype()), make)
+
+
+def weighted(
+    G: ConvertedGraph,
+    attribute: str | None,
+    *,
+    parallel: Any,
+    direction: Direction = "out",
+    purpose: tuple[str, ...] = (),
+) -> Graph:
+    """The values of an attribute along `direction`, parallel edges joined by a NumPy ufunc."""
+    direction = direction if G.is_directed() else "out"
+
+    def make() -> Graph:
+        row, col = _oriented(G, direction)
+        values = G.weights(attribute).astype(np.float64)
+        if direction == "both":
+            values = np.concatenate([values, values])
+        row, col, values = joined(len(G), row, col, values, parallel)
+        graph = on_device(len(G), row, col, values.astype(_dtype()))
+        both = direction == "both" or not G.is_directed()
+        return prepare(graph, for_=purpose, symmetric=True if both else False)
+
+    return G.once(("weighted", attribute, parallel.__name__, direction, purpose, _dtype()), make)
+
+
+def on_device(n: int, row: np.ndarray, col: np.ndarray, values: np.ndarray) -> Graph:
+    """The graph of distinct edges, in the bucket of its sizes."""
+    A: CSR = from_edges(row, col, values, shape=(n, n))
+    rows, slots = max(FEWEST_VERTICES, bucketed(n)), max(FEWEST_ENTRIES, bucketed(len(row)))
+    return pad(A, n=rows, nse=slots)
+
+
+def joined(
+    n: int, row: np.ndarray, col: np.ndarray, values: np.ndarray, parallel: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges sorted by row, then column; those of equal ends joined by a NumPy ufunc."""
+    keys = row.astype(np.int64) * n + col
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else order
+    row, col, values = row[order], col[order], values[order]
+    if len(first) == len(keys):
+        return row, col, values
+    return row[first], col[first], parallel.reduceat(values, first)
+
+
+def _oriented(G: ConvertedGraph, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+    if direction == "out":
+        return G.row, G.col
+    if direction == "in":
+        return G.col, G.row
+    return np.concatenate([G.row, G.col]), np.concatenate([G.col, G.row])
+
+
+def _dtype() -> np.dtype:
+    """float64 within the precision of the backend, float32 where that is single."""
+    return jax.dtypes.canonicalize_dtype(np.float64)

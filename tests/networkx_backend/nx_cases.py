@@ -1,0 +1,161 @@
+"""Graphs and arguments for every function of the NetworkX backend, and how results are compared."""
+
+import itertools
+import math
+import types
+from collections.abc import Iterator, Mapping, Set
+
+import networkx as nx
+import numpy as np
+import pytest
+
+
+def weighted(G, integers=True):
+    """`G` with a weight on most edges, 1 where it is missing.
+
+    Numbers that are no integers have no ties: there NetworkX's Bellman-Ford may miss nodes.
+    """
+    rng = np.random.default_rng(5)
+    for k, data in enumerate(d for *_, d in G.edges(data=True)):
+        if k % 7:
+            data["weight"] = int(rng.integers(1, 9)) if integers else float(rng.uniform(0.5, 3))
+    return G
+
+
+def lettered():
+    """Letters as labels, inserted out of order; a self loop; a node apart."""
+    G = nx.Graph([("d", "b"), ("b", "a"), ("a", "c"), ("c", "d"), ("a", "d"), ("c", "c")])
+    G.add_edges_from([("f", "e"), ("e", "g")])
+    G.add_node("z")
+    return weighted(G)
+
+
+def strong():
+    """A directed cycle with chords: every node reaches every other."""
+    rng = np.random.default_rng(3)
+    G = nx.DiGraph((i, (i + 1) % 15) for i in range(15))
+    G.add_edges_from(rng.integers(0, 15, (20, 2)).tolist())
+    return weighted(nx.relabel_nodes(G, lambda v: f"v{v}"), integers=False)
+
+
+def parallel(kind):
+    G = kind()
+    G.add_nodes_from("abcde")
+    G.add_edges_from(itertools.pairwise("abcdea"), weight=2)
+    G.add_edges_from([("a", "b"), ("b", "b"), ("d", "b")], weight=1)
+    return G
+
+
+GRAPHS = {
+    "karate": lambda: weighted(nx.karate_club_graph()),
+    "lettered": lettered,
+    "tree": lambda: weighted(nx.random_labeled_tree(12, seed=1), integers=False),
+    "grid": lambda: nx.grid_2d_graph(4, 5),
+    "null": nx.Graph,
+    "single": lambda: nx.empty_graph(1),
+    "directed": lambda: weighted(nx.gnp_random_graph(20, 0.1, seed=4, directed=True)),
+    "strong": strong,
+    "arborescence": lambda: nx.balanced_tree(2, 2, create_using=nx.DiGraph),
+    "tournament": lambda: nx.tournament.random_tournament(7, seed=2),
+    "multigraph": lambda: parallel(nx.MultiGraph),
+    "multidigraph": lambda: parallel(nx.MultiDiGraph),
+}
+
+
+def first(G):
+    return next(iter(G), "nowhere")
+
+
+def last(G):
+    return list(G)[-1] if len(G) else "nowhere"
+
+
+def some(G):
+    return list(G)[::3]
+
+
+def rest(G):
+    return [v for v in G if v not in set(some(G))]
+
+
+def call(*positional, **named):
+    """Arguments of a call; functions of the graph are asked for theirs."""
+
+    def make(G):
+        asked = [a(G) if callable(a) else a for a in positional]
+        return asked, {k: a(G) if callable(a) else a for k, a in named.items()}
+
+    return make
+
+
+NONE = [call()]
+WEIGHT = [call(), call(weight="weight"), call(weight=None)]
+SOURCE = [call(first), call("nowhere")]
+CUTOFF = [*SOURCE, call(first, cutoff=2), call(first, cutoff=1.5)]
+PAIR = [call(first, last), call(last, first), call(first, first), call(first, "nowhere")]
+WEIGHTED = [call(first), call("nowhere"), call(first, weight=None)]
+WEIGHTED_CUTOFF = [*WEIGHTED, call(first, cutoff=4)]
+WEIGHTED_PAIR = [*PAIR, call(first, last, weight=None)]
+SEVERAL = [call(some), call(some, cutoff=4), call([]), call([first, "nowhere"])]
+SIDES = [call(x=a, y=b) for a in ("in", "out") for b in ("in", "out")]
+NODES = [call(), call(first), call(some)]
+
+
+def plain(value):
+    """Iterators as lists, views as dicts."""
+    if isinstance(value, (Iterator, types.GeneratorType)):
+        return [plain(v) for v in value]
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    return value
+
+
+def same(found, wanted, where="result"):
+    """Equal up to rounding, of Python's own types at any depth."""
+    assert not isinstance(found, (np.generic, np.ndarray)) or isinstance(wanted, np.ndarray), where
+    if isinstance(wanted, Mapping):
+        assert found.keys() == wanted.keys(), where
+        for key in wanted:
+            same(found[key], wanted[key], f"{where}[{key!r}]")
+    elif isinstance(wanted, (list, tuple)):
+        assert type(found) is type(wanted) and len(found) == len(wanted), (where, found, wanted)
+        for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            same(a, b, f"{where}[{k}]")
+    elif isinstance(wanted, np.ndarray):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    elif isinstance(wanted, bool) or isinstance(found, bool) or isinstance(wanted, (str, Set)):
+        assert found == wanted and type(found) is type(wanted), where
+    elif isinstance(wanted, (int, float)):
+        both_nan = wanted != wanted and found != found
+        assert both_nan or found == pytest.approx(wanted, rel=1e-7, abs=1e-10), where
+    else:
+        assert found == wanted, where
+
+
+def cost(G, path, weight=None):
+    """Its length, if it is a path."""
+    assert all(G.has_edge(u, v) for u, v in itertools.pairwise(path)), path
+    if weight is None:
+        return len(path) - 1
+    least = [nx.path_weight(G, edge, weight) for edge in itertools.pairwise(path)]
+    return math.fsum(least)
+
+
+def costs(G, value, weight=None):
+    """Paths anywhere in a result as (first, last, length): of several NetworkX may take another."""
+    if isinstance(value, Mapping):
+        return {k: costs(G, v, weight) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(costs(G, v, weight) for v in value)
+    if isinstance(value, list) and value and all(_is_node(G, v) for v in value):
+        return value[0], value[-1], cost(G, value, weight)
+    if isinstance(value, list):
+        return [costs(G, v, weight) for v in value]
+    return value
+
+
+def _is_node(G, value):
+    try:
+        return value in G
+    except TypeError:
+        return False

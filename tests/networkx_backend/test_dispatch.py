@@ -1,0 +1,130 @@
+"""The backend as NetworkX finds it: entry points, refusals, caching, NetworkX's own tests."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import networkx as nx
+import networkx_suite
+import pytest
+
+from jaxspv.networkx_backend import backend
+from jaxspv.networkx_backend.info import DEFAULTS, get_info
+from jaxspv.networkx_backend.registry import FUNCTIONS
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """`run(code)`: what a new process prints that sees the entry points of the source tree."""
+    folder = networkx_suite.lay_out(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+    def call(code):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_the_info_names_what_is_there():
+    assert sorted(get_info()["functions"]) == sorted(FUNCTIONS), "see info.py"
+    assert len(FUNCTIONS) >= 70
+
+
+def test_networkx_finds_it_without_importing_jax(run):
+    printed = run(
+        "import sys, networkx as nx\n"
+        "info = nx.utils.backends.backend_info['jaxspv']\n"
+        "print('jax' in sys.modules, 'jaxspv' in sys.modules, len(info['functions']))\n"
+        "print('jaxspv :' in nx.pagerank.__doc__, dict(nx.config.backends.jaxspv))"
+    )
+    assert printed == f"False False {len(FUNCTIONS)}\nTrue {DEFAULTS}\n"
+
+
+STORY = """
+import collections, json, logging, networkx as nx
+from jaxspv.networkx_backend import backend
+converted = []
+convert = backend.convert_from_nx
+backend.convert_from_nx = lambda *a, **k: converted.append(k["name"]) or convert(*a, **k)
+ran = collections.Counter()
+for name in ("pagerank", "single_source_dijkstra_path_length", "shortest_path"):
+    def counted(*a, name=name, call=getattr(backend, name), **k):
+        ran[name] += 1
+        return call(*a, **k)
+    setattr(backend, name, counted)
+nx.config.warnings_to_ignore.add("cache")
+G = nx.fast_gnp_random_graph(3_000, 2e-3, seed=1)
+for k, (u, v, d) in enumerate(G.edges(data=True)):
+    d["w"] = k % 9 + 1
+wanted = nx.pagerank(G), nx.single_source_dijkstra_path_length(G, 0, weight="w")
+nx.config.backend_priority = ["jaxspv"]
+nx.config.fallback_to_nx = True
+found = nx.pagerank(G), nx.single_source_dijkstra_path_length(G, 0, weight="w")
+again = nx.pagerank(G), nx.single_source_dijkstra_path_length(G, 0, weight="w")
+tiny = nx.shortest_path(nx.path_graph(5), 0, 4)
+nx.shortest_path(G, 0, 4, weight=lambda u, v, d: 1)
+assert ran["shortest_path"] == 0 and tiny == [0, 1, 2, 3, 4]
+error = max(abs(found[0][v] - wanted[0][v]) for v in G)
+print(json.dumps([error, found[1] == wanted[1], found == again, converted, ran]))
+"""
+
+
+def test_a_program_of_networkx_runs_on_it_unchanged(run):
+    """User story: two lines of configuration, the same results, one conversion an attribute."""
+    error, far, repeatable, converted, ran = json.loads(run(STORY))
+    assert error < 1e-6 and far and repeatable
+    assert converted == ["pagerank", "single_source_dijkstra_path_length"]
+    assert ran == {"pagerank": 2, "single_source_dijkstra_path_length": 2}
+
+
+def test_refusals_say_why():
+    G = nx.path_graph(4)
+
+    def why(name, *args, **kwargs):
+        return backend.can_run(name, (G, *args), kwargs)
+
+    assert why("dijkstra_path", 0, 3) is True
+    assert "function" in why("dijkstra_path", 0, 3, weight=lambda u, v, d: 1)
+    assert "`nstart`" in why("pagerank", nstart={0: 1})
+    assert "`sp`" in why("eccentricity", sp={})
+    assert "arguments" in why("pagerank", no_such_argument=1)
+
+
+def test_small_graphs_are_left_to_networkx_unless_converted():
+    small, large = nx.path_graph(10), nx.path_graph(DEFAULTS["least_size"])
+    assert "small: 28" in backend.should_run("pagerank", (small,), {})
+    assert backend.should_run("pagerank", (large,), {}) is True
+    assert "conversion" in backend.should_run("degree_centrality", (large,), {})
+    assert backend.should_run("pagerank", (backend.convert_from_nx(small),), {}) is True
+    small.__networkx_cache__["backends"] = {"jaxspv": {"any": 1}}
+    assert backend.should_run("pagerank", (small,), {}) is True
+
+
+def suite(tmp_path, *packages):
+    out = tmp_path / "counts.json"
+    command = [sys.executable, "tests/networkx_suite.py", "--json", str(out), *packages]
+    flags = {k: v for k, v in os.environ.items() if not k.startswith("NETWORKX")}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=flags)
+    counts = json.loads(out.read_text())
+    assert not counts["tests"].get("failed"), done.stdout[-5000:]
+    return counts
+
+
+def test_some_of_networkx_s_own_tests(tmp_path):
+    counts = suite(tmp_path, "algorithms.shortest_paths.tests.test_unweighted")
+    assert sum(counts["calls"].values()) > 30
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_networkx_s_own_tests(tmp_path):
+    counts = suite(tmp_path)
+    assert sum(counts["calls"].values()) >= networkx_suite.LEAST

@@ -1,0 +1,176 @@
+"""Every function of the NetworkX backend beside NetworkX's own, on graphs of every kind."""
+
+import contextlib
+
+import networkx as nx
+import nx_cases
+import pytest
+from nx_cases import (
+    CUTOFF,
+    NONE,
+    PAIR,
+    SEVERAL,
+    SOURCE,
+    WEIGHT,
+    WEIGHTED,
+    WEIGHTED_CUTOFF,
+    WEIGHTED_PAIR,
+    call,
+    first,
+    last,
+    some,
+)
+
+from jaxspv.networkx_backend import backend
+from jaxspv.networkx_backend.registry import FUNCTIONS
+
+CALLS = {  # name -> its calls
+    "all_pairs_bellman_ford_path": WEIGHT,
+    "all_pairs_bellman_ford_path_length": WEIGHT,
+    "all_pairs_dijkstra": [*WEIGHT, call(cutoff=3)],
+    "all_pairs_dijkstra_path": [*WEIGHT, call(cutoff=3)],
+    "all_pairs_dijkstra_path_length": [*WEIGHT, call(cutoff=3)],
+    "all_pairs_shortest_path": [*NONE, call(cutoff=2)],
+    "all_pairs_shortest_path_length": [*NONE, call(cutoff=2)],
+    "ancestors": SOURCE,
+    "average_shortest_path_length": [*WEIGHT, call(method="wrong")],
+    "bellman_ford_path": WEIGHTED_PAIR,
+    "bellman_ford_path_length": WEIGHTED_PAIR,
+    "bfs_layers": [*SOURCE, call([first])],
+    "bfs_predecessors": [*SOURCE, call(first, depth_limit=2)],
+    "bfs_successors": [*SOURCE, call(first, depth_limit=2)],
+    "bidirectional_dijkstra": WEIGHTED_PAIR,
+    "bidirectional_shortest_path": PAIR,
+    "center": [call(), call(weight="weight"), call(usebounds=True)],
+    "closeness_centrality": [call(), call(first), call(distance="weight"), call(wf_improved=False)],
+    "connected_components": NONE,
+    "degree_centrality": NONE,
+    "descendants": SOURCE,
+    "descendants_at_distance": [*(call(first, k) for k in (0, 2, 99)), call("nowhere", 1)],
+    "diameter": [call(), call(weight="weight"), call(usebounds=True)],
+    "dijkstra_path": WEIGHTED_PAIR,
+    "dijkstra_path_length": WEIGHTED_PAIR,
+    "dijkstra_predecessor_and_distance": WEIGHTED_CUTOFF,
+    "eccentricity": [call(), call(weight="weight"), call(first), call(some)],
+    "efficiency": PAIR[:2],
+    "floyd_warshall": WEIGHT,
+    "floyd_warshall_numpy": [*WEIGHT, call(nodelist=lambda G: list(G)[::-1])],
+    "global_efficiency": NONE,
+    "gutman_index": WEIGHT,
+    "harmonic_centrality": [call(), call(distance="weight"), call(some), call(sources=some)],
+    "harmonic_diameter": WEIGHT,
+    "has_eulerian_path": [call(), call(source=first)],
+    "has_path": PAIR,
+    "hyper_wiener_index": WEIGHT,
+    "in_degree_centrality": NONE,
+    "is_arborescence": NONE,
+    "is_branching": NONE,
+    "is_connected": NONE,
+    "is_eulerian": NONE,
+    "is_forest": NONE,
+    "is_k_regular": [call(2), call(3)],
+    "is_regular": NONE,
+    "is_semieulerian": NONE,
+    "is_tree": NONE,
+    "is_weakly_connected": NONE,
+    "isolates": NONE,
+    "multi_source_dijkstra": [*SEVERAL, call(some, target=last)],
+    "multi_source_dijkstra_path": SEVERAL,
+    "multi_source_dijkstra_path_length": SEVERAL,
+    "node_connected_component": [call(first)],
+    "number_connected_components": NONE,
+    "number_of_isolates": NONE,
+    "number_weakly_connected_components": NONE,
+    "out_degree_centrality": NONE,
+    "pagerank": [
+        call(),
+        call(weight=None, alpha=0.7),
+        call(max_iter=2),
+        call(personalization=lambda G: {first(G): 1, last(G): 2}, tol=1e-11, max_iter=400),
+    ],
+    "periphery": [call(), call(weight="weight"), call(usebounds=True)],
+    "predecessor": [
+        *CUTOFF,
+        call(first, last),
+        call(first, return_seen=True),
+        call(first, last, return_seen=True),
+    ],
+    "radius": [call(), call(weight="weight"), call(usebounds=True)],
+    "s_metric": NONE,
+    "schultz_index": WEIGHT,
+    "score_sequence": NONE,
+    "shortest_path": [call(), *WEIGHTED, call(target=first), *WEIGHTED_PAIR, call(method="wrong")],
+    "shortest_path_length": [call(), *WEIGHTED, call(target=first), *WEIGHTED_PAIR],
+    "single_source_bellman_ford": [*WEIGHTED, call(first, last)],
+    "single_source_bellman_ford_path": WEIGHTED,
+    "single_source_bellman_ford_path_length": WEIGHTED,
+    "single_source_dijkstra": [*WEIGHTED_CUTOFF, call(first, last)],
+    "single_source_dijkstra_path": WEIGHTED_CUTOFF,
+    "single_source_dijkstra_path_length": WEIGHTED_CUTOFF,
+    "single_source_shortest_path": CUTOFF,
+    "single_source_shortest_path_length": CUTOFF,
+    "single_target_shortest_path": CUTOFF,
+    "single_target_shortest_path_length": CUTOFF,
+    "weakly_connected_components": NONE,
+    "wiener_index": WEIGHT,
+}
+
+
+HANDED_BACK = {("pagerank", kind) for kind in nx_cases.GRAPHS}  # of few steps, personalised
+
+
+def test_every_function_is_called_here():
+    assert sorted(CALLS) == sorted(FUNCTIONS)
+
+
+def original(name):
+    """NetworkX's function, which refuses kinds of graphs before it dispatches."""
+    rooms = (nx, nx.community, nx.bipartite, nx.tournament)
+    return next(f for room in rooms if (f := getattr(room, name, None)) is not None)
+
+
+def outcome(function, G, arguments, compared):
+    """What a call gives, its paths as lengths, or the type of its error."""
+    positional, named = arguments
+    try:
+        with contextlib.suppress(NotImplementedError):  # the backend hands the call back
+            return compared(nx_cases.plain(function(G, *positional, **named)))
+        return NotImplementedError
+    except (nx.NetworkXException, ValueError, KeyError, ZeroDivisionError) as error:
+        return type(error)
+
+
+@pytest.mark.filterwarnings("ignore")  # NetworkX's own
+@pytest.mark.parametrize("kind", nx_cases.GRAPHS)
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_as_networkx(name, kind):
+    G = nx_cases.GRAPHS[kind]()
+    converted = backend.convert_from_nx(G, edge_attrs={"weight": 1})
+    for arguments in CALLS[name]:
+        positional, named = arguments(G)
+        weight = named.get("weight", None if "shortest" in name else "weight")
+
+        def compared(value, weight=weight):
+            if name == "dijkstra_predecessor_and_distance":
+                return {v: set(tails) for v, tails in value[0].items()}, value[1]
+            return nx_cases.costs(G, value, weight) if name in PATHS else value
+
+        can_run = backend.can_run(name, (G, *positional), named)
+        if kind == "null" and isinstance(can_run, str):
+            continue
+        assert can_run is True
+        wanted = outcome(original(name), G, (positional, named), compared)
+        if wanted is nx.NetworkXNotImplemented:
+            continue  # no backend is asked
+        found = outcome(getattr(backend, name), converted, (positional, named), compared)
+        if found is NotImplementedError:
+            assert (name, kind) in HANDED_BACK, (positional, named)
+        elif isinstance(wanted, type) or isinstance(found, type):
+            assert found is wanted, (positional, named)
+        else:
+            nx_cases.same(found, wanted, f"{name}{(positional, named)}")
+
+
+PATHS = {n for n in CALLS if n.endswith("_path") and n not in ("has_path", "has_eulerian_path")}
+PATHS |= {"all_pairs_dijkstra", "single_source_dijkstra", "single_source_bellman_ford"}
+PATHS |= {"multi_source_dijkstra", "bidirectional_dijkstra"}

@@ -73,6 +73,7 @@ from .ops.assign import assign as assign
 from .ops.assign import remove_element as remove_element
 from .ops.assign import set_element as set_element
 from .ops.assign import subassign as subassign
+from .ops.attention.api import attention as attention
 from .ops.ewise import ewise_add as ewise_add
 from .ops.ewise import ewise_mult as ewise_mult
 from .ops.ewise import ewise_union as ewise_union
@@ -83,6 +84,7 @@ from .ops.mxv.api import spmspv as spmspv
 from .ops.mxv.api import spmv as spmv
 from .ops.mxv.api import vxm as vxm
 from .ops.reduce import reduce as reduce
+from .ops.sddmm.api import sddmm as sddmm
 from .ops.structure import build as build
 from .ops.structure import diag as diag
 from .ops.structure import dup as dup

@@ -15,13 +15,13 @@ from ..._core.dispatch import Op
 from ..._core.platforms import Backend, note, unrecorded
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
+from ...ops.frame.elementwise import trace
 from ...ops.mxv.rows.layout import Rows, arrange, revalued
 from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring, plus_times
 from ...until import Until, check_until, unchanged
 from ..common.status import finished
 from . import gpu_dense
-from .elementwise import trace
 from .gpu_push import (
     has_ones,
     not_persistent,

@@ -19,8 +19,8 @@ from ... import operators
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import LAYOUTS, Graph
+from ...ops.frame.elementwise import trace
 from ..common.weights import facts_of
-from .elementwise import trace
 
 _SUMS = (operators.min_extend.fn, operators.plus.fn)
 

@@ -1,0 +1,1 @@
+"""Functions of the two ends of every entry, dot products of rows first: public call and forms."""

@@ -1,0 +1,123 @@
+"""Values of a function of the ends of every entry, in chunks of entries: every platform."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.batching import vmapped
+from ..._core.dispatch import Op
+from ..._core.platforms import Form, choose
+from ..._core.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
+from ...formats import SparseMatrix
+from ...semirings import Semiring
+from ..aggregate import wide
+from .by_entry import ByEntry, chunk_for
+from .linear import linear_map
+
+
+def inner(semiring: Semiring, x: Array, y: Array, _: None = None) -> Array:
+    """`add_k mul(x[..., k], y[..., k])`; of what min and max choose from the first at ties."""
+    add = semiring.add
+    dtype = jax.eval_shape(lambda: add.admit(semiring.mul(x, y))).dtype
+    terms = add.admit(semiring.mul(wide(x), wide(y)))
+    if add.selective and not add.takes_first and terms.shape[-1] and is_inexact(terms):
+        fixed = jax.lax.stop_gradient(terms)
+        first = jnp.argmax(fixed == add.reduce(fixed)[..., None], axis=-1, keepdims=True)
+        return jnp.take_along_axis(terms, first, axis=-1)[..., 0].astype(dtype)
+    return add.reduce(terms).astype(dtype)
+
+
+def live_tangents(tangents: Any) -> list[Any]:
+    """The tangents of all leaves, None for those that are known to be zero."""
+    leaves = jax.tree.leaves(tangents, is_leaf=is_symbolic)
+    return [None if is_zero(t) else dense_tangent(t) for t in leaves]
+
+
+def by_platform(name: str, run: Callable[..., Any], *operands: Any) -> Any:
+    """`run(backend, *operands)` in the chunks that suit a CPU, or other platforms."""
+    forms = []
+    for backend in ("cpu", "xla"):
+        fn = functools.partial(run, backend)
+        forms.append(Form("chunks", backend, fn, functools.partial(vmapped, fn)))
+    return choose(name, operands, *forms)
+
+
+def _tangent(primals, tangents, values):
+    """(nse, ...) tangent of the values: linear in the tangents of X, Y and the semiring's."""
+    semiring, A, X, Y = primals
+    operands = (semiring, X, Y, None)
+    leaves = jax.tree.leaves(operands)
+    dots = live_tangents((tangents[0], *tangents[2:]))
+    moving = [t is not None for t in dots]
+    if not any(moving):
+        return jnp.zeros_like(values)
+
+    def spread(parts):
+        parts = iter(parts)
+        return [next(parts) if on else None for on in moving]
+
+    def definition(parts):
+        ends = ByEntry.of(inner, A, operands, max(A.nse, 1))
+        place = (ends.row, ends.col, [])
+        return [ends.moved(ends.local(leaves, *place), ends.local(spread(parts), *place))[1]]
+
+    def forward(parts):
+        def run(backend, A, leaves, parts):
+            ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+
+            def step(_, row, col):
+                place = (row, col, [])
+                return None, ends.moved(
+                    ends.local(leaves, *place), ends.local(spread(parts), *place)
+                )[1]
+
+            return ends.over(step, None)[1]
+
+        return [by_platform("tangent of sddmm", run, A, leaves, list(parts))]
+
+    def transposed(cotangents):
+        def run(backend, A, leaves, g):
+            ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+
+            def step(sums, row, col, g):
+                local = ends.local(leaves, row, col, [])
+                return ends.pull(local, moving, sums, row, col, lambda _: g)[0], None
+
+            sums = ends.over(step, ends.zeros(leaves, moving, g.dtype), g)[0]
+            return [s for s in sums if s is not None]
+
+        return by_platform("cotangent of sddmm", run, A, leaves, *cotangents)
+
+    parts = [t for t in dots if t is not None]
+    floats = [v for v in leaves if is_inexact(v)]
+    return linear_map(definition, forward, transposed, parts, [values], floats)[0]
+
+
+op = Op("sddmm", _tangent)
+
+
+def _values(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:
+    operands = (semiring, X, Y, None)
+    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+    leaves = jax.tree.leaves(operands)
+    return ends.over(lambda _, r, c: (None, ends.at(ends.local(leaves, r, c, []))), None)[1]
+
+
+def register_chunks(op: Op, name: str, run: Callable[..., Any]) -> None:
+    """Enters `run(backend, *operands, **static)` for CPUs and for all; JAX's own batching."""
+
+    def rule(run, axis_size, in_batched, *operands, **static):
+        return vmapped(functools.partial(run, **static), axis_size, in_batched, *operands)
+
+    for backend in ("cpu", "xla"):
+        fn = functools.partial(run, backend)
+        op.register(name, backend=backend, batched=functools.partial(rule, fn))(fn)
+
+
+register_chunks(op, "chunks", _values)

@@ -32,7 +32,7 @@ from .gpu_push import (
     searched,
 )
 from .jvp import tangent
-from .step import loop_of, push_of
+from .step import Call, loop_of, of_call, push_of
 from .xla import run_dense, run_frontier
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
@@ -234,13 +234,11 @@ def _tangent(primals, tangents, result, **static):
 op = Op("fixpoint", _tangent)
 
 
-def _finish(result: Any) -> Fixpoint:
-    return Fixpoint(result.x, result.iterations, result.converged, jnp.int32(0))
-
-
-def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums, monotone):
+@of_call
+def _not_pushed(call: Call) -> str | None:
     """Why the frontier form cannot run."""
-    if not monotone:
+    semiring, graph, x0, *_ = call
+    if not call.monotone:
         return "the loop is not declared monotone"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
@@ -248,9 +246,9 @@ def _not_pushed(semiring, graph, x0, operands, captured, until, *, update, sums,
         return f"the monoid `{semiring.add.name}` has no scatter"
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
-    if sums:
+    if call.sums:
         return "`sums` need all elements in every step"
-    reason = update.refuses()
+    reason = call.update.refuses()
     return None if reason is None else f"`update` uses `{reason}`, which is not element-wise"
 
 
@@ -271,15 +269,17 @@ def _persistent(*operands, **static):
 
 
 @op.register("frontier", refuse=_not_pushed, batched=_vectors_at_once)
-def _frontier(*operands, **static):
+@of_call
+def _frontier(call: Call) -> Fixpoint:
     """The elements that changed push to their out-neighbours; monotone loops."""
-    return _finish(run_frontier(loop_of(*operands, **static), push_of(*operands, **static)))
+    return Fixpoint(*run_frontier(loop_of(call), push_of(call)), jnp.int32(0))
 
 
 @op.register("dense")
-def _dense(*operands, **static):
+@of_call
+def _dense(call: Call) -> Fixpoint:
     """A product and an update of all elements in every step."""
-    return _finish(run_dense(loop_of(*operands, **static)))
+    return Fixpoint(*run_dense(loop_of(call)), jnp.int32(0))
 
 
 @op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_at_once)

@@ -18,6 +18,7 @@ from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import Graph
 from ..common.in_edges import sliced_in_edges
+from .step import Call, of_call
 from .xla import differs, unbounded
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.int32))
@@ -36,8 +37,10 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
     return prepared
 
 
-def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> str | None:
+@of_call
+def refuse(call: Call) -> str | None:
     """Why the kernel cannot run, with the primitive that it lacks."""
+    semiring, graph, x0, operands, captured, _, update, sums, _ = call
     if reason := kernels_refused():
         return reason
     layout = graph.layouts.get("fixpoint")
@@ -55,7 +58,7 @@ def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, mono
         reason = fn.refuses()
         if reason is not None:
             return f"`{name}` uses `{reason}`, which is not element-wise"
-    functions = _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone)
+    functions = _functions(call)
     for name, (fn, dtypes) in functions.items():
         reason = refuse_scalar(fn, *dtypes)
         if reason is not None:
@@ -63,10 +66,12 @@ def refuse(semiring, graph, x0, operands, captured, until, *, update, sums, mono
     return None
 
 
-def run(semiring, graph, x0, operands, captured, until, *, update, sums, monotone):
+@of_call
+def run(call: Call) -> tuple[Array, Array, Array, Array]:
     """(x, iterations, converged, status)."""
-    arrays = _Arrays(x0, operands, captured, until)
-    functions = _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone)
+    semiring, graph, x0, *_, until, _, sums, monotone = call
+    arrays = _Arrays(call)
+    functions = _functions(call)
     traced = {name: trace_scalar(fn, *dtypes) for name, (fn, dtypes) in functions.items()}
     prepared = graph.layouts["fixpoint"].kernel
     term = traced["combine"].out_avals[0].dtype
@@ -116,10 +121,10 @@ class _Arrays:
     `parts` are (operands, captured by the update, captured by each of the sums), as places.
     """
 
-    def __init__(self, x0, operands, captured, until):
-        knobs = [_knob(leaf) for leaf in jax.tree.leaves(until)]
+    def __init__(self, call):
+        knobs = [_knob(leaf) for leaf in jax.tree.leaves(call.until)]
         self.knobs = len(knobs)
-        groups = [tuple(operands), tuple(captured[0]), *map(tuple, captured[1])]
+        groups = [tuple(call.operands), tuple(call.captured[0]), *map(tuple, call.captured[1])]
         flat = [a for group in groups for a in group]
         self.vectors = tuple(a for a in flat if a.shape != ())
         self.scalars = (*(a for a in flat if a.shape == ()), *knobs)
@@ -137,9 +142,10 @@ def _knob(leaf: Any) -> Array:
     return array.astype(jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32)
 
 
-def _functions(semiring, graph, x0, operands, captured, until, update, sums, monotone):
+def _functions(call):
     """name -> (function of scalars, its dtypes), in the kernel's order of arguments."""
-    arrays = _Arrays(x0, operands, captured, until)
+    semiring, graph, x0, *_, update, sums, monotone = call
+    arrays = _Arrays(call)
     missing = semiring.add.identity_of(x0.dtype)[()]
 
     def mul(x, a):

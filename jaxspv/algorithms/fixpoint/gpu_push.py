@@ -21,19 +21,20 @@ from ..._core.compilation import on_gpu
 from ...graph import LAYOUTS, Graph
 from ...ops.frame.elementwise import trace
 from ..common.weights import facts_of
+from .step import Call, of_call
 
 _SUMS = (operators.min_extend.fn, operators.plus.fn)
 
 
-def not_persistent(
-    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
-) -> str | None:
+@of_call
+def not_persistent(call: Call) -> str | None:
     """Why the kernel cannot run."""
+    semiring, graph, x0, *_ = call
     if reason := kernels_refused():
         return reason
-    if not monotone:
+    if not call.monotone:
         return "the loop is not declared monotone"
-    if until.kind != "unchanged":
+    if call.until.kind != "unchanged":
         return "the kernel runs to the end: no other `until` than `unchanged()`"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
@@ -52,7 +53,7 @@ def not_persistent(
     reason = scalar_jaxpr.refuse(mul, x0.dtype, graph.dtype)
     if reason is not None:
         return f"`{semiring.mul.name}`: {reason}"
-    if not _is_addition(semiring, x0, operands, update, sums):
+    if not _is_addition(call):
         return (
             "`update` is more than the addition of old and y, which the kernel combines by atomics"
         )
@@ -72,22 +73,22 @@ def _extend(semiring):
     return mul
 
 
-def _is_addition(semiring, x0, operands, update, sums) -> bool:
+def _is_addition(call: Call) -> bool:
     """Whether the traced update is `add(old, y)` or `add(y, old)`."""
-    if sums:
+    semiring, _, x0, operands, *_ = call
+    if call.sums:
         return False
     like = jax.ShapeDtypeStruct(x0.shape, x0.dtype)
     add = semiring.add.op
     plain = (lambda old, y, *_: add(old, y), lambda old, y, *_: add(y, old))
     same = [trace(fn, like, like, jnp.int32(0), *operands, {})[0] for fn in plain]
-    return any(update == other for other in same)
+    return any(call.update == other for other in same)
 
 
-def persistent(
-    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
-) -> tuple[Array, Array, Array, Array]:
+@of_call
+def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
     """(x, iterations, converged, status) of one launch."""
-    del operands, captured, until, update, sums, monotone
+    semiring, graph, x0, *_ = call
     layout = _layout_of(graph) or {}
     out, delta = graph.out, None
     if _adds_lengths(semiring, graph, x0) and "widths" in layout:
@@ -106,10 +107,10 @@ def persistent(
     return x, rounds, jnp.bool_(True), status
 
 
-def not_searched(
-    semiring, graph, x0, operands, captured, until, *, update, sums, monotone
-) -> str | None:
+@of_call
+def not_searched(call: Call) -> str | None:
     """Why the loop is no breadth-first search."""
+    semiring, graph, x0, *_ = call
     layout = graph.layouts.get("fixpoint")
     if layout is None or not layout.ones or "bfs" not in graph.layouts:
         return "it needs weights of 1, known from `prepare(A, for_=('bfs', 'fixpoint'))`"
@@ -117,13 +118,13 @@ def not_searched(
         return "only (min, +) counts levels"
     if x0.dtype == np.float32 and graph.n > 2**24:
         return "float32 does not count so many levels"
-    return not_persistent(
-        semiring, graph, x0, operands, captured, until, update=update, sums=sums, monotone=monotone
-    )
+    return not_persistent(*call)
 
 
-def searched(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array, Array]:
+@of_call
+def searched(call: Call) -> tuple[Array, Array, Array, Array]:
     """Breadth-first search from the one element that is 0; the general kernel from any others."""
+    semiring, graph, x0, *_ = call
     top = semiring.add.identity_of(x0.dtype)[()]
     present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)
     count, place = (jnp.sum(term, dtype=jnp.int32) for term in (present, jnp.where(present, at, 0)))
@@ -141,7 +142,7 @@ def searched(semiring, graph, x0, *rest, **static) -> tuple[Array, Array, Array,
         return jnp.where(found < 0, top, found.astype(x0.dtype)), steps, jnp.bool_(True), status
 
     def general(x0):
-        return persistent(semiring, graph, x0, *rest, **static)
+        return persistent(*call._replace(x0=x0))
 
     return lax.cond(single, search, general, x0)
 

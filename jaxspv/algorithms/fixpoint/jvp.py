@@ -15,23 +15,24 @@ from ...ops.mxv.spmv import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
 from ..sssp.cpu import OutEdges
 from ..sssp.xla import for_edges
-from .step import totals_of
+from .step import Call, totals_of
 from .xla import differs
 
 STEPS = 10_000  # of the linear iteration, at most
 
 
-def tangent(primals, tangents, result, *, update, sums, monotone) -> Array:
+def tangent(primals, tangents, result, **static) -> Array:
     """The tangent of the vector."""
     if not jnp.issubdtype(result.x.dtype, jnp.inexact):
         return jnp.zeros_like(result.x)
-    rule = _along_tree if monotone else _implicit
-    return rule(primals, tangents, result, update, sums)
+    call = Call(*primals, **static)
+    rule = _along_tree if call.monotone else _implicit
+    return rule(call, tangents, result)
 
 
-def _perturbed(primals, tangents, *more):
+def _perturbed(call, tangents, *more):
     """(values that have a tangent, their tangents, put back: values -> (semiring, data, ...))."""
-    semiring, graph, _, operands, captured, _ = primals
+    semiring, graph, _, operands, captured, *_ = call
     semiring_dot, graph_dot, _, operands_dot, captured_dot, _ = tangents
     whole = (semiring, graph.out.data, operands, captured, *(v for v, _ in more))
     dots = (semiring_dot, graph_dot.out.data, operands_dot, captured_dot, *(t for _, t in more))
@@ -52,18 +53,18 @@ def _perturbed(primals, tangents, *more):
     return values, directions, put_back
 
 
-def _implicit(primals, tangents, result, update, sums) -> Array:
+def _implicit(call, tangents, result) -> Array:
     """`x' = dF/dx x' + dF/dtheta theta'`, by Richardson's iteration: dF/dx contracts."""
-    graph = primals[1]
-    values, directions, put_back = _perturbed(primals, tangents)
+    graph = call.graph
+    values, directions, put_back = _perturbed(call, tangents)
     if not values:
         return jnp.zeros_like(result.x)
 
     def step(x, values):
         semiring, data, operands, captured = put_back(values)
         y = spmv_op(semiring, graph.out.with_data(data).T, x, None, flip=True)
-        totals = totals_of(sums, x, operands, captured)
-        return update(captured[0], x, y, result.iterations, operands, totals)
+        totals = totals_of(call._replace(operands=operands, captured=captured), x)
+        return call.update(captured[0], x, y, result.iterations, operands, totals)
 
     _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
     _, along = jax.linearize(lambda x: step(x, values), result.x)
@@ -86,14 +87,13 @@ def _richardson(matvec, b):
     return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
 
 
-def _along_tree(primals, tangents, result, update, sums) -> Array:
+def _along_tree(call, tangents, result) -> Array:
     """The element keeps the tangent of x0, or has that of the term that gave it its value."""
-    del sums
-    semiring, graph, x0, operands, captured, _ = primals
+    semiring, graph, x0, operands, captured, *_ = call
     x, n = result.x, graph.n
     if n == 0 or graph.nse == 0:
         return dense_tangent(tangents[2])
-    values, directions, put_back = _perturbed(primals, tangents, (x0, tangents[2]))
+    values, directions, put_back = _perturbed(call, tangents, (x0, tangents[2]))
 
     def settled(parts, before, slot, tail, v, live: Any = True):
         """What the edge makes of element v when x at its tail is `before`.
@@ -111,7 +111,7 @@ def _along_tree(primals, tangents, result, update, sums) -> Array:
             return a if a.ndim == 0 else take(a, v)
 
         consts = [part(c) for c in captured[0]]
-        return update.at(consts, old, term, result.iterations, [part(a) for a in operands], {})
+        return call.update.at(consts, old, term, result.iterations, [part(a) for a in operands], {})
 
     data = safe(graph.data, graph.out.rowcol()[0] < n)
     parts = (semiring, data, operands, captured, x0)

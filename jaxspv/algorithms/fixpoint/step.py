@@ -1,51 +1,87 @@
-"""One step of a fixpoint from its arguments: product, totals, update; for both forms and tangents.
-
-`operands` of every function are those of the operation: (semiring, graph, x0, operands, captured,
-until), with captured = (of the update, one tuple for each of the sums).
-"""
+"""One step of a fixpoint from its arguments: product, totals, update; for both forms and
+tangents."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from ...graph import Graph
 from ...operators import BinaryOp
 from ...ops.frame.product import product, safe, take
 from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring
+from ...until import Until
+from ...ops.frame.elementwise import Elementwise
 from .xla import Loop, Push, differs
 
 
-def loop_of(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> Loop:
+class Call(NamedTuple):
+    """A checked call: the operands of the operation, then its static arguments.
+
+    Attributes:
+        semiring, graph, x0, operands, until, monotone: as given to `fixpoint`.
+        captured: the arrays that `update` captures, and one tuple for each of the sums.
+        update: (captured, old, y, i, operands, totals) -> new.
+        sums: (name, (captured, x, *operands) -> terms) of each.
+    """
+
+    semiring: Semiring
+    graph: Graph
+    x0: Array
+    operands: tuple[Array, ...]
+    captured: tuple[Any, ...]
+    until: Until
+    update: Elementwise
+    sums: tuple[tuple[str, Elementwise], ...]
+    monotone: bool
+
+
+def of_call(fn: Callable[[Call], Any]) -> Callable[..., Any]:
+    """`fn` as a function of what an `Op` gives its implementations."""
+
+    @functools.wraps(fn)
+    def taken(*operands, **static):
+        return fn(Call(*operands, **static))
+
+    return taken
+
+
+def loop_of(call: Call) -> Loop:
     """The loop of a call."""
 
     def totals(x):
-        return totals_of(sums, x, operands, captured)
+        return totals_of(call, x)
 
     def step(old, y, i, totals):
-        return update(captured[0], old, y, i, operands, totals)
+        return call.update(call.captured[0], old, y, i, call.operands, totals)
 
     def step_at(index, old, y, i):
         def part(v):
             return v if v.ndim == 0 else v[index]
 
-        return update.at([part(c) for c in captured[0]], old, y, i, [part(v) for v in operands], {})
+        consts, operands = ([part(v) for v in vs] for vs in (call.captured[0], call.operands))
+        return call.update.at(consts, old, y, i, operands, {})
 
-    return Loop(x0, pull_of(semiring, graph, x0, monotone), step, step_at, totals, until, monotone)
+    return Loop(call.x0, pull_of(call), step, step_at, totals, call.until, call.monotone)
 
 
-def totals_of(sums, x, operands, captured) -> dict[str, Any]:
+def totals_of(call: Call, x: Array) -> dict[str, Any]:
     """The named sums of a vector."""
     return {
-        name: jnp.sum(jnp.broadcast_to(fn(consts, x, *operands), x.shape))
-        for (name, fn), consts in zip(sums, captured[1], strict=True)
+        name: jnp.sum(jnp.broadcast_to(fn(consts, x, *call.operands), x.shape))
+        for (name, fn), consts in zip(call.sums, call.captured[1], strict=True)
     }
 
 
-def pull_of(semiring, graph, x0, monotone):
+def pull_of(call: Call) -> Callable[[Array], Array]:
     """x -> x (add.mul) A, from the in-edges where they are there."""
+    semiring, graph, x0, *_, monotone = call
     missing = semiring.add.identity_of(x0.dtype)[()]
     if monotone and semiring.mul.position is not None:
         return lambda x: _joined(semiring, graph, x, missing)
@@ -98,9 +134,9 @@ def _masked(semiring: Semiring, x_dtype, dtype, missing) -> Semiring:
     return Semiring(semiring.add, BinaryOp(mul, semiring.mul.name, semiring.mul.params))
 
 
-def push_of(semiring, graph, x0, operands, captured, until, *, update, sums, monotone) -> Push:
+def push_of(call: Call) -> Push:
     """How the frontier form goes along edges."""
-    del operands, captured, until, update, sums, monotone
+    semiring, graph, x0, *_ = call
 
     def mul(x, a):
         return semiring.add.admit(semiring.mul(x, a))

@@ -55,14 +55,6 @@ class State(NamedTuple):
     unchanged: Array
 
 
-class Result(NamedTuple):
-    """x, iterations, and whether the loop stopped for another reason than a bound on them."""
-
-    x: Array
-    iterations: Array
-    converged: Array
-
-
 def differs(new: Array, old: Array) -> Array:
     """Where two vectors differ; NaN is equal to NaN."""
     return (new != old) & ((new == new) | (old == old))
@@ -105,11 +97,12 @@ def _going(loop: Loop, state: State) -> Array:
     return ~_holds(loop, state) & (state.iterations < _LAST)
 
 
-def _result(loop: Loop, state: State) -> Result:
-    return Result(state.x, state.iterations, _holds(loop, state, bounded=False))
+def _result(loop: Loop, state: State) -> tuple[Array, Array, Array]:
+    """x, iterations, and whether the loop stopped for another reason than a bound on them."""
+    return state.x, state.iterations, _holds(loop, state, bounded=False)
 
 
-def run_dense(loop: Loop) -> Result:
+def run_dense(loop: Loop) -> tuple[Array, Array, Array]:
     """All elements in every step; under vmap a finished lane stays as it is."""
 
     def step(state: State) -> State:
@@ -165,7 +158,7 @@ class _Work(NamedTuple):
     spare: Array
 
 
-def run_frontier(loop: Loop, push: Push) -> Result:
+def run_frontier(loop: Loop, push: Push) -> tuple[Array, Array, Array]:
     """The elements that changed are pushed; `update` runs where something arrived."""
     n, nse = loop.x0.shape[0], push.indices.shape[0]
     y = jnp.full(n, jnp.asarray(push.identity, push.width))

@@ -9,13 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ._core.compilation import on_gpu
 from ._core.indices import narrowed, one_value
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
+from .formats.csr import sort_by
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 
@@ -250,12 +251,10 @@ def _transposed_on_host(A: CSR) -> tuple[CSR, Array, bool]:
 
 @jax.jit
 def _transposed_on_device(A: CSR) -> tuple[CSR, Array, Array]:
-    """The same by a stable sort of slot numbers by column, a key of 32 bits."""
+    """The same by a stable sort of slot numbers by column."""
     row, col = A.rowcol()
     there = row < A.shape[0]
-    keys = jnp.where(there, col, A.shape[1]).astype(jnp.uint32)
-    keys, slots = lax.sort((keys, jnp.arange(A.nse, dtype=jnp.int32)), num_keys=1, is_stable=True)
-    ends = jnp.searchsorted(keys, jnp.arange(A.shape[1] + 1, dtype=jnp.uint32)).astype(jnp.int32)
+    ends, slots = sort_by(jnp.where(there, col, A.shape[1]), A.shape[1])
     columns, values = row[slots], A.data[slots]
     same = jnp.array_equal(ends, A.indptr)
     same &= jnp.all(~there | ((columns == A.indices) & _equal(values, A.data)))

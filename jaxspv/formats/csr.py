@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar, Self, TypeVar
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import pytree_dataclass, static
@@ -168,3 +168,10 @@ def compress(major: Array, extent: int) -> Array:
         )
     bounds = jnp.arange(extent + 1, dtype=major.dtype)
     return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)
+
+
+def sort_by(minor: Array, extent: int) -> tuple[Array, Array]:
+    """(offsets (extent + 1,), slots) of a stable order by a 32-bit index; `extent` is padding."""
+    slots = jnp.arange(minor.shape[0], dtype=jnp.int32)
+    keys, slots = lax.sort((minor.astype(jnp.uint32), slots), num_keys=1, is_stable=True)
+    return compress(keys, extent).astype(jnp.int32), slots

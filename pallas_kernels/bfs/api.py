@@ -81,7 +81,7 @@ def bfs(
     the level found nothing, as kernel values that know & | ~ and comparisons with numbers. A source
     that is no vertex reaches nothing.
     """
-    n = graph.indptr.shape[0] - 1
+    n = graph.n
     if n == 0:
         empty = jnp.zeros(0, jnp.int32)
         return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
@@ -160,7 +160,7 @@ def _any_degree(c, graph, prepared, symmetric):
     """(operands, workspace, words of shared memory) of `any_degree.py`."""
     operands = {"indptr": graph.indptr, "indices": graph.indices}
     if symmetric and graph.in_indices is None:
-        graph = Adjacency(*graph[:2], *graph[:2])
+        graph = graph.in_both_directions(symmetric)
         operands["indices"] = prepared.get("in_indices", graph.indices)
     c.pull = graph.in_indices is not None
     c.capacity = c.n + c.nnz // c.span + 1

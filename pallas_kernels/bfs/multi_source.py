@@ -53,14 +53,13 @@ def bfs_sources(
     graph, symmetric, levels, parents and status as in `bfs`; sources int32[count], count <= 32,
     one that is no vertex reaches nothing.
     """
-    n, count = graph.indptr.shape[0] - 1, sources.shape[0]
+    n, count = graph.n, sources.shape[0]
     if not 0 < count <= SOURCES:
         raise ValueError(f"sources has {count} entries: from 1 to {SOURCES} fit into a word")
     if n == 0:
         empty = jnp.zeros((count, 0), jnp.int32)
         return empty, empty if parents else None, jnp.int32(0)
-    if symmetric and graph.in_indices is None:
-        graph = Adjacency(*graph[:2], *graph[:2])
+    graph = graph.in_both_directions(symmetric)
     c = types.SimpleNamespace(
         n=n,
         count=count,

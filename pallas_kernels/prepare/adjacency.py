@@ -2,6 +2,8 @@
 prefix sums and scatters.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,6 +27,17 @@ class Adjacency(NamedTuple):
     indices: jax.Array
     in_indptr: jax.Array | None = None
     in_indices: jax.Array | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.indptr.shape[0] - 1
+
+    def in_both_directions(self, symmetric: bool) -> Adjacency:
+        """With its own edges for the reversed ones where it is symmetric and has none."""
+        if symmetric and self.in_indices is None:
+            return Adjacency(*self[:2], *self[:2])
+        return self
 
 
 def prepare_bfs(

@@ -26,7 +26,8 @@ from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from . import tile as tiles
 from .forms import search
-from .multi_source import all_smallest_parents, in_words, search_sources, smallest_parents
+from .multi_source import in_words, of_each, search_sources
+from .parents import smallest_parents
 from .tile import TileRule
 
 UNTIL = ("reached", "unchanged", "max_iterations")
@@ -166,7 +167,7 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
 
 
 def _adjacency(graph: Graph) -> Adjacency:
-    """What the kernels read of a graph; a symmetric one is its own reverse."""
+    """What a search reads of a graph; a symmetric one is its own reverse."""
     inn = None if graph.symmetric else graph.inn
     rows = (graph.out,) if inn is None else (graph.out, inn)
     return Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices)))
@@ -192,14 +193,10 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
 
 def _direction_optimising(form, graph, source, until, *, parents, deterministic, bounds):
     del bounds  # the same numbers are leaves of `until`
-    inn = graph.inn
     levels, tree, num_levels = search(
         form,
-        graph.out.indptr,
-        graph.out.indices,
+        _adjacency(graph),
         source,
-        in_indptr=None if graph.symmetric or inn is None else inn.indptr,
-        in_indices=None if graph.symmetric or inn is None else inn.indices,
         symmetric=graph.symmetric,
         stop=None if until is None else _stop(until),
         parents=parents,
@@ -264,20 +261,16 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
 
     levels, tree, status = in_words(some, sources, graph.n)
     if parents and deterministic:
-        tree = all_smallest_parents(graph.out.indptr, graph.out.indices, sources, levels)
+        tree = of_each(smallest_parents, _adjacency(graph), sources, levels)
     return _of_levels(levels, tree)._replace(status=status)
 
 
 def _bitmask(form, graph, sources, *, parents, deterministic):
     """A bit a source, 32 sources a word."""
-    inn = graph.inn
     levels, tree = search_sources(
         form,
-        graph.out.indptr,
-        graph.out.indices,
+        _adjacency(graph),
         sources,
-        in_indptr=None if graph.symmetric or inn is None else inn.indptr,
-        in_indices=None if graph.symmetric or inn is None else inn.indices,
         symmetric=graph.symmetric,
         parents=parents,
         deterministic=deterministic,

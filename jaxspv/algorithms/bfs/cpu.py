@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pallas_kernels.prepare.adjacency import Adjacency
+
 from ..._core.native_loops import is_negative, read, write
 from .direction import pull_is_cheaper
+from .parents import smallest_parents_cpu
 
 # A level may be worth pulling once it holds one vertex in NARROW; below that its edges are not
 # even counted, and levels follow each other within one loop.
@@ -49,11 +52,8 @@ class State(NamedTuple):
 
 
 def bfs_cpu(
-    indptr: Array,
-    indices: Array,
+    graph: Adjacency,
     source: Array,
-    in_indptr: Array | None,
-    in_indices: Array | None,
     stop: Callable[[Array, Array, Array], Any] | None,
     parents: bool,
     deterministic: bool,
@@ -68,10 +68,7 @@ def bfs_cpu(
     Source: Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
     tree = parents and not deterministic
-    out, inn = (indptr, indices), None
-    if in_indptr is not None and in_indices is not None:
-        inn = (in_indptr, in_indices)
-    n = indptr.shape[0] - 1
+    n, out, inn = graph.n, graph[:2], None if graph.in_indices is None else graph[2:]
     root = jnp.clip(source, 0, n - 1)
 
     def going(s: State):
@@ -80,7 +77,7 @@ def bfs_cpu(
         return more if stop is None else more & ~jnp.asarray(stop(s.depth, s.levels, size))
 
     def step(s: State):
-        pull = pull_is_cheaper(s.edges, s.tail, n, indices.shape[0]) if inn else jnp.bool_(False)
+        pull = pull_is_cheaper(s.edges, s.tail, n, out[1].shape[0]) if inn else jnp.bool_(False)
         found = _push(s, out, root, pull, through=stop is None, pulls=inn is not None)
         if inn:
             found = _pull(found, inn, root, pull)
@@ -89,7 +86,7 @@ def bfs_cpu(
     end = lax.while_loop(going, step, _start(n, source, tree))
     found = end.parents
     if parents and deterministic:
-        found = _smallest_parents(out, end.levels, source)
+        found = smallest_parents_cpu(*out, source, end.levels)
     return end.levels, found, end.depth + (end.tail > end.head)
 
 
@@ -241,33 +238,3 @@ def _enter_level(s: State, indptr: Array, pulls: bool) -> State:
         lambda c: c[0] < s.tail, enter, (s.head, jnp.int32(0), s.levels)
     )
     return s._replace(depth=depth, edges=edges, levels=levels)
-
-
-def _smallest_parents(out, levels: Array, source: Array) -> Array:
-    """The smallest predecessor of each vertex: edges in ascending order of source, first wins."""
-    indptr, indices = out
-    n = levels.shape[0]
-    root = jnp.clip(source, 0, n - 1)
-    parents = (
-        jnp.full(n, -1, jnp.int32).at[jnp.where(source < 0, n, source)].set(source, mode="drop")
-    )
-
-    def of_vertex(c):
-        u, parents = c
-        level = read(levels, u)
-        last = read(indptr, u + 1)
-        first = jnp.where(level < 0, last, read(indptr, u))
-
-        def of_edge(c):
-            e, parents = c
-            v = read(indices, e)
-            new = is_negative(read(parents, v)) * (read(levels, v) == level + 1)
-            return e + 1, _mark(parents, v, new, u, root, True)
-
-        _, parents = lax.while_loop(lambda c: c[0] < last, of_edge, (first, parents))
-        return u + 1, parents
-
-    # Nothing is reached from a source out of range, and the root's mark must not be repeated then.
-    begin = jnp.where((source >= 0) & (source < n), 0, n).astype(jnp.int32)
-    _, parents = lax.while_loop(lambda c: c[0] < n, of_vertex, (begin, parents))
-    return parents

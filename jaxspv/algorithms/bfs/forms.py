@@ -8,6 +8,8 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels.prepare.adjacency import Adjacency
+
 from .cpu import bfs_cpu
 from .xla import bfs_xla
 
@@ -16,12 +18,9 @@ Stop = Callable[[Array, Array, Array], Any]
 
 def search(
     form: Literal["cpu", "xla"],
-    indptr: Array,
-    indices: Array,
+    graph: Adjacency,
     source: Array,
     *,
-    in_indptr: Array | None = None,
-    in_indices: Array | None = None,
     symmetric: bool = False,
     stop: Stop | None = None,
     parents: bool = True,
@@ -32,11 +31,10 @@ def search(
     `levels[v] = min over paths source -> v of the number of edges`.
 
     Args:
-        indptr: (n + 1,) int32.
-        indices: (nse,) int32; slots at or after indptr[n] are padding of any value.
+        graph: indptr (n + 1,) and indices (nse,) int32, slots at or after indptr[n] are padding of
+            any value; the same of the transposed graph, to pull from wide levels, or None.
         source: () int32; out of range, negative too: nothing is reached.
-        in_indptr, in_indices: the same of the transposed graph, to pull from wide levels.
-        symmetric: the graph is its own transpose, static; pulls over `indptr` and `indices`.
+        symmetric: the graph is its own transpose, static: pulled from without another.
         stop: `stop(level, levels, frontier_size)`, asked for every level when it is complete, the
             source's (level 0) first; true ends the search there.
         parents: whether to compute them, static.
@@ -51,14 +49,11 @@ def search(
     Cost: O(n + nse) time in all, a level in proportion to the edges of its frontier (pushed) or to
         n and the edges probed (pulled).
     """
-    n = indptr.shape[0] - 1
     source = jnp.asarray(source, jnp.int32)
-    if n == 0 or indices.shape[0] == 0:
-        return _no_edges(n, source, parents)
-    if symmetric:
-        in_indptr, in_indices = indptr, indices
+    if graph.n == 0 or graph.indices.shape[0] == 0:
+        return _no_edges(graph.n, source, parents)
     run = bfs_cpu if form == "cpu" else bfs_xla
-    return run(indptr, indices, source, in_indptr, in_indices, stop, parents, deterministic)
+    return run(graph.in_both_directions(symmetric), source, stop, parents, deterministic)
 
 
 def _no_edges(n: int, source: Array, parents: bool) -> tuple[Array, Array | None, Array]:

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.prepare.adjacency import Adjacency
+
 from ..._core.native_loops import read_natural as read
 from ..._core.native_loops import write
 
@@ -55,14 +57,7 @@ class State(NamedTuple):
     planes: Array
 
 
-def bfs_sources_cpu(
-    indptr: Array,
-    indices: Array,
-    sources: Array,
-    in_indptr: Array | None,
-    in_indices: Array | None,
-    bits: int,
-) -> tuple[Array, Array, Array]:
+def bfs_sources_cpu(graph: Adjacency, sources: Array, bits: int) -> tuple[Array, Array, Array]:
     """Search from at most 32 sources: (planes, seen, whether it came to its end).
 
     A vertex carries one word, a bit a source, so that an edge is looked at once for all the
@@ -79,6 +74,7 @@ def bfs_sources_cpu(
 
     Source: Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
     """
+    indptr, indices, in_indptr, in_indices = graph
     count = sources.shape[0]
     every = np.uint32((1 << count) - 1)
 

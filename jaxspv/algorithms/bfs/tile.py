@@ -16,6 +16,7 @@ from ..._core.pytree import pytree_dataclass, static
 from ...formats import BitTiled
 from ...formats.choose import choose_format
 from ...graph import Graph, as_graph, register_layout
+from .parents import parents_by_entries
 from .tile_xla import tile_bfs_xla
 
 FORMATS = ("auto", "csr", "bittiled")
@@ -155,11 +156,4 @@ def _xla(A, source, until, *, parents, bounds, rule):
 
 
 def _tree(A: BitTiled, source: Array, levels: Array) -> Array:
-    """Of the neighbours one level nearer to the source the one of smallest id. O(nse)."""
-    n, (row, col) = A.shape[0], A.rowcol()
-    above, below = (jnp.take(levels, v, mode="clip") for v in (row, col))
-    tight = (row < n) & (above >= 0) & (below == above + 1)
-    best = jnp.full(n, n, jnp.int32).at[jnp.where(tight, col, n)].min(row, mode="drop")
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    best = jnp.where((vertex == source) & (levels == 0), source, best)
-    return jnp.where(levels >= 0, best, -1)
+    return parents_by_entries(*A.rowcol(), source, levels)

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.prepare.adjacency import Adjacency
+
 from ..common.frontier import Queue, append, distinct_or_dropped, edges_of, one_of_each, rows_of
 from .direction import pull_is_cheaper
 
@@ -45,11 +47,8 @@ NONE = np.int32(np.iinfo(np.int32).max)  # no parent yet; what a minimum of pare
 
 
 def bfs_xla(
-    indptr: Array,
-    indices: Array,
+    graph: Adjacency,
     source: Array,
-    in_indptr: Array | None,
-    in_indices: Array | None,
     stop: Callable[[Array, Array, Array], Any] | None,
     parents: bool,
     deterministic: bool,
@@ -65,15 +64,15 @@ def bfs_xla(
         level pulled.
     Source: Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    n, nse = indptr.shape[0] - 1, indices.shape[0]
-    out = (indptr, indices)
-    pulls = in_indptr is not None and in_indices is not None and not (deterministic and parents)
+    n, nse = graph.n, graph.indices.shape[0]
+    out, inn = graph[:2], graph[2:]
+    pulls = graph.in_indices is not None and not (deterministic and parents)
     chunks = [c for c in CHUNKS if c < nse] or [min(nse, CHUNKS[-1])]
     kinds = [_push_at_once(out, c, deterministic) for c in chunks]
     if chunks[-1] < nse:
         kinds.append(_push_in_chunks(out, chunks[-1], deterministic))
     if pulls:
-        kinds.append(_pull(out, (in_indptr, in_indices), chunks[-1]))
+        kinds.append(_pull(out, inn, chunks[-1]))
 
     def going(s: State):
         more = s.size > 0
@@ -91,7 +90,7 @@ def bfs_xla(
             s = lax.while_loop(lambda s, w=which: going(s) & (kind(s) == w), one_level, s)
         return s
 
-    end = lax.while_loop(going, run_of_each, _start(indptr, source, parents))
+    end = lax.while_loop(going, run_of_each, _start(graph.indptr, source, parents))
     tree = None if end.parents is None else jnp.where(end.parents == NONE, -1, end.parents)
     return end.levels, tree, end.depth + (end.size > 0)
 

@@ -13,6 +13,7 @@ from jaxspv.algorithms.bfs.multi_source import search_sources
 from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_cpu
 from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
 from jaxspv.formats.compressed_cpu import Compressed, transpose
+from pallas_kernels.prepare.adjacency import Adjacency
 
 FORMS = ("cpu", "xla")
 
@@ -42,13 +43,10 @@ def test_forms(form, deterministic):
     for inn in (G.inn, None):
         levels, parents = search_sources(
             form,
-            A.indptr,
-            A.indices,
+            Adjacency(A.indptr, A.indices, *(() if inn is None else (inn.indptr, inn.indices))),
             sources,
             parents=True,
             deterministic=deterministic,
-            in_indptr=None if inn is None else inn.indptr,
-            in_indices=None if inn is None else inn.indices,
         )
         check(A, sources, levels, parents)
         if deterministic:
@@ -110,10 +108,13 @@ def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
     sources = jnp.arange(32, dtype=jnp.int32)
     planes, seen = jnp.zeros((BITS, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
     found = (*inn, planes, seen, sources)
-    search = functools.partial(bfs_sources_cpu, bits=BITS)
+    graph, search = (
+        Adjacency(out.indptr, out.indices, *inn),
+        functools.partial(bfs_sources_cpu, bits=BITS),
+    )
     for call, args, others in (
         # Over levels; one turn of vectorised passes over all vertices, and its bits of the level.
-        (search, (out.indptr, out.indices, sources, *inn), 3),
+        (search, (graph, sources), 3),
         (functools.partial(parents_of, near=True), found, 1),  # over blocks of rows
         (functools.partial(parents_of, near=False), found, 1),
         (transposed, (out.indptr, out.indices), 0),
@@ -135,7 +136,9 @@ def test_searches_deeper_than_their_bits_go_one_by_one(directed, n):
         head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
     A = jsp.from_edges(tail, head, np.ones(len(head), np.float32), shape=(n, n))
     sources = jnp.array([0, 5, n - 1, 150], jnp.int32)
-    levels, tree = search_sources("cpu", A.indptr, A.indices, sources, symmetric=not directed)
+    levels, tree = search_sources(
+        "cpu", Adjacency(A.indptr, A.indices), sources, symmetric=not directed
+    )
     check(A, sources, levels, tree)
     assert int(levels.max()) == n // 3
 

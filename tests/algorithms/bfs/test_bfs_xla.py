@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from jaxspv._core.platforms import Form, choose
 from jaxspv.algorithms.bfs import forms
+from pallas_kernels.prepare.adjacency import Adjacency
 
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
 FORMS = ("cpu", "xla")
@@ -147,8 +148,9 @@ STOPS = {
 def compiled(stop=None, **static):
     form = static.pop("form", "cpu")
 
-    def run(*graph, stop_value=0, **more):
-        return forms.search(form, *graph, stop=STOPS[stop](stop_value), **static, **more)
+    def run(indptr, indices, source, *, stop_value=0, **inn):
+        graph = Adjacency(indptr, indices, **inn)
+        return forms.search(form, graph, source, stop=STOPS[stop](stop_value), **static)
 
     return jax.jit(run)
 
@@ -274,7 +276,7 @@ def test_vmap_over_sources(parents, form):
     sources = jnp.array([0, 7, -1, 39, 40], jnp.int32)
 
     def one(source):
-        return forms.search(form, indptr, indices, source, parents=parents)
+        return forms.search(form, Adjacency(indptr, indices), source, parents=parents)
 
     levels, trees, num_levels = jax.jit(jax.vmap(in_turn(form, one)))(sources)
     for i, source in enumerate(sources.tolist()):
@@ -306,7 +308,7 @@ def test_vmap_over_sources_and_stop(form):
 
     def depth(source, target):
         stop = lambda level, levels, size: levels[target] >= 0  # noqa: E731
-        return forms.search(form, indptr, indices, source, stop=stop)[2]
+        return forms.search(form, Adjacency(indptr, indices), source, stop=stop)[2]
 
     depth = in_turn(form, depth)
     sources, targets = jnp.array([0, 5, 288], jnp.int32), jnp.array([288, 5, 100], jnp.int32)
@@ -320,7 +322,7 @@ def test_one_compilation_serves_all_sources_and_equal_shapes():
     @jax.jit
     @chex.assert_max_traces(n=1)
     def fn(indptr, indices, source):
-        return forms.search("cpu", indptr, indices, source)[0]
+        return forms.search("cpu", Adjacency(indptr, indices), source)[0]
 
     for seed in range(3):
         graph = random_graph(50, 200, seed)
@@ -337,7 +339,7 @@ def test_cpu_loops_are_native(parents, pull, degree):
     n = 1009
     shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (n * degree,), ())]
     fn = jax.jit(functools.partial(forms.search, "cpu", symmetric=pull, parents=parents))
-    text = fn.lower(*shapes).compile().as_text()
+    text = fn.lower(Adjacency(*shapes[:2]), shapes[2]).compile().as_text()
     loops, native = text.count(" while("), text.count('xla_cpu_small_call="true"')
     assert loops >= 3 and native >= loops - 1  # the loop over levels may be too large
     for computation in text.split("\n\n"):
@@ -350,7 +352,7 @@ def test_cpu_loops_are_native(parents, pull, degree):
 def test_lowers_for_cuda_without_callbacks(pull):
     shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((101,), (700,), ())]
     fn = jax.jit(functools.partial(forms.search, "xla", symmetric=pull))
-    text = fn.trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
+    text = fn.trace(Adjacency(*shapes[:2]), shapes[2]).lower(lowering_platforms=("cuda",)).as_text()
     assert "while" in text and "custom_call" not in text
 
 

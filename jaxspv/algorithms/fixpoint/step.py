@@ -13,11 +13,11 @@ from jax import Array
 
 from ...graph import Graph
 from ...operators import BinaryOp
+from ...ops.frame.elementwise import Elementwise
 from ...ops.frame.product import product, safe, take
 from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring
 from ...until import Until
-from ...ops.frame.elementwise import Elementwise
 from .xla import Loop, Push, differs
 
 

@@ -7,6 +7,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
 import public_api  # noqa: E402  (beside this file)
+import stored_results  # noqa: E402
 
 import jaxspv  # noqa: E402
 
@@ -23,6 +24,7 @@ extensions = [
     "plain_docstrings",
 ]
 exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
+exclude_patterns += ["results/against.md", "results/summary.md"]  # parts of other pages
 
 # Markdown. Notebooks are committed with their outputs, which a test makes anew.
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
@@ -41,6 +43,7 @@ toc_object_entries_show_parents = "hide"
 add_module_names = False
 public_api.write(jaxspv, HERE / "api")
 public_api.copy_notebooks(HERE.parent / "examples", HERE / "examples")
+stored_results.copy(HERE.parent / "benchmarks", HERE / "results")
 
 html_theme = "furo"
 html_title = "jaxspv"

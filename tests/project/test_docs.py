@@ -1,7 +1,9 @@
 """The documentation: its Python runs, every public name is in the reference, the site builds."""
 
 import contextlib
+import importlib
 import io
+import os
 import pathlib
 import re
 import subprocess
@@ -20,7 +22,7 @@ import plain_docstrings  # noqa: E402
 import public_api  # noqa: E402
 
 BLOCK = re.compile(r"^( *)```(?:python|\{code-block\} python)\n(.*?)^\1```", re.M | re.S)
-PRINTED = re.compile(r"\A\s*```text\n(.*?)^```", re.M | re.S)
+PRINTED = re.compile(r"\s*```text\n(.*?)^```", re.M | re.S)
 
 
 def programs(text):
@@ -30,6 +32,11 @@ def programs(text):
         code = "".join(line.removeprefix(indent) for line in found[2].splitlines(keepends=True))
         printed = PRINTED.match(text, found.end())
         yield text.count("\n", 0, found.start(2)), code, printed and printed[1]
+
+
+def test_a_block_is_found_with_what_it_prints():
+    text = "a\n\n  ```python\n  if 1:\n      f()\n  ```\n\n```text\n7\n```\n\n```python\nx\n```\n"
+    assert list(programs(text)) == [(3, "if 1:\n    f()\n", "7\n"), (12, "x\n", None)]
 
 
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
@@ -44,6 +51,24 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
             exec(compile("\n" * line + code, str(page), "exec"), scope)
         if want is not None:
             assert printed.getvalue() == want, f"{page.name}, the block at line {line}"
+
+
+@pytest.mark.long
+def test_several_devices_means_several(tmp_path):
+    """The page runs on one device above; here on four."""
+    code = "".join(code for _, code, _ in programs((DOCS / "devices.md").read_text()))
+    (tmp_path / "page.py").write_text(code + "\nassert jax.device_count() == 4\n")
+    flags = "--xla_force_host_platform_device_count=4"
+    env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, tmp_path / "page.py"], env=env, timeout=300)
+    assert done.returncode == 0
+
+
+def test_figures_are_those_that_the_script_draws():
+    sys.path.insert(0, str(DOCS))
+    figures = importlib.import_module("figures")
+    for draw in figures.FIGURES:
+        assert (DOCS / "_static" / f"{draw.__name__}.svg").read_text() == draw(), "run the script"
 
 
 def test_every_public_name_is_on_one_page_of_the_reference():

@@ -33,5 +33,8 @@ def test_the_commands_are_two():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_within_the_repository_lead_somewhere(page):
+    """Pages that the build of the documentation writes are for Sphinx to look for."""
     for target in re.findall(r"\]\(([^)#:\s]+)\)", page.read_text()):
+        if page.parent.name == "docs" and target.startswith(("api/", "examples/", "results/")):
+            continue
         assert (page.parent / target).exists(), target

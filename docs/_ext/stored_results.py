@@ -1,0 +1,118 @@
+"""Pages of the stored results of the benchmarks, copied with mended links, and short tables."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+
+LINK = re.compile(r"\[([^\]\n]*)\]\((?!http)([\w./-]+\.(?:md|json|png|py))\)")
+TOC = "\n```{toctree}\n:hidden:\n\nprotocol\ntables\n```\n"
+BASELINES = (  # row of the short table: question, file, heading of ours, heading of theirs
+    ("SpMV, 21 graphs, CPU: BCOO over jaxspv", "cpu/spmv.md", "jaxspv", "BCOO"),
+    ("SpMV, 21 graphs, CPU: BCSR over jaxspv", "cpu/spmv.md", "jaxspv", "BCSR"),
+    ("SpMV, 21 graphs, CPU: SciPy over jaxspv", "cpu/spmv.md", "jaxspv", "SciPy"),
+    ("BFS, 21 graphs, CPU: SciPy over jaxspv", "cpu/bfs.md", "jaxspv", "SciPy"),
+    ("shortest paths, 21 graphs, CPU: SciPy over jaxspv", "cpu/sssp.md", "jaxspv", "SciPy"),
+    ("PageRank, 21 graphs, CPU: SciPy over jaxspv", "cpu/pagerank.md", "jaxspv", "SciPy"),
+)
+
+
+def speeds(page: str) -> dict[str, float]:
+    """The geometric means that a page prints: programs' speed relative to SciPy."""
+    table = page.partition("Speed relative to SciPy")[2]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
+    if not rows:
+        return {}
+    heads = [cell.strip() for cell in rows[0]]
+    mean = next((row for row in rows if "geometric mean" in row[0]), None)
+    if mean is None:
+        return {}
+    cells = [cell.strip() for cell in mean]
+    found = {h: float(c) for h, c in zip(heads[1:], cells[1:], strict=False) if c}
+    return found | {"SciPy": 1.0}
+
+
+def against(results: pathlib.Path) -> str:
+    """The short table: how much longer another program takes than ours, geometric means."""
+    lines = ["| time of the other over ours (above 1: jaxspv is faster) | |", "|-|-:|"]
+    for question, file, ours, theirs in BASELINES:
+        found = speeds((results / file).read_text()) if (results / file).exists() else {}
+        if ours in found and theirs in found:
+            ratio = found[ours] / found[theirs]
+            lines.append(f"| {question} | [{ratio:.3g}]({_page(file)}) |")
+    gpu = (results.parent / "RESULTS.md").read_text()
+    for title, name in (("BFS", "BFS"), ("SSSP", "shortest paths"), ("PageRank", "PageRank")):
+        ratios = peers(gpu, title)
+        if ratios:
+            low, high = min(ratios), max(ratios)
+            lines.append(
+                f"| {name}, {len(ratios)} graphs, H200: the fastest peer over jaxspv "
+                f"| [{low:.3g} to {high:.3g}]({_page(f'nvidia-h200/{title.lower()}.md')}) |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def peers(page: str, title: str) -> list[float]:
+    """Time of the fastest peer over ours, graph by graph, from a table of RESULTS.md."""
+    section = page.partition(f"### {title}: one launch")[2].partition("\n### ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    if not rows:
+        return []
+    heads = [cell.strip() for cell in rows[0]]
+    ours, theirs = heads.index("jaxspv, inside jit"), heads.index("fastest peer")
+    found = [(row[ours].strip(" *"), row[theirs].strip(" *")) for row in rows[2:]]
+    return [float(b.replace(",", "")) / float(a.replace(",", "")) for a, b in found if a and b]
+
+
+def _page(file: str) -> str:
+    """The link to a copied page from a page of docs/."""
+    return f"results/{file}"
+
+
+def summary(readme: str) -> str:
+    """The table of README, with links from a page of docs/."""
+    block = readme.partition("<!-- numbers: ")[2].partition("-->\n")[2]
+    block = block.partition("- How: ")[0]
+    return block.replace("](benchmarks/results/", "](results/")
+
+
+def copy(benchmarks: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes the pages anew under `folder`; links to what is not copied become plain text."""
+    shutil.rmtree(folder, ignore_errors=True)
+    sources = {benchmarks / "RESULTS.md": folder / "index.md"}
+    sources[benchmarks / "README.md"] = folder / "protocol.md"
+    for path in sorted(benchmarks.glob("results/*/*")):
+        if path.suffix in (".md", ".png"):
+            sources[path] = folder / path.relative_to(benchmarks / "results")
+    for source, target in sources.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            target.write_text(_mended(source, target, sources))
+        else:
+            shutil.copyfile(source, target)
+    (folder / "against.md").write_text(against(benchmarks / "results"))
+    (folder / "summary.md").write_text(summary((benchmarks.parent / "README.md").read_text()))
+    (folder / "tables.md").write_text(_contents(folder))
+
+
+def _mended(source: pathlib.Path, target: pathlib.Path, sources: dict) -> str:
+    """The text of a page: links lead to other copied pages or are plain text; with a title."""
+
+    def link(found: re.Match[str]) -> str:
+        path = (source.parent / found[2]).resolve()
+        if path not in sources:
+            return found[1]
+        return f"[{found[1]}]({os.path.relpath(sources[path], target.parent)})"
+
+    text = LINK.sub(link, source.read_text())
+    if not text.startswith("# "):
+        text = f"# {source.stem} on {source.parent.name}\n\n{text}"
+    return text + (TOC if target.stem == "index" else "")
+
+
+def _contents(folder: pathlib.Path) -> str:
+    pages = sorted(p.relative_to(folder).with_suffix("") for p in folder.glob("*/*.md"))
+    lines = "\n".join(str(page) for page in pages)
+    return f"# All tables\n\n```{{toctree}}\n:maxdepth: 1\n\n{lines}\n```\n"

@@ -39,10 +39,15 @@ def test_a_block_is_found_with_what_it_prints():
     assert list(programs(text)) == [(3, "if 1:\n    f()\n", "7\n"), (12, "x\n", None)]
 
 
-WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
+QUICK = ("kernels", "performance", "start", "what")  # the others take seconds each
+WITH_CODE = [
+    pytest.param(page, id=page.stem, marks=[] if page.stem in QUICK else pytest.mark.long)
+    for page in PAGES
+    if BLOCK.search(page.read_text())
+]
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
     """All blocks share one scope; a `text` block right after one is what it prints."""
     scope = {"__name__": page.stem}

@@ -45,6 +45,11 @@ from .inputs.construct import from_dense as from_dense
 from .inputs.construct import from_edges as from_edges
 from .inputs.construct import from_networkx as from_networkx
 from .inputs.construct import from_scipy as from_scipy
+from .inputs.edge_index import GraphsTuple as GraphsTuple
+from .inputs.edge_index import from_edge_index as from_edge_index
+from .inputs.edge_index import from_graphs_tuple as from_graphs_tuple
+from .inputs.edge_index import to_edge_index as to_edge_index
+from .inputs.edge_index import to_graphs_tuple as to_graphs_tuple
 from .inputs.files import bundled as bundled
 from .inputs.files import load_npz as load_npz
 from .inputs.files import read_mtx as read_mtx
@@ -74,6 +79,8 @@ from .ops.assign import remove_element as remove_element
 from .ops.assign import set_element as set_element
 from .ops.assign import subassign as subassign
 from .ops.attention.api import attention as attention
+from .ops.blocks import block_diag as block_diag
+from .ops.blocks import unbatch as unbatch
 from .ops.ewise import ewise_add as ewise_add
 from .ops.ewise import ewise_mult as ewise_mult
 from .ops.ewise import ewise_union as ewise_union
@@ -83,6 +90,8 @@ from .ops.mxv.api import mxv as mxv
 from .ops.mxv.api import spmspv as spmspv
 from .ops.mxv.api import spmv as spmv
 from .ops.mxv.api import vxm as vxm
+from .ops.normalize import add_self_loops as add_self_loops
+from .ops.normalize import normalize as normalize
 from .ops.reduce import reduce as reduce
 from .ops.sddmm.api import sddmm as sddmm
 from .ops.structure import build as build

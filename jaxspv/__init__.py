@@ -8,10 +8,28 @@ from ._core.compilation_cache import enable_compilation_cache as enable_compilat
 from .algorithms.bfs.api import BFS as BFS
 from .algorithms.bfs.api import bfs as bfs
 from .algorithms.bfs.tile import TileRule as TileRule
+from .algorithms.centrality.betweenness import Betweenness as Betweenness
+from .algorithms.centrality.betweenness import betweenness_centrality as betweenness_centrality
+from .algorithms.centrality.closeness import Closeness as Closeness
+from .algorithms.centrality.closeness import closeness_centrality as closeness_centrality
+from .algorithms.clustering.coefficients import average_clustering as average_clustering
+from .algorithms.clustering.coefficients import clustering as clustering
+from .algorithms.clustering.trusses import k_truss as k_truss
 from .algorithms.components import Components as Components
 from .algorithms.components import connected_components as connected_components
+from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
+from .algorithms.connectivity.cores import core_number as core_number
+from .algorithms.connectivity.cores import k_core as k_core
+from .algorithms.connectivity.strong import StrongComponents as StrongComponents
+from .algorithms.connectivity.strong import (
+    strongly_connected_components as strongly_connected_components,
+)
 from .algorithms.fixpoint.api import Fixpoint as Fixpoint
 from .algorithms.fixpoint.api import fixpoint as fixpoint
+from .algorithms.independent.sets import Coloring as Coloring
+from .algorithms.independent.sets import IndependentSet as IndependentSet
+from .algorithms.independent.sets import greedy_color as greedy_color
+from .algorithms.independent.sets import maximal_independent_set as maximal_independent_set
 from .algorithms.pagerank.api import PageRank as PageRank
 from .algorithms.pagerank.api import pagerank as pagerank
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP

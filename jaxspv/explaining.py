@@ -12,8 +12,15 @@ import jax
 from ._core.dispatch import Plan
 from ._core.platforms import Choice, recording
 from .algorithms.bfs.api import bfs
+from .algorithms.centrality.betweenness import betweenness_centrality
+from .algorithms.centrality.closeness import closeness_centrality
+from .algorithms.clustering.coefficients import average_clustering, clustering
+from .algorithms.clustering.trusses import k_truss
 from .algorithms.components import connected_components
+from .algorithms.connectivity.cores import core_number, k_core
+from .algorithms.connectivity.strong import strongly_connected_components
 from .algorithms.fixpoint.api import fixpoint
+from .algorithms.independent.sets import greedy_color, maximal_independent_set
 from .algorithms.pagerank.api import pagerank
 from .algorithms.soft_sssp import soft_sssp
 from .algorithms.sssp.api import sssp
@@ -25,7 +32,9 @@ NAMED: dict[str, Callable[..., Any]] = {
     fn.__name__: fn
     for fn in (
         *(mxv, vxm, spmv, spmspv, mxm, bfs, sssp, soft_sssp, pagerank, fixpoint),
-        *(connected_components, triangle_count),
+        *(connected_components, triangle_count, strongly_connected_components),
+        *(betweenness_centrality, closeness_centrality, clustering, average_clustering),
+        *(k_truss, core_number, k_core, maximal_independent_set, greedy_color),
     )
 }
 

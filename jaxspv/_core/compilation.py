@@ -17,7 +17,7 @@ import numpy as np
 from jax.extend.backend import backends
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
-from .platforms import Situation, inside, situation
+from .platforms import Situation, inside, is_recording, situation
 from .pytree import is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
@@ -222,6 +222,14 @@ def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., An
     """
     where = there(situation(), platform_of(operands))
     return _cached(_Keyed(fn, (key, where)), where)
+
+
+def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
+    """`fn(*operands, **static)`; eagerly as one program, where its operations would be many."""
+    run = functools.partial(fn, **static)
+    if is_recording() or not is_eager(*operands):
+        return run(*operands)
+    return jitted(run, (fn, tuple(sorted(static.items()))), *operands)(*operands)
 
 
 def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:

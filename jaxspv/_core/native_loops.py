@@ -15,6 +15,9 @@ before or after each of its writes by a dependency of data. Two ways to ensure i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -49,3 +52,19 @@ def is_negative(value: Array) -> Array:
     """
     bits = lax.bitcast_convert_type(value, jnp.uint32)
     return lax.convert_element_type(lax.div(bits, np.uint32(3 << 30)), jnp.int32)
+
+
+def each(begin: Any, end: Any, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
+    """`state` after `state = body(i, *state)` for i in [begin, end)."""
+    first = (jnp.asarray(begin, jnp.int32), *state)
+    return lax.while_loop(lambda c: c[0] < end, lambda c: (c[0] + 1, *body(*c)), first)[1:]
+
+
+def once(condition: Any, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
+    """`body(*state)` where the condition holds, else `state`: an "if" that stays native.
+
+    What is handed over is computed once, so that a body may write to arrays that were read before.
+    """
+    first = (jnp.asarray(condition), *state)
+    turn = lax.while_loop(lambda c: c[0], lambda c: (jnp.bool_(False), *body(*c[1:])), first)
+    return turn[1:]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from .._core.compilation import known_while_tracing, on_gpu
 from .._core.dispatch import Op
 from .._core.platforms import Backend
-from .._core.pytree import is_concrete, result_tuple
+from .._core.pytree import result_tuple
 from ..formats import CSR
-from ..formats.compressed_cpu import by_columns
-from ..formats.csr import sorted_csr
-from ..graph import Graph, as_graph
 from ..masks import structure
 from ..ops.mxm.api import mxm
 from ..semirings import plus_pair
+from .common.undirected import undirected
 
 
 @result_tuple
@@ -68,8 +61,7 @@ def triangle_count(
     >>> int(jsp.triangle_count(A).count)
     1
     """
-    graph = as_graph(G, "triangle_count", ())
-    _check_symmetric(graph)
+    graph = undirected(G, "triangle_count")
     return op(graph, backend=backend, method=method)
 
 
@@ -126,28 +118,3 @@ def upward_edges(A: CSR) -> CSR:
     over = A.overflow | (before[-1] > capacity)
     ones = jnp.ones(capacity, jnp.int32)
     return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
-
-
-def _check_symmetric(graph: Graph) -> None:
-    if graph.symmetric or not is_concrete(graph.out.indices, graph.out.indptr):
-        return
-    A = dataclasses.replace(graph.out, data=np.zeros(graph.nse, bool), overflow=np.zeros((), bool))
-    with known_while_tracing():
-        symmetric = bool(_is_symmetric(A, on_gpu(A.indices)))
-    if not symmetric:
-        raise ValueError(
-            "`G` must have a symmetric pattern: triangles are counted in undirected graphs. "
-            "Join A and its transpose first."
-        )
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _is_symmetric(A: CSR, gpu: bool) -> Array:
-    sorted_rows = sorted_csr(A)
-    if gpu:
-        other = sorted_csr(A.T)
-    else:
-        other = by_columns(sorted_rows)
-    there = jnp.arange(A.nse) < A.count
-    same = jnp.where(there, sorted_rows.indices == other.indices, True)
-    return jnp.all(same) & jnp.all(A.indptr == other.indptr)

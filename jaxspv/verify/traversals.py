@@ -1,7 +1,4 @@
-"""Checkers of results in NumPy and SciPy; they share no code with what they check.
-
-Each raises AssertionError naming the first vertex that is wrong, and returns None.
-"""
+"""Checkers of traversals, scores by iteration, components and triangles."""
 
 from __future__ import annotations
 
@@ -11,31 +8,13 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-
-def _matrix(A: Any) -> Any:
-    matrix = A.out if hasattr(A, "out") else A
-    matrix = matrix if scipy.sparse.issparse(matrix) else matrix.to_scipy()
-    return scipy.sparse.csr_array(matrix)
-
-
-def _pattern(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Ones in place of the values: a stored zero is an edge."""
-    ones = np.ones(matrix.nnz, np.float64)
-    return scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _fail(what: str, wrong: np.ndarray, got: Any, want: Any) -> None:
-    if wrong.any():
-        v = int(np.flatnonzero(wrong)[0])
-        raise AssertionError(
-            f"{what} of vertex {v} is {got[v]}, not {want[v]} ({int(wrong.sum())} are wrong)."
-        )
+from .common import fail, matrix_of, pattern_of
 
 
 def levels_of(A: Any, source: int) -> np.ndarray:
     """(n,) int32 hops from the source, -1 where unreached, from SciPy's breadth-first order."""
-    matrix = _matrix(A)
-    order, before = scipy.sparse.csgraph.breadth_first_order(_pattern(matrix), source)
+    matrix = matrix_of(A)
+    order, before = scipy.sparse.csgraph.breadth_first_order(pattern_of(matrix), source)
     levels = np.full(matrix.shape[0], -1, np.int32)
     levels[source] = 0
     place = np.empty(matrix.shape[0], np.int64)
@@ -65,12 +44,12 @@ def _stored(matrix: scipy.sparse.csr_array, row: np.ndarray, col: np.ndarray) ->
 
 def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
     """Parents are edges of A, reach exactly `reached`, and lead every vertex to the source."""
-    matrix, parents = _matrix(A), np.asarray(parents)
+    matrix, parents = matrix_of(A), np.asarray(parents)
     reached = np.asarray(reached)
-    _fail("presence in the tree", (parents >= 0) != reached, parents >= 0, reached)
+    fail("presence in the tree", (parents >= 0) != reached, parents >= 0, reached)
     if not reached[source]:
         return
-    _fail("parent", parents[[source]] != source, parents[[source]], [source])
+    fail("parent", parents[[source]] != source, parents[[source]], [source])
     child = np.flatnonzero(reached & (np.arange(len(parents)) != source))
     parent, n = parents[child], matrix.shape[0]
     missing = (parent >= n) | ~_stored(matrix, np.minimum(parent, n - 1), child)
@@ -81,25 +60,25 @@ def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
     for _ in range(max(len(parents), 1).bit_length()):
         jump = jump[jump]
     astray = reached & (jump != source)
-    _fail("root", astray, jump, np.full(len(parents), source))
+    fail("root", astray, jump, np.full(len(parents), source))
 
 
 def bfs(A: Any, source: int, result: Any) -> None:
     """Levels equal SciPy's; parents, where given, are a tree one level apart."""
     want, got = levels_of(A, source), np.asarray(result.levels)
-    _fail("level", got != want, got, want)
+    fail("level", got != want, got, want)
     assert int(result.num_levels) == want.max() + 1, "num_levels is not the largest level + 1."
     if result.parents is not None:
         parents = np.asarray(result.parents)
         tree(A, source, parents, want >= 0)
         child = want > 0
         above = np.where(child, got[np.maximum(parents, 0)], 0)
-        _fail("level of the parent", child & (above != got - 1), above, got - 1)
+        fail("level of the parent", child & (above != got - 1), above, got - 1)
 
 
 def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     """Distances equal SciPy's Dijkstra in float64; every parent is tight in the weights' dtype."""
-    matrix = _matrix(A)
+    matrix = matrix_of(A)
     weights = matrix.data.astype(np.float64)
     # SciPy drops stored zeros in some routines: an epsilon far below any sum keeps them edges.
     graph = scipy.sparse.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
@@ -112,11 +91,11 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     got = np.asarray(result.distances)
     integer = np.issubdtype(got.dtype, np.integer)
     infinite = got == (np.iinfo(got.dtype).max if integer else np.inf)
-    _fail("reachability", infinite != np.isinf(want), ~infinite, np.isfinite(want))
+    fail("reachability", infinite != np.isinf(want), ~infinite, np.isfinite(want))
     finite = ~infinite
     wrong = np.zeros(len(got), bool)
     wrong[finite] = ~np.isclose(got[finite].astype(np.float64), want[finite], rtol=rtol)
-    _fail("distance", wrong, got, want)
+    fail("distance", wrong, got, want)
     if result.parents is not None:
         parents = np.asarray(result.parents)
         tree(A, source, parents, finite)
@@ -124,7 +103,7 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
 
 def pagerank(A: Any, result: Any, *, damping: float = 0.85, atol: float = 1e-6) -> None:
     """One more power step in float64 changes the scores by at most `atol` in all; they sum to 1."""
-    matrix = _matrix(A).astype(np.float64)
+    matrix = matrix_of(A).astype(np.float64)
     n = matrix.shape[0]
     strength = np.asarray(matrix.sum(axis=1)).ravel()
     x = np.asarray(result.scores, np.float64)
@@ -138,18 +117,18 @@ def pagerank(A: Any, result: Any, *, damping: float = 0.85, atol: float = 1e-6) 
 
 def components(A: Any, result: Any) -> None:
     """Labels are the smallest vertex of each weak component, as SciPy partitions them."""
-    pattern = _pattern(_matrix(A))
+    pattern = pattern_of(matrix_of(A))
     count, member = scipy.sparse.csgraph.connected_components(pattern, connection="weak")
     got = np.asarray(result.labels)
     smallest = np.full(count, len(got))
     np.minimum.at(smallest, member, np.arange(len(got)))
-    _fail("label", got != smallest[member], got, smallest[member])
+    fail("label", got != smallest[member], got, smallest[member])
     assert int(result.count) == count, f"{int(result.count)} components are counted, not {count}."
 
 
 def triangles(A: Any, result: Any) -> None:
     """The count is that of SciPy: closed walks of length 3, six to a triangle."""
-    pattern = _pattern(_matrix(A)).tolil()
+    pattern = pattern_of(matrix_of(A)).tolil()
     pattern.setdiag(0)
     pattern = scipy.sparse.csr_array(pattern)
     pattern.eliminate_zeros()

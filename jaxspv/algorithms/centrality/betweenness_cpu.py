@@ -1,0 +1,125 @@
+"""Betweenness on a CPU: Brandes' algorithm from one source, in native loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.native_loops import each, once, read, write
+from ...formats import CSR
+
+
+def by_breadth(
+    indptr: Array, indices: Array, source: Array, endpoints: bool
+) -> tuple[Array, Array]:
+    """(n,) float32 what passes each vertex on paths with fewest edges; whether counts overflowed.
+
+    A queue in order of discovery; paths are counted as edges are found to lead one level further.
+
+    Cost: O(n + edges) time, six words a vertex.
+    """
+    n = indptr.shape[0] - 1
+    valid = (source >= 0) & (source < n)
+    at = jnp.where(valid, source, n)
+    levels = jnp.full(n, -1, jnp.int32).at[at].set(0, mode="drop")
+    paths = jnp.zeros(n, jnp.float32).at[at].set(1, mode="drop")
+    queue = jnp.zeros(n + 1, jnp.int32).at[0].set(at)
+
+    def vertex(c):
+        i, tail, queue, levels, paths = c
+        u = read(queue, i)
+        below, mine = read(levels, u) + 1, read(paths, u)
+
+        def edge(e, tail, queue, levels, paths):
+            v = read(indices, e)
+            level, theirs = read(levels, v), read(paths, v)
+
+            def found(v, level, theirs, tail, queue, levels, paths):
+                queue, levels = write(queue, tail, v), write(levels, v, below)
+                return (
+                    v,
+                    level,
+                    theirs,
+                    tail + (level < 0),
+                    queue,
+                    levels,
+                    write(paths, v, theirs + mine),
+                )
+
+            tight = (level < 0) | (level == below)
+            return once(tight, found, v, level, theirs, tail, queue, levels, paths)[3:]
+
+        ends = read(indptr, u), read(indptr, u + 1)
+        return i + 1, *each(*ends, edge, tail, queue, levels, paths)
+
+    first = (jnp.int32(0), valid.astype(jnp.int32), queue, levels, paths)
+    _, tail, queue, levels, paths = lax.while_loop(lambda c: c[0] < c[1], vertex, first)
+
+    def is_tight(v, w, e):
+        del e
+        return read(levels, w) == read(levels, v) + 1
+
+    passed = _back(indptr, indices, queue, tail, paths, is_tight)
+    return _counted(passed, levels >= 0, at, endpoints), jnp.any(~jnp.isfinite(paths))
+
+
+def by_distance(
+    A: CSR, far: Array, source: Array, endpoints: bool, dtype: Any
+) -> tuple[Array, Array]:
+    """The same on paths of least weight, `far` the distances from the source.
+
+    In order of distance an edge u -> v of weight w > 0 is on a shortest path where
+    `far[u] + w == far[v]`, exactly: distances are sums from the source on.
+    """
+    n, indptr, indices, weights = far.shape[0], A.indptr, A.indices, A.data.astype(far.dtype)
+    largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
+    at = jnp.where((source >= 0) & (source < n), source, n)
+    order = jnp.argsort(far).astype(jnp.int32)
+    tail = jnp.sum(far < largest, dtype=jnp.int32)
+
+    def is_tight(v, w, e):
+        return read(far, v) + read(weights, e) == read(far, w)
+
+    def vertex(i, paths):
+        u = read(order, i)
+        mine = read(paths, u)
+
+        def edge(e, paths):
+            v = read(indices, e)
+            return (write(paths, v, read(paths, v) + jnp.where(is_tight(u, v, e), mine, 0)),)
+
+        return each(read(indptr, u), read(indptr, u + 1), edge, paths)
+
+    paths = jnp.zeros(n, dtype).at[at].set(1, mode="drop")
+    (paths,) = each(0, tail, vertex, paths)
+    passed = _back(indptr, indices, order, tail, paths, is_tight)
+    return _counted(passed, far < largest, at, endpoints), jnp.any(~jnp.isfinite(paths))
+
+
+def _back(indptr, indices, order, tail, paths, is_tight) -> Array:
+    """(n,) `paths[v] * sum over tight v -> w of c[w]`, c = 1 / paths + the sum; last ones first."""
+
+    def vertex(i, share, passed):
+        v = read(order, tail - 1 - i)
+
+        def edge(e, total):
+            w = read(indices, e)
+            return (total + jnp.where(is_tight(v, w, e), read(share, w), 0),)
+
+        (total,) = each(read(indptr, v), read(indptr, v + 1), edge, jnp.zeros((), paths.dtype))
+        count = read(paths, v)
+        return write(share, v, 1 / count + total), write(passed, v, count * total)
+
+    nothing = jnp.zeros_like(paths)
+    return each(0, tail, vertex, nothing, nothing)[1]
+
+
+def _counted(passed: Array, reached: Array, source: Array, endpoints: bool) -> Array:
+    """Without the source; with endpoints, a path counts at both of its ends too."""
+    if not endpoints:
+        return passed.at[source].set(0, mode="drop")
+    passed = passed + reached
+    return passed.at[source].set((jnp.sum(reached) - 1).astype(passed.dtype), mode="drop")

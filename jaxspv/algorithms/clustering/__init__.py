@@ -1,0 +1,1 @@
+"""Triangles about vertices and edges: clustering, trusses, centrality by triangles."""

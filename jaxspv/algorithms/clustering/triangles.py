@@ -1,0 +1,69 @@
+"""Triangles of each vertex and of each edge, by native loops on a CPU and by masked products."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.dispatch import Op
+from ..._core.native_loops import each, read, write
+from ...formats import CSR
+from ...graph import Graph
+from ...masks import structure
+from ...ops.mxm.api import mxm
+from ...semirings import plus_pair
+from ..triangles import upward_edges
+
+of_vertices = Op("triangles of vertices")
+
+
+@of_vertices.register("wedges", backend="cpu")
+def _wedges(graph: Graph) -> Array:
+    """Loops over paths u -> v -> w of upward edges closed by u -> w."""
+    L = upward_edges(graph.out)
+    n = graph.n
+    if n == 0 or L.nse == 0:
+        return jnp.zeros(n, jnp.int32)
+
+    def vertex(u, count, mark):
+        first, last = read(L.indptr, u), read(L.indptr, u + 1)
+
+        def note(e, mark):
+            return (write(mark, read(L.indices, e), u),)
+
+        (mark,) = each(first, last, note, mark)
+
+        def middle(e, count, mine):
+            v = read(L.indices, e)
+
+            def closing(f, count, theirs):
+                w = read(L.indices, f)
+                closed = (read(mark, w) == u).astype(jnp.int32)
+                return write(count, w, read(count, w) + closed), theirs + closed
+
+            ends = (read(L.indptr, v), read(L.indptr, v + 1))
+            count, theirs = each(*ends, closing, count, jnp.int32(0))
+            return write(count, v, read(count, v) + theirs), mine + theirs
+
+        count, mine = each(first, last, middle, count, jnp.int32(0))
+        return write(count, u, read(count, u) + mine), mark
+
+    return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]
+
+
+@of_vertices.register("products")
+def _products(graph: Graph) -> Array:
+    """`C<L> = L L^T` counts at the lower two vertices of a triangle, `C<L> = L L` at the upper."""
+    L = upward_edges(graph.out)
+    row, low, below = _counts(mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    _, high, above = _counts(mxm(L, L, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    count = jnp.zeros(graph.n, jnp.int32)
+    for place, counts in ((row, below), (low, below), (high, above)):
+        count = count.at[place].add(counts, mode="drop")
+    return count
+
+
+def _counts(C: CSR) -> tuple[Array, Array, Array]:
+    """Rows, columns and values, 0 in the padding."""
+    row, col = C.rowcol()
+    return row, col, jnp.where(jnp.arange(C.nse) < C.count, C.data, 0)

@@ -1,0 +1,37 @@
+"""The edges of a graph as pairs of ends, for forms that look at all of them at once."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...formats import CSR
+from ...graph import Graph
+
+
+def ends_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
+    """(nse,) tails and heads by slot; both n for padding, and for self loops unless `loops`."""
+    n = graph.n
+    tail, head = graph.out.rowcol()
+    there = tail < n
+    if not loops:
+        there &= tail != head
+    return jnp.where(there, tail, n), jnp.where(there, head, n)
+
+
+def degrees_without_loops(graph: Graph) -> Array:
+    """(n,) int32: out-edges to other vertices."""
+    tail, _ = ends_of(graph, loops=False)
+    return jnp.zeros(graph.n, jnp.int32).at[tail].add(1, mode="drop")
+
+
+def kept(A: CSR, keep: Array) -> CSR:
+    """The entries of A where `keep` (nse,) holds, in the same capacity."""
+    n, number = A.shape[1], jnp.cumsum(keep, dtype=jnp.int32)
+    place = jnp.where(keep, number - 1, A.nse)
+    indices = jnp.full(A.nse, n, jnp.int32).at[place].set(A.indices, mode="drop")
+    data = jnp.zeros_like(A.data).at[place].set(A.data, mode="drop")
+    before = jnp.append(jnp.int32(0), number)
+    return dataclasses.replace(A, data=data, indices=indices, indptr=before[A.indptr])

@@ -1,0 +1,1 @@
+"""Sets without conflicts: independent sets, colours, matchings."""

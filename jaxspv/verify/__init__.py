@@ -1,0 +1,21 @@
+"""Checkers of results in NumPy and SciPy; they share no code with what they check.
+
+Each raises AssertionError naming the first vertex that is wrong, and returns None.
+"""
+
+from .scores import average_clustering as average_clustering
+from .scores import betweenness as betweenness
+from .scores import closeness as closeness
+from .scores import clustering as clustering
+from .subgraphs import coloring as coloring
+from .subgraphs import cores as cores
+from .subgraphs import independent_set as independent_set
+from .subgraphs import strong_components as strong_components
+from .subgraphs import truss as truss
+from .traversals import bfs as bfs
+from .traversals import components as components
+from .traversals import levels_of as levels_of
+from .traversals import pagerank as pagerank
+from .traversals import sssp as sssp
+from .traversals import tree as tree
+from .traversals import triangles as triangles

@@ -1,0 +1,145 @@
+"""Betweenness and closeness against NetworkX, and against products of SciPy on real graphs."""
+
+import jax
+import jax.numpy as jnp
+import networkx
+import numpy as np
+import pytest
+from graph_cases import named, networkx_of, random_matrix, same
+
+import jaxspv as jsp
+from jaxspv import verify
+
+BACKENDS = ("cpu", "xla")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_betweenness_is_that_of_networkx(backend, symmetric, weighted, endpoints):
+    A = random_matrix(30, 70, 0, symmetric=symmetric)
+    g = networkx_of(A, symmetric=symmetric)
+    G, H = jsp.from_scipy(A), jsp.pad(jsp.from_scipy(A), n=40, nse=200)
+    how = {"weighted": weighted, "endpoints": endpoints, "backend": backend}
+    asked = {"weight": "weight" if weighted else None, "endpoints": endpoints}
+    for normalized in (False, True):
+        want = networkx.betweenness_centrality(g, normalized=normalized, **asked)
+        found = jsp.betweenness_centrality(G, normalized=normalized, **how)
+        same(found.scores, want)
+        assert not bool(found.overflow)
+    padded = jsp.betweenness_centrality(H, **how)
+    same(jsp.unpad(padded, H).scores, want)
+
+
+class Drawn:
+    """A generator of random numbers for NetworkX that draws what it is told."""
+
+    def __init__(self, chosen):
+        self.chosen = chosen
+
+    def sample(self, nodes, k):
+        assert k == len(self.chosen) and set(self.chosen) <= set(nodes)
+        return self.chosen
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_betweenness_of_samples(normalized, endpoints, monkeypatch):
+    A = random_matrix(30, 70, 1, symmetric=True)
+    g, chosen = networkx_of(A, symmetric=True), [3, 7, 8, 20]
+    scope = "networkx.utils.misc.create_py_random_state"
+    monkeypatch.setattr(scope, lambda state: state)
+    how = {"normalized": normalized, "endpoints": endpoints}
+    plain = networkx.betweenness_centrality.orig_func
+    plain = getattr(plain, "__wrapped__", plain)
+    want = plain(g, k=4, seed=Drawn(chosen), **how)
+    for backend in BACKENDS:
+        found = jsp.betweenness_centrality(
+            jsp.from_scipy(A), jnp.asarray(chosen), backend=backend, **how
+        )
+        same(found.scores, want)
+
+
+@pytest.mark.parametrize("name", ["karate", "wiki-Vote"])
+def test_real_graphs(name):
+    A = named(name)
+    if A is None:
+        pytest.skip("no real graphs")
+    sources = np.arange(0, A.shape[0], max(A.shape[0] // 20, 1))
+    found = jsp.betweenness_centrality(A, sources, directed=True)
+    verify.betweenness(A, found, sources)
+    if name == "karate":
+        verify.betweenness(A, jsp.betweenness_centrality(A))
+        verify.closeness(A, jsp.closeness_centrality(A))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_closeness_is_that_of_networkx(symmetric):
+    A = random_matrix(40, 60, 2, symmetric=symmetric)
+    g = networkx_of(A, symmetric=symmetric)
+    H = jsp.pad(jsp.from_scipy(A), n=48, nse=200)
+    for improved in (False, True):
+        found = jsp.closeness_centrality(H, wf_improved=improved)
+        found = jsp.unpad(found, H)
+        same(found.scores, networkx.closeness_centrality(g, wf_improved=improved))
+    same(found.harmonic, networkx.harmonic_centrality(g))
+    verify.closeness(A, found)
+
+
+def test_known_values_of_karate():
+    """Freeman's betweenness of the instructor is 231.07; NetworkX's documented order."""
+    scores = jsp.betweenness_centrality(named("karate"), normalized=False).scores
+    np.testing.assert_allclose(scores[0], 231.0714286, rtol=1e-5)
+    assert int(jnp.argmax(scores)) == 0
+
+
+def test_traced_batched_and_differentiated():
+    A = jsp.from_scipy(random_matrix(12, 30, 3))
+    want = jsp.betweenness_centrality(A, weighted=True, directed=True).scores
+
+    def scores(data):
+        found = jsp.betweenness_centrality(A.with_data(data), weighted=True, directed=True)
+        return found.scores
+
+    np.testing.assert_allclose(jax.jit(scores)(A.data), want, rtol=1e-6)
+    both = jax.vmap(scores)(jnp.stack([A.data, 2 * A.data]))
+    np.testing.assert_allclose(both, jnp.stack([want, want]), rtol=1e-6)
+    assert (jax.grad(lambda d: scores(d).sum())(A.data) == 0).all()
+    assert jax.vmap(lambda d: jsp.closeness_centrality(A.with_data(d)).scores)(A.data[None]).shape
+
+
+def test_many_paths_overflow():
+    """A chain of 140 diamonds has 2^140 shortest paths, more than float32 holds."""
+    k = 140
+    left, right = 3 * np.arange(k), 3 * np.arange(k) + 3
+    ends = [(left, left + 1), (left, left + 2), (left + 1, right), (left + 2, right)]
+    rows, cols = (np.concatenate(x) for x in zip(*ends, strict=True))
+    A = jsp.from_edges(rows, cols, shape=(3 * k + 1, 3 * k + 1))
+    for backend in BACKENDS:
+        found = jsp.betweenness_centrality(A, jnp.asarray([0]), backend=backend)
+        assert bool(found.overflow)
+        with pytest.raises(ValueError, match="overflow"):
+            jsp.check(found)
+
+
+def test_bad_arguments():
+    A = jsp.from_edges([0, 1], [1, 2], [1.0, 0.0], shape=(3, 3))
+    with pytest.raises(ValueError, match="slot 1 holds 0.0"):
+        jsp.betweenness_centrality(A, weighted=True)
+    with pytest.raises(ValueError, match="1-D array"):
+        jsp.betweenness_centrality(A, 2)
+    with pytest.raises(ValueError, match=r"\[0, 3\)"):
+        jsp.betweenness_centrality(A, [3])
+    with pytest.raises(TypeError, match="betweenness_centrality needs"):
+        jsp.betweenness_centrality(np.eye(3))
+
+
+def test_wrong_scores_are_caught():
+    A = named("karate")
+    found = jsp.betweenness_centrality(A)
+    with pytest.raises(AssertionError, match="betweenness of vertex 4"):
+        verify.betweenness(A, found._replace(scores=found.scores.at[4].add(0.1)))
+    near = jsp.closeness_centrality(A)
+    with pytest.raises(AssertionError, match="closeness of vertex 2"):
+        verify.closeness(A, near._replace(scores=near.scores.at[2].add(0.1)))

@@ -1,0 +1,78 @@
+"""Clustering coefficients and trusses against NetworkX and SciPy."""
+
+import jax
+import jax.numpy as jnp
+import networkx
+import numpy as np
+import pytest
+from graph_cases import named, networkx_of, random_matrix, same
+from jax.test_util import check_grads
+
+import jaxspv as jsp
+from jaxspv import verify
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_clustering_is_that_of_networkx(symmetric, weighted):
+    A = random_matrix(30, 90, 0, symmetric=symmetric)
+    g = networkx_of(A, symmetric=symmetric)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    want = networkx.clustering(g, weight="weight" if weighted else None)
+    G = jsp.from_scipy(A)
+    if weighted:  # the largest weight must not be a loop's
+        G = jsp.from_scipy(random_matrix(30, 90, 0, symmetric=symmetric, loops=False))
+    for H in (G, jsp.pad(G, n=40, nse=300)):
+        same(jsp.clustering(H, weighted=weighted)[:30], want)
+        mean = jsp.average_clustering(H, weighted=weighted)
+        np.testing.assert_allclose(mean, np.mean([*want.values()]), rtol=1e-5)
+    some = jsp.average_clustering(G, weighted=weighted, count_zeros=False)
+    np.testing.assert_allclose(some, np.mean([c for c in want.values() if c]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["karate", "jazz", "wiki-Vote"])
+def test_real_graphs(name):
+    A = named(name, symmetric=True)
+    if A is None:
+        pytest.skip("no real graphs")
+    for backend in ("cpu", "xla")[: 1 if name == "wiki-Vote" else 2]:
+        verify.clustering(A, jsp.clustering(A, backend=backend))
+    verify.average_clustering(A, jsp.average_clustering(A))
+    if name != "wiki-Vote":
+        for k in (3, 5):
+            verify.truss(A, k, jsp.k_truss(A, k))
+
+
+def test_trusses_are_those_of_networkx():
+    A = random_matrix(30, 150, 1, symmetric=True)
+    g = networkx_of(A, symmetric=True)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    G = jsp.pad(jsp.from_scipy(A), n=40, nse=400)
+    for k in (2, 3, 4, 5, 6):
+        found = jsp.k_truss(G, k)
+        assert found.nse == 400
+        want = {frozenset(e) for e in networkx.k_truss(g, k).edges}
+        row, col = found.to_scipy().tocoo().coords
+        assert {frozenset(e) for e in zip(row.tolist(), col.tolist(), strict=True)} == want
+    assert int(jax.jit(jsp.k_truss)(G, 4).count) == int(jsp.k_truss(G, 4).count)
+
+
+def test_slopes_of_weighted_clustering():
+    with jax.enable_x64():
+        A = random_matrix(8, 40, 2, symmetric=True, loops=False).astype(np.float64)
+        G = jsp.from_scipy(A)
+        weights = jnp.linspace(1, 2, G.nse)
+        check_grads(
+            lambda w: jsp.clustering(G.with_data(w), weighted=True, directed=False), (weights,), 1
+        )
+
+
+def test_undirected_alone_and_wrong_results():
+    directed = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    with pytest.raises(ValueError, match="k_truss is of undirected graphs"):
+        jsp.k_truss(directed, 3)
+    A = named("karate")
+    with pytest.raises(AssertionError, match="clustering coefficient of vertex 3"):
+        verify.clustering(A, jsp.clustering(A).at[3].add(0.5))
+    with pytest.raises(AssertionError, match="degree in the truss"):
+        verify.truss(A, 4, jsp.k_truss(A, 3))

@@ -1,0 +1,101 @@
+"""Strong components and cores against SciPy and NetworkX."""
+
+import jax
+import networkx
+import numpy as np
+import pytest
+from graph_cases import named, networkx_of, random_matrix
+from hypothesis import given
+from strategies import edges
+
+import jaxspv as jsp
+from jaxspv import verify
+
+BACKENDS = ("cpu", "xla")
+
+
+@given(edges((9, 9), 24))
+def test_strong_components_of_random_graphs(ends):
+    A = jsp.from_edges(*ends, shape=(9, 9), nse=24)
+    for backend in BACKENDS:
+        verify.strong_components(A, jsp.strongly_connected_components(A, backend=backend))
+
+
+@pytest.mark.parametrize("n, entries", [(200, 260), (60, 400), (300, 200)])
+def test_strong_components_of_larger_ones(n, entries):
+    A = jsp.from_scipy(random_matrix(n, entries, n))
+    H = jsp.pad(A, n=400, nse=600)
+    for backend in BACKENDS:
+        found = jsp.strongly_connected_components(H, backend=backend)
+        assert (found.labels[n:] == -1).all()
+        verify.strong_components(A, jsp.unpad(found, H))
+
+
+@pytest.mark.parametrize("kind", ["path", "cycle", "nothing", "no vertices"])
+def test_strong_components_at_the_edge(kind):
+    n = {"no vertices": 0}.get(kind, 7)
+    tail = np.arange({"path": 6, "cycle": 7}.get(kind, 0))
+    A = jsp.from_edges(tail, (tail + 1) % 7, shape=(n, n))
+    for backend in BACKENDS:
+        found = jsp.strongly_connected_components(A, backend=backend)
+        assert int(found.count) == {"cycle": 1, "no vertices": 0}.get(kind, 7)
+
+
+def test_strong_components_traced():
+    A = jsp.from_scipy(random_matrix(20, 40, 5))
+    found = jax.jit(jsp.strongly_connected_components)(A)
+    verify.strong_components(A, found)
+    both = jax.vmap(lambda d: jsp.strongly_connected_components(A.with_data(d)).labels)(
+        np.ones((2, A.nse), np.float32)
+    )
+    np.testing.assert_array_equal(both[1], found.labels)
+
+
+@pytest.mark.parametrize("name", ["karate", "wiki-Vote", "cnr-2000"])
+def test_real_graphs(name):
+    A = named(name)
+    if A is None:
+        pytest.skip("no real graphs")
+    verify.strong_components(A, jsp.strongly_connected_components(A))
+    A = named(name, symmetric=True)
+    if name != "cnr-2000":
+        for backend in BACKENDS:
+            verify.cores(A, jsp.core_number(A, backend=backend))
+
+
+@pytest.mark.parametrize("entries", [0, 40, 200])
+def test_cores_are_those_of_networkx(entries):
+    A = random_matrix(30, entries, entries, symmetric=True)
+    g = networkx_of(A, symmetric=True)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    want = networkx.core_number(g)
+    H = jsp.pad(jsp.from_scipy(A), n=40, nse=500)
+    for backend in BACKENDS:
+        found = jsp.core_number(H, backend=backend)
+        assert found.cores.tolist() == [*want.values()] + 10 * [0]
+        for k in (None, 1, 2):
+            core = jsp.k_core(H, k, backend=backend).to_scipy().tocoo()
+            want_core = networkx.k_core(g, k)
+            off = core.row != core.col
+            assert off.sum() == 2 * want_core.number_of_edges()
+
+
+def test_wrong_results_are_caught():
+    A = named("karate")
+    found = jsp.core_number(A)
+    with pytest.raises(AssertionError, match="core number of vertex 9"):
+        verify.cores(A, found._replace(cores=found.cores.at[9].add(1)))
+    parts = jsp.strongly_connected_components(A)
+    with pytest.raises(AssertionError, match="label of vertex 9"):
+        verify.strong_components(A, parts._replace(labels=parts.labels.at[9].set(9)))
+    with pytest.raises(ValueError, match="core_number is of undirected graphs"):
+        jsp.core_number(jsp.from_edges([0], [1], shape=(2, 2)))
+
+
+def test_loops_are_native():
+    """Every loop of the search and of the peeling is one native function on a CPU."""
+    A = jsp.from_scipy(random_matrix(20, 60, 5, symmetric=True))
+    for run in (jsp.strongly_connected_components, jsp.core_number):
+        text = jax.jit(lambda A, run=run: run(A, backend="cpu")).lower(A).compile().as_text()
+        native = text.count('xla_cpu_small_call="true"')
+        assert native >= text.count(" while(") - 2 and native >= 3

@@ -1,0 +1,71 @@
+"""Independent sets and colours: certificates, and NetworkX's greedy colours."""
+
+import jax
+import jax.numpy as jnp
+import networkx
+import numpy as np
+import pytest
+from graph_cases import named, networkx_of, random_matrix
+
+import jaxspv as jsp
+from jaxspv import verify
+
+BACKENDS = ("cpu", "xla")
+
+
+@pytest.mark.parametrize("entries", [0, 30, 150])
+def test_sets_and_colours_of_random_graphs(entries):
+    A = random_matrix(30, entries, entries, symmetric=True)
+    G, key = jsp.from_scipy(A), jax.random.key(entries)
+    sets = [jsp.maximal_independent_set(key, G, backend=b) for b in BACKENDS]
+    np.testing.assert_array_equal(sets[0].members, sets[1].members)
+    verify.independent_set(A, sets[0])
+    g = networkx_of(A, symmetric=True)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    want = networkx.greedy_color(g, "largest_first")
+    order = jax.random.permutation(key, 30)
+    for backend in BACKENDS:
+        found = jsp.greedy_color(G, backend=backend)
+        assert found.colors.tolist() == [want[v] for v in range(30)]
+        verify.coloring(A, found)
+        verify.coloring(A, jsp.greedy_color(G, order, backend=backend))
+
+
+def test_ghosts_and_traces():
+    A = random_matrix(30, 60, 3, symmetric=True)
+    H = jsp.pad(jsp.from_scipy(A), n=40, nse=200)
+    for backend in BACKENDS:
+        found = jsp.maximal_independent_set(jax.random.key(1), H, backend=backend)
+        assert not found.members[30:].any()
+        verify.independent_set(A, jsp.unpad(found, H))
+        colors = jsp.greedy_color(H, backend=backend)
+        assert (colors.colors[30:] == -1).all()
+        verify.coloring(A, jsp.unpad(colors, H))
+    keys = jax.random.split(jax.random.key(2), 3)
+    many = jax.jit(jax.vmap(lambda k: jsp.maximal_independent_set(k, H).members))(keys)
+    for k, members in zip(keys, many, strict=True):
+        np.testing.assert_array_equal(members, jsp.maximal_independent_set(k, H).members)
+
+
+@pytest.mark.parametrize("name", ["karate", "minnesota", "wiki-Vote"])
+def test_real_graphs(name):
+    A = named(name, symmetric=True)
+    if A is None:
+        pytest.skip("no real graphs")
+    for backend in BACKENDS:
+        verify.independent_set(
+            A, jsp.maximal_independent_set(jax.random.key(0), A, backend=backend)
+        )
+        verify.coloring(A, jsp.greedy_color(A, backend=backend))
+
+
+def test_errors_and_wrong_results():
+    A = named("karate")
+    with pytest.raises(ValueError, match=r"shape \(34,\)"):
+        jsp.greedy_color(A, jnp.arange(3))
+    found = jsp.maximal_independent_set(jax.random.key(0), A)
+    with pytest.raises(AssertionError, match="membership"):
+        verify.independent_set(A, found._replace(members=jnp.zeros(34, bool)))
+    colors = jsp.greedy_color(A)
+    with pytest.raises(AssertionError, match="colour of vertex"):
+        verify.coloring(A, colors._replace(colors=jnp.zeros(34, jnp.int32)))

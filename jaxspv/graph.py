@@ -16,7 +16,11 @@ from ._core.indices import narrowed, one_value
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
+<<<<<<< HEAD
 from .formats.csr import sort_by
+=======
+from .formats.base import PRODUCT
+>>>>>>> 4a52031 (Multiply a sparse matrix by an array: mxm, A @ X, vmap of mxv, gradients, a kernel for GPUs)
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 
@@ -145,6 +149,12 @@ class Graph(NoValue):
             for name, layout in self.layouts.items()
         }
         return dataclasses.replace(graph, layouts=layouts)
+
+    def __matmul__(self, other: Any) -> Any:
+        return PRODUCT["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return PRODUCT["rmatmul"](self, other)
 
     def __repr__(self) -> str:
         kind = "symmetric" if self.symmetric else "directed"

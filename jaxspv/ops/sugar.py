@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.compilation import is_eager, jitted
 from ..formats import SparseMatrix
 from ..formats.arithmetic import SUGAR
 from ..formats.base import PRODUCT
@@ -24,6 +23,7 @@ from .frame.call import Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, take
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
+from .spmm import api as spmm_api  # noqa: F401  products of a matrix and an array
 
 
 def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
@@ -142,32 +142,18 @@ SUGAR["getitem"] = _item
 # ---- The operator @ ----
 
 
-def _matmul(A: SparseMatrix, other: Any) -> Any:
+def _matmul(A: Any, other: Any) -> Any:
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
-    if is_dense(other) and jnp.ndim(other) == 2:
-        return _as_one(_by_columns, A, jnp.asarray(other))
+    if is_dense(other) and jnp.ndim(other) >= 2:
+        return mxm(A, jnp.asarray(other))
     return mxv(A, other)
 
 
-def _rmatmul(A: SparseMatrix, other: Any) -> Any:
-    if is_dense(other) and jnp.ndim(other) == 2:
-        return _as_one(_by_rows, A, jnp.asarray(other))
+def _rmatmul(A: Any, other: Any) -> Any:
+    if is_dense(other) and jnp.ndim(other) >= 2:
+        return mxm(jnp.asarray(other), A)
     return vxm(other, A)
-
-
-def _by_columns(A: Any, X: jax.Array) -> jax.Array:
-    return jax.vmap(lambda x: mxv(A, x), in_axes=1, out_axes=1)(X)
-
-
-def _by_rows(A: Any, X: jax.Array) -> jax.Array:
-    return jax.vmap(lambda x: vxm(x, A))(X)
-
-
-def _as_one(product: Any, A: Any, X: jax.Array) -> jax.Array:
-    """Eagerly in one program: outside of jit vmap would compile what it maps at each call."""
-    eager = is_eager(A, X)
-    return (jitted(product, product.__name__, A, X) if eager else product)(A, X)
 
 
 PRODUCT["matmul"] = _matmul

@@ -88,21 +88,29 @@ class CsrRows:
 
     def _bounds(self, places):
         """(row, entry, first entry of that row) where each of some places on the path lies."""
-        k, n = self.k, self.n
-        rows, size = [k.const(0) for _ in places], n + 1
-        while size > 1:  # 32 rows are compared in a step
-            size = -(-size // 32)
-            for j, d in enumerate(places):
-                r = rows[j] + k.lane * size
-                there = r <= n
-                passed = there & (r + k.load(self.indptr, r, mask=there, cache="nc") <= d)
-                rows[j] = rows[j] + (k.popc(k.ballot(passed)) - 1) * size
-        found = []
-        for r, d in zip(rows, places, strict=True):
-            begin = k.load(self.indptr, r, cache="nc")
-            end = k.load(self.indptr, r + 1, mask=r < n, other=-1, cache="nc")
-            entry = d - r
-            over = entry == end  # all its entries are in the piece before
-            done = over & (end > begin)
-            found.append((r + k.cast(done, "i32"), entry, k.where(done, end, begin)))
-        return found
+        k, indptr, n = self.k, self.indptr, self.n
+        rows = search(k, indptr, n, places)
+        return [place(k, indptr, n, r, d) for r, d in zip(rows, places, strict=True)]
+
+
+def search(k, indptr, n, places):
+    """The last row that begins at or before each of some places on the path; one warp together."""
+    rows, size = [k.const(0) for _ in places], n + 1
+    while size > 1:  # 32 rows are compared in a step
+        size = -(-size // 32)
+        for j, d in enumerate(places):
+            r = rows[j] + k.lane * size
+            there = r <= n
+            passed = there & (r + k.load(indptr, r, mask=there, cache="nc") <= d)
+            rows[j] = rows[j] + (k.popc(k.ballot(passed)) - 1) * size
+    return rows
+
+
+def place(k, indptr, n, r, d):
+    """(row, entry, first entry of that row) at place d of the path; r: by `search`."""
+    begin = k.load(indptr, r, cache="nc")
+    end = k.load(indptr, r + 1, mask=r < n, other=-1, cache="nc")
+    entry = d - r
+    over = entry == end  # all its entries are in the piece before
+    done = over & (end > begin)
+    return r + k.cast(done, "i32"), entry, k.where(done, end, begin)

@@ -7,11 +7,13 @@ and shared memory start as garbage) and warp operations with absent lanes; it ca
 barrier.
 """
 
+import jax.numpy as jnp
 import numpy as np
 
 from .primitives import Simt, Value
 
 _DTYPES = {"i32": np.int32, "f32": np.float32, "i1": np.bool_}
+_NARROW = {"bf16": jnp.bfloat16, "f16": np.float16}
 _ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 _ARITHMETIC |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _ARITHMETIC |= {"shl": np.left_shift, "sar": np.right_shift, "min": np.minimum, "max": np.maximum}
@@ -81,6 +83,15 @@ class Lockstep(Simt):
 
     def bits(self, x, kind):
         return Value(self, np.ascontiguousarray(x.v).view(_DTYPES[kind]), kind)
+
+    def halves(self, word):
+        both = np.ascontiguousarray(word.v).view(np.float16).reshape(-1, 2)
+        return tuple(Value(self, both[:, j].astype(np.float32), "f32") for j in range(2))
+
+    def pack(self, low, high, narrow):
+        with np.errstate(all="ignore"):
+            both = np.stack([low.v, high.v], 1).astype(_NARROW[narrow])
+        return Value(self, both.view(np.int32).reshape(-1), "i32")
 
     def popc(self, x):
         return Value(self, np.bitwise_count(x.v.view(np.uint32)).astype(np.int32), "i32")

@@ -10,7 +10,9 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               values and Python numbers; // and % of int32 are unsigned, float division and
               k.sqrt are correctly rounded. k.where, k.minimum, k.maximum, k.shr (logical),
               k.below(v, n): 0 <= v < n, k.popc, k.ctz (of a non-zero word), k.const(x, kind),
-              k.cast(x, kind), k.bits(x, kind); kinds are "i32", "f32", "i1"
+              k.cast(x, kind), k.bits(x, kind); kinds are "i32", "f32", "i1";
+              k.unpack(word, narrow) -> two f32, k.pack(low, high, narrow) -> word, to nearest
+              even: two floats of 16 bits, narrow: "bf16" or "f16"
     control   k.while_(cond, body, *carry) -> carry;  cond(*carry) -> bool, body(*carry) -> tuple
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid

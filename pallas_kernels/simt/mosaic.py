@@ -112,6 +112,14 @@ class Emitter(Simt):
     def bits(self, x, kind):
         return x if x.kind == kind else Value(self, arith.bitcast(_type(kind), x.v), kind)
 
+    def halves(self, word):
+        unpack = "{ .reg .b16 l, h; mov.b32 {l, h}, $1; cvt.f32.f16 $0, "
+        return tuple(self._asm(f"{unpack}{r}; }}", "f32", [word], "=f,r", False) for r in "lh")
+
+    def pack(self, low, high, narrow):
+        code = f"cvt.rn.{narrow}x2.f32 $0, $2, $1;"
+        return self._asm(code, "i32", [low, high], "=r,f,f", False)
+
     def _asm(self, code, kind, operands, constraints, effects=True):
         out = ir.Type.parse("!llvm.void") if kind is None else _type(kind)
         r = llvm.inline_asm(

@@ -89,6 +89,12 @@ class Simt:
         """The word with bit i mod 32 set."""
         return self.const(1) << (i & 31)
 
+    def unpack(self, word, narrow):
+        """The two 16-bit floats of a word, the lower one first, as f32; narrow: "bf16", "f16"."""
+        if narrow == "bf16":
+            return self.bits(word << 16, "f32"), self.bits(word & -65536, "f32")
+        return self.halves(word)
+
     def any(self, b):
         return self.ballot(b) != 0
 

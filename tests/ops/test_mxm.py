@@ -259,7 +259,7 @@ def test_bad_calls_say_what_would_be_right():
     with pytest.raises(ValueError, match="`B` must have 6 rows"):
         jsp.mxm(A, A)
     with pytest.raises(TypeError, match="`B` must be a sparse matrix or a Graph"):
-        jsp.mxm(A, jnp.ones((L, N)))
+        jsp.mxm(A, [[1.0] * N] * L)
     with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
         jsp.mxm(A, A.T, "plus_times")
     with pytest.raises(ValueError, match="`method` must be one of"):

@@ -1,8 +1,12 @@
-"""Sparse matrix times sparse matrix over a semiring: `mxm`, and how it is planned."""
+"""Matrix times matrix over a semiring: `mxm`, and how a product of sparse ones is planned."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import jax
+import numpy as np
 
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ..._core.platforms import Backend, note
@@ -20,6 +24,9 @@ from .methods import op
 from .plan import METHODS, plan
 from .result import empty
 
+_ARRAYS = jax.Array, np.ndarray
+DENSE: dict[str, Callable[..., Any]] = {}  # "multiply": a matrix and an array, set by ops.spmm
+
 
 def mxm(
     A: Any,
@@ -35,37 +42,41 @@ def mxm(
     chunk: int | None = None,
     backend: Backend | None = None,
 ) -> Any:
-    """Multiplies two sparse matrices: `C[i, j] = add_k mul(A[i, k], B[k, j])` over stored pairs.
+    """Multiplies two matrices: `C[i, j] = add_k mul(A[i, k], B[k, j])` over stored pairs.
 
     An entry of C is stored where at least one pair (A[i, k], B[k, j]) is, whatever its value.
+    One of the two may be an array, of which all places are stored; then C is an array.
 
     Args:
-        A: (m, l), any format, or a `Graph`.
-        B: (l, n), likewise.
+        A: (m, l), any format, or a `Graph`; or an array (..., m, l).
+        B: (l, n), likewise; or an array (..., l, n).
         semiring: `add` joins, `mul` extends; positional operators, `any` and your own included.
         mask: boolean (m, n) array, sparse matrix (by value), `structure(M)` or `~` of these: places
             that are not allowed are not computed; they stay what they are in `out`.
         accum: operator, monoid or function that joins an entry of `out` (first) and of the product.
-        out: sparse (m, n) matrix, the C of `C<mask, replace> = C accum (A B)`; None: nothing is
-            stored in it. The result is a new matrix of its dtype and format.
+        out: sparse (m, n) matrix, an array where an operand is one: the C of `C<mask, replace> =
+            C accum (A B)`; None: nothing is stored in it. The result is a new matrix of its dtype
+            and format.
         replace: entries of `out` that the mask does not allow are deleted.
         nse: capacity of C. By default what C needs where the patterns of A and B are concrete,
             rounded up to one of few capacities (`.trim()` gives the exact one), else a safe bound.
         method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
             CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
             a sparse mask a row of A meets a column of B), "dense" (products scattered into dense
-            accumulators of blocks of rows); `explain` says which and why.
+            accumulators of blocks of rows); with an array the name of an implementation; `explain`
+            says which and why.
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
-        backend: "xla" or None.
+        backend: "pallas" (with an array), "cpu", "xla", or None.
 
     Returns:
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
         of `mul` on the dtypes of A and B (of positional operators the index dtype); indices are
         int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
         Where an extent is 2^31 - 1 or more, a COO. With `out`: see there; capacity `nse`, or as
-        `ewise_add` of `out` and the product.
+        `ewise_add` of `out` and the product. With an array operand an array, the identity of `add`
+        where nothing is stored; of bfloat16 and float16 operands it is computed in float32.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
@@ -77,16 +88,22 @@ def mxm(
     on the pattern of C: for min and max the winning product, the first k at ties.
 
     Cost: O(products + entries) time, in steps of `chunk` products; memory O(entries + nse + chunk).
+    With an array of k columns O(entries k) time, and memory O(entries) beside the result.
 
     Source: Gustavson, ACM TOMS 4 (3), 1978; Dalton, Olson, Bell, ACM TOMS 41 (4), 2015.
 
-    >>> import jaxspv as jsp
+    >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
     >>> jsp.mxm(A, A).todense().tolist()
     [[6.0, 0.0], [0.0, 6.0]]
     >>> jsp.mxm(A, A, jsp.semirings.min_plus).todense().tolist()
     [[5.0, 0.0], [0.0, 5.0]]
+    >>> jsp.mxm(A, jnp.array([[1.0, 10.0], [2.0, 20.0]])).tolist()
+    [[4.0, 40.0], [3.0, 30.0]]
     """
+    if isinstance(A, _ARRAYS) or isinstance(B, _ARRAYS):
+        options = Options(mask, accum, out, replace)
+        return DENSE["multiply"](A, B, semiring, options, method, backend)
     as_accum(accum)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
     if method not in METHODS:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,6 +70,7 @@ def _bilinear(primals, data_dot, x_dot, flip):
 
 
 op = Op("spmv", _tangent)
+COLUMNS: dict[str, Callable[..., Any]] = {}  # "batched": products with (k, n), set by ops.spmm
 
 
 def multiply_values(semiring, flip):
@@ -107,25 +110,25 @@ def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
-def _columns_at_once(run):
-    """vmap over x alone: one pass over the matrix for all vectors (SpMM)."""
+def columns_at_once(run):
+    """vmap over x alone: one pass over the matrix for all vectors, as `jaxspv.ops.spmm` does it."""
 
     def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
-        marks = jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))
-        if any(marks):
+        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
             run_flipped = functools.partial(run, flip=flip)
             return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
-        return jnp.moveaxis(run(semiring, A, jnp.moveaxis(x, 0, -1), rows, flip=flip), -1, 0)
+        return COLUMNS["batched"](semiring, A, x, rows, flip=flip)
 
     return batched
 
 
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    return bins.spmv(rows.bins, rows.values, x, **_fold(semiring, A, x, flip))
+    return bins.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
 
 
-def _fold(semiring, A, x, flip):
+def fold_of(semiring, A, x, flip):
+    """`mul`, `combine` and `identity` of a product, for what folds dense blocks of terms."""
     dtype = result_dtype(semiring, A, x, flip)
     return {
         "mul": multiply_values(semiring, flip),
@@ -137,13 +140,13 @@ def _fold(semiring, A, x, flip):
 def _pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
     scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
-    fold = _fold(semiring, A, x, flip)
+    fold = fold_of(semiring, A, x, flip)
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
 def _row_loop(semiring, A, x, rows, *, flip):
     """A bare CSR: one native loop over its entries."""
-    return csr_spmv_loop(A.indptr, A.indices, A.data, x, **_fold(semiring, A, x, flip))
+    return csr_spmv_loop(A.indptr, A.indices, A.data, x, **fold_of(semiring, A, x, flip))
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
@@ -152,16 +155,18 @@ def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
     return _no_pieces(semiring, A, x, rows, flip=flip)
 
 
-op.register("row_bins", refuse=_no_bins, batched=_columns_at_once(_row_bins))(_row_bins)
-op.register("pieces", refuse=_no_pieces, batched=_columns_at_once(_pieces))(_pieces)
-op.register("rows", backend="cpu", refuse=_prefers_bins, batched=_columns_at_once(_pieces))(
+op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
+op.register("pieces", refuse=_no_pieces, batched=columns_at_once(_pieces))(_pieces)
+op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(_pieces))(
     _row_loop
 )
 
 
-@op.register("segments")
 def _segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
     terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
+
+
+op.register("segments", batched=columns_at_once(_segments))(_segments)

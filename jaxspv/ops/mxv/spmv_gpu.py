@@ -11,7 +11,7 @@ from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.compat import kernels_refused
 from ..frame.product import take
-from .spmv import multiply_values, no_dense_fold, no_rows, op, result_dtype
+from .spmv import columns_at_once, multiply_values, no_dense_fold, no_rows, op, result_dtype
 
 _SCALARS = ("float32", "int32")
 
@@ -36,14 +36,14 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
     term = result_dtype(semiring, A, x, flip)
     if term.name not in _SCALARS:
         return f"kernels combine float32 and int32 values, not {term}"
-    for name, fn, dtypes in _functions(semiring, A, x, flip):
+    for name, fn, dtypes in functions(semiring, A, x, flip):
         reason = scalar_jaxpr.refuse(fn, *dtypes)
         if reason is not None:
             return f"`{name}`: {reason}"
     return None
 
 
-def _functions(semiring, A, x, flip):
+def functions(semiring, A, x, flip):
     """(name, function of scalars, its dtypes) of the product and of the addition."""
     term = result_dtype(semiring, A, x, flip)
 
@@ -54,12 +54,16 @@ def _functions(semiring, A, x, flip):
     return (semiring.mul.name, mul, (A.dtype, x.dtype)), (semiring.add.name, combine, (term, term))
 
 
-@op.register("merge_path", backend="pallas", refuse=_not_here)
 def _merge_path(semiring, A, x, rows, *, flip):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
     indices = A.indices
     if rows is not None and rows.ranks is not None:
         indices, x = rows.ranks, take(x, rows.bins.order)
-    mul, combine = (scalar_jaxpr.trace(fn, *d) for _, fn, d in _functions(semiring, A, x, flip))
+    mul, combine = (scalar_jaxpr.trace(fn, *d) for _, fn, d in functions(semiring, A, x, flip))
     identity = semiring.add.identity_of(result_dtype(semiring, A, x, flip))[()].item()
     return csr_spmv(A.indptr, indices, A.data, x, mul=mul, combine=combine, identity=identity)
+
+
+op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(_merge_path))(
+    _merge_path
+)

@@ -1,0 +1,1 @@
+"""Sparse matrix times dense matrix: the product by form, derivatives."""

@@ -1,0 +1,153 @@
+"""Sparse times dense: what `mxm` and `@` do where one operand is an array."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
+from ..._core.indices import index_dtype_for, narrowed
+from ..._core.platforms import Backend, Situation, inside, situation
+from ...formats import SparseMatrix
+from ...formats.stored import Stored
+from ...graph import Graph
+from ...masks import Mask
+from ...semirings import Semiring
+from ..frame.call import Options, as_operand_mask
+from ..frame.product import positions_as
+from ..frame.write import as_accum, write_vector
+from ..mxm.api import DENSE
+from . import gpu as gpu  # registers the kernel
+from .xla import Prepared, op
+
+
+class _How(NamedTuple):
+    """What is static about a product; flip: the array is the first operand."""
+
+    method: str
+    backend: Backend | None
+    replace: bool
+    flip: bool
+
+
+def multiply(
+    A: Any, B: Any, semiring: Any, options: Options, method: str, backend: Backend | None
+) -> Array:
+    """`mxm` of a matrix and an array, in either order.
+
+    An array has shape (..., l, n) on the right, (..., m, l) on the left, any axes before; the
+    result is one. Eagerly it is one program.
+
+    Raises:
+        TypeError, ValueError: as `mxm`.
+    """
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    flip = not isinstance(A, (SparseMatrix, Graph))
+    M, prepared = _operand(B if flip else A, flip)
+    X = jnp.asarray(A if flip else B)
+    _check_shapes(M, X, flip)
+    names = sorted({"auto", *(impl.name for impl in op.impls)})
+    if method not in names:
+        raise ValueError(f"`method` must be one of {names} for an array; got {method!r}.")
+    if isinstance(options.out, Stored):
+        raise TypeError(f"`out` must be an array, as X is; got {type(options.out).__name__}.")
+    how = _How(method, backend, bool(options.replace), flip)
+    out = None if options.out is None else jnp.asarray(options.out)
+    mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
+    operands = M, X, prepared, semiring, mask, accum, out
+    apart = None if backend == "pallas" and not on_gpu(M) else eager_operands(operands)
+    if apart is None:
+        return _traced(how, *operands)
+    return _program(how, there(situation(), apart.platform))(*operands)
+
+
+@functools.lru_cache(maxsize=None)
+def _program(how: _How, where: Situation) -> Callable[..., Array]:
+    def multiply(*operands):
+        with inside(where):
+            return _traced(how, *operands)
+
+    return compiled_for(where, multiply)
+
+
+def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
+    """The matrix whose rows are places of the result, and what is prepared of it."""
+    if isinstance(A, Graph):
+        rows = A.layouts.get("vxm" if flip else "mxv")
+        rows = rows and rows.in_products()
+        if not flip:
+            return A.out, Prepared(rows, A.inn)
+        return (A.out.T, Prepared(None, A.out)) if A.inn is None else (A.inn, Prepared(rows, A.out))
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"an operand must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__} "
+            "beside an array."
+        )
+    M = A.T if flip else A
+    M = M if M.compressed is not None else M.asformat("csr")
+    return M, Prepared(None, M.T if M.compressed == 1 else None)
+
+
+def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
+    length = M.shape[1]
+    if X.ndim < 2 or X.shape[-1 if flip else -2] != length:
+        name, shape = ("A", f"(..., k, {length})") if flip else ("B", f"(..., {length}, k)")
+        raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
+
+
+def _traced(how: _How, M, X, prepared, semiring, mask, accum, out) -> Array:
+    """With the array as (l, k): leading axes are columns too."""
+    semiring = positions_as(semiring, index_dtype_for(M))
+    M, turned = narrowed("a product", M, prepared.turned)
+    prepared = prepared._replace(turned=turned)
+    inner, lead = (-1 if how.flip else -2), X.shape[:-2]
+    columns = jnp.moveaxis(X, inner, 0)
+    shape = (M.shape[0], *columns.shape[1:])
+    method = None if how.method == "auto" else how.method
+    Y = op(
+        semiring,
+        M,
+        columns.reshape(X.shape[inner], -1),
+        prepared,
+        backend=how.backend,
+        method=method,
+        flip=how.flip,
+    )
+    Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
+    if mask is None and out is None:
+        return Y
+    present = None
+    if out is not None:
+        present = jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
+        present = jnp.broadcast_to(_along(present, how.flip), Y.shape)
+    if mask is not None:
+        mask = Mask(_allowed(mask, Y, how.flip, lead))
+    fill = semiring.zero(Y.dtype if out is None else out.dtype)
+    return write_vector(
+        Y, out=out, mask=mask, accum=accum, replace=how.replace, fill=fill, present=present
+    )
+
+
+def _along(v: Array, flip: bool) -> Array:
+    """A vector over the rows of the matrix, to be broadcast against the result."""
+    return v if flip else v[:, None]
+
+
+def _allowed(mask: Mask, Y: Array, flip: bool, lead: tuple[int, ...]) -> Array:
+    rows = Y.shape[-1 if flip else -2]
+    shape = tuple(mask.shape)
+    if shape not in ((rows,), Y.shape[-2:], Y.shape):
+        raise ValueError(
+            f"`mask` must have the shape ({rows},), one place a row of A, or {Y.shape[-2:]} of the "
+            f"result; got {shape}."
+        )
+    allowed = mask.allowed()
+    return jnp.broadcast_to(_along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
+
+
+DENSE["multiply"] = multiply

@@ -1,0 +1,162 @@
+"""Sparse times dense: the operation behind `mxm` on an array, and its forms in XLA.
+
+All of them go over the columns of X in blocks, so that what an entry meets is never there for all
+columns at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.batching import vmapped
+from ..._core.dispatch import Op
+from ...formats import SparseMatrix
+from ..frame.product import product, safe, take
+from ..mxv import spmv
+from ..mxv.rows import bins
+from ..mxv.rows.layout import Rows
+from ..mxv.rows.xla import csr_spmv, piece_width
+from .jvp import tangent_of
+
+LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
+
+
+class Prepared(NamedTuple):
+    """What there is beside the matrix A of a product.
+
+    Attributes:
+        rows: the rows of A in bins.
+        turned: the transpose of A as a CSR, with its values, for the derivative by X.
+    """
+
+    rows: Rows | None = None
+    turned: SparseMatrix | None = None
+
+
+op = Op("spmm", tangent_of(lambda *operands, **static: op(*operands, **static)))
+
+
+def result_dtype(semiring, A, X, flip):
+    """That of the product, as `mul` gives it."""
+    return spmv.result_dtype(semiring, A, X, flip)
+
+
+def widened(A, X, dtype):
+    """A and X as they are computed with: in float32 where the product is in a narrower float."""
+    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32:
+        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
+    return A, X
+
+
+def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
+    """`run(X)`, (n, k) -> (m, k), column by column alike, in blocks of columns.
+
+    held: numbers that `run` keeps for a column beside its operands and result.
+    """
+    k, most = X.shape[1], max(LEAST_HELD, 4 * held)
+    size = max(1, most // max(held, 1))
+    if size >= k:
+        return run(X)
+    steps = -(-k // size)
+    size = -(-k // steps)
+
+    def block(i, Y):
+        at = jnp.minimum(i * size, k - size)  # the last block overlaps the one before
+        part = run(lax.dynamic_slice_in_dim(X, at, size, 1))
+        return lax.dynamic_update_slice_in_dim(Y, part, at, 1)
+
+    shape = jax.eval_shape(run, jax.ShapeDtypeStruct((X.shape[0], size), X.dtype))
+    return lax.fori_loop(0, steps, block, jnp.zeros((shape.shape[0], k), shape.dtype))
+
+
+def columns_together(run, others=vmapped):
+    """vmap over X alone: more columns of one product; else by `others`, `one_by_one` or JAX's."""
+
+    def batched(axis_size, in_batched, semiring, A, X, prepared, *, flip):
+        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
+            one = functools.partial(run, flip=flip)
+            return others(one, axis_size, in_batched, semiring, A, X, prepared)
+        wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
+        Y = op(semiring, A, wide, prepared, flip=flip)
+        return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
+
+    return batched
+
+
+def batched_columns(semiring, A, x, rows, *, flip):
+    """What vmap of `mxv` does where x alone is batched: one product with all vectors."""
+    Y = op(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
+    return jnp.moveaxis(Y, -1, 0)
+
+
+spmv.COLUMNS["batched"] = batched_columns
+
+
+def no_dense_fold(semiring, A, X, prepared, *, flip) -> str | None:
+    """Why no form that pads with the identity serves."""
+    if 0 in (A.nse, *A.shape, X.shape[1]):
+        return "there is nothing to multiply"
+    return spmv.no_dense_fold(semiring, A, X, None, flip=flip)
+
+
+def fold_of(semiring, A, X, flip):
+    """`mul`, `combine` and `identity` of a product, in the dtype that it is computed in."""
+    return spmv.fold_of(semiring, A, X, flip)
+
+
+def _no_bins(semiring, A, X, prepared, *, flip) -> str | None:
+    if prepared.rows is None:
+        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
+    return no_dense_fold(semiring, A, X, prepared, flip=flip)
+
+
+def _row_bins(semiring, A, X, prepared, *, flip):
+    """Rows in bins of equal width: gathers and reductions of a block of columns, no scatter."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    rows = prepared.rows
+    values, fold = rows.values.astype(A.dtype), fold_of(semiring, A, X, flip)
+    run = lambda X: bins.spmv(rows.bins, values, X, **fold)  # noqa: E731
+    return by_columns(run, X, rows.bins.slots).astype(dtype)
+
+
+def _pieces(semiring, A, X, prepared, *, flip):
+    """Rows in pieces of fixed width, joined by row."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A.asformat("csr"), X, dtype)
+    fold = fold_of(semiring, A, X, flip)
+    scatter = semiring.add.scatter(result_dtype(semiring, A, X, flip))
+
+    def run(X):
+        return csr_spmv(A.indptr, A.indices, A.data, X, scatter=scatter, **fold)
+
+    pieces = A.shape[0] + A.nse // piece_width(A.shape[0], A.nse)
+    return by_columns(run, X, max(pieces, A.nse // 4)).astype(dtype)
+
+
+op.register("row_bins", refuse=_no_bins, batched=columns_together(_row_bins))(_row_bins)
+op.register("pieces", refuse=no_dense_fold, batched=columns_together(_pieces))(_pieces)
+
+
+@op.register("segments")
+def _segments(semiring, A, X, prepared, *, flip):
+    """One product a slot and column, joined by row: segmented reductions of nse terms."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    out, inner = A.rowcol()
+    data = safe(A.data, out < A.shape[0])
+
+    def column(x):
+        terms = product(semiring, data, out, inner, take(x, inner), flip=flip)
+        return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
+
+    if X.shape[1] == 0:
+        return jnp.zeros((A.shape[0], 0), dtype)
+    run = jax.vmap(column, in_axes=1, out_axes=1)
+    return by_columns(run, X, 2 * A.nse + A.shape[0]).astype(dtype)

@@ -16,11 +16,8 @@ from ._core.indices import narrowed, one_value
 from ._core.pytree import is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
-<<<<<<< HEAD
-from .formats.csr import sort_by
-=======
 from .formats.base import PRODUCT
->>>>>>> 4a52031 (Multiply a sparse matrix by an array: mxm, A @ X, vmap of mxv, gradients, a kernel for GPUs)
+from .formats.csr import sort_by
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 

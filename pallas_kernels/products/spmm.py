@@ -5,10 +5,10 @@
 Rows and entries are shared evenly by merge path (`rows/merge_path.py`), not by warps but by groups
 of lanes that have the columns of one entry side by side, up to 16 bytes a lane. A group streams its
 entries whatever the rows are: indices a block ahead, the rows of x of `unroll` entries under way
-together; where rows end follows from their offsets. A row cut between groups is combined by the last
-of them to arrive, in the order of its pieces: no group waits for another, no float meets an atomic,
-and results do not change from run to run. Columns beyond a tile are other CTAs', tile after tile,
-so that the part of x that is read at one time is small.
+together; where rows end follows from their offsets. A row cut between groups is combined by the
+last of them to arrive, in the order of its pieces: no group waits for another, no float meets an
+atomic, and results do not change from run to run. Columns beyond a tile are other CTAs', tile
+after tile, so that the part of x that is read at one time is small.
 
 Bytes, for nse entries, k columns of b bytes in tiles of t: nse k b out of the L2 cache (less what
 the L1 keeps of the rows of x that many entries have), nse (4 + b) and 4 n a tile from memory, x
@@ -77,10 +77,10 @@ def csr_spmm(
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     x[columns, k]. data and x are float32, int32, bfloat16 or float16, the last two widened to
     float32. mul(a, x) -> term and combine(term, term) -> term are closed jaxprs of scalars
-    (`scalar_jaxpr.trace`), join associative and commutative with its identity; y has their dtype,
-    or `dtype`, one of the narrow ones where x is. n + nse < `merge_path.LIMIT`, x and y less than
-    2^31 words. tile.words divides the words of a row. ctas: for one tile of columns; any number is
-    right.
+    (`scalar_jaxpr.trace`), combine associative and commutative with its identity; y has their
+    dtype, or `dtype`, one of the narrow ones where x is. n + nse < `merge_path.LIMIT`, x and y less
+    than 2^31 words. tile.words divides the words of a row. ctas: for one tile of columns; any
+    number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = combine.out_avals[0].dtype, NARROW.get(x.dtype.name)
@@ -200,7 +200,7 @@ class _Product:
         return mine, tuple(k.where(outer, b, a) for a, b in zip(after, behind, strict=True))
 
     def _entries(self):
-        """Streams the entries of the piece; the combined terms of the row that is open at its end."""
+        """Streams the entries of the piece; the terms, combined, of the row open at its end."""
         k, tile = self.k, self.job.tile
         held = max(1, tile.unroll // tile.lanes)  # entries of a block that a lane fetches
         block, unroll = held * tile.lanes, tile.unroll

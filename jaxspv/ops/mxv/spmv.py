@@ -137,7 +137,7 @@ def fold_of(semiring, A, x, flip):
     }
 
 
-def _pieces(semiring, A, x, rows, *, flip):
+def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
     scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
     fold = fold_of(semiring, A, x, flip)
@@ -156,10 +156,8 @@ def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
 
 
 op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
-op.register("pieces", refuse=_no_pieces, batched=columns_at_once(_pieces))(_pieces)
-op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(_pieces))(
-    _row_loop
-)
+op.register("pieces", refuse=_no_pieces, batched=columns_at_once(pieces))(pieces)
+op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)
 
 
 def _segments(semiring, A, x, rows, *, flip):

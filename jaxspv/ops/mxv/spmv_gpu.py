@@ -11,7 +11,7 @@ from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.compat import kernels_refused
 from ..frame.product import take
-from .spmv import columns_at_once, multiply_values, no_dense_fold, no_rows, op, result_dtype
+from .spmv import columns_at_once, multiply_values, no_dense_fold, no_rows, op, pieces, result_dtype
 
 _SCALARS = ("float32", "int32")
 
@@ -64,6 +64,6 @@ def _merge_path(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, indices, A.data, x, mul=mul, combine=combine, identity=identity)
 
 
-op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(_merge_path))(
+op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(pieces))(
     _merge_path
 )

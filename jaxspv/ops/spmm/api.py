@@ -66,7 +66,7 @@ def multiply(
     return _program(how, there(situation(), apart.platform))(*operands)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=256)
 def _program(how: _How, where: Situation) -> Callable[..., Array]:
     def multiply(*operands):
         with inside(where):

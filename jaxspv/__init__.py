@@ -32,6 +32,9 @@ from .algorithms.independent.sets import greedy_color as greedy_color
 from .algorithms.independent.sets import maximal_independent_set as maximal_independent_set
 from .algorithms.pagerank.api import PageRank as PageRank
 from .algorithms.pagerank.api import pagerank as pagerank
+from .algorithms.sampling.neighbors import Neighbors as Neighbors
+from .algorithms.sampling.neighbors import sample_neighbors as sample_neighbors
+from .algorithms.sampling.walks import random_walk as random_walk
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.soft_sssp import soft_sssp as soft_sssp
 from .algorithms.sssp.api import SSSP as SSSP

@@ -66,13 +66,14 @@ def block_diag(matrices: Sequence[Any], *, format: str | None = None) -> Any:
         rows.append(xp.where(used, row + down, m).astype(index))
         cols.append(xp.where(used, col + right, n).astype(index))
         data.append(values.astype(dtype))
-    arrays = [xp.concatenate(a) for a in (data, rows, cols)]
+    values, row, col = (xp.concatenate(a) for a in (data, rows, cols))
     overflow = jnp.any(jnp.stack([jnp.asarray(A.overflow) for A in parts]))
     unique = all(A.unique for A in parts)
     format = format or format_of(*parts)
     if on_host:
-        return as_format(COO(*to_device(arrays), overflow, (m, n), True, unique), format)
-    return as_format(sort_coo(COO(*arrays, overflow, (m, n), False, unique))[0], format)
+        values, row, col = to_device((values, row, col))
+        return as_format(COO(values, row, col, overflow, (m, n), True, unique), format)
+    return as_format(sort_coo(COO(values, row, col, overflow, (m, n), False, unique))[0], format)
 
 
 def unbatch(

@@ -2,6 +2,7 @@
 
 from . import monoids as monoids
 from . import operators as operators
+from . import plot as plot
 from . import semirings as semirings
 from ._core.compilation import gpu_compiler_options as gpu_compiler_options
 from ._core.compilation_cache import enable_compilation_cache as enable_compilation_cache

@@ -12,8 +12,9 @@ import numpy as np
 from jax import Array
 
 from ._core.compilation import on_gpu
+from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
-from ._core.pytree import is_concrete, pytree_dataclass, static
+from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
 from .formats.base import PRODUCT
@@ -157,6 +158,15 @@ class Graph(NoValue):
         kind = "symmetric" if self.symmetric else "directed"
         names = ", ".join(self.layouts) or "nothing"
         return f"Graph({self.out!r}, {kind}, prepared for {names})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the facts and a picture of the pattern."""
+        index = self.out.rowcol()
+        facts = {"values": describe(self.data), "edges": self.nse}
+        facts |= {"direction": "symmetric" if self.symmetric else "directed"}
+        facts |= {"prepared for": ", ".join(self.layouts) or "nothing"}
+        picture = pattern(*index, self.shape) if is_concrete(*index) else ""
+        return card(f"Graph of {self.n:,} vertices", facts, picture)
 
 
 def prepare(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -76,6 +77,10 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the text, one line each."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def _lines(self) -> list[str]:
         places: dict[Any, list[str]] = {}

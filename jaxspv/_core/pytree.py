@@ -11,6 +11,8 @@ import numpy as np
 from jax import export
 from jax.core import Tracer
 
+from .html import card
+
 _T = TypeVar("_T")
 
 
@@ -102,7 +104,19 @@ def _tuples(value: Any) -> Any:
 
 def result_tuple(cls: type[_T]) -> type[_T]:
     """Class decorator of named tuples that algorithms return: `jax.export` can serialise them."""
+    cls._repr_html_ = _result_html  # pyright: ignore[reportAttributeAccessIssue]
     return export.register_namedtuple_serialization(cls, serialized_name=_serialized_name(cls))
+
+
+def _result_html(result: Any) -> str:
+    """Scalars as they are, arrays by dtype and shape; without what is None or a status of 0."""
+    rows = {}
+    for name, value in zip(result._fields, result, strict=True):
+        known = is_concrete(value)
+        if value is None or (name == "status" and known and not np.any(value)):
+            continue
+        rows[name] = np.asarray(value).item() if known and np.ndim(value) == 0 else describe(value)
+    return card(type(result).__name__, rows)
 
 
 def is_concrete(*trees: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, ClassVar, Self
 
 import jax
@@ -12,8 +13,9 @@ import numpy as np
 from jax import Array
 
 from .._core.compilation import is_eager, on_accelerator, to_device
+from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
-from .._core.pytree import describe
+from .._core.pytree import describe, is_concrete
 from ..masks import Mask, as_mask
 from .scipy_methods import SciPyMethods
 
@@ -163,3 +165,23 @@ class Stored(SciPyMethods):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the facts, and for a matrix a picture of the pattern."""
+        rows: dict[str, Any] = {"shape": self.shape, "values": describe(self.data)}
+        picture = ""
+        try:
+            of: Any = self
+            index = of.rowcol() if of.ndim == 2 else (getattr(of, self.index_fields[0]),)
+        except (AttributeError, IndexError, TypeError, ValueError):  # nothing but values, or less
+            return card(repr(self), {})
+        if is_concrete(*index, of.count, self.overflow):
+            count = int(of.count)
+            rows["entries"] = f"{count:,} in {self.nse:,} slots"
+            places = math.prod(self.shape)
+            rows["density"] = f"{count / places:.3g}" if places else "-"
+            if bool(self.overflow):
+                rows["overflow"] = "entries were dropped"
+            if self.ndim == 2:
+                picture = pattern(index[0], index[1], (self.shape[0], self.shape[1]))
+        return card(type(self).__name__, rows, picture)

@@ -1,0 +1,48 @@
+"""What all pictures share: axes to draw on, entries on the host, colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.pytree import is_concrete
+from ..formats import SparseMatrix
+from ..graph import Graph
+
+BLUE, ORANGE, GREY = "#2166ac", "#d95f0e", "#8a939d"
+
+
+def axes_or_new(ax: Any) -> Any:
+    """`ax`, or the axes of a new figure of pyplot.
+
+    Raises:
+        ImportError: matplotlib is not installed; says how to.
+    """
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "`jaxspv.plot` needs matplotlib: python -m pip install 'jaxspv[plot]'"
+        ) from error
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def entries_on_host(A: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    """Rows and columns of the stored entries, and the shape.
+
+    Raises:
+        TypeError: A is no sparse matrix or graph.
+        ValueError: A is traced: a picture needs values.
+    """
+    A = A.out if isinstance(A, Graph) else A
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
+    row, col = A.rowcol()
+    if not is_concrete(row, col):
+        raise ValueError("`A` is traced; draw it outside of jit.")
+    row, col = np.asarray(row), np.asarray(col)
+    stored = (row < A.shape[0]) & (col < A.shape[1])
+    return row[stored], col[stored], A.shape

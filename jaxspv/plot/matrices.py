@@ -1,0 +1,127 @@
+"""Pictures of what a matrix stores: where its entries are, degrees, tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .axes import BLUE, ORANGE, axes_or_new, entries_on_host
+
+
+def spy(A: Any, ax: Any = None, *, bins: int = 256, cmap: str = "Blues") -> Any:
+    """Where the entries of a matrix are: each place for small ones, by density for large ones.
+
+    Args:
+        A: sparse matrix or Graph, concrete.
+        ax: matplotlib axes; a new figure's by default.
+        bins: the longer side is drawn in at most that many cells. A cell of several places is
+            coloured by the entries in it, on a scale of logarithms.
+        cmap: name of a colour map.
+
+    Returns:
+        The axes; `ax.images[0]` holds the entries a cell.
+
+    Raises:
+        ValueError: A is traced, `bins` is not positive.
+
+    >>> import jaxspv as jsp
+    >>> from matplotlib.figure import Figure
+    >>> ax = jsp.plot.spy(jsp.grid2d(None, 3), Figure().subplots())
+    >>> ax.images[0].get_array().shape
+    (9, 9)
+    """
+    if bins < 1:
+        raise ValueError(f"`bins` must be positive; got {bins}.")
+    row, col, (m, n) = entries_on_host(A)
+    cell = max(1.0, max(m, n) / bins)
+    counts = np.zeros((max(1, int(np.ceil(m / cell))), max(1, int(np.ceil(n / cell)))))
+    np.add.at(counts, ((row / cell).astype(int), (col / cell).astype(int)), 1)
+    ax = axes_or_new(ax)
+    extent = (-0.5, max(n, 1) - 0.5, max(m, 1) - 0.5, -0.5)
+    shown = np.log1p(counts)
+    image = ax.imshow(shown, cmap=cmap, extent=extent, interpolation="nearest", vmin=0)
+    if cell > 1:
+        bar = ax.figure.colorbar(image, ax=ax, label="entries a cell", shrink=0.8)
+        most = int(counts.max(initial=0))
+        ticks = [k for k in (0, 1, 10, 100, 1000, 10_000, 100_000) if k <= most]
+        bar.set_ticks(np.log1p(ticks), labels=[f"{k:,}" for k in ticks])
+    ax.set(xlabel="column", ylabel="row", title=f"{m:,} x {n:,}, {len(row):,} entries")
+    return ax
+
+
+def degree_distribution(A: Any, ax: Any = None, *, direction: str = "out") -> Any:
+    """How many vertices have each degree, both on scales of logarithms.
+
+    Args:
+        A: sparse matrix or Graph, concrete.
+        ax: matplotlib axes; a new figure's by default.
+        direction: "out" (entries of a row) or "in" (of a column).
+
+    Returns:
+        The axes; `ax.lines[0]` has degrees and numbers of vertices. Vertices of degree 0 have no
+        place on such a scale: the title counts them.
+
+    Raises:
+        ValueError: A is traced, `direction` is another word.
+
+    >>> import jaxspv as jsp
+    >>> from matplotlib.figure import Figure
+    >>> ax = jsp.plot.degree_distribution(jsp.grid2d(None, 3), Figure().subplots())
+    >>> ax.lines[0].get_xdata().tolist(), ax.lines[0].get_ydata().tolist()
+    ([2, 3, 4], [4, 4, 1])
+    """
+    if direction not in ("out", "in"):
+        raise ValueError(f'`direction` must be "out" or "in"; got {direction!r}.')
+    row, col, shape = entries_on_host(A)
+    index, size = (row, shape[0]) if direction == "out" else (col, shape[1])
+    count = np.bincount(np.bincount(index, minlength=size))
+    degree = np.flatnonzero(count)
+    alone = int(count[0]) if len(count) and size else 0
+    degree = degree[degree > 0]
+    ax = axes_or_new(ax)
+    ax.plot(degree, count[degree], "o", color=BLUE, markersize=4, markeredgewidth=0)
+    ax.set(xscale="log", yscale="log", xlabel=f"{direction}-degree", ylabel="vertices")
+    mean = len(index) / max(size, 1)
+    ax.set_title(f"mean {mean:.3g}, largest {degree.max(initial=0):,}, {alone:,} of degree 0")
+    return ax
+
+
+def tiles(A: Any, ax: Any = None, *, nt: int = 64) -> Any:
+    """How full the nt-by-nt tiles of a matrix are: what decides whether tiles pay.
+
+    Args:
+        A: sparse matrix or Graph, concrete.
+        ax: matplotlib axes; a new figure's by default.
+        nt: side of a tile.
+
+    Returns:
+        The axes: a bar for each power of two of entries in a tile that has any. The title tells
+        the share of tiles that have, and their mean, which `choose_format` goes by.
+
+    Raises:
+        ValueError: A is traced, `nt` is not positive.
+
+    >>> import jaxspv as jsp
+    >>> from matplotlib.figure import Figure
+    >>> ax = jsp.plot.tiles(jsp.grid2d(None, 12), Figure().subplots(), nt=16)
+    >>> sum(int(bar.get_height()) for bar in ax.patches)
+    25
+    """
+    if nt < 1:
+        raise ValueError(f"`nt` must be positive; got {nt}.")
+    row, col, (m, n) = entries_on_host(A)
+    across = max(1, -(-n // nt))
+    _, per_tile = np.unique((row // nt).astype(np.int64) * across + col // nt, return_counts=True)
+    of = across * max(1, -(-m // nt))
+    ax = axes_or_new(ax)
+    power = np.bincount(np.log2(per_tile).astype(int)) if len(per_tile) else np.zeros(1, int)
+    labels = ["1"] + [f"{1 << k}-{(2 << k) - 1}" for k in range(1, len(power))]
+    ax.bar(range(len(power)), power, color=BLUE)
+    ax.set_xticks(range(len(power)), labels, rotation=45, ha="right")
+    mean = per_tile.mean() if len(per_tile) else 0.0
+    ax.axvline(np.log2(mean) if mean else 0, color=ORANGE, linewidth=1.5, label=f"mean {mean:.3g}")
+    ax.legend(frameon=False)
+    ax.set(xlabel=f"entries in a tile of {nt} by {nt}", ylabel="tiles")
+    ax.set_title(f"{len(per_tile):,} of {of:,} tiles hold entries")
+    return ax

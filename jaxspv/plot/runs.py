@@ -1,0 +1,105 @@
+"""Pictures of runs: the frontier of a search level by level, and how an iteration converges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..algorithms.bfs.api import bfs
+from ..algorithms.bfs.direction import pull_is_cheaper
+from ..graph import Graph, prepare
+from .axes import BLUE, GREY, ORANGE, axes_or_new
+
+
+def directions(G: Graph, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each level its vertices, and whether the step out of it pulls on a CPU and in XLA."""
+    size = np.bincount(levels[levels >= 0], minlength=1)
+    degree = np.diff(np.asarray(G.out.indptr))
+    edges = np.bincount(levels[levels >= 0], degree[levels >= 0], minlength=1)
+    if G.inn is None:
+        return size, np.zeros(len(size), bool)
+    pull = [
+        bool(pull_is_cheaper(jnp.float32(e), r, G.n, G.nse))
+        for e, r in zip(edges, np.cumsum(size), strict=True)
+    ]
+    return size, np.array(pull)
+
+
+def frontier(G: Any, source: int, ax: Any = None) -> Any:
+    """The vertices that each level of a breadth-first search finds, and the direction it takes.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix, which is prepared.
+        source: vertex.
+        ax: matplotlib axes; a new figure's by default.
+
+    Returns:
+        The axes: a bar a level, blue where the search pushes from it and orange where it pulls. The
+        direction is that of the CPU's and XLA's rule; the GPU's kernel has constants of its own.
+
+    Raises:
+        ValueError, TypeError: as `bfs`.
+
+    >>> import jaxspv as jsp
+    >>> from matplotlib.figure import Figure
+    >>> ax = jsp.plot.frontier(jsp.grid2d(None, 3), 0, Figure().subplots())
+    >>> [int(bar.get_height()) for bar in ax.patches]
+    [1, 2, 3, 2, 1]
+    """
+    G = G if isinstance(G, Graph) else prepare(G, for_="bfs")
+    levels = np.asarray(bfs(G, source, parents=False).levels)
+    if levels.ndim != 1:
+        raise ValueError("`source` must be one vertex.")
+    size, pull = directions(G, levels)
+    ax = axes_or_new(ax)
+    colors = np.where(pull, ORANGE, BLUE)
+    ax.bar(range(len(size)), size, color=colors, width=0.9)
+    shown = [(BLUE, "pushes to the next"), (ORANGE, "the next pulls")]
+    for color, words in shown if pull.any() else shown[:1]:
+        ax.plot([], [], "s", color=color, label=words)
+    ax.legend(frameon=False)
+    ax.set(xlabel="level", ylabel="vertices")
+    if size.max() > 100 * max(np.median(size), 1):
+        ax.set_yscale("log")
+    ax.set_title(f"{len(size)} levels, {int(size.sum()):,} of {G.n:,} vertices reached")
+    return ax
+
+
+def convergence(
+    values: Sequence[Any] | dict[str, Sequence[Any]], ax: Any = None, *, tol: float | None = None
+) -> Any:
+    """A quantity that falls, such as a residual or a loss, on a scale of logarithms.
+
+    Args:
+        values: a number a step; or name -> such a sequence, a line each.
+        ax: matplotlib axes; a new figure's by default.
+        tol: drawn as a dashed line.
+
+    Returns:
+        The axes. What is not positive has no place on the scale and is left out.
+
+    Raises:
+        ValueError: a sequence is empty or holds no number.
+
+    >>> import jaxspv as jsp
+    >>> from matplotlib.figure import Figure
+    >>> ax = jsp.plot.convergence([1.0, 0.1, 0.01], Figure().subplots(), tol=1e-3)
+    >>> ax.get_yscale(), len(ax.lines)
+    ('log', 2)
+    """
+    lines = values if isinstance(values, dict) else {"": values}
+    ax = axes_or_new(ax)
+    for name, line in lines.items():
+        y = np.asarray(line, np.float64)
+        if y.ndim != 1 or not len(y):
+            raise ValueError(f"`values` must be numbers, one a step; got shape {y.shape}.")
+        ax.plot(np.arange(1, len(y) + 1), np.where(y > 0, y, np.nan), label=name or None)
+    if tol is not None:
+        ax.axhline(tol, color=GREY, linestyle="--", linewidth=1, label=f"tol {tol:g}")
+    ax.set(yscale="log", xlabel="step")
+    if tol is not None or any(lines):
+        ax.legend(frameon=False)
+    return ax

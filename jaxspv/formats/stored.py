@@ -172,7 +172,7 @@ class Stored(SciPyMethods):
         picture = ""
         try:
             of: Any = self
-            index = of.rowcol() if of.ndim == 2 else (getattr(of, self.index_fields[0]),)
+            index: Any = of.rowcol() if of.ndim == 2 else (getattr(of, self.index_fields[0]),)
         except (AttributeError, IndexError, TypeError, ValueError):  # nothing but values, or less
             return card(repr(self), {})
         if is_concrete(*index, of.count, self.overflow):

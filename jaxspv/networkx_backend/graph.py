@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -103,6 +104,9 @@ class ConvertedGraph:
         return self.values[attribute]
 
 
+_values = operator.methodcaller("values")  # of dictionaries, and of the views of subgraphs
+
+
 def convert_from_nx(
     graph: Any,
     *,
@@ -131,7 +135,7 @@ def convert_from_nx(
     col = np.fromiter(heads, np.int32, entries)
     row = np.repeat(np.arange(n, dtype=np.int32), degrees)
     if multigraph:
-        bundles = list(itertools.chain.from_iterable(map(dict.values, adjacency.values())))
+        bundles = list(itertools.chain.from_iterable(map(_values, adjacency.values())))
         parallel = np.fromiter(map(len, bundles), np.int64, entries)
         row, col = np.repeat(row, parallel), np.repeat(col, parallel)
     made = ConvertedGraph(nodes, row, col, directed=graph.is_directed(), multigraph=multigraph)
@@ -139,8 +143,8 @@ def convert_from_nx(
 
     def data() -> Iterator[dict]:
         if multigraph:
-            return itertools.chain.from_iterable(map(dict.values, bundles))
-        return itertools.chain.from_iterable(map(dict.values, adjacency.values()))
+            return itertools.chain.from_iterable(map(_values, bundles))
+        return itertools.chain.from_iterable(map(_values, adjacency.values()))
 
     if preserve_edge_attrs:
         made.edge_data = list(data())

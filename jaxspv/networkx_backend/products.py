@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..formats import CSR
 from ..graph import Graph
 from ..masks import structure
+from ..operators import times
+from ..ops.ewise import ewise_mult
 from ..ops.mxm.api import mxm
 from ..ops.mxv.api import mxv
-from ..semirings import plus_pair
+from ..semirings import plus_times
 from .graph import ConvertedGraph
-from .views import Direction, simple_pattern, weighted
+from .views import Direction, joined, on_device, pattern, simple_pattern, weighted
 
 
 def sums(G: ConvertedGraph, weight: str | None, direction: Direction = "out") -> np.ndarray:
@@ -47,17 +50,85 @@ def _row_sums(graph: Graph) -> jax.Array:
     return mxv(graph.out, jnp.ones(graph.n, graph.dtype))
 
 
+def apply_matrix(graph: Graph, x: np.ndarray) -> np.ndarray:
+    """`y[i] = sum over edges i -> j of A[i, j] x[j]`, for x over the vertices without ghosts."""
+    padded = np.zeros(graph.n)
+    padded[: len(x)] = x
+    return np.asarray(_row_products(graph, padded))[: len(x)]
+
+
+@jax.jit
+def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
+    return mxv(graph.out, x.astype(graph.dtype))
+
+
+def neighbors_of(G: ConvertedGraph, vertices: list[int], direction: Direction = "out"):
+    """(n,) bool: the heads of the edges along `direction` from the vertices."""
+    inside = np.zeros(len(G))
+    inside[vertices] = 1
+    back: Direction = "in" if direction == "out" else "out"
+    return apply_matrix(pattern(G, back), inside) > 0
+
+
+def mutual(G: ConvertedGraph) -> np.ndarray:
+    """(n,) of each vertex the edges that are also there in the other direction."""
+
+    def make() -> np.ndarray:
+        graph = pattern(G)
+        return np.asarray(_mutual(graph.out, graph.inn))[: len(G)].astype(np.int64)
+
+    return G.once("mutual", make)
+
+
+@jax.jit
+def _mutual(A: CSR, T: CSR) -> jax.Array:
+    both = ewise_mult(A, T, times)
+    return mxv(both, jnp.ones(A.shape[1], both.dtype))
+
+
+def common_neighbors(G: ConvertedGraph, u: np.ndarray, v: np.ndarray, share: np.ndarray):
+    """For each pair (u, v) the sum of `share` over the vertices that both are joined to."""
+    if not len(u):
+        return np.zeros(0)
+    graph, n = simple_pattern(G), len(G)
+    row, col, _ = joined(n, u, v, np.ones(len(u), np.int64), np.maximum)
+    pairs = on_device(n, row, col, np.ones(len(row), graph.dtype))
+    padded = np.zeros(graph.n)
+    padded[:n] = share
+    found = _common(graph.out, padded.astype(graph.dtype), pairs.out)
+    return found.to_scipy().tocsr()[u, v]
+
+
+@jax.jit
+def _common(A: CSR, share: jax.Array, pairs: CSR) -> CSR:
+    columns = jnp.take(share, A.indices, mode="fill", fill_value=0)
+    return mxm(A.with_data(columns), A, plus_times, mask=structure(pairs), nse=pairs.nse)
+
+
+def closed_walks(graph: Graph) -> np.ndarray:
+    """(n,) the diagonal of A^3 for a symmetric A: two for every triangle, weighed by its edges."""
+    return np.asarray(_closed_walks(graph))
+
+
+@jax.jit
+def _closed_walks(graph: Graph) -> jax.Array:
+    A = graph.out
+    paths = mxm(A, A, plus_times, mask=structure(A), nse=A.nse)
+    closed = ewise_mult(paths, A, times)
+    return mxv(closed, jnp.ones(graph.n, closed.dtype))
+
+
 def triangle_counts(G: ConvertedGraph) -> np.ndarray:
     """(n,) triangles of each vertex, self loops and directions apart."""
 
     def make() -> np.ndarray:
-        return np.asarray(_triangles(simple_pattern(G)))[: len(G)].astype(np.int64) // 2
+        return np.rint(closed_walks(simple_pattern(G))[: len(G)]).astype(np.int64) // 2
 
     return G.once("triangles", make)
 
 
-@jax.jit
-def _triangles(graph: Graph) -> jax.Array:
-    A = graph.out
-    common = mxm(A, A, plus_pair, mask=structure(A), nse=A.nse)
-    return mxv(common, jnp.ones(graph.n, common.dtype))
+def triangles_of_edges(G: ConvertedGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and triangles of the entries of the pattern without self loops."""
+    graph = simple_pattern(G)
+    row, col = (np.asarray(x)[: int(graph.out.indptr[-1])] for x in graph.out.rowcol())
+    return row, common_neighbors(G, row, col, np.ones(len(G)))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-CANNOT_MATCH: dict[str, str] = {}  # part of a test's id -> why
+TIES = "asks for one of several shortest paths, that of NetworkX's bidirectional search"
+CANNOT_MATCH = {  # part of a test's id -> why
+    "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond": TIES,
+    "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond": TIES,
+}
 
 
 def on_start_tests(items: list[Any]) -> None:

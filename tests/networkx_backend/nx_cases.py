@@ -78,6 +78,15 @@ def rest(G):
     return [v for v in G if v not in set(some(G))]
 
 
+def halves(G):
+    return [part for part in (some(G), rest(G)) if part]
+
+
+def far_pairs(G):
+    """Pairs of different nodes, joined or not."""
+    return list(itertools.islice(itertools.combinations(G, 2), 40))
+
+
 def call(*positional, **named):
     """Arguments of a call; functions of the graph are asked for theirs."""
 
@@ -97,6 +106,9 @@ WEIGHTED = [call(first), call("nowhere"), call(first, weight=None)]
 WEIGHTED_CUTOFF = [*WEIGHTED, call(first, cutoff=4)]
 WEIGHTED_PAIR = [*PAIR, call(first, last, weight=None)]
 SEVERAL = [call(some), call(some, cutoff=4), call([]), call([first, "nowhere"])]
+SET = [call(some), call(lambda G: [*some(G), "nowhere"])]
+CUT = [call(some), call(some, rest), call(some, weight="weight"), call(some, rest, "weight")]
+PAIRS = [call(far_pairs), call([("nowhere", 0)])]
 SIDES = [call(x=a, y=b) for a in ("in", "out") for b in ("in", "out")]
 NODES = [call(), call(first), call(some)]
 

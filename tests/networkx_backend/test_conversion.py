@@ -50,6 +50,16 @@ def test_there_and_back(kind):
     assert (back.graph, back._node, back._adj) == (G.graph, G._node, G._adj)
 
 
+@pytest.mark.parametrize("kind", ["karate", "directed", "multigraph", "multidigraph"])
+def test_views_of_subgraphs(kind):
+    G = nx_cases.GRAPHS[kind]()
+    view = G.subgraph(list(G)[1:])
+    C, D = converted(view), converted(view.copy())
+    assert C.nodes == D.nodes and sorted(zip(C.row, C.col, C.values["weight"], strict=True)) == (
+        sorted(zip(D.row, D.col, D.values["weight"], strict=True))
+    )
+
+
 def test_what_is_no_graph_comes_back_as_it_is():
     assert backend.convert_to_nx({"a": 1}) == {"a": 1}
 

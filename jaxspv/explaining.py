@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from ._core.dispatch import Plan
-from ._core.platforms import Choice, recording
+from ._core.platforms import Choice, recording, trace_level
 from .algorithms.bfs.api import bfs
 from .algorithms.centrality.betweenness import betweenness_centrality
 from .algorithms.centrality.closeness import closeness_centrality
@@ -42,8 +42,9 @@ NAMED: dict[str, Callable[..., Any]] = {
 def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     """The plan of a call: what runs on which platform, refusals with reasons, notes.
 
-    The call itself is traced, abstractly: nothing is computed, and what is written down is what
-    the operations in it choose, choices inside of their implementations included.
+    The call itself is traced, abstractly, and what is written down is what the operations in it
+    choose, choices inside of their implementations included. Nothing is computed but what an eager
+    call would prepare and keep (`keep_prepared`).
 
     Args:
         op: an operation or algorithm, its name ("mxv", "bfs", ...), or any function of your own
@@ -73,7 +74,12 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
         raise ValueError(f"`op` must be a function or one of {sorted(NAMED)}; got {op!r}.")
     fn = NAMED[op] if isinstance(op, str) else op
     with recording() as record:
-        jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
+
+        def run():
+            record.level = trace_level()
+            return fn(*args, **_completed(fn, args, kwargs))
+
+        jax.make_jaxpr(run)()
     return _joined(getattr(fn, "__name__", repr(fn)), record.choices, tuple(record.notes))
 
 

@@ -14,6 +14,8 @@ from jax import Array
 from ._core.compilation import on_gpu
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
+from ._core.kept import calls_of, kept
+from ._core.platforms import note
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
@@ -32,20 +34,27 @@ class Layout:
         revalue: `revalue(layout, graph) -> layout` after `with_data`, traceable; None: the layout
             depends on the pattern alone.
         needs_inn: whether the transpose must be there.
+        unasked: `unasked(graph) -> k`: eager calls on a bare matrix prepare it from the k-th call
+            on the same arrays on, where that has paid back by then; 0, or None: never.
     """
 
     build: Callable[[Graph], Any]
     revalue: Callable[[Any, Graph], Any] | None = None
     needs_inn: bool = True
+    unasked: Callable[[Graph], int] | None = None
 
 
 def register_layout(
-    name: str, *, revalue: Callable[[Any, Graph], Any] | None = None, needs_inn: bool = True
+    name: str,
+    *,
+    revalue: Callable[[Any, Graph], Any] | None = None,
+    needs_inn: bool = True,
+    unasked: Callable[[Graph], int] | None = None,
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
 
     def add(build):
-        LAYOUTS[name] = Layout(build, revalue, needs_inn)
+        LAYOUTS[name] = Layout(build, revalue, needs_inn, unasked)
         return build
 
     return add
@@ -208,10 +217,11 @@ def prepare(
 
 
 def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> Graph:
-    """A Graph as it is; a square matrix as a bare Graph, without any work beyond a conversion.
+    """A Graph as it is; a square matrix as a bare Graph, or with what eager calls keep of it.
 
     Vertices are numbered by int32 whatever the indices of A are. layouts: those that the algorithm
-    reads, None for all; without the others a program does not depend on them.
+    reads, None for all; without the others a program does not depend on them. Of those named one is
+    prepared unasked where `Layout.unasked` says that it pays, and kept for the arrays.
 
     Raises:
         TypeError: `A` is neither.
@@ -220,14 +230,49 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
     if isinstance(A, Graph):
         if layouts is None or all(name in layouts for name in A.layouts):
             return A
-        kept = {name: A.layouts[name] for name in layouts if name in A.layouts}
-        return dataclasses.replace(A, layouts=kept)
+        read = {name: A.layouts[name] for name in layouts if name in A.layouts}
+        return dataclasses.replace(A, layouts=read)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
         )
     _check_square(A)
-    return Graph(narrowed(algorithm, A)[0].asformat("csr"))
+    graph = Graph(_as_csr(algorithm, A))
+    for name in layouts or ():
+        graph = _with_kept(graph, name)
+    return graph
+
+
+def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
+    def convert():
+        return narrowed(algorithm, A)[0].asformat("csr")
+
+    if isinstance(A, CSR):
+        return convert()
+    arrays, structure = jax.tree.flatten(A)
+    return kept(tuple(arrays), structure, convert)
+
+
+def arrays_of(graph: Graph) -> tuple[Any, ...]:
+    """What identifies a graph for `kept`: values and pattern of A."""
+    return graph.out.data, graph.out.indices, graph.out.indptr
+
+
+def _with_kept(graph: Graph, name: str) -> Graph:
+    """A bare graph with a layout, if eager calls on its arrays prepare it unasked."""
+    layout = LAYOUTS[name]
+    if layout.unasked is None or (calls := calls_of(arrays_of(graph), name)) == 0:
+        return graph
+    if not 0 < layout.unasked(graph) <= calls:
+        return graph
+
+    def build():
+        whole = _with_transpose(graph, check=True) if layout.needs_inn else graph
+        return whole.transposed, whole.inn_slots, whole.symmetric, layout.build(whole)
+
+    transposed, slots, symmetric, built = kept(arrays_of(graph), name, build)
+    note(f"prepared for {name!r} unasked, and kept while the arrays of A live.")
+    return Graph(graph.out, transposed, slots, {name: built}, symmetric)
 
 
 def _check_square(A: SparseMatrix) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 from jax import lax
+from jax.extend.core import get_opaque_trace_state
 
 from .batching import one_by_one, with_batch_rule
 
@@ -194,10 +195,14 @@ class Choice:
 
 @dataclasses.dataclass
 class Record:
-    """The choices of a trace, outermost first, and its notes."""
+    """The choices of a trace, outermost first, and its notes.
+
+    `level`: JAX's state where what is traced stands for an eager call; None: nowhere.
+    """
 
     choices: list[Choice] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
+    level: Any = None
 
 
 _RECORDING = jax.make_user_context(default_value=0)  # a number of its own: no trace is cached
@@ -233,6 +238,17 @@ def unrecorded() -> Iterator[None]:
 def is_recording() -> bool:
     """Whether choices are written down here."""
     return _RECORD.get() is not None
+
+
+def trace_level() -> Any:
+    """JAX's state here: another one inside of a nested jit or vmap."""
+    return get_opaque_trace_state(convention="flax")
+
+
+def explains_eager_call() -> bool:
+    """Whether what is traced here is recorded for what it does outside of every trace."""
+    found = _RECORD.get()
+    return found is not None and found.level is not None and found.level == trace_level()
 
 
 def note(text: str) -> None:

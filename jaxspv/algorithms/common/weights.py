@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing, on_gpu
-from ...graph import Graph
+from ..._core.kept import kept
+from ...graph import Graph, arrays_of
 
 
 class Facts(NamedTuple):
@@ -32,10 +33,17 @@ class Facts(NamedTuple):
 
 
 def facts_of(graph: Graph) -> Facts:
-    """The facts of a graph with concrete weights: in NumPy on a CPU, one program on a GPU."""
+    """The facts of a graph with concrete weights: in NumPy on a CPU, one program on a GPU.
+
+    Looked up once for eager calls on the same arrays.
+    """
+    if graph.nse == 0:
+        return Facts(np.zeros((), graph.dtype)[()], -1, -1, True, 1.0, None)
+    return kept(arrays_of(graph), "weights", lambda: _found(graph))
+
+
+def _found(graph: Graph) -> Facts:
     weights = graph.data
-    if weights.shape[0] == 0:
-        return Facts(np.zeros((), weights.dtype)[()], -1, -1, True, 1.0, None)
     if on_gpu(weights):
         with known_while_tracing():  # a captured graph is known, inside of a jit too
             found = jax.device_get(_on_device(weights, graph.out.indptr[-1]))

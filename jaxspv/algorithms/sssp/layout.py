@@ -32,7 +32,7 @@ class BucketWidths(NamedTuple):
 def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths | None:
     """The bucket widths given or prepared, or None; checks concrete weights."""
     prepared = graph.layouts.get("sssp")
-    if prepared is None and is_concrete(graph.data):
+    if (prepared is None or delta is not None) and is_concrete(graph.data):
         low = least_weight(graph)
         if delta is not None and low < 0:
             raise ValueError(
@@ -92,7 +92,12 @@ def _revalue(layout: Any, graph: Graph) -> Any:
     }
 
 
-@register_layout("sssp", revalue=_revalue, needs_inn=False)
+def _unasked(graph: Graph) -> int:
+    """At once: it costs little more than the look at the weights that every call takes."""
+    return 0 if graph.dtype == bool else 1
+
+
+@register_layout("sssp", revalue=_revalue, needs_inn=False, unasked=_unasked)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also what the kernel wants."""
     graph = with_lengths(graph)

@@ -1,0 +1,131 @@
+"""What eager calls keep of bare matrices: once, while the arrays live, never in a trace."""
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse.csgraph as csgraph
+
+import jaxspv as jsp
+from jaxspv._core import kept
+from jaxspv.algorithms.common import weights
+
+pytestmark = pytest.mark.fast
+TAIL, HEAD = np.array([0, 1, 2, 0, 3]), np.array([1, 2, 3, 3, 4])
+
+
+@pytest.fixture(autouse=True)
+def looked(monkeypatch):
+    """How often weights were looked at; nothing is kept at the start."""
+    kept.KEPT.entries.clear()
+    found, count = weights._found, []
+    monkeypatch.setattr(weights, "_found", lambda graph: (count.append(1), found(graph))[1])
+    yield count
+    assert kept.KEPT.most == 16
+
+
+def matrix(values=(4.0, 1.0, 1.0, 9.0, 1.0)):
+    return jsp.from_edges(TAIL, HEAD, np.asarray(values, np.float32), shape=(5, 5))
+
+
+def test_weights_are_looked_at_once_and_results_are_those_of_a_prepared_graph(looked):
+    A = matrix()
+    want = csgraph.dijkstra(A.to_scipy(), indices=0)
+    for source in (0, 0, 1):
+        result = jsp.sssp(A, source)
+    np.testing.assert_array_equal(jsp.sssp(A, 0).distances, want)
+    assert result.steps == jsp.sssp(jsp.prepare(A, for_="sssp"), 1).steps
+    jsp.pagerank(A)
+    assert len(looked) == 1
+    same = jsp.CSR(A.data, A.indices, A.indptr, A.overflow, A.shape)
+    jsp.sssp(same, 0)  # the arrays count, not the object
+    assert len(looked) == 1
+    jsp.sssp(A.with_data(2 * A.data), 0)
+    assert len(looked) == 2
+
+
+def test_nothing_is_kept_alive_and_only_so_many_matrices(looked):
+    A = matrix()
+    jsp.sssp(A, 0)
+    assert len(kept.KEPT.entries) == 1
+    del A
+    gc.collect()
+    assert not kept.KEPT.entries
+    many = [matrix(np.arange(1, 6) + k) for k in range(20)]
+    for A in many:
+        jsp.sssp(A, 0)
+    assert len(kept.KEPT.entries) == 16
+    jsp.sssp(many[-1], 0)
+    assert len(looked) == 21
+    jsp.sssp(many[0], 0)
+    assert len(looked) == 22
+
+
+def test_it_can_be_turned_off(looked):
+    before = jsp.keep_prepared(0)
+    try:
+        A = matrix()
+        for _ in range(2):
+            assert jsp.sssp(A, 0).distances[3] == 6
+        assert len(looked) == 2 and not kept.KEPT.entries
+        assert "unasked" not in str(jsp.explain("sssp", A))
+    finally:
+        assert jsp.keep_prepared(before) == 0
+    for wrong in (-1, 1.5, True, None):
+        with pytest.raises(ValueError, match="`most` must be an integer >= 0"):
+            jsp.keep_prepared(wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_nothing_in_traces(looked):
+    A = matrix()
+    jax.jit(lambda A: jsp.sssp(A, 0).distances)(A)
+    jax.jit(lambda s: jsp.sssp(A, s).distances)(0)  # captured
+    jax.grad(lambda w: jsp.sssp(A.with_data(w), 0).distances[3])(A.data)
+    assert not kept.KEPT.entries
+    inside = jsp.explain(jax.jit(lambda s: jsp.sssp(A, s)), 0)
+    assert "unasked" not in str(inside) and not kept.KEPT.entries
+    many = jax.vmap(lambda s: jsp.sssp(A, s).distances)(jnp.arange(2))
+    np.testing.assert_array_equal(many, csgraph.dijkstra(A.to_scipy(), indices=[0, 1]))
+
+
+def test_explain_tells():
+    A = matrix()
+    plan = jsp.explain("sssp", A)
+    assert "note: prepared for 'sssp' unasked" in str(plan)
+    assert "`prepare(A, for_='sssp')`" not in str(plan)
+    assert "prepared for" not in str(jsp.explain("bfs", A))
+
+
+def test_errors_are_told_in_every_call():
+    A = matrix((4.0, np.nan, 1.0, 9.0, 1.0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="weights must not be NaN; the one in slot 2 is"):
+            jsp.sssp(A, 0)
+    B = matrix((4.0, -1.0, 1.0, 9.0, 1.0))
+    for G in (B, B, jsp.prepare(B, for_="sssp")):
+        with pytest.raises(ValueError, match="negative weights need method='bellman_ford'"):
+            jsp.sssp(G, 0, delta=1.0)
+        with pytest.raises(ValueError, match="weights must not be negative"):
+            jsp.pagerank(G)
+        assert jsp.sssp(G, 0).distances[3] == 4
+
+
+@pytest.mark.parametrize("format", ["coo", "csc", "tiled"])
+def test_other_formats_are_converted_once(format, looked):
+    A = matrix().asformat(format)
+    for _ in range(2):
+        np.testing.assert_array_equal(jsp.sssp(A, 0).distances, [0, 4, 5, 6, 7])
+    assert len(looked) == 1
+    assert len(kept.KEPT.entries) == 2
+    del A
+    gc.collect()
+    assert not kept.KEPT.entries
+
+
+def test_arrays_of_another_shape_are_another_matrix():
+    A = matrix().asformat("coo")
+    assert jsp.sssp(A, 0).distances.shape == (5,)
+    larger = jsp.COO(A.data, A.row, A.col, A.overflow, (7, 7))
+    assert jsp.sssp(larger, 6).distances.shape == (7,)

@@ -211,8 +211,12 @@ def there(where: Situation, platform: str | None) -> Situation:
 
 def compiled_for(where: Situation, fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` under a jit with the options that fit the platform."""
-    on_cuda = where.platforms == {"cuda"}
-    return jax.jit(fn, compiler_options=gpu_compiler_options() if on_cuda else None)
+    return jax.jit(fn, compiler_options=options_for(where))
+
+
+def options_for(where: Situation) -> dict[str, Any] | None:
+    """The compiler options of an eager program."""
+    return gpu_compiler_options() if where.platforms == {"cuda"} else None
 
 
 def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
-from jaxspv._core import compilation
+from jaxspv._core import compilation, dispatch
 from jaxspv.formats import FORMATS
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
@@ -292,10 +292,11 @@ def test_grad_names_wrong_arguments():
 
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
     """As on a GPU: no jit inside another may have any."""
-    monkeypatch.setattr(compilation, "on_gpu", lambda operands: True)
-    monkeypatch.setattr(
-        compilation, "gpu_compiler_options", lambda: {"xla_llvm_disable_expensive_passes": False}
-    )
+    options = {"xla_llvm_disable_expensive_passes": False}
+    monkeypatch.setattr(compilation, "options_for", lambda where: options)
+    caches = dispatch._program, compilation._cached
+    for cache in caches:
+        cache.cache_clear()
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))
     w = jnp.arange(3.0)
     losses = (
@@ -306,6 +307,8 @@ def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatc
         slope = jax.grad(loss)(A.data)
         along = jax.jvp(loss, (A.data,), (1 / A.data,))[1]
         np.testing.assert_allclose(along, slope @ (1 / A.data), rtol=1e-4, atol=1e-6)
+    for cache in caches:
+        cache.cache_clear()
 
 
 EXPORTED = (

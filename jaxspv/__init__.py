@@ -66,7 +66,6 @@ from .inputs.construct import from_bcoo as from_bcoo
 from .inputs.construct import from_bcsr as from_bcsr
 from .inputs.construct import from_dense as from_dense
 from .inputs.construct import from_edges as from_edges
-from .inputs.construct import from_networkx as from_networkx
 from .inputs.construct import from_scipy as from_scipy
 from .inputs.edge_index import GraphsTuple as GraphsTuple
 from .inputs.edge_index import from_edge_index as from_edge_index
@@ -82,6 +81,10 @@ from .inputs.generators import delaunay as delaunay
 from .inputs.generators import erdos_renyi as erdos_renyi
 from .inputs.generators import grid2d as grid2d
 from .inputs.generators import rmat as rmat
+from .inputs.labeled import Labels as Labels
+from .inputs.labeled import from_networkx as from_networkx
+from .inputs.labeled import from_pandas as from_pandas
+from .inputs.labeled import to_networkx as to_networkx
 from .inputs.padding import pad as pad
 from .inputs.padding import unpad as unpad
 from .inputs.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES

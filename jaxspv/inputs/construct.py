@@ -1,4 +1,4 @@
-"""Making sparse matrices: from SciPy, dense arrays, edge lists, BCOO and BCSR, NetworkX."""
+"""Making sparse matrices: from SciPy, dense arrays, edge lists, BCOO and BCSR."""
 
 from __future__ import annotations
 
@@ -207,51 +207,6 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
         raise ValueError("`matrix` must be a BCSR without batch or dense dimensions.")
     csr = CSR(matrix.data, matrix.indices, matrix.indptr, jnp.asarray(False), matrix.shape)
     return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)
-
-
-def from_networkx(
-    graph: Any,
-    *,
-    weight: str | None = "weight",
-    nodelist: Any = None,
-    dtype: Any = None,
-    format: str = "csr",
-) -> Any:
-    """The adjacency matrix of a NetworkX graph: A[i, j] is the edge nodelist[i] -> nodelist[j].
-
-    Args:
-        graph: Graph, DiGraph, or a multigraph (parallel edges add up).
-        weight: edge attribute, 1 where an edge lacks it; None for ones.
-        nodelist: order of the vertices; the graph's by default.
-        dtype: of the values; float32 by default.
-        format: name of the format.
-
-    >>> import networkx as nx
-    >>> from_networkx(nx.path_graph(3)).todense().tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
-    """
-    if not hasattr(graph, "edges"):
-        raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
-    nodes = list(graph) if nodelist is None else list(nodelist)
-    place = {node: k for k, node in enumerate(nodes)}
-    if len(place) != len(nodes):
-        raise ValueError("`nodelist` must not hold a node twice.")
-    edges = [
-        (place[u], place[v], 1 if weight is None else d.get(weight, 1))
-        for u, v, d in graph.edges(data=True)
-        if u in place and v in place
-    ]
-    row, col, values = (
-        (np.asarray(c) for c in zip(*edges, strict=True))
-        if edges
-        else (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
-    )
-    if not graph.is_directed():
-        proper = row != col
-        row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]
-        values = np.r_[values, values[proper]]
-    values = values.astype(np.float32 if dtype is None else dtype)
-    return from_edges(row, col, values, shape=(len(nodes), len(nodes)), format=format)
 
 
 def check_shape(shape: Any) -> tuple[int, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import networkx as nx
 import numpy as np
+
+from ..inputs.labeled import adjacency
 
 EXACT = 2**53  # integers beyond it are not held by float64
 
@@ -104,9 +104,6 @@ class ConvertedGraph:
         return self.values[attribute]
 
 
-_values = operator.methodcaller("values")  # of dictionaries, and of the views of subgraphs
-
-
 def convert_from_nx(
     graph: Any,
     *,
@@ -124,35 +121,20 @@ def convert_from_nx(
         NotImplementedError: a value of `edge_attrs` is no number: NetworkX then runs the call.
     """
     del name, graph_name
-    adjacency, nodes = graph._adj, list(graph)
-    n, multigraph = len(nodes), graph.is_multigraph()
-    heads: Iterable = itertools.chain.from_iterable(adjacency.values())
-    degrees = np.fromiter(map(len, adjacency.values()), np.int64, n)
-    entries = int(degrees.sum())
-    index = dict(zip(nodes, range(n), strict=True))
-    if list(index) != list(range(n)):
-        heads = map(index.__getitem__, heads)
-    col = np.fromiter(heads, np.int32, entries)
-    row = np.repeat(np.arange(n, dtype=np.int32), degrees)
-    if multigraph:
-        bundles = list(itertools.chain.from_iterable(map(_values, adjacency.values())))
-        parallel = np.fromiter(map(len, bundles), np.int64, entries)
-        row, col = np.repeat(row, parallel), np.repeat(col, parallel)
-    made = ConvertedGraph(nodes, row, col, directed=graph.is_directed(), multigraph=multigraph)
-    made.index = index
-
-    def data() -> Iterator[dict]:
-        if multigraph:
-            return itertools.chain.from_iterable(map(_values, bundles))
-        return itertools.chain.from_iterable(map(_values, adjacency.values()))
-
+    nodes, row, col, data = adjacency(graph)
+    made = ConvertedGraph(
+        nodes, row, col, directed=graph.is_directed(), multigraph=graph.is_multigraph()
+    )
     if preserve_edge_attrs:
-        made.edge_data = list(data())
-        if multigraph:
-            made.keys = list(itertools.chain.from_iterable(bundles))
+        made.edge_data = list(data)
+        if made.is_multigraph():
+            made.keys = [
+                key for near in graph._adj.values() for keys in near.values() for key in keys
+            ]
     elif edge_attrs:
+        attributes = list(data) if len(edge_attrs) > 1 else data
         for attribute, default in edge_attrs.items():
-            made.values[attribute] = _numbers(attribute, data(), default)
+            made.values[attribute] = _numbers(attribute, attributes, default)
     if preserve_node_attrs or node_attrs:
         made.node_data = [dict(graph.nodes[node]) for node in nodes]
     if preserve_graph_attrs:

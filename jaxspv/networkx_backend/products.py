@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,14 +29,12 @@ def sums(G: ConvertedGraph, weight: str | None, direction: Direction = "out") ->
     return G.once(("sums", weight, direction if G.is_directed() else "out"), make)
 
 
-def degrees(
-    G: ConvertedGraph, weight: str | None = None, side: Literal["in", "out", "in+out"] = "in+out"
-) -> np.ndarray:
-    """(n,) degrees as NetworkX counts them: a self loop of an undirected graph twice."""
+def degrees(G: ConvertedGraph, weight: str | None = None, side: str = "in+out") -> np.ndarray:
+    """(n,) degrees as NetworkX counts them, "in", "out" or "in+out": an undirected loop twice."""
     if G.is_directed():
         if side == "in+out":
             return sums(G, weight, "out") + sums(G, weight, "in")
-        return sums(G, weight, side)
+        return sums(G, weight, "in" if side == "in" else "out")
     loops = G.row == G.col
     twice = np.bincount(G.row[loops], G.weights(weight)[loops], minlength=len(G))
     total = sums(G, weight)

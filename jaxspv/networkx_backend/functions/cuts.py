@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from networkx.algorithms.community.quality import NotAPartition
 
 from ..graph import ConvertedGraph
 from ..products import apply_matrix, degrees, neighbors_of
@@ -20,25 +21,24 @@ def _members(G: ConvertedGraph, nodes: Iterable) -> list[int]:
     return [G.index[node] for node in dict.fromkeys(nodes) if node in G.index]
 
 
-def _inside(G: ConvertedGraph, vertices: list[int]) -> np.ndarray:
+def _inside(G: ConvertedGraph, vertices: Any) -> np.ndarray:
     inside = np.zeros(len(G))
     inside[vertices] = 1
     return inside
 
 
-def _sets(**arguments: Any) -> str | None:
-    G, S, T = (arguments.get(name) for name in ("G", "S", "T"))
+def _sets(*, G: Any, S: Any, T: Any = (), **_: Any) -> str | None:
     for name, nodes in (("S", S), ("T", T)):
         if nodes is not None and not isinstance(nodes, (set, frozenset, list, tuple, dict, range)):
             return f"`{name}` is no set or sequence"
-    if "T" in arguments and T is None and G.is_directed():
+    if T is None and G.is_directed():
         return "`T` is None in a directed graph"
     if T is not None and not set(S).isdisjoint(T):
         return "`S` and `T` overlap"
     return None
 
 
-def _number(value: float, integral: bool) -> Any:
+def _number(value: Any, integral: bool) -> Any:
     return int(value) if integral else float(value)
 
 
@@ -58,7 +58,7 @@ def _volume(G: ConvertedGraph, S: Iterable, weight: str | None) -> Any:
     return _number(found.sum(), G.weights(weight).dtype.kind != "f")
 
 
-def _other(G: ConvertedGraph, S: Iterable, T: Iterable | None) -> Iterable:
+def _other(G: ConvertedGraph, S: Collection, T: Collection | None) -> Collection:
     return set(G.nodes) - set(S) if T is None else T
 
 
@@ -145,11 +145,11 @@ def is_dominating_set(G, nbunch):
     return bool(near.all())
 
 
-def _group_degree(G: ConvertedGraph, S: Iterable, direction) -> float:
+def _group_degree(G: ConvertedGraph, S: Collection, direction) -> float:
     inside = _all_there(G, S)
     near = neighbors_of(G, inside, direction)
     near[inside] = False
-    return int(near.sum()) / (len(G) - len(S))  # type: ignore[arg-type]
+    return int(near.sum()) / (len(G) - len(S))
 
 
 @implements(cost="linear", refuse=_sets)
@@ -178,7 +178,7 @@ def modularity(G, communities, weight="weight", resolution=1):
     for k, community in enumerate(communities):
         of[[G.index[v] for v in community if v in G.index]] = k
     if (of < 0).any() or sum(map(len, communities)) != len(G):
-        raise nx.community.quality.NotAPartition(G, communities)
+        raise NotAPartition(G, communities)
     directed, count = G.is_directed(), len(communities)
     outs, ins = (degrees(G, weight, s if directed else "in+out") for s in ("out", "in"))
     total = outs.sum()

@@ -18,19 +18,20 @@ def _pairs_given(**arguments: Any) -> str | None:
     return None
 
 
-def _vertices(G: ConvertedGraph, ebunch: list) -> tuple[np.ndarray, np.ndarray]:
-    for pair in ebunch:
+def _vertices(G: ConvertedGraph, ebunch: Any) -> tuple[list, np.ndarray, np.ndarray]:
+    """The pairs and the vertices of both ends."""
+    pairs = [(u, v) for u, v in ebunch]
+    for pair in pairs:
         for node in pair:
             if node not in G:
                 raise nx.NodeNotFound(f"Node {node} not in G.")
-    ends = np.array([(G.index[u], G.index[v]) for u, v in ebunch], np.int32).reshape(-1, 2)
-    return ends[:, 0], ends[:, 1]
+    ends = np.array([(G.index[u], G.index[v]) for u, v in pairs], np.int32).reshape(-1, 2)
+    return pairs, ends[:, 0], ends[:, 1]
 
 
 def _scores(G: ConvertedGraph, ebunch: Any, share: np.ndarray) -> tuple[list, np.ndarray, Any, Any]:
     """The pairs, for each the sum of `share` over common neighbors, and its vertices."""
-    pairs = [(u, v) for u, v in ebunch]
-    u, v = _vertices(G, pairs)
+    pairs, u, v = _vertices(G, ebunch)
     if (u == v).any() or G.loops:
         raise NotImplementedError("a pair of a node with itself, or a self loop")
     return pairs, common_neighbors(G, u, v, share), u, v
@@ -67,7 +68,6 @@ def resource_allocation_index(G, ebunch=None):
 @implements(cost="linear", refuse=_pairs_given)
 def preferential_attachment(G, ebunch=None):
     """The product of the degrees."""
-    pairs = [(u, v) for u, v in ebunch]
-    u, v = _vertices(G, pairs)
+    pairs, u, v = _vertices(G, ebunch)
     degree = degrees(G)
     return _triples(pairs, degree[u] * degree[v])

@@ -79,7 +79,7 @@ def _correlation(G: ConvertedGraph, x: str, y: str, weight: str | None) -> float
     if G.is_directed() and not {x, y} <= {"in", "out"}:
         raise KeyError(x if x not in ("in", "out") else y)
     sides = (x, y) if G.is_directed() else ("in+out", "in+out")
-    tail, head = (degrees(G, weight, side).astype(float) for side in sides)  # type: ignore[arg-type]
+    tail, head = (degrees(G, weight, side).astype(float) for side in sides)
     out, into, count = degrees_of_entries(G, "out"), degrees_of_entries(G, "in"), len(G.row)
     means = tail @ out / count, head @ into / count
     together = tail @ apply_matrix(weighted(G, None, parallel=np.add), head) / count

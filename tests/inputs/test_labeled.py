@@ -1,0 +1,103 @@
+"""Names of vertices: tables and NetworkX graphs in, results and NetworkX graphs out."""
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+
+pytestmark = pytest.mark.fast
+TABLE = {
+    "source": np.array(["Rome", "Pisa", "Rome", "Bari"]),
+    "target": np.array(["Pisa", "Lucca", "Pisa", "Bari"]),
+    "km": [3, 2, 5, 7],
+}
+NAMES = ["Rome", "Pisa", "Lucca", "Bari"]
+
+
+def test_a_table_row_by_row():
+    A, labels = jsp.from_pandas(TABLE, weight="km")
+    assert labels.names == NAMES and A.dtype == np.float32
+    want = nx.DiGraph()
+    want.add_nodes_from(NAMES)
+    want.add_weighted_edges_from([("Rome", "Pisa", 8), ("Pisa", "Lucca", 2), ("Bari", "Bari", 7)])
+    np.testing.assert_array_equal(A.todense(), nx.to_numpy_array(want))
+
+
+def test_both_directions_and_another_way_to_join():
+    A, _ = jsp.from_pandas(TABLE, weight="km", directed=False, dup=jsp.monoids.min_, dtype="int32")
+    want = [[0, 3, 0, 0], [3, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 7]]
+    assert A.dtype == np.int32 and A.todense().tolist() == want
+
+
+def test_a_data_frame_is_such_a_table():
+    pandas = pytest.importorskip("pandas")
+    A, labels = jsp.from_pandas(pandas.DataFrame(TABLE), weight="km")
+    B, others = jsp.from_pandas(TABLE, weight="km")
+    assert labels.names == others.names and np.array_equal(A.todense(), B.todense())
+    assert all(type(name) is str for name in labels.names)
+
+
+def test_results_by_name():
+    A, labels = jsp.from_pandas(TABLE, weight="km")
+    found = labels.named(jsp.sssp(A, labels.vertex("Rome")))
+    assert found.distances == {"Rome": 0.0, "Pisa": 8.0, "Lucca": 10.0, "Bari": np.inf}
+    assert found.parents == {"Rome": "Rome", "Pisa": "Rome", "Lucca": "Pisa", "Bari": None}
+    assert found.converged is True and isinstance(found.steps, int)
+    several = labels.named(jsp.bfs(A, labels.vertices(["Pisa", "Bari"])))
+    assert [levels["Lucca"] for levels in several.levels] == [1, -1]
+    components = labels.named(jsp.connected_components(A))
+    assert components.labels == {"Rome": "Rome", "Pisa": "Rome", "Lucca": "Rome", "Bari": "Bari"}
+    assert components.count == 2
+    padded = jsp.pad(A, n=9)
+    assert labels.named(jsp.pagerank(padded).scores).keys() == set(NAMES)
+
+
+def test_names_of_a_networkx_graph():
+    G = nx.Graph([("b", "a", {"w": 2.5}), ("a", (1, 2))])
+    A, labels = jsp.from_networkx(G, weight="w", labels=True)
+    assert labels.names == ["b", "a", (1, 2)] and len(labels) == 3
+    np.testing.assert_array_equal(A.todense(), nx.to_numpy_array(G, weight="w"))
+    some, labels = jsp.from_networkx(G, weight="w", nodelist=[(1, 2), "a"], labels=True)
+    assert labels.names == [(1, 2), "a"] and some.todense().tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_to_networkx_and_back(directed):
+    G = nx.gnp_random_graph(12, 0.3, seed=3, directed=directed)
+    G.add_edge(4, 4)
+    for k, (_, _, data) in enumerate(G.edges(data=True)):
+        data["w"] = float(k % 5)  # 0 among them
+    A, labels = jsp.from_networkx(G, weight="w", labels=True)
+    back = jsp.to_networkx(A, labels, weight="w", directed=directed)
+    assert type(back) is type(G) and back.nodes == G.nodes and back.adj == G.adj
+    bare = jsp.to_networkx(jsp.pad(A), weight=None, directed=directed)
+    assert list(bare) == list(range(12)) and {frozenset(e) for e in bare.edges} == {
+        frozenset(e) for e in G.edges
+    }
+
+
+A = jsp.from_edges([0], [1], shape=(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: jsp.Labels("aba"), ValueError, "twice"),
+        (lambda: jsp.Labels("ab").vertex("c"), ValueError, "`name`.*'c'"),
+        (lambda: jsp.Labels("ab").vertices(["a", ["b"]]), ValueError, r"\['b'\]"),
+        (lambda: jsp.Labels("abc").named(np.zeros(2)), ValueError, "3 places.*(2,)"),
+        (lambda: jax.jit(jsp.Labels("ab").named)(np.zeros(2)), ValueError, "outside of jit"),
+        (lambda: jsp.from_pandas({"a": [1]}, "a", "b"), ValueError, "column 'b'"),
+        (lambda: jsp.from_pandas({"a": [1], "b": []}, "a", "b"), ValueError, "length"),
+        (lambda: jsp.to_networkx(A, jsp.Labels("abc")), ValueError, "`labels` must be 2.*3"),
+        (lambda: jsp.to_networkx(A, directed=False), ValueError, "transpose"),
+        (lambda: jsp.to_networkx(jsp.from_edges([0], [1], shape=(2, 3))), ValueError, "square"),
+        (lambda: jsp.to_networkx("x"), TypeError, "`A`"),
+        (lambda: jax.jit(jsp.to_networkx)(A), ValueError, "outside of jit"),
+    ],
+)
+def test_bad_input(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

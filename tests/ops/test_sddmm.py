@@ -9,7 +9,10 @@ from learning_cases import made, normal, pattern, ulps
 
 import jaxspv as jsp
 from jaxspv import semirings
+from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv._core.platforms import using
 from jaxspv.ops.sddmm import by_entry
+from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern()
 M, N = 37, 29
@@ -136,3 +139,32 @@ def test_bad_arguments():
         jsp.sddmm(A.trim().asformat("tiled"), X[:, None], Y[:, None])
     with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
         jsp.sddmm(A, X, Y, "plus_times")
+
+
+def test_derivatives_of_ordinary_products_are_products():
+    """On other platforms than CPUs, by `backend="xla"` here: with heads, narrow floats too."""
+    A = made(ROW, COL, (M, N))
+    for heads, dtype in (((2,), np.float32), ((), jnp.bfloat16)):
+        X, Y = normal(2, M, *heads, 3, dtype=dtype), normal(3, N, *heads, 3, dtype=dtype)
+        g = normal(4, A.nse, *heads, dtype=dtype)
+
+        def pulled(backend, X=X, Y=Y, g=g):
+            with using(backend):
+                return jax.vjp(lambda X, Y: jsp.sddmm(A, X, Y).data, X, Y)[1](g)
+
+        for got, want in zip(pulled("xla"), pulled("cpu"), strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_allclose(
+                *(np.asarray(v, np.float32) for v in (got, want)), rtol=2e-2, atol=1e-2
+            )
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
+def test_a_gpu_takes_the_kernel():
+    A = made(ROW, COL, (M, N))
+    X, Y = normal(2, M, 8, 16), normal(3, N, 8, 16)
+    text = lower(lambda X, Y: jsp.sddmm(A, X, Y).data, X, Y)
+    assert text.count("custom_call @mosaic_gpu") == 1
+    batched = lower(jax.vmap(lambda X: jsp.sddmm(A, X, Y).data), jnp.stack([X, X]))
+    assert batched.count("custom_call @mosaic_gpu") == 1
+    assert "sddmm: pallas/entries on NVIDIA GPUs" in str(jsp.explain(jsp.sddmm, A, X, Y))

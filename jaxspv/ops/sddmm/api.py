@@ -14,6 +14,7 @@ from ..._core.platforms import Backend
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
 from ..frame.call import matrix
+from . import gpu as gpu  # registers the kernel
 from .xla import op
 
 
@@ -30,7 +31,7 @@ def sddmm(
         X: (m, ..., k) array: what each row has. Axes in the middle are heads, each by itself.
         Y: (n, ..., k) array: what each column has.
         semiring: `add` joins, `mul` extends; not positional.
-        backend: "cpu", "xla", or None for the fastest.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
     Returns:
         A matrix of the pattern and format of A, data (nse, ...): an array of heads an entry. The

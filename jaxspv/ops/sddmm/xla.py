@@ -15,8 +15,10 @@ from ..._core.dispatch import Op
 from ..._core.platforms import Form, choose
 from ..._core.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
 from ...formats import SparseMatrix
-from ...semirings import Semiring
+from ...semirings import Semiring, plus_times
 from ..aggregate import wide
+from ..spmm.xla import Prepared
+from ..spmm.xla import op as spmm
 from .by_entry import ByEntry, chunk_for
 from .linear import linear_map
 
@@ -57,6 +59,7 @@ def _tangent(primals, tangents, values):
     moving = [t is not None for t in dots]
     if not any(moving):
         return jnp.zeros_like(values)
+    ordinary = is_ordinary(semiring, X, Y)
 
     def spread(parts):
         parts = iter(parts)
@@ -68,6 +71,11 @@ def _tangent(primals, tangents, values):
         return [ends.moved(ends.local(leaves, *place), ends.local(spread(parts), *place))[1]]
 
     def forward(parts):
+        if ordinary:
+            x, y = spread(parts)
+            sides = [op(semiring, A, *v) for v in ((x, Y), (X, y)) if all(p is not None for p in v)]
+            return [functools.reduce(jnp.add, sides)]
+
         def run(backend, A, leaves, parts):
             ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
 
@@ -83,6 +91,9 @@ def _tangent(primals, tangents, values):
 
     def transposed(cotangents):
         def run(backend, A, leaves, g):
+            if ordinary and backend == "xla":
+                sides = ((A, Y), (A.T, X))
+                return [by_heads(M, g, v) for (M, v), on in zip(sides, moving, strict=True) if on]
             ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
 
             def step(sums, row, col, g):
@@ -97,6 +108,35 @@ def _tangent(primals, tangents, values):
     parts = [t for t in dots if t is not None]
     floats = [v for v in leaves if is_inexact(v)]
     return linear_map(definition, forward, transposed, parts, [values], floats)[0]
+
+
+def is_ordinary(semiring: Semiring, X: Array, Y: Array) -> bool:
+    """Whether it adds ordinary products of one floating dtype."""
+    plain = semiring.add.atomic(X.dtype) == "add" and semiring.mul.fn is jnp.multiply
+    return plain and X.dtype == Y.dtype and is_inexact(X)
+
+
+def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
+    """`sum_j data[i, j, h] X[j, h]` (m, heads, k): a product with X for each head.
+
+    On GPUs the kernel of `spmm`; on a CPU a scatter in chunks is faster.
+    """
+    (n, *heads, k) = X.shape
+    if A.takes_arrays:  # sorted by row once for all heads
+        A = A.with_data(data.reshape(data.shape[0], -1)).asformat("csr")
+        data = A.data
+    values = data.reshape(data.shape[0], -1).T
+
+    def product(one):
+        values, x = one
+        return spmm(plus_times, A.with_data(values), x, Prepared(), flip=False)
+
+    parts = values, jnp.moveaxis(X.reshape(n, -1, k), 1, 0)
+    if values.shape[0] == 1:
+        Y = product(jax.tree.map(lambda v: v[0], parts))[None]
+    else:
+        Y = jax.lax.map(product, parts)
+    return jnp.moveaxis(Y, 0, 1).reshape(A.shape[0], *heads, k)
 
 
 op = Op("sddmm", _tangent)

@@ -3,39 +3,83 @@
 Run: python examples/01_quickstart.py
 """
 
+# %%
 import jax
 import jax.numpy as jnp
 
 import jaxspv as jsp
 
-# A road network: A[i, j] is the edge i -> j.
+# %% [markdown]
+# ## A graph
+#
+# A matrix is a pytree, and `A[i, j]` is the edge i -> j. Here it is the road network of
+# Minnesota:
+# 2,642 junctions, every road in both directions.
+
+# %%
 A = jsp.read_mtx(jsp.bundled("minnesota"))
+A
+
+# %% [markdown]
+# `prepare` computes once what the fast paths need, and `explain` says what will run for a call
+# and why nothing faster does. On this machine that is the CPU's form; the same program on a GPU
+# takes one kernel launch.
+
+# %%
 G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
 print(G)
 print(jsp.explain("bfs", G))
 
+# %% [markdown]
+# ## Searching
+#
+# How a search from junction 0 spreads, level by level:
 
+# %%
+ax = jsp.plot.frontier(G, 0)
+
+# %% [markdown]
+# Inside `jit` and `vmap` it is a function like any other. Give graphs as arguments: what a jitted
+# function closes over becomes a constant of its program.
+
+
+# %%
 @jax.jit
 def eccentricity(G, sources):
-    """The largest number of hops from each source; G is an argument, not a constant."""
+    """The largest number of hops from each source."""
     return jax.vmap(lambda s: jsp.bfs(G, s).levels.max())(sources)
 
 
 print("hops to the farthest junction:", eccentricity(G, jnp.arange(8)))
 
-# Stop early: two junctions meet, or ten levels have passed.
+# %% [markdown]
+# A search can stop early, when it has met a junction or after some levels:
+
+# %%
 near = jsp.bfs(G, 0, until=jsp.reached(100) | jsp.max_iterations(10))
 print("found within ten levels:", int((near.levels >= 0).sum()), "junctions")
 
+# %% [markdown]
+# ## Ranking, and one step by hand
+#
+# PageRank is one call. And one step of any traversal is a product of a sparse vector with the
+# matrix, over a semiring: here (min, +), the cost of one more road.
+
+# %%
 ranks = jsp.pagerank(G)
 print("most visited junctions:", jax.lax.top_k(ranks.scores, 3)[1], "after", int(ranks.iterations))
-
-# One step of a traversal is a product of a sparse vector with the matrix, over any semiring.
 frontier = jsp.vector_from_entries([0], [0.0], A.shape[0])
 step = jsp.vxm(frontier, A, jsp.semirings.min_plus)
 print("one step from junction 0:", step.indices[: int(step.count)], step.data[: int(step.count)])
 
+# %% [markdown]
+# ## Differentiating
+#
+# How does the sum of all distances from junction 0 change with the length of each road? Each road
+# counts as often as a shortest route uses it, so the gradient finds the busiest road.
 
+
+# %%
 def total_length(A):
     """The sum of all shortest distances from junction 0."""
     d = jsp.sssp(A, 0).distances

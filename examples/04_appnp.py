@@ -8,6 +8,7 @@ Run: python examples/04_appnp.py
 Source: Gasteiger, Bojchevski, Guennemann, "Predict then propagate", ICLR 2019.
 """
 
+# %%
 import os
 import pathlib
 
@@ -19,7 +20,14 @@ import jaxspv as jsp
 
 CLASSES, FEATURES, HIDDEN, RESTART, HOPS = 4, 16, 32, 0.1, 10
 
+# %% [markdown]
+# ## The graph
+#
+# Citations count in both directions. With the real graph at hand it has some 34,000 papers;
+# otherwise an R-MAT graph stands in for it.
 
+
+# %%
 def citations():
     file = pathlib.Path(os.environ.get("JAXSPV_DATA", "")) / "cit-HepPh.mtx.gz"
     if not file.is_file():
@@ -30,6 +38,11 @@ def citations():
     return jsp.from_edges(*both, shape=(n, n), dup=jsp.monoids.max_)
 
 
+# %% [markdown]
+# `with_data` scales each entry by the degrees of both its ends: the symmetric normalisation of
+# graph networks.
+
+# %%
 A = citations().astype(jnp.float32)
 n = A.shape[0]
 degree = A @ jnp.ones(n)
@@ -37,6 +50,13 @@ row, col = A.rowcol()
 root = 1 / jnp.sqrt(jnp.maximum(degree, 1))
 A = A.with_data(root[jnp.minimum(row, n - 1)] * root[jnp.minimum(col, n - 1)])  # normalised
 
+# %% [markdown]
+# ## Classes and features
+#
+# One search from four seed papers gives every paper the class of the nearest seed; the features
+# are a prototype of the class and much noise.
+
+# %%
 seeds = jax.random.choice(jax.random.key(1), n, (CLASSES,), p=degree, replace=False)
 levels = jsp.bfs(A, seeds, parents=False).levels  # all four in one traversal
 connected = (levels >= 0).all(0)
@@ -47,7 +67,14 @@ x = prototypes[label] + 3 * jax.random.normal(keys[1], (n, FEATURES))
 known = connected & (jax.random.uniform(keys[2], (n,)) < 0.3)
 unknown = connected & ~known
 
+# %% [markdown]
+# ## Predict, then propagate
+#
+# The perceptron sees one paper at a time. `propagate` is personalised PageRank on its outputs:
+# ten products of the matrix with a dense array, each mixed with the start.
 
+
+# %%
 def perceptron(weights, x):
     first, second = weights
     return jax.nn.relu(x @ first) @ second
@@ -84,6 +111,10 @@ def train(model):
     return float(jnp.sum(right & unknown) / jnp.sum(unknown))
 
 
+# %% [markdown]
+# Trained on 30% of the labels, with and without the citations:
+
+# %%
 alone = train(lambda w: perceptron(w, x))
 spread = train(lambda w: propagate(perceptron(w, x)))
 print(f"{n} papers, accuracy on those without a label: {alone:.2f} alone, {spread:.2f} spread")

@@ -7,13 +7,22 @@ Run: python examples/05_hidden_markov_lattice.py
 Source: Eisner, "Inside-outside and forward-backward algorithms are just backprop", 2016.
 """
 
+# %%
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import optax
 
 import jaxspv as jsp
 
+# %% [markdown]
+# ## The lattice
+#
+# Forty places in a row; from each the walker may move at most two places. The pattern is sparse,
+# and stays sparse when the probabilities are trained.
+
+# %%
 STATES, STEPS, REACH = 40, 60, 2
 log_plus = jsp.semirings.log_plus
 
@@ -41,17 +50,39 @@ def log_partition(weights, scores):
     return jax.nn.logsumexp(jax.lax.scan(step, start, scores[1:])[0])
 
 
+# %% [markdown]
+# ## What is seen
+#
 # A walker drifts to the right; what is seen is its place and noise.
+
+# %%
 rng = np.random.default_rng(0)
 walk = np.minimum(np.cumsum(rng.choice([0, 1, 1, 2], STEPS)) // 2, STATES - 1)
 seen = walk + rng.normal(0, 1.5, STEPS)
 scores = jnp.asarray(-((seen[:, None] - np.arange(STATES)) ** 2) / (2 * 1.5**2), jnp.float32)
 
+# %% [markdown]
+# ## Marginals are a gradient
+#
+# No backward pass is written: `jax.grad` of log Z by the scores is the probability of every state
+# at every time.
+
+# %%
 weights = jnp.zeros(lattice.nse)
 marginals = jax.jit(jax.grad(log_partition, 1))(weights, scores)
 np.testing.assert_allclose(marginals.sum(1), 1, rtol=1e-4)  # the walker is somewhere
 
-# The textbook's forward and backward passes on dense matrices, in float64.
+ax = plt.subplots(layout="constrained")[1]
+ax.imshow(marginals.T, origin="lower", aspect="auto", cmap="Blues")
+ax.plot(walk, color="tab:orange", linewidth=1.5, label="where it was")
+ax.plot(seen, ".", color="gray", label="what was seen")
+ax.set(xlabel="time", ylabel="place")
+ax.legend(frameon=False)
+
+# %% [markdown]
+# The textbook's forward and backward passes on dense matrices, in float64, agree:
+
+# %%
 P = np.zeros((STATES, STATES))
 P[here, there] = 1
 P /= P.sum(1, keepdims=True)
@@ -63,7 +94,12 @@ for t in range(1, STEPS):
 textbook = np.array(forward) * np.array(backward[::-1])
 np.testing.assert_allclose(marginals, textbook / textbook.sum(1, keepdims=True), atol=1e-4)
 
+# %% [markdown]
+# ## Training the transitions
+#
 # The same gradient, by the transitions, fits them to what was seen.
+
+# %%
 rule = optax.adam(0.1)
 
 

@@ -1,24 +1,44 @@
-"""Writes the examples as notebooks: python examples/notebook.py (a test holds them equal)."""
+"""Writes the examples as notebooks with outputs: python examples/notebook.py [NAME ...].
+
+A script `NN_name.py` is a notebook in the percent format: its docstring is the title, `# %%` begins
+a cell of code, `# %% [markdown]` one of text in comments. Scripts without such marks are cut where
+two empty lines are. A test holds that notebooks are their scripts. Needs the extra `examples`.
+"""
 
 import json
+import os
 import pathlib
 import re
+import sys
 
 HERE = pathlib.Path(__file__).parent
+MARK = re.compile(r"^# %%(?: \[(markdown)\])?[^\n]*\n", re.MULTILINE)
 
 
 def cells_of(script):
-    """The docstring as text, then one cell of code for each paragraph group of the script."""
+    """(kind, text) of each cell of a script."""
     text = script.read_text()
     title, _, rest = text.removeprefix('"""').partition('"""\n')
     yield "markdown", "# " + title.strip()
-    parts = re.split(r"\n\n\n+(?=\S)", rest.strip() + "\n")
-    for part in parts:
-        yield "code", part.strip("\n")
+    if MARK.search(rest):
+        first, *parts = MARK.split(rest)
+        yield from _kept("code", first)
+        for kind, part in zip(parts[::2], parts[1::2], strict=True):
+            yield from _kept(kind or "code", part)
+    else:
+        for part in re.split(r"\n\n\n+(?=\S)", rest.strip() + "\n"):
+            yield from _kept("code", part)
+
+
+def _kept(kind, part):
+    if kind == "markdown":
+        part = re.sub(r"^# ?", "", part, flags=re.MULTILINE)
+    if part.strip():
+        yield kind, part.strip("\n")
 
 
 def notebook(script):
-    """The notebook of a script, as a dictionary in nbformat 4."""
+    """The notebook of a script without outputs, as a dictionary in nbformat 4."""
     cells = []
     for number, (kind, source) in enumerate(cells_of(script)):
         cell = {
@@ -34,6 +54,22 @@ def notebook(script):
     return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
 
 
+def executed(script):
+    """The notebook of a script with what it prints and draws."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    os.environ.pop("JAXSPV_DATA", None)  # the bundled graphs, which everybody has
+    book = nbformat.reads(json.dumps(notebook(script)), as_version=4)
+    client = NotebookClient(book, timeout=300, kernel_name="python3", record_timing=False)
+    client.execute(cwd=str(HERE))
+    for cell in book.cells:
+        for output in cell.get("outputs", ()):  # pictures and tables, not the places of objects
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    book.metadata = {"kernelspec": book.metadata["kernelspec"]}
+    return json.loads(nbformat.writes(book))
+
+
 def scripts():
     """The examples: every script whose name begins with a number."""
     return sorted(HERE.glob("[0-9]*.py"))
@@ -41,6 +77,7 @@ def scripts():
 
 if __name__ == "__main__":
     for script in scripts():
-        text = json.dumps(notebook(script), indent=1) + "\n"
-        script.with_suffix(".ipynb").write_text(text)
-        print(script.with_suffix(".ipynb").name)
+        if len(sys.argv) == 1 or any(word in script.name for word in sys.argv[1:]):
+            text = json.dumps(executed(script), indent=1, ensure_ascii=False) + "\n"
+            script.with_suffix(".ipynb").write_text(text)
+            print(script.with_suffix(".ipynb").name, f"{len(text) / 1000:.0f} kB")

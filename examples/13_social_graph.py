@@ -1,0 +1,84 @@
+"""Centrality and cores on a social graph: who connects, who is in the middle, who belongs together.
+
+198 jazz musicians, joined where they played in one band (Gleiser, Danon, "Community structure in
+jazz", 2003). Run: python examples/13_social_graph.py
+"""
+
+# %%
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import jaxspv as jsp
+
+A = jsp.read_mtx(jsp.bundled("jazz"))
+G = jsp.prepare(A, for_=("bfs", "pagerank"))
+n = G.n
+G
+
+# %% [markdown]
+# ## How many partners
+#
+# A few musicians played with nearly everybody; the degrees spread over two orders of magnitude.
+
+# %%
+ax = jsp.plot.degree_distribution(A)
+
+# %% [markdown]
+# ## Three answers to "who matters"
+#
+# PageRank: who is met on a random walk. Betweenness: who lies on shortest paths between others.
+# Closeness: who has a short way to all. They agree on some and differ on others.
+
+# %%
+measures = {
+    "pagerank": jsp.pagerank(G).scores,
+    "betweenness": jsp.betweenness_centrality(A).scores,
+    "closeness": jsp.closeness_centrality(A).scores,
+}
+for name, scores in measures.items():
+    print(f"{name:<12}", "highest:", jax.lax.top_k(scores, 5)[1].tolist())
+together = np.corrcoef(np.stack([np.asarray(s) for s in measures.values()]))
+print("correlations:", together.round(2).tolist())
+
+# %% [markdown]
+# The same picture, coloured by each:
+
+# %%
+from jaxspv.plot.graphs import layout  # noqa: E402
+
+row, col = (np.asarray(index) for index in A.rowcol())
+pos = layout(row, col, n)
+fig, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+thin = jnp.zeros(A.nse)
+for ax, (name, scores) in zip(axes, measures.items(), strict=True):
+    jsp.plot.draw(A, ax, pos=pos, values=scores, edge_values=thin, node_size=25)
+    ax.set_title(name)
+
+# %% [markdown]
+# ## Cores
+#
+# The k-core is what is left when everybody with fewer than k partners goes, again and again. The
+# core number of a musician is the largest k whose core has him.
+
+# %%
+cores = jsp.core_number(A).cores
+k = int(cores.max())
+print(f"the innermost core: {int((cores == k).sum())} musicians with at least {k} partners each")
+inner = A.to_scipy().tocsr()[np.flatnonzero(cores == k)][:, np.flatnonzero(cores == k)]
+assert inner.astype(bool).sum(1).min() >= k
+
+# %% [markdown]
+# ## Do my partners play together?
+#
+# The clustering coefficient: the share of pairs of partners that are partners too. It falls with
+# the number of partners.
+
+# %%
+share = jsp.clustering(A)
+degree = jnp.diff(A.indptr)
+fig, ax = plt.subplots(layout="constrained")
+ax.scatter(degree, share, s=12)
+ax.set(xscale="log", xlabel="partners", ylabel="clustering coefficient")
+print(f"average {float(share.mean()):.3f}; triangles {int(jsp.triangle_count(A).count):,}")

@@ -100,6 +100,14 @@ class Lockstep(Simt):
         with np.errstate(all="ignore"):
             return Value(self, np.sqrt(x.v), x.kind)
 
+    def exp2(self, x):
+        with np.errstate(all="ignore"):
+            return Value(self, np.exp2(x.v), x.kind)
+
+    def log2(self, x):
+        with np.errstate(all="ignore"):
+            return Value(self, np.log2(x.v), x.kind)
+
     def ctz(self, x):
         low = x.v & -x.v
         return Value(

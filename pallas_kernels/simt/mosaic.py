@@ -133,6 +133,12 @@ class Emitter(Simt):
     def sqrt(self, x):
         return self._asm("sqrt.rn.f32 $0, $1;", "f32", [x], "=f,f", False)
 
+    def exp2(self, x):
+        return self._asm("ex2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def log2(self, x):
+        return self._asm("lg2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
     def ctz(self, x):
         code = "{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }"
         return self._asm(code, "i32", [x], "=r,r", False)

@@ -9,7 +9,9 @@ from learning_cases import attended, made, normal, pattern, ulps
 
 import jaxspv as jsp
 from jaxspv._core import compilation
+from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.ops.sddmm import by_entry
+from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern(seed=1)
 M, N = 37, 29
@@ -205,3 +207,14 @@ def test_bad_arguments():
         jsp.attention(A, Q, K, V, edges=jnp.zeros(A.nse))
     with pytest.raises(TypeError, match="`Q` must be of floats; got int32"):
         jsp.attention(A, Q.astype(np.int32), K, V)
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
+def test_a_gpu_takes_the_kernel():
+    A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
+    for bias in (None, jnp.zeros(A.nse), jnp.zeros((A.nse, 2))):
+        text = lower(lambda Q, bias=bias: jsp.attention(A, Q, K, V, bias), Q)
+        assert text.count("custom_call @mosaic_gpu") == 1
+    batched = lower(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)), jnp.stack([Q, Q]))
+    assert batched.count("custom_call @mosaic_gpu") == 1
+    assert "attention: pallas/rows on NVIDIA GPUs" in str(jsp.explain(jsp.attention, A, Q, K, V))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +14,11 @@ from jax import Array
 from ..._core.indices import with_pattern
 from ..._core.platforms import Backend
 from ..._core.tangents import is_inexact
-from ..aggregate import wide
 from ..frame.call import matrix
-from ..frame.elementwise import Elementwise, trace
+from ..frame.elementwise import trace
 from ..sddmm.api import bare, check_ends
+from . import gpu as gpu  # registers the kernel
+from .score import Dot, Score
 from .xla import op
 
 
@@ -107,34 +107,6 @@ def attention(
         how, captured = _traced(score, Q, K, edges, heads, 1.0 if scale is None else float(scale))
     y, logs = op(bare(A), (captured, Q, K, (bias, edges)), V, backend=backend, score=how)
     return (y, logs) if return_logs else y
-
-
-@dataclasses.dataclass(frozen=True)
-class Dot:
-    """The score `scale <q, k> + bias` of each head."""
-
-    scale: float
-
-    def __call__(self, _: Any, q: Array, k: Array, own: Any) -> Array:
-        s = jnp.sum(wide(q) * wide(k), axis=-1) * self.scale
-        return s if own[0] is None else s + _over_heads(own[0], s)
-
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """The score of a user's function, times `scale`, plus the bias."""
-
-    fn: Elementwise
-    scale: float
-
-    def __call__(self, captured: Any, q: Array, k: Array, own: Any) -> Array:
-        bias, edges = own
-        s = wide(self.fn(captured, q, k, edges)) * self.scale
-        return s if bias is None else s + _over_heads(bias, s)
-
-
-def _over_heads(bias: Array, s: Array) -> Array:
-    return wide(bias) if bias.ndim == s.ndim else jnp.broadcast_to(wide(bias), s.shape)
 
 
 def _traced(score, Q, K, edges, heads, scale) -> tuple[Score, tuple[Any, ...]]:

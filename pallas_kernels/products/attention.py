@@ -1,0 +1,283 @@
+"""Attention over the rows of a CSR in one launch: scores, their softmax and the weighted sum.
+
+    s[e, h] = scale <q[i, h], k[j, h]> + bias[e, h]     at every entry e = (i, j)
+    y[i, h] = sum over e of exp(s[e, h] - log[i, h]) v[j, h],  log[i, h] = log sum exp s[e, h]
+
+Rows and entries are shared evenly by the warps (merge path). The lanes of a warp have the features
+of all heads of one entry side by side, 16 bytes a lane; where these are few, groups of lanes have
+entries of their own. Each keeps (largest score, sum, weighted rows of v) of a row, scaled when the
+largest changes (Milakov, Gimelshein, 2018); groups are joined by shuffles where the row ends. A row
+cut between warps is joined by the last of them to arrive, in the order of its pieces: nobody waits,
+and results do not change from run to run. Nothing of the size of the entries is written.
+
+Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L2 cache, where they
+fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.merge_path import place, search
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
+
+MOST = 128  # features of a head
+LEAST = 64  # rows and entries of a warp, where there are as many
+LOG2E = math.log2(math.e)
+LOWEST = float("-inf")
+
+
+def csr_attention(
+    indptr: jax.Array,
+    indices: jax.Array,
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    bias: jax.Array | None = None,
+    *,
+    scale: float,
+    unroll: int = 4,
+    waves: int = 1,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(y[n, heads, f], log[n, heads]), of q[n, heads, d] and, by columns, k[..., d] and v[..., f].
+
+    indptr int32[n + 1], indices int32[nse]: a CSR with n > 0 rows, at least one slot and column;
+    slots from indptr[n] on are not read. All floats are float32, d and f from 1 to MOST. bias:
+    (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
+    n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one tile of heads.
+    """
+    (n, heads, d), columns, f = q.shape, k.shape[0], v.shape[2]
+    width = 1 << (max(d, f) - 1).bit_length()
+    q, k, v = (jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2]))) for x in (q, k, v))
+    words = min(width, 4)
+    lanes = width // words
+    together = min(32 // lanes, 1 << (heads - 1).bit_length())
+    tiles, warps = -(-heads // together), threads // 32
+    if ctas is None:
+        most = resident_ctas() * (2048 // threads) * waves
+        ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * warps))))
+    own = 0 if bias is None else 1 if bias.ndim == 1 else heads
+    job = _Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, unroll)
+    operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
+    operands |= {} if bias is None else {"bias": bias}
+    found = launch(
+        lambda kernel, memory: _Attention(kernel, memory, job).run(),
+        {name: x.reshape(-1) for name, x in operands.items()},
+        {
+            "y": (n * heads * width, jnp.float32),
+            "log": (n * heads, jnp.float32),
+            "parts": (tiles * ctas * warps * 2 * 32 * (2 + words), jnp.float32),
+        },
+        optional=("bias",),
+        ctas=tiles * ctas,
+        threads=threads,
+        more_control=tiles * ctas * warps,
+        name="csr_attention",
+        interpret=interpret,
+    )
+    return found["y"].reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """What is static of one launch.
+
+    width: features of a head, a power of two; words of them a lane, lanes a head. together: heads
+    of a warp, a power of two. ctas: of one tile of heads. own: biases of an entry.
+    """
+
+    n: int
+    columns: int
+    heads: int
+    width: int
+    words: int
+    lanes: int
+    together: int
+    ctas: int
+    own: int
+    scale: float
+    unroll: int
+
+
+class _Attention:
+    """One launch: the piece of the path that belongs to this warp."""
+
+    def __init__(self, k, g, job):
+        self.k, self.g, self.job = k, g, job
+        warps, used = k.threads // 32, job.lanes * job.together
+        tile = k.cta // job.ctas
+        self.worker, self.workers = (k.cta - tile * job.ctas) * warps + k.warp, job.ctas * warps
+        self.before = tile * self.workers  # warps of the tiles before
+        self.groups, self.group = 32 // used, k.lane // used
+        member = k.lane & (used - 1)
+        self.head = tile * job.together + member // job.lanes
+        self.feature = (member & (job.lanes - 1)) * job.words
+        self.inside = self.head < job.heads
+        self.nothing = [k.const(LOWEST, "f32"), *[k.const(0.0, "f32")] * (1 + job.words)]
+
+    def run(self):
+        k, g, n = self.k, self.g, self.job.n
+        total = k.load(g.indptr, n, cache="nc") + n
+        self.piece = (total + (self.workers - 1)) // self.workers
+        ends = [k.minimum((self.worker + j) * self.piece, total) for j in range(2)]
+        rows = search(k, g.indptr, n, ends)
+        (first, low, begin), (last, high, opened) = (
+            place(k, g.indptr, n, r, d) for r, d in zip(rows, ends, strict=True)
+        )
+        continued = low > begin
+        reaches = high > opened  # the last row goes on in the next piece
+        through = continued & (first == last)
+
+        def whole(r, start):
+            end = k.load(g.indptr, r + 1, cache="nc")
+            state = self._row(r, start, end)
+            part = continued & (r == first)
+            self._store(r, state, ~part)
+            self._keep(0, state, part)
+            return end
+
+        k.for_(first, last, 1, whole, low)
+
+        def rest():
+            state = self._row(last, k.maximum(opened, low), high)
+            self._keep(0, state, through)
+            self._keep(1, state, ~through)
+
+        k.if_(reaches, rest)
+        self._settle((first, continued), (last, reaches & ~through))
+
+    def _row(self, r, start, end):
+        """(largest score, sum, weighted rows of v) of the entries start to end of row r."""
+        k, g, job = self.k, self.g, self.job
+        q = k.load_vec(g.q, self._at(r), job.words, mask=self.inside, cache="nc")
+        step = self.groups * job.unroll
+
+        def some(base, *state):
+            places = [base + u * self.groups + self.group for u in range(job.unroll)]
+            there = [p < end for p in places]
+            cols = k.loads(g.indices, places, there, other=-1, cache="nc")
+            there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
+            wanted = [t & self.inside for t in there]
+            keys, values = (
+                [
+                    k.load_vec(a, self._at(c), job.words, mask=t, cache="nc")
+                    for c, t in zip(cols, wanted, strict=True)
+                ]
+                for a in (g.k, g.v)
+            )
+            scores = self._scores(q, keys, places, there)
+            return self._added(state, scores, values)
+
+        state = k.for_(start, end, step, some, *self.nothing)
+        d = 16
+        while d >= 32 // self.groups:
+            state = self._joined(state, [k.shfl_xor(v, d) for v in state])
+            d //= 2
+        return state
+
+    def _at(self, place):
+        return (place * self.job.heads + self.head) * self.job.width + self.feature
+
+    def _scores(self, q, keys, places, there):
+        """In base 2; -inf where there is no entry."""
+        k, job = self.k, self.job
+        dots = []
+        for words in keys:
+            dot = q[0] * words[0]
+            for a, b in zip(q[1:], words[1:], strict=True):
+                dot = dot + a * b
+            dots.append(dot)
+        d = job.lanes // 2
+        while d:
+            dots, d = [s + k.shfl_xor(s, d) for s in dots], d // 2
+        scores = [s * (job.scale * LOG2E) for s in dots]
+        if job.own:
+            at = [p * job.own + self.head if job.own > 1 else p for p in places]
+            masks = [t & self.inside for t in there]
+            own = k.loads(self.g.bias, at, masks, cache="nc")
+            scores = [s + b * LOG2E for s, b in zip(scores, own, strict=True)]
+        return [k.where(t, s, LOWEST) for t, s in zip(there, scores, strict=True)]
+
+    def _added(self, state, scores, values):
+        """The state with some entries more."""
+        k = self.k
+        most, total, *acc = state
+        new = most
+        for s in scores:
+            new = k.maximum(new, s)
+        shift = k.where(new > LOWEST, new, 0.0)
+        kept = k.exp2(most - shift)
+        total, acc = total * kept, [a * kept for a in acc]
+        for s, words in zip(scores, values, strict=True):
+            p = k.exp2(s - shift)
+            total = total + p
+            acc = [a + p * v for a, v in zip(acc, words, strict=True)]
+        return new, total, *acc
+
+    def _joined(self, one, two):
+        """The state of the entries of both."""
+        k = self.k
+        most = k.maximum(one[0], two[0])
+        shift = k.where(most > LOWEST, most, 0.0)
+        a, b = (k.exp2(s[0] - shift) for s in (one, two))
+        return (most, *(x * a + y * b for x, y in zip(one[1:], two[1:], strict=True)))
+
+    def _store(self, r, state, mask):
+        k, g, job = self.k, self.g, self.job
+        most, total, *acc = state
+        some = total != 0.0  # NaN is some
+        below = k.where(some, total, 1.0)
+        mask = mask & self.inside & (self.group == 0)
+        y = [k.where(some, a / below, 0.0) for a in acc]
+        k.store_vec(g.y, self._at(r), y, mask=mask)
+        log = k.where(some, (most + k.log2(below)) * (1 / LOG2E), LOWEST)
+        k.store(g.log, r * job.heads + self.head, log, mask=mask & (self.feature == 0))
+
+    def _slot(self, worker, slot):
+        """Where a warp keeps its part of its first (slot 0) or its last row: this lane's part."""
+        return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.words)
+
+    def _keep(self, slot, state, mask):
+        at = self._slot(self.worker, slot)
+        for j, v in enumerate(state):
+            self.k.store(self.g.parts, at + j, v, mask=mask)
+
+    def _kept(self, worker, slot):
+        at = self._slot(worker, slot)
+        many = 2 + self.job.words
+        return [self.k.load(self.g.parts, at + j, cache="fresh") for j in range(many)]
+
+    def _settle(self, *rows):
+        """Joins the parts of cut rows, each by the warp that is the last of its row to arrive."""
+        k, g = self.k, self.g
+        k.fence()
+        k.sync_warp()
+        for r, mask in rows:
+
+            def one(r=r):
+                begin, end = (k.load(g.indptr, r + j, cache="nc") for j in range(2))
+                head, tail = (r + begin) // self.piece, (r + end - 1) // self.piece
+                at = CONTROL_WORDS + self.before + head
+                count = k.shfl(k.atomic("add", g.control, at, 1, mask=k.lane == 0), 0)
+                k.fence()
+
+                def join():
+                    state = k.for_(
+                        head + 1,
+                        tail + 1,
+                        1,
+                        lambda p, *s: self._joined(s, self._kept(p, 0)),
+                        *self._kept(head, 1),
+                    )
+                    self._store(r, state, k.const(True, "i1"))
+
+                k.if_(count == tail - head, join)
+
+            k.if_(mask, one)

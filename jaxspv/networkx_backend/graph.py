@@ -103,6 +103,30 @@ class ConvertedGraph:
             self.values[attribute] = _numbers(attribute, self.edge_data, default)
         return self.values[attribute]
 
+    def induced(self, nodes: np.ndarray, entries: np.ndarray | None = None) -> ConvertedGraph:
+        """The subgraph of some vertices, and of some entries between them.
+
+        Args:
+            nodes: (n,) bool.
+            entries: (entries,) bool; None: all.
+        """
+        kept = nodes[self.row] & nodes[self.col]
+        where = np.flatnonzero(kept if entries is None else kept & entries)
+        place = np.cumsum(nodes, dtype=np.int32) - 1
+        found = np.flatnonzero(nodes).tolist()
+        row, col = place[self.row[where]], place[self.col[where]]
+        names, kind = [self.nodes[v] for v in found], (self._directed, self._multigraph)
+        part = ConvertedGraph(names, row, col, directed=kind[0], multigraph=kind[1])
+        part.values = {name: values[where] for name, values in self.values.items()}
+        part.graph = self.graph
+        if self.edge_data is not None:
+            part.edge_data = [self.edge_data[e] for e in where.tolist()]
+        if self.keys is not None:
+            part.keys = [self.keys[e] for e in where.tolist()]
+        if self.node_data is not None:
+            part.node_data = [self.node_data[v] for v in found]
+        return part
+
 
 def convert_from_nx(
     graph: Any,

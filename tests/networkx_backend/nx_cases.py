@@ -98,6 +98,7 @@ def call(*positional, **named):
 
 
 NONE = [call()]
+WEIGHTS = [call(), call(weight="weight")]
 WEIGHT = [call(), call(weight="weight"), call(weight=None)]
 SOURCE = [call(first), call("nowhere")]
 CUTOFF = [*SOURCE, call(first, cutoff=2), call(first, cutoff=1.5)]
@@ -125,7 +126,10 @@ def plain(value):
 def same(found, wanted, where="result"):
     """Equal up to rounding, of Python's own types at any depth."""
     assert not isinstance(found, (np.generic, np.ndarray)) or isinstance(wanted, np.ndarray), where
-    if isinstance(wanted, Mapping):
+    if isinstance(wanted, nx.Graph):
+        assert type(found) is type(wanted), where
+        assert (found._node, found._adj, found.graph) == (wanted._node, wanted._adj, wanted.graph)
+    elif isinstance(wanted, Mapping):
         assert found.keys() == wanted.keys(), where
         for key in wanted:
             same(found[key], wanted[key], f"{where}[{key!r}]")

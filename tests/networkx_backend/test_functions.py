@@ -19,6 +19,7 @@ from nx_cases import (
     WEIGHTED,
     WEIGHTED_CUTOFF,
     WEIGHTED_PAIR,
+    WEIGHTS,
     call,
     first,
     halves,
@@ -40,6 +41,7 @@ CALLS = {  # name -> its calls
     "all_pairs_shortest_path": [*NONE, call(cutoff=2)],
     "all_pairs_shortest_path_length": [*NONE, call(cutoff=2)],
     "ancestors": SOURCE,
+    "attracting_components": NONE,
     "average_clustering": [call(), call(some), call(weight="weight"), call(count_zeros=False)],
     "average_degree_connectivity": [*WEIGHT, call(nodes=some), call(source="in", target="out")],
     "average_neighbor_degree": [
@@ -51,6 +53,13 @@ CALLS = {  # name -> its calls
     "average_shortest_path_length": [*WEIGHT, call(method="wrong")],
     "bellman_ford_path": WEIGHTED_PAIR,
     "bellman_ford_path_length": WEIGHTED_PAIR,
+    "betweenness_centrality": [
+        call(),
+        call(weight="weight"),
+        call(normalized=False),
+        call(endpoints=True),
+        call(k=lambda G: (len(G) + 1) // 2, seed=3),
+    ],
     "bfs_layers": [*SOURCE, call([first])],
     "bfs_predecessors": [*SOURCE, call(first, depth_limit=2)],
     "bfs_successors": [*SOURCE, call(first, depth_limit=2)],
@@ -63,6 +72,7 @@ CALLS = {  # name -> its calls
     "color": NONE,
     "conductance": CUT,
     "connected_components": NONE,
+    "core_number": NONE,
     "cut_size": CUT,
     "degree_assortativity_coefficient": [*SIDES, call(weight="weight")],
     "degree_centrality": NONE,
@@ -76,6 +86,12 @@ CALLS = {  # name -> its calls
     "eccentricity": [call(), call(weight="weight"), call(first), call(some)],
     "edge_expansion": CUT,
     "efficiency": PAIR[:2],
+    "eigenvector_centrality": [
+        call(max_iter=3000),
+        call(weight="weight", max_iter=3000),
+        call(max_iter=2),
+    ],
+    "flow_hierarchy": WEIGHTS,
     "floyd_warshall": WEIGHT,
     "floyd_warshall_numpy": [*WEIGHT, call(nodelist=lambda G: list(G)[::-1])],
     "generalized_degree": [call(), call(first), call(some)],
@@ -88,23 +104,37 @@ CALLS = {  # name -> its calls
     "harmonic_diameter": WEIGHT,
     "has_eulerian_path": [call(), call(source=first)],
     "has_path": PAIR,
+    "hits": [call(max_iter=2000)],
     "hyper_wiener_index": WEIGHT,
     "in_degree_centrality": NONE,
     "is_arborescence": NONE,
+    "is_attracting_component": NONE,
     "is_bipartite": NONE,
     "is_branching": NONE,
     "is_connected": NONE,
+    "is_directed_acyclic_graph": NONE,
     "is_dominating_set": SET,
     "is_eulerian": NONE,
     "is_forest": NONE,
     "is_k_regular": [call(2), call(3)],
     "is_regular": NONE,
     "is_semieulerian": NONE,
+    "is_strongly_connected": NONE,
     "is_tournament": NONE,
     "is_tree": NONE,
     "is_weakly_connected": NONE,
     "isolates": NONE,
     "jaccard_coefficient": PAIRS,
+    "k_core": [call(), call(2)],
+    "k_corona": [call(2), call(3)],
+    "k_crust": [call(), call(2)],
+    "k_shell": [call(), call(2)],
+    "k_truss": [call(2), call(3), call(4)],
+    "katz_centrality": [
+        call(),
+        call(alpha=0.02, weight="weight"),
+        call(beta=lambda G: dict.fromkeys(G, 2.0)),
+    ],
     "mixing_expansion": CUT,
     "modularity": [
         call(halves),
@@ -118,9 +148,12 @@ CALLS = {  # name -> its calls
     "node_connected_component": [call(first)],
     "node_expansion": SET,
     "normalized_cut_size": CUT,
+    "number_attracting_components": NONE,
     "number_connected_components": NONE,
     "number_of_isolates": NONE,
+    "number_strongly_connected_components": NONE,
     "number_weakly_connected_components": NONE,
+    "onion_layers": NONE,
     "out_degree_centrality": NONE,
     "overall_reciprocity": NONE,
     "pagerank": [
@@ -157,6 +190,8 @@ CALLS = {  # name -> its calls
     "single_source_shortest_path_length": CUTOFF,
     "single_target_shortest_path": CUTOFF,
     "single_target_shortest_path_length": CUTOFF,
+    "strongly_connected_components": NONE,
+    "tournament_is_strongly_connected": NONE,
     "transitivity": NONE,
     "triangles": [call(), call(first), call(some)],
     "volume": [call(some), call(some, weight="weight")],
@@ -168,11 +203,14 @@ CALLS = {  # name -> its calls
 REFUSING = """average_clustering average_degree_connectivity average_neighbor_degree clustering
 conductance cut_size degree_assortativity_coefficient degree_pearson_correlation_coefficient
 edge_expansion generalized_degree mixing_expansion normalized_cut_size overall_reciprocity
-reciprocity transitivity triangles""".split()  # graphs of some kind
+reciprocity transitivity triangles core_number k_core k_shell k_crust k_corona
+hits""".split()  # graphs of some kind
 HANDED_BACK = {("pagerank", kind) for kind in nx_cases.GRAPHS}  # of few steps, personalised
 LOOPS = ["adamic_adar_index", "jaccard_coefficient", "resource_allocation_index"]
 HANDED_BACK |= {(n, "lettered") for n in [*LOOPS, "rich_club_coefficient"]}
-HANDED_BACK |= {("modularity", "null"), ("modularity", "single")}
+NO_TOURNAMENT = ["directed", "strong", "arborescence"]
+HANDED_BACK |= {("tournament_is_strongly_connected", kind) for kind in NO_TOURNAMENT}
+HANDED_BACK |= {("hits", "single"), ("modularity", "null"), ("modularity", "single")}
 
 
 def test_every_function_is_called_here():
@@ -181,6 +219,8 @@ def test_every_function_is_called_here():
 
 def original(name):
     """NetworkX's function, which refuses kinds of graphs before it dispatches."""
+    if name == "tournament_is_strongly_connected":
+        return nx.tournament.is_strongly_connected
     rooms = (nx, nx.community, nx.bipartite, nx.tournament)
     return next(f for room in rooms if (f := getattr(room, name, None)) is not None)
 
@@ -201,7 +241,9 @@ def outcome(function, G, arguments, compared):
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_as_networkx(name, kind):
     G = nx_cases.GRAPHS[kind]()
-    converted = backend.convert_from_nx(G, edge_attrs={"weight": 1})
+    everything = dict.fromkeys(["preserve_edge_attrs", "preserve_node_attrs"], True)
+    kept = everything if name.startswith("k_") else {"edge_attrs": {"weight": 1}}
+    converted = backend.convert_from_nx(G, preserve_graph_attrs=True, **kept)
     for arguments in CALLS[name]:
         positional, named = arguments(G)
         weight = named.get("weight", None if "shortest" in name else "weight")
@@ -209,6 +251,8 @@ def test_as_networkx(name, kind):
         def compared(value, weight=weight):
             if name == "dijkstra_predecessor_and_distance":
                 return {v: set(tails) for v, tails in value[0].items()}, value[1]
+            if name in ("strongly_connected_components", "attracting_components"):
+                return {frozenset(part) for part in value}
             return nx_cases.costs(G, value, weight) if name in PATHS else value
 
         can_run = backend.can_run(name, (G, *positional), named)

@@ -29,7 +29,7 @@ class Betweenness(NamedTuple):
     """What `betweenness_centrality` found.
 
     Attributes:
-        scores: (n,) float32, or the dtype of the weights.
+        scores: (n,) float32, or the dtype of floating-point weights.
         overflow: bool, shortest paths were too many for their dtype (2^128 for float32); see
             `jaxspv.check`.
     """
@@ -144,15 +144,15 @@ def _check_positive(graph: Graph) -> None:
 op = Op("betweenness_centrality", constant)
 
 
-def _dtype(graph: Graph, weighted: bool) -> Any:
-    floats = weighted and jnp.issubdtype(graph.dtype, jnp.floating)
+def _dtype(graph: Graph) -> Any:
+    floats = jnp.issubdtype(graph.dtype, jnp.floating)
     return jnp.promote_types(graph.dtype, jnp.float32) if floats else jnp.dtype(jnp.float32)
 
 
 @op.register("brandes", backend="cpu", batched="in turn")
 def _brandes(graph, sources, *, weighted, endpoints):
     """One source after the other, in native loops."""
-    out, dtype = graph.out, _dtype(graph, weighted)
+    out, dtype = graph.out, _dtype(graph)
     nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
     if graph.n == 0 or graph.nse == 0:
         return nothing
@@ -162,7 +162,7 @@ def _brandes(graph, sources, *, weighted, endpoints):
             far = sssp(graph, source, parents=False).distances
             some, over = by_distance(out, far, source, endpoints, dtype)
         else:
-            some, over = by_breadth(out.indptr, out.indices, source, endpoints)
+            some, over = by_breadth(out.indptr, out.indices, source, endpoints, dtype)
         return Betweenness(total.scores + some, total.overflow | over), None
 
     return lax.scan(add, nothing, sources)[0]
@@ -176,7 +176,7 @@ def _batches(graph, sources, *, weighted, endpoints):
     `delta = sigma T c` is what passes it. Each is repeated for as many steps as the longest path
     has edges. Arrays have a column for each source of a batch.
     """
-    n, dtype = graph.n, _dtype(graph, weighted)
+    n, dtype = graph.n, _dtype(graph)
     nothing = Betweenness(jnp.zeros(n, dtype), jnp.bool_(False))
     if n == 0 or graph.nse == 0:
         return nothing

@@ -13,9 +13,9 @@ from ...formats import CSR
 
 
 def by_breadth(
-    indptr: Array, indices: Array, source: Array, endpoints: bool
+    indptr: Array, indices: Array, source: Array, endpoints: bool, dtype: Any
 ) -> tuple[Array, Array]:
-    """(n,) float32 what passes each vertex on paths with fewest edges; whether counts overflowed.
+    """(n,) what passes each vertex on paths with fewest edges; whether counts overflowed.
 
     A queue in order of discovery; paths are counted as edges are found to lead one level further.
 
@@ -25,7 +25,7 @@ def by_breadth(
     valid = (source >= 0) & (source < n)
     at = jnp.where(valid, source, n)
     levels = jnp.full(n, -1, jnp.int32).at[at].set(0, mode="drop")
-    paths = jnp.zeros(n, jnp.float32).at[at].set(1, mode="drop")
+    paths = jnp.zeros(n, dtype).at[at].set(1, mode="drop")
     queue = jnp.zeros(n + 1, jnp.int32).at[0].set(at)
 
     def vertex(c):

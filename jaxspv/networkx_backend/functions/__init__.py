@@ -2,8 +2,10 @@
 
 from . import (  # noqa: F401 - entered by their import
     bipartite,
+    centralities,
     clusters,
     components,
+    cores,
     cuts,
     degrees,
     distance_measures,
@@ -11,6 +13,7 @@ from . import (  # noqa: F401 - entered by their import
     link_analysis,
     link_prediction,
     neighbors,
+    strong_components,
     unweighted_paths,
     weighted_paths,
 )

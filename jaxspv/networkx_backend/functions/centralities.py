@@ -1,0 +1,170 @@
+"""Centralities by shortest paths and by iteration: betweenness, eigenvector, Katz, hubs."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+from jax import lax
+
+from ...algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
+from ...checking import check
+from ...graph import Graph
+from ...ops.mxv.api import mxv
+from ..graph import ConvertedGraph
+from ..registry import implements
+from ..results import by_node
+from ..views import pattern, weighted
+
+
+@implements(cost="searches")
+def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=False, seed=None):
+    """The share of shortest paths that pass each node; samples as NetworkX draws them."""
+    n, sources = len(G), None
+    if k is not None and k != n:
+        drawn = nx.utils.create_py_random_state(seed).sample(list(G.nodes), k)
+        sources = np.array([G.index[node] for node in drawn], np.int32)
+    if weight is None:
+        graph = pattern(G)
+    else:
+        values = G.weights(weight)
+        if len(values) and not (np.isfinite(values).all() and values.min() > 0):
+            raise NotImplementedError(f"a length under {weight!r} is not positive and finite")
+        graph = weighted(G, weight, parallel=np.minimum, purpose=("sssp",))
+    found = betweenness_of(
+        graph,
+        sources,
+        normalized=normalized,
+        endpoints=endpoints,
+        weighted=weight is not None,
+        directed=G.is_directed(),
+    )
+    return by_node(G, np.asarray(check(found).scores, np.float64)[:n])
+
+
+def _start(G: ConvertedGraph, size: int, nstart: dict | None, default: float) -> np.ndarray:
+    """(size,) the given or the usual start, 0 for ghosts."""
+    x = np.zeros(size)
+    x[: len(G)] = default if nstart is None else [nstart[node] for node in G.nodes]
+    return x
+
+
+def _converged(G: ConvertedGraph, found: Any, limit: float, max_iter: int) -> np.ndarray:
+    x, change, _ = found
+    if not float(change) < limit:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    return np.asarray(x, np.float64)[: len(G)]
+
+
+def _iterate(step: Any, x: jax.Array, limit: Any, steps: Any) -> tuple[jax.Array, ...]:
+    """`x = step(x)` until it changes by less than `limit` in the L1 norm: x, change, x before."""
+
+    def turn(state):
+        x, _, _, k = state
+        new = step(x)
+        return new, jnp.sum(jnp.abs(new - x)), x, k + 1
+
+    start = (x, jnp.asarray(jnp.inf, x.dtype), x, jnp.int32(0))
+    return lax.while_loop(lambda s: (s[3] < steps) & ~(s[1] < limit), turn, start)[:3]
+
+
+@implements(cost="search")
+def eigenvector_centrality(G, max_iter=100, tol=1.0e-6, nstart=None, weight=None):
+    """The eigenvector of the largest eigenvalue, by iterating I + A^T."""
+    if len(G) == 0:
+        raise nx.NetworkXPointlessConcept("cannot compute centrality for the null graph")
+    graph = weighted(G, weight, parallel=np.add, direction="in")
+    x = _start(G, graph.n, nstart, 1)
+    if not x.any():
+        raise nx.NetworkXError("initial vector cannot have all zero values")
+    limit = len(G) * tol
+    found = _eigenvector(graph, x / x.sum(), limit, max_iter)
+    return by_node(G, _converged(G, found, limit, max_iter))
+
+
+@jax.jit
+def _eigenvector(graph: Graph, x: jax.Array, limit: Any, steps: Any):
+    def step(x):
+        x = x + mxv(graph.out, x)
+        norm = jnp.sqrt(jnp.sum(x * x))
+        return x / jnp.where(norm == 0, 1, norm)
+
+    return _iterate(step, x.astype(graph.dtype), limit, steps)
+
+
+@implements(cost="search")
+def katz_centrality(
+    G, alpha=0.1, beta=1.0, max_iter=1000, tol=1.0e-6, nstart=None, normalized=True, weight=None
+):
+    """Walks to each node, those of k edges times alpha^k."""
+    if len(G) == 0:
+        return {}
+    if isinstance(beta, dict) and set(beta) != set(G.nodes):
+        raise nx.NetworkXError("beta dictionary must have a value for every node")
+    graph = weighted(G, weight, parallel=np.add, direction="in")
+    try:
+        ends = {"nstart": None, "default": float(beta)}
+    except (TypeError, ValueError):
+        ends = {"nstart": beta, "default": 0.0}
+        if not isinstance(beta, dict):
+            raise NotImplementedError("`beta` is neither a number nor a dictionary") from None
+    b, limit = _start(G, graph.n, **ends), len(G) * tol
+    x = _start(G, graph.n, nstart, 0)
+    found = _katz(graph, x, b, alpha, limit, max_iter)
+    scores = _converged(G, found, limit, max_iter)
+    norm = np.linalg.norm(scores) if normalized else 1
+    return by_node(G, scores / norm if norm else scores)
+
+
+@jax.jit
+def _katz(graph: Graph, x: jax.Array, b: jax.Array, alpha: Any, limit: Any, steps: Any):
+    b = b.astype(graph.dtype)
+    return _iterate(lambda x: alpha * mxv(graph.out, x) + b, x.astype(graph.dtype), limit, steps)
+
+
+def _by_iteration(**arguments: Any) -> str | None:
+    """Refuses other ways to the vectors; NetworkX below 3.7 has them from ARPACK alone."""
+    if "method" not in inspect.signature(nx.hits).parameters:
+        return "this release of NetworkX does not iterate: where there are several it takes others"
+    if arguments["method"] != "power_iteration":
+        return f"`method` is {arguments['method']!r}"
+    if arguments["nstart"] is not None:
+        return "`nstart` is given: the iteration starts from equal scores"
+    return None
+
+
+@implements(cost="search", refuse=_by_iteration)
+def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method="power_iteration"):
+    """Hubs and authorities: nodes with edges to authorities, and nodes with edges from hubs."""
+    if len(G) == 0:
+        return {}, {}
+    if not len(G.row) or not G.weights("weight").any():
+        raise NotImplementedError("there are no edges")
+    if max_iter <= 0:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    out = weighted(G, "weight", parallel=np.add)
+    inn = weighted(G, "weight", parallel=np.add, direction="in")
+    x = _start(G, out.n, None, 1 / len(G))
+    found = _hits(out, inn, x, tol, max_iter)
+    h = _converged(G, found, tol, max_iter)
+    a = np.asarray(_row_products(inn, found[2]), np.float64)[: len(G)]  # of the hubs before
+    h, a = (v / (v.sum() if normalized else v.max()) for v in (h, a))
+    return by_node(G, h), by_node(G, a)
+
+
+@jax.jit
+def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
+    return mxv(graph.out, x)
+
+
+@jax.jit
+def _hits(out: Graph, inn: Graph, x: jax.Array, limit: Any, steps: Any):
+    def step(h):
+        h = mxv(out.out, mxv(inn.out, h))
+        return h / jnp.max(h)
+
+    return _iterate(step, x.astype(out.dtype), limit, steps)

@@ -1,0 +1,127 @@
+"""Cores, trusses and onion layers: what is left when nodes of few neighbors are peeled off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+from jax import lax
+
+from ...algorithms.clustering.trusses import k_truss as truss_of
+from ...algorithms.connectivity.cores import core_number as cores_of
+from ...graph import Graph
+from ...ops.mxv.api import mxv
+from ..graph import ConvertedGraph, convert_to_nx
+from ..products import apply_matrix
+from ..registry import implements
+from ..results import by_node
+from ..views import pattern, simple_pattern
+
+LOOPS = (
+    "Input graph has self loops which is not permitted; "
+    "Consider using G.remove_edges_from(nx.selfloop_edges(G))."
+)
+
+
+def _one_way(**arguments: Any) -> str | None:
+    return "a directed graph" if arguments["G"].is_directed() else None
+
+
+def _check_loops(G: ConvertedGraph) -> None:
+    if G.loops:
+        raise nx.NetworkXNotImplemented(LOOPS)
+
+
+def _cores(G: ConvertedGraph, given: dict | None = None) -> np.ndarray:
+    """(n,) core numbers, those of the caller where they are given."""
+    if given is not None:
+        return np.array([given[node] for node in G.nodes])
+    _check_loops(G)
+    return np.asarray(cores_of(simple_pattern(G)).cores)[: len(G)]
+
+
+@implements(cost="search", refuse=_one_way)
+def core_number(G):
+    """The largest k for which each node is in the k-core."""
+    return by_node(G, _cores(G))
+
+
+def _largest(cores: np.ndarray) -> int:
+    if not len(cores):
+        raise ValueError("max() iterable argument is empty")
+    return int(cores.max())
+
+
+@implements(cost="search", refuse=_one_way)
+def k_core(G, k=None, core_number=None):
+    """The subgraph of the nodes of core number k or more."""
+    cores = _cores(G, core_number)
+    return convert_to_nx(G.induced(cores >= (_largest(cores) if k is None else k)))
+
+
+@implements(cost="search", refuse=_one_way)
+def k_shell(G, k=None, core_number=None):
+    """The subgraph of the nodes of core number k."""
+    cores = _cores(G, core_number)
+    return convert_to_nx(G.induced(cores == (_largest(cores) if k is None else k)))
+
+
+@implements(cost="search", refuse=_one_way)
+def k_crust(G, k=None, core_number=None):
+    """The subgraph of the nodes of core number k or less."""
+    cores = _cores(G, core_number)
+    return convert_to_nx(G.induced(cores <= (_largest(cores) - 1 if k is None else k)))
+
+
+@implements(cost="search", refuse=_one_way)
+def k_corona(G, k, core_number=None):
+    """The subgraph of the nodes of core number k with k neighbors of that or more."""
+    cores = _cores(G, core_number)
+    near = apply_matrix(pattern(G), cores >= k)
+    return convert_to_nx(G.induced((cores == k) & (near == k)))
+
+
+def _whole(**arguments: Any) -> str | None:
+    return None if isinstance(arguments["k"], int) else "`k` is no integer"
+
+
+@implements(cost="search", refuse=_whole)
+def k_truss(G, k):
+    """The subgraph whose edges are in k - 2 triangles or more, without isolated nodes."""
+    _check_loops(G)
+    A = truss_of(simple_pattern(G), max(k, 2)).to_scipy()
+    A.data[:] = 1
+    kept = np.asarray(A[G.row, G.col]).ravel() > 0 if len(G.row) else np.zeros(0, bool)
+    nodes = np.zeros(len(G), bool)
+    nodes[G.row[kept]] = True
+    return convert_to_nx(G.induced(nodes, kept))
+
+
+@implements(cost="search")
+def onion_layers(G):
+    """The round in which each node is peeled off."""
+    _check_loops(G)
+    graph = simple_pattern(G)
+    return by_node(G, np.asarray(_layers(graph, graph.out_degrees))[: len(G)])
+
+
+@jax.jit
+def _layers(graph: Graph, degree: jax.Array) -> jax.Array:
+    """A round takes all of a degree up to the core; the core grows where none is so low."""
+    n = graph.n
+    left = jnp.ones(n, bool) if graph.exists is None else graph.exists
+    alone = left & (degree == 0)
+
+    def round_(state):
+        layers, degree, left, core, layer = state
+        core = jnp.maximum(core, jnp.min(jnp.where(left, degree, n)))
+        gone = left & (degree <= core)
+        lost = mxv(graph.out, gone.astype(graph.dtype)).astype(degree.dtype)
+        return jnp.where(gone, layer, layers), degree - lost, left & ~gone, core, layer + 1
+
+    first = jnp.where(jnp.any(alone), jnp.int32(2), jnp.int32(1))
+    start = (alone.astype(jnp.int32), degree, left & ~alone, jnp.ones((), degree.dtype), first)
+    return lax.while_loop(lambda s: jnp.any(s[2]), round_, start)[0]

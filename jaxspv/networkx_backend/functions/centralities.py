@@ -26,6 +26,8 @@ def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=Fa
     """The share of shortest paths that pass each node; samples as NetworkX draws them."""
     n, sources = len(G), None
     if k is not None and k != n:
+        if k < 1:
+            raise NotImplementedError("no sources")
         drawn = nx.utils.create_py_random_state(seed).sample(list(G.nodes), k)
         sources = np.array([G.index[node] for node in drawn], np.int32)
     if weight is None:

@@ -21,7 +21,7 @@ from ..results import by_node
 from ..views import pattern, simple_pattern
 
 LOOPS = (
-    "Input graph has self loops which is not permitted; "
+    "Input graph {} self loops which is not permitted; "
     "Consider using G.remove_edges_from(nx.selfloop_edges(G))."
 )
 
@@ -30,9 +30,9 @@ def _one_way(**arguments: Any) -> str | None:
     return "a directed graph" if arguments["G"].is_directed() else None
 
 
-def _check_loops(G: ConvertedGraph) -> None:
+def _check_loops(G: ConvertedGraph, verb: str = "has") -> None:
     if G.loops:
-        raise nx.NetworkXNotImplemented(LOOPS)
+        raise nx.NetworkXNotImplemented(LOOPS.format(verb))
 
 
 def _cores(G: ConvertedGraph, given: dict | None = None) -> np.ndarray:
@@ -103,7 +103,7 @@ def k_truss(G, k):
 @implements(cost="search")
 def onion_layers(G):
     """The round in which each node is peeled off."""
-    _check_loops(G)
+    _check_loops(G, "contains")
     graph = simple_pattern(G)
     return by_node(G, np.asarray(_layers(graph, graph.out_degrees))[: len(G)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..graph import Graph, prepare
 from ..inputs import files
 from ..ops.mxv.api import mxv
+from .output import check_output, save_table, show
 from .support import (
     Timing,
     cached,
@@ -31,7 +33,6 @@ from .support import (
     open_graph,
     out_degrees,
     reached_edges,
-    show,
     timed,
     what_ran,
 )
@@ -75,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxspv: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     failed = report.pop("failed", None)
-    print(json.dumps(report)) if args.json else show(report)
+    print(json.dumps(report)) if args.json else show(report, verbose=args.verbose)
     if failed:
         print(f"jaxspv: failed: {failed}", file=sys.stderr)
     return 1 if failed else 0
@@ -88,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=GRAPHS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"jaxspv {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
 
     def add(name: str, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
@@ -103,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--format", default="csr", help=f"storage: {', '.join(FORMATS)}")
         sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
         sub.add_argument("--seed", type=int, default=0, help="of a generator")
+        sub.add_argument("--verbose", action="store_true", help="how it was computed, too")
         return sub
 
     add("info", _info, "Shape, entries, symmetry and row lengths of a matrix.")
@@ -115,7 +118,9 @@ def _parser() -> argparse.ArgumentParser:
         _running(sub)
         sub.add_argument("--method", help=METHOD_HELP)
         sub.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
-        sub.add_argument("--output", metavar="OUT.npz", help="where to write levels or distances")
+        sub.add_argument(
+            "--output", metavar="OUT", help="write levels or distances: .npz, .csv, .tsv, .parquet"
+        )
     rank = add("pagerank", _pagerank, "PageRank of every vertex.")
     _running(rank)
     rank.add_argument("--method", help=METHOD_HELP)
@@ -123,11 +128,20 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument("--tol", type=float, default=1e-6, help="L1 change to stop at")
     rank.add_argument("--max-iterations", type=int, default=100)
     rank.add_argument("--top", type=int, default=5, help="vertices to list")
-    rank.add_argument("--output", metavar="OUT.npz", help="where to write the scores")
+    rank.add_argument(
+        "--output", metavar="OUT", help="write the scores: .npz, .csv, .tsv, .parquet"
+    )
     bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
     _running(bench)
     bench.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
     return parser
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("jaxspv")
+    except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
+        return "(not installed)"
 
 
 def _running(sub: argparse.ArgumentParser) -> None:
@@ -152,13 +166,9 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
 def _prepared(args: argparse.Namespace, *purposes: str) -> tuple[SparseMatrix, Graph, float]:
     if args.repeat < 1:
         raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
-    output = getattr(args, "output", None)
-    if output is not None:
-        if not output.endswith(".npz"):
-            raise ValueError(f"`--output` must end in .npz; got {output}.")
-        check_writable(output)
+    check_output(getattr(args, "output", None))
     A = open_graph(args.file, args.format, args.seed)
-    timing, G = timed(lambda: prepare(A, for_=purposes), 0)
+    timing, G = timed(lambda: prepare(A, for_=purposes), 0, "preparing")
     return A, G, timing.first_ms
 
 
@@ -182,11 +192,11 @@ def _report(
     ms = timing.median_ms
     return {
         "graph": args.file,
+        **found,
         "vertices": G.n,
         "entries": int(A.count),
         "symmetric": G.symmetric,
         "dtype": str(A.dtype),
-        **found,
         "edges": edges,
         "time_ms": ms,
         "compile_ms": max(timing.first_ms - ms, 0.0),
@@ -206,12 +216,6 @@ def _failure(result: Any) -> str | None:
     return None
 
 
-def _save(path: str | None, **arrays: Any) -> None:
-    if path is not None:
-        saved = {name: np.asarray(array) for name, array in arrays.items()}
-        np.savez_compressed(path, allow_pickle=False, **saved)
-
-
 def _bfs(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = _prepared(args, "bfs")
     source, choice = _source(args, G), {"backend": args.backend, "method": args.method}
@@ -222,9 +226,10 @@ def _bfs(args: argparse.Namespace) -> dict[str, Any]:
         "source": source,
         "reached": int((levels >= 0).sum()),
         "levels": int(result.num_levels),
+        "level_sizes": np.bincount(levels[levels >= 0]).tolist(),
         "failed": _failure(result),
     }
-    _save(args.output, levels=levels, parents=result.parents)
+    save_table(args.output, levels=levels, parents=result.parents)
     return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
 
 
@@ -243,7 +248,7 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
         "converged": bool(result.converged),
         "failed": _failure(result),
     }
-    _save(args.output, distances=distances, parents=result.parents)
+    save_table(args.output, distances=distances, parents=result.parents)
     return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
 
 
@@ -262,7 +267,7 @@ def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
         "top": [[int(v), float(scores[v])] for v in top],
         "failed": _failure(result),
     }
-    _save(args.output, scores=scores)
+    save_table(args.output, scores=scores)
     edges = int(A.count) * int(result.iterations)
     return _report(args, A, G, prepare_ms, timing, plan, found, edges)
 

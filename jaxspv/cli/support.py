@@ -39,7 +39,7 @@ def open_graph(name: str, format: str, seed: int) -> SparseMatrix:
     if kind not in GENERATORS and kind not in SPARSITY_TYPES:
         known = ", ".join([*GENERATORS, *SPARSITY_TYPES])
         raise ValueError(f"no generator is called {kind!r}; known are {known}.")
-    with _waiting(name, show_progress):
+    with _waiting(f"generating {name}", show_progress):
         key = jax.random.key(seed)
         if kind in SPARSITY_TYPES:
             n, density = _numbers(name, sizes, (int, float), needed=1)
@@ -95,15 +95,15 @@ GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
 
 
 @contextlib.contextmanager
-def _waiting(name: str, visible: bool) -> Iterator[None]:
-    """A line on stderr that counts the seconds; generators have no steps to count."""
+def _waiting(what: str, visible: bool) -> Iterator[None]:
+    """A line on stderr that counts the seconds of what has no steps to count."""
     done = threading.Event()
 
     def count():
         start = time.perf_counter()
         while not done.wait(0.5):
             print(
-                f"\rgenerating {name}: {time.perf_counter() - start:.0f} s",
+                f"\r{what}: {time.perf_counter() - start:.0f} s",
                 end="",
                 file=sys.stderr,
                 flush=True,
@@ -134,12 +134,15 @@ class Timing:
         return statistics.median(self.runs_ms)
 
 
-def timed(call: Callable[[], Any], repeats: int) -> tuple[Timing, Any]:
+def timed(
+    call: Callable[[], Any], repeats: int, what: str = "compiling and running"
+) -> tuple[Timing, Any]:
     """Runs `call` once and `repeats` times more, waiting for every result; gives the last one."""
     spent, result = [], None
-    for _ in range(repeats + 1):
+    for turn in range(repeats + 1):
         start = time.perf_counter()
-        result = jax.block_until_ready(call())
+        with _waiting(what, turn == 0 and sys.stderr.isatty()):
+            result = jax.block_until_ready(call())
         spent.append(1e3 * (time.perf_counter() - start))
     return Timing(spent[0], tuple(spent[1:])), result
 
@@ -193,6 +196,14 @@ def what_ran(plan: Plan) -> dict[str, Any]:
     }
 
 
+def lengths_by_doubling(values: np.ndarray) -> list[tuple[str, int]]:
+    """(label, count) of non-negative integers in the ranges 0, 1, 2-3, 4-7, ..."""
+    power = np.where(values > 0, np.floor(np.log2(np.maximum(values, 1))).astype(int) + 1, 0)
+    counts = np.bincount(power, minlength=1).tolist()
+    labels = ["0", "1"] + [f"{1 << k}-{(2 << k) - 1}" for k in range(1, len(counts))]
+    return list(zip(labels, counts, strict=False))
+
+
 def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
     """Shape, entries, symmetry, row lengths, and the components of a square matrix."""
     csr = A.to_scipy().tocsr()
@@ -209,6 +220,7 @@ def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
         "row_length_mean": mean,
         "row_length_max": int(lengths.max(initial=0)),
         "empty_rows": int((lengths == 0).sum()),
+        "row_lengths": lengths_by_doubling(lengths),
         "row_length_variance": float(lengths.var()) if m else 0.0,
     }
     if csr.nnz:
@@ -230,33 +242,3 @@ def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
             "weak_components": int(components),
         }
     return report
-
-
-LABELS = {"gteps": "GTEPS", "time_ms": "time, median ms", "dtype": "values"}
-
-
-def show(report: dict[str, Any]) -> None:
-    """Prints a report for people, a name and a value a line; tables under their name."""
-    for name, value in report.items():
-        label = LABELS.get(name, name.replace("_", " "))
-        if name == "plan":
-            print(f"{'plan':<21}" + str(value).replace("\n", "\n" + " " * 21))
-        elif isinstance(value, list):
-            print(f"{label}:")
-            for row in value:
-                cells = row.items() if isinstance(row, dict) else enumerate(row)
-                print(
-                    "  "
-                    + "  ".join(
-                        _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
-                        for k, c in cells
-                    )
-                )
-        else:
-            print(f"{label:<21}{_text(value)}")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

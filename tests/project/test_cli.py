@@ -15,6 +15,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.cli.main import main
+from jaxspv.cli.output import bars, histogram
 from jaxspv.cli.support import reached_edges
 from jaxspv.formats import FORMATS
 
@@ -138,6 +139,69 @@ def test_output_files(report, directed, tmp_path):
     with np.load(out) as saved:
         np.testing.assert_array_equal(saved["distances"], [0, 1, 3, 6, np.inf])
         assert saved["parents"].tolist() == [0, 0, 1, 2, -1]
+
+
+def test_tables(report, run, directed, tmp_path):
+    for suffix, mark in ((".csv", ","), (".tsv", "\t")):
+        out = tmp_path / f"levels{suffix}"
+        report("bfs", directed, "--source", 0, "--output", out, *ONCE)
+        head, *rows = (line.split(mark) for line in out.read_text().splitlines())
+        assert head == ["vertex", "levels", "parents"] and [r[0] for r in rows] == list("01234")
+        assert [int(r[1]) for r in rows] == [0, 1, 2, 1, -1]
+    report("sssp", directed, "--source", 0, "--output", out, *ONCE)
+    assert out.read_text().splitlines()[5] == "4\tinf\t-1"
+    out = tmp_path / "levels.parquet"
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        code, _, err = run("bfs", directed, "--output", out, *ONCE)
+        assert code == 2 and "pyarrow" in err
+    else:
+        report("bfs", directed, "--source", 0, "--output", out, *ONCE)
+        assert pyarrow.parquet.read_table(out)["levels"].to_pylist() == [0, 1, 2, 1, -1]
+
+
+def test_an_output_that_cannot_be_written_is_told_before_the_graph_is_read(run, tmp_path):
+    for out, why in (("x.txt", "must end in"), ("absent/x.csv", "no folder"), (".", "must end")):
+        code, _, err = run("bfs", "absent.mtx", "--output", tmp_path / out)
+        assert code == 2 and why in err, err
+
+
+def test_answers_come_first_and_the_plan_when_asked(run):
+    _, out, _ = run("bfs", "karate", "--source", 16, *ONCE)
+    lines = out.splitlines()
+    assert lines[1].split() == ["source", "16"] and lines[2].split() == ["reached", "34"]
+    assert not any(line.startswith("plan") for line in lines)
+    levels = np.asarray(jsp.bfs(jsp.read_mtx(jsp.bundled("karate")), 16).levels)
+    drawn = lines[lines.index("vertices by level:") + 1 :]
+    assert [int(line.split()[-1]) for line in drawn] == np.bincount(levels).tolist()
+    longest = max(drawn, key=lambda line: line.count("█"))
+    assert longest.count("█") == 40 and int(longest.split()[-1]) == np.bincount(levels).max()
+    _, out, _ = run("bfs", "karate", *ONCE, "--verbose")
+    assert "\nplan" in out
+
+
+def test_info_draws_the_lengths_of_rows(run, report):
+    _, out, _ = run("info", "karate")
+    drawn = out.split("rows by length:\n")[1].splitlines()
+    degrees = [d for _, d in nx.karate_club_graph().degree]
+    want = [sum(lo <= d < 2 * lo for d in degrees) for lo in (1, 2, 4, 8, 16)]
+    assert [int(line.split()[-1]) for line in drawn] == want
+    assert report("info", "karate")["row_lengths"][0] == ["0", 0]
+
+
+def test_bars_hold_all_that_there_is():
+    assert bars([]) == [] and histogram("none", bars([0, 0])) == []
+    counts = np.arange(100)
+    rows = bars(counts)
+    assert len(rows) == 12 and sum(c for _, c in rows) == counts.sum() and rows[0][0] == "0-8"
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as done:
+        main(["--version"])
+    assert done.value.code == 0
+    assert re.fullmatch(r"jaxspv (\d+\.\d+\.\d+\S*|\(not installed\))\n", capsys.readouterr().out)
 
 
 def test_sssp(report, directed):

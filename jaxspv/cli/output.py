@@ -1,0 +1,119 @@
+"""What the commands write: arrays by vertex as tables, and bars in the terminal."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from .support import check_writable
+
+SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
+BARS, WIDTH = 12, 40
+
+
+def check_output(path: str | None) -> None:
+    """Before any work is done: whether a table can be written there.
+
+    Raises:
+        ValueError: the suffix is not known, the folder is not there, or what writes it is missing.
+    """
+    if path is None:
+        return
+    if not path.endswith(SUFFIXES):
+        raise ValueError(f"`--output` must end in {', '.join(SUFFIXES)}; got {path}.")
+    if path.endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError("a .parquet file needs pyarrow: python -m pip install pyarrow")
+    check_writable(path)
+
+
+def save_table(path: str | None, **columns: Any) -> None:
+    """Writes one array a name; a row a vertex in tables, with the vertex in front."""
+    if path is None:
+        return
+    arrays = {name: np.asarray(array) for name, array in columns.items()}
+    if path.endswith(".npz"):
+        np.savez_compressed(path, allow_pickle=False, **arrays)
+        return
+    rows = {"vertex": np.arange(len(next(iter(arrays.values()))))} | arrays
+    if path.endswith(".parquet"):
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table(rows), path)
+        return
+    mark = "," if path.endswith(".csv") else "\t"
+    with open(path, "w") as file:
+        print(*rows, sep=mark, file=file)
+        for row in zip(*(array.tolist() for array in rows.values()), strict=True):
+            print(*row, sep=mark, file=file)
+
+
+def bars(counts: Any) -> list[tuple[str, int]]:
+    """(label, count) of at most BARS ranges of equal width: what stands at k is counts[k]."""
+    counts = np.asarray(counts)
+    if not len(counts):
+        return []
+    wide = -(-len(counts) // BARS)
+    sums = np.add.reduceat(counts, range(0, len(counts), wide))
+    last = len(counts) - 1
+    ends = [(k * wide, min((k + 1) * wide - 1, last)) for k in range(len(sums))]
+    labels = [str(a) if a == b else f"{a}-{b}" for a, b in ends]
+    return list(zip(labels, sums.tolist(), strict=True))
+
+
+def histogram(title: str, rows: list[tuple[str, int]]) -> list[str]:
+    """Lines with a bar each, the longest WIDTH wide; empty ranges at both ends left out."""
+    while rows and not rows[-1][1]:
+        rows = rows[:-1]
+    while rows and not rows[0][1]:
+        rows = rows[1:]
+    most = max((count for _, count in rows), default=0)
+    if not most:
+        return []
+    room = max(len(label) for label, _ in rows)
+    lines = [f"{title}:"]
+    for label, count in rows:
+        eighths = round(8 * WIDTH * count / most)
+        part = "" if eighths % 8 == 0 else " ▏▎▍▌▋▊▉"[eighths % 8]
+        bar = "█" * (eighths // 8) + part
+        lines.append(f"  {label:>{room}} {bar or '▏' if count else ''} {count:,}")
+    return lines
+
+
+LABELS = {"gteps": "GTEPS", "time_ms": "time, median ms", "dtype": "values"}
+
+
+def show(report: dict[str, Any], verbose: bool = False) -> None:
+    """Prints a report for people: a value a line, then tables and bars, the plan if verbose."""
+    later = ("level_sizes", "row_lengths")
+    for name, value in report.items():
+        label = LABELS.get(name, name.replace("_", " "))
+        if name in later or (name == "plan" and not verbose):
+            continue
+        if name == "plan":
+            print(f"{'plan':<21}" + str(value).replace("\n", "\n" + " " * 21))
+        elif isinstance(value, list):
+            print(f"{label}:")
+            for row in value:
+                cells = row.items() if isinstance(row, dict) else enumerate(row)
+                print(
+                    "  "
+                    + "  ".join(
+                        _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
+                        for k, c in cells
+                    )
+                )
+        else:
+            print(f"{label:<21}{_text(value)}")
+    if "level_sizes" in report:
+        print(*histogram("vertices by level", bars(report["level_sizes"])), sep="\n")
+    if "row_lengths" in report:
+        print(*histogram("rows by length", report["row_lengths"]), sep="\n")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

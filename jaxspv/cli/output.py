@@ -38,8 +38,8 @@ def save_table(path: str | None, **columns: Any) -> None:
         return
     rows = {"vertex": np.arange(len(next(iter(arrays.values()))))} | arrays
     if path.endswith(".parquet"):
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow  # pyright: ignore[reportMissingImports]
+        import pyarrow.parquet  # pyright: ignore[reportMissingImports]
 
         pyarrow.parquet.write_table(pyarrow.table(rows), path)
         return

@@ -77,8 +77,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/ops/test_write_rule.py::test_every_combination": 0.15,
     "tests/benchmarks/test_benchmarks.py::test_every_benchmark_runs": 0.3,
     "tests/project/test_cli.py::test_generators": 0.5,
-    "tests/project/test_examples.py::test_example_runs": 0.4,
-    "tests/project/test_examples.py::test_notebook_runs_and_is_committed_without_outputs": 0.0,
+    "tests/project/test_examples.py::test_example_runs": 0.0,
     "tests/project/test_real_graphs.py::test_bfs_of_a_file": 0.1,
 }
 GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples spread over [0, 1) whatever the period of cases

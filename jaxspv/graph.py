@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,11 @@ from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
 from .formats.base import PRODUCT
 from .formats.csr import sort_by
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
+
+    from .shapes import Values
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 
@@ -82,10 +87,10 @@ class Graph(NoValue):
 
     out: CSR
     transposed: CSR | None = None
-    inn_slots: Array | None = None
+    inn_slots: Int[Array, " nse"] | None = None
     layouts: dict[str, Any] = dataclasses.field(default_factory=dict)
     symmetric: bool = static(default=False)
-    num_vertices: Array | None = None
+    num_vertices: Int[Array, ""] | None = None
 
     @property
     def inn(self) -> CSR | None:
@@ -108,7 +113,7 @@ class Graph(NoValue):
         return self.out.nse
 
     @property
-    def data(self) -> Array:
+    def data(self) -> Shaped[Array, " nse"]:
         """The values of A in slot order."""
         return self.out.data
 
@@ -118,19 +123,19 @@ class Graph(NoValue):
         return self.out.dtype
 
     @property
-    def exists(self) -> Array | None:
+    def exists(self) -> Bool[Array, " n"] | None:
         """(n,) bool: the vertices that are no ghosts of `pad`; None where all are."""
         if self.num_vertices is None:
             return None
         return jnp.arange(self.n, dtype=jnp.int32) < self.num_vertices
 
     @property
-    def out_degrees(self) -> Array:
+    def out_degrees(self) -> Int[Array, " n"]:
         """(n,) int32: stored out-edges of each vertex."""
         return jnp.diff(self.out.indptr)
 
     @property
-    def in_degrees(self) -> Array:
+    def in_degrees(self) -> Int[Array, " n"]:
         """(n,) int32: stored in-edges of each vertex."""
         if self.inn is None:
             n = self.n
@@ -138,7 +143,7 @@ class Graph(NoValue):
             return jnp.zeros(n, jnp.int32).at[jnp.where(out < n, target, n)].add(1, mode="drop")
         return jnp.diff(self.inn.indptr)
 
-    def with_data(self, data: Any) -> Graph:
+    def with_data(self, data: Values) -> Graph:
         """The same pattern with new values in the slot order of `out`. Traceable.
 
         On a symmetric graph the new values must be symmetric too.

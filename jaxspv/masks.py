@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from ._core.pytree import pytree_dataclass, static
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+    from .shapes import Sparse
 
 
 @pytree_dataclass
@@ -37,7 +42,7 @@ class Mask:
         """The shape of the result it fits."""
         return self.source.shape
 
-    def allowed(self) -> Array:
+    def allowed(self) -> Bool[Array, "*shape"]:
         """A dense boolean array: True where the result may be written. O(size)."""
         if hasattr(self.source, "todense"):
             if self.structural:
@@ -49,7 +54,7 @@ class Mask:
         return ~inside if self.complement else inside
 
 
-def structure(source: Any) -> Mask:
+def structure(source: Sparse) -> Mask:
     """A mask by structure: every stored entry of `source` allows its place.
 
     >>> from jaxspv import vector_from_entries

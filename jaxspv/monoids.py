@@ -4,9 +4,11 @@ What XLA and the hardware have for one stands in one table, `_core.reductions.FO
 the library asks the properties and methods of `Monoid`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +20,11 @@ from ._core.compat import scatter_add_is_slow
 from ._core.pytree import pytree_dataclass, static
 from ._core.reductions import FORMS, OF_TRUTH, Form, Scatter, fold, scan_runs, segment_scan
 from .operators import BinaryOp, as_binary
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Inexact, Int, Shaped
+
+    from .shapes import Number
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
 
@@ -67,7 +74,7 @@ class Monoid:
         """Whether the monoid is defined on `dtype`."""
         return _dtype_kind(dtype) in self.dtypes
 
-    def admit(self, x: Array) -> Array:
+    def admit(self, x: Shaped[Array, "*k"]) -> Shaped[Array, "*k"]:
         """`x` in a dtype of the monoid: logical monoids take truth values of anything.
 
         Raises:
@@ -79,11 +86,11 @@ class Monoid:
             raise TypeError(f"the monoid `{self.name}` is not defined on {x.dtype}.")
         return x
 
-    def identity_of(self, dtype: DTypeLike) -> np.ndarray:
+    def identity_of(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
         """The identity as a NumPy scalar array of `dtype`; 0 where the monoid has none."""
         return value_of(0 if self.identity is None else self.identity, dtype)
 
-    def terminal_of(self, dtype: DTypeLike) -> np.ndarray | None:
+    def terminal_of(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""] | None:
         """The terminal value as a NumPy scalar array of `dtype`, or None."""
         terminal = self.terminal
         value = terminal(np.dtype(dtype)) if callable(terminal) else terminal
@@ -124,7 +131,12 @@ class Monoid:
         """Whether the tangent of a reduction is the sum of `weighted` tangents of its terms."""
         return self.scatters and FORMS[self.kind].weight is not None
 
-    def weighted(self, tangents: Array, terms: Array, totals: Array) -> Array:
+    def weighted(
+        self,
+        tangents: Inexact[Array, " k"],
+        terms: Inexact[Array, " k"],
+        totals: Inexact[Array, " k"],
+    ) -> Inexact[Array, " k"]:
         """`tangents` times the derivative of the reduction by each term; see `sums_tangents`.
 
         Args:
@@ -136,7 +148,9 @@ class Monoid:
         assert weight is not None, f"{self} has no weights"
         return weight(tangents, terms, totals)
 
-    def reduce(self, x: Array, axis: int | tuple[int, ...] = -1) -> Array:
+    def reduce(
+        self, x: Shaped[Array, "*k"], axis: int | tuple[int, ...] = -1
+    ) -> Shaped[Array, "*kept"]:
         """`op` over `axis`; the identity where the axis is empty."""
         x = self.admit(x)
         axes = (axis,) if isinstance(axis, int) else axis
@@ -146,8 +160,13 @@ class Monoid:
         return form.whole(x, axes, identity)
 
     def segment_reduce(
-        self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
-    ) -> Array:
+        self,
+        terms: Shaped[Array, " k"],
+        segments: Int[Array, " k"],
+        num_segments: int,
+        *,
+        sorted: bool = False,
+    ) -> Shaped[Array, " num_segments"]:
         """`y[s] = op over terms[k] with segments[k] == s`, shape (num_segments,).
 
         Segments out of [0, num_segments) are dropped, whatever their terms hold; an empty segment
@@ -163,16 +182,25 @@ class Monoid:
         return form.segments(terms, segments, num_segments, identity, sorted)
 
     def segment_scan(
-        self, terms: Array, segments: Array, num_segments: int, *, sorted: bool = False
-    ) -> Array:
+        self,
+        terms: Shaped[Array, " k"],
+        segments: Int[Array, " k"],
+        num_segments: int,
+        *,
+        sorted: bool = False,
+    ) -> Shaped[Array, " num_segments"]:
         """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic."""
         terms = self.admit(terms)
         identity = self.identity_of(terms.dtype)
         return segment_scan(self.op, terms, segments, num_segments, identity, sorted=sorted)
 
     def accumulate(
-        self, total: Array, present: Array, place: Array, terms: Array
-    ) -> tuple[Array, Array]:
+        self,
+        total: Shaped[Array, " n"],
+        present: Bool[Array, " n"],
+        place: Int[Array, " k"],
+        terms: Shaped[Array, " k"],
+    ) -> tuple[Shaped[Array, " n"], Bool[Array, " n"]]:
         """Accumulators `total` joined with `terms[k]` at `place[k]`, and which hold something.
 
         Args:
@@ -189,15 +217,17 @@ class Monoid:
         both = self.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
         return jnp.where(here, jnp.where(present, both, part), total), present | here
 
-    def scan_runs(self, terms: Array, segments: Array) -> Array:
+    def scan_runs(
+        self, terms: Shaped[Array, " k"], segments: Int[Array, " k"]
+    ) -> Shaped[Array, " k"]:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
         return scan_runs(self.op, terms, segments, self.identity_of(terms.dtype))
 
 
 def monoid(
     op: BinaryOp | Callable[..., Any],
-    identity: Any = None,
-    terminal: Any = None,
+    identity: Number | None = None,
+    terminal: Number | None = None,
     *,
     name: str | None = None,
     idempotent: bool = False,
@@ -263,7 +293,7 @@ def as_monoid(add: Any, name: str = "add") -> Monoid:
     return monoid(binary)
 
 
-def value_of(value: Any, dtype: DTypeLike) -> np.ndarray:
+def value_of(value: Any, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
     """`value` (a number or a function of the dtype) in `dtype`; infinities become its extremes."""
     dtype = np.dtype(dtype)
     value = value(dtype) if callable(value) else value

@@ -1,7 +1,9 @@
 """Unary and binary operators: named scalar functions, with parameters that are pytree leaves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,9 @@ import numpy as np
 from jax import Array
 
 from ._core.pytree import pytree_dataclass, static
+
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Int, Shaped
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
@@ -74,7 +79,14 @@ class BinaryOp:
             raise TypeError(f"`{self.name}` is positional: it needs indices, not values.")
         return self.fn(x, y, *self.params)
 
-    def at(self, x: Any, y: Any, i: Any, k: Any, j: Any) -> Array:
+    def at(
+        self,
+        x: Shaped[ArrayLike, "*terms"],
+        y: Shaped[ArrayLike, "*terms"],
+        i: Int[ArrayLike, "*terms"],
+        k: Int[ArrayLike, "*terms"],
+        j: Int[ArrayLike, "*terms"],
+    ) -> Shaped[Array, "*terms"]:
         """The product of `a[i, k] = x` and `b[k, j] = y`, positional operators included."""
         if self.position is None:
             return self(x, y)

@@ -3,9 +3,11 @@
 To add one, add a line at the end of this file; `ALL` (and so every test) picks it up.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,9 @@ from . import monoids, operators
 from ._core.pytree import pytree_dataclass, static
 from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
 
 Domain = Callable[[np.dtype], tuple[Any, Any] | None]
 Law = Literal["annihilation", "distributivity"]
@@ -66,7 +71,7 @@ class Semiring:
             return None
         return stated(np.dtype(dtype))
 
-    def zero(self, dtype: DTypeLike) -> np.ndarray:
+    def zero(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
         """What stands for a missing entry when a result is made dense: the identity of `add`."""
         return self.add.identity_of(dtype)
 

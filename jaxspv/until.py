@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +12,11 @@ from jax import Array
 
 from ._core.indices import LIMIT, within
 from ._core.pytree import is_concrete, pytree_dataclass, static
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Num
+
+    from .shapes import Count, Real
 
 Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
 
@@ -56,7 +61,7 @@ class Until:
         """The nodes of its `reached` conditions, from left to right."""
         return [c.value for c in self.conditions() if c.kind == "reached"]
 
-    def found_in(self, levels: Array) -> list[Array]:
+    def found_in(self, levels: Int[Array, " n"]) -> list[Bool[Array, ""]]:
         """For each of `targets()` whether it has a level; a node out of range has none."""
         return [levels.at[node].get(mode="fill", fill_value=-1) >= 0 for node in self.targets()]
 
@@ -76,7 +81,9 @@ class Until:
 
         return replaced(self)
 
-    def in_kernel(self, bounds: Sequence[int | None]) -> tuple[Callable[..., Any], Array | None]:
+    def in_kernel(
+        self, bounds: Sequence[int | None]
+    ) -> tuple[Callable[..., Any], Int[Array, " targets"] | None]:
         """(stop(level, reached, unchanged), targets or None) as the traversal kernels take them."""
         condition = self.with_bounds(bounds)
 
@@ -85,7 +92,7 @@ class Until:
 
         return stop, jnp.asarray(self.targets(), jnp.int32) if self.targets() else None
 
-    def limit(self, values: Array, infinity: Any) -> Array:
+    def limit(self, values: Num[Array, " n"], infinity: Real) -> Num[Array, ""]:
         """The value beyond which nothing is settled when it stops because of `reached`.
 
         `reached(v)` settles everything up to `values[v]`; `|` stops at the smaller limit of its
@@ -147,7 +154,7 @@ class Until:
         return value(self)
 
 
-def reached(node: Any) -> Until:
+def reached(node: Count) -> Until:
     """Stop once `node` is reached (BFS: after its level; SSSP: when its distance is settled).
 
     >>> import jaxspv as jsp
@@ -167,7 +174,7 @@ def unchanged() -> Until:
     return Until("unchanged")
 
 
-def residual(tol: Any, min_iterations: Any = 0) -> Until:
+def residual(tol: Real, min_iterations: Count = 0) -> Until:
     """Stop once the L1 change of a step is at most `tol`, after `min_iterations` at least.
 
     >>> residual(1e-6, min_iterations=5).minimum
@@ -176,7 +183,7 @@ def residual(tol: Any, min_iterations: Any = 0) -> Until:
     return Until("residual", tol, iteration_limit("min_iterations", min_iterations))
 
 
-def max_iterations(k: Any) -> Until:
+def max_iterations(k: Count) -> Until:
     """Stop after `k` iterations (BFS: levels).
 
     >>> import jaxspv as jsp

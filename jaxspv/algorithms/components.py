@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -17,6 +17,11 @@ from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
 from .common.status import finished
 
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ..shapes import Matrix
+
 
 @result_tuple
 class Components(NamedTuple):
@@ -28,13 +33,13 @@ class Components(NamedTuple):
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
-    labels: Array
-    count: Array
-    status: Array
+    labels: Int[Array, " n"]
+    count: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 def connected_components(
-    G: Any, *, backend: Backend | None = None, method: str | None = None
+    G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Components:
     """The weak components: u and v share one if edges, taken in either direction, join them.
 

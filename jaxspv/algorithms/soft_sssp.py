@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._core.batching import batch_any
@@ -16,6 +17,11 @@ from ..formats import CSR
 from ..graph import as_graph
 from ..until import iteration_limit
 from .common.sources import check_source, over_sources
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from ..shapes import Matrix, Real, Sources
 
 
 @result_tuple
@@ -29,13 +35,18 @@ class SoftSSSP(NamedTuple):
             proportion. False: the sum over walks diverges, or `max_iterations` were too few.
     """
 
-    distances: Array
-    iterations: Array
-    converged: Array
+    distances: Float[Array, "*sources n"]
+    iterations: Int[Array, "*sources"]
+    converged: Bool[Array, "*sources"]
 
 
 def soft_sssp(
-    G: Any, source: Any, temperature: Any, *, tol: Any = None, max_iterations: int | None = None
+    G: Matrix,
+    source: Sources,
+    temperature: Real,
+    *,
+    tol: Real | None = None,
+    max_iterations: int | None = None,
 ) -> SoftSSSP:
     """The soft minimum of the lengths of all walks from the source along the edges i -> j.
 
@@ -83,7 +94,7 @@ def soft_sssp(
     if not jnp.issubdtype(A.dtype, jnp.floating):
         A = A.with_data(A.data.astype(jnp.float32))
     source = check_source(source, graph.n)
-    if is_concrete(temperature) and not float(temperature) > 0:
+    if is_concrete(temperature) and not np.asarray(temperature) > 0:
         raise ValueError(f"`temperature` must be positive; got {temperature}.")
     if max_iterations is None:
         max_iterations = max(1000, graph.n)

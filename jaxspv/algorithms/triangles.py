@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,6 +16,11 @@ from ..ops.mxm.api import mxm
 from ..semirings import plus_pair
 from .common.undirected import undirected
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+    from ..shapes import Matrix
+
 
 @result_tuple
 class Triangles(NamedTuple):
@@ -27,12 +32,12 @@ class Triangles(NamedTuple):
             tracing; see `jaxspv.check`.
     """
 
-    count: Array
-    overflow: Array
+    count: Int[Array, ""]
+    overflow: Bool[Array, ""]
 
 
 def triangle_count(
-    G: Any, *, backend: Backend | None = None, method: str | None = None
+    G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Triangles:
     """The number of triangles: the sum of `C<L> = L plus_pair L^T`, L the edges to higher rank.
 

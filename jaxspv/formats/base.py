@@ -23,6 +23,9 @@ from .scipy_methods import SciPyMatrixMethods
 from .stored import Stored
 
 if TYPE_CHECKING:
+    from jaxtyping import Int, Shaped
+
+    from ..shapes import Indices, Number, Values
     from .coo import COO
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
@@ -72,7 +75,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
 
     @property
     @abc.abstractmethod
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         """The number of stored entries, a traced integer scalar."""
 
     @abc.abstractmethod
@@ -90,7 +93,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         return cls.from_coo(A.to_coo())
 
     @abc.abstractmethod
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         """Row and column of every slot, in slot order; (m, n) in padding. Traceable, O(nse + m)."""
 
     @property
@@ -108,7 +111,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         """`nse`."""
         return self.nse
 
-    def with_edge_data(self: _M, slots: Any, values: Any, dup: Any = None) -> _M:
+    def with_edge_data(self: _M, slots: Indices, values: Values, dup: Any = None) -> _M:
         """The same pattern, slot `slots[e]` holding the `dup`-sum of its edges' `values[e]`.
 
         Args:
@@ -153,7 +156,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         """`T`."""
         return self.T
 
-    def todense(self, fill: Any = 0) -> Array:
+    def todense(self, fill: Number = 0) -> Shaped[Array, "m n *entry"]:
         """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`."""
         coo = with_pattern(self).to_coo()
         dense = jnp.full((*self.shape, *self.entry_shape), jnp.asarray(fill, self.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -13,6 +13,9 @@ from .._core.pytree import pytree_dataclass, static
 from .base import SparseMatrix, register
 from .invariants import check, of_pairs
 from .stored import first_slots
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
 
 
 @register
@@ -37,20 +40,20 @@ class COO(SparseMatrix):
     format: ClassVar[str] = "coo"
     index_fields: ClassVar[tuple[str, ...]] = ("row", "col")
     takes_arrays: ClassVar[bool] = True
-    data: Array
-    row: Array
-    col: Array
-    overflow: Array
+    data: Shaped[Array, " nse *entry"]
+    row: Int[Array, " nse"]
+    col: Int[Array, " nse"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         return jnp.sum(with_pattern(self).row < self.shape[0], dtype=self.index_dtype)
 
     @property
-    def indices(self) -> Array:
+    def indices(self) -> Int[Array, "nse 2"]:
         """(nse, 2), as BCOO names them."""
         return jnp.stack([self.row, self.col], axis=-1)
 
@@ -70,7 +73,7 @@ class COO(SparseMatrix):
         data, row, col = first_slots((self.data, self.row, self.col), nse)
         return dataclasses.replace(self, data=data, row=row, col=col)
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         return with_pattern(self).row, self.col
 
     def to_coo(self) -> COO:

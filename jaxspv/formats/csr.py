@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -15,6 +15,9 @@ from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import first_slots
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
+
 _C = TypeVar("_C", bound="_Compressed")
 
 
@@ -24,16 +27,16 @@ class _Compressed(SparseMatrix):
 
     index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
     takes_arrays: ClassVar[bool] = True
-    data: Array
-    indices: Array
-    indptr: Array
-    overflow: Array
+    data: Shaped[Array, " nse *entry"]
+    indices: Int[Array, " nse"]
+    indptr: Int[Array, " offsets"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         return with_pattern(self).indptr[-1]
 
     def check_invariants(self: _C) -> _C:
@@ -83,7 +86,7 @@ class CSR(_Compressed):
     def T(self) -> CSC:
         return self._mirrored(CSC)
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         return expand(self)
 
     def to_coo(self) -> COO:
@@ -129,7 +132,7 @@ class CSC(_Compressed):
     def T(self) -> CSR:
         return self._mirrored(CSR)
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         col, row = expand(self)
         return row, col
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax import Array
 
 from .arithmetic import COMPARED, SUGAR, Arithmetic
+
+if TYPE_CHECKING:
+    from jaxtyping import Int, Shaped
 
 
 class SciPyMethods(Arithmetic):
@@ -24,7 +27,7 @@ class SciPyMethods(Arithmetic):
     ([[False, False], [True, False]], [[0, 1], [1, 0]])
     """
 
-    def toarray(self) -> Array:
+    def toarray(self) -> Shaped[Array, "*shape"]:
         """`todense()`."""
         return self.todense()  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -32,7 +35,7 @@ class SciPyMethods(Arithmetic):
         """The object itself: it cannot change."""
         return self
 
-    def sum(self, axis: int | None = None, dtype: Any = None) -> Array:
+    def sum(self, axis: int | None = None, dtype: Any = None) -> Shaped[Array, "*kept"]:
         """The sum of all entries, or along an axis to a dense vector.
 
         Args:
@@ -41,11 +44,11 @@ class SciPyMethods(Arithmetic):
         """
         return SUGAR["sum"](self, axis, dtype)
 
-    def mean(self, axis: int | None = None, dtype: Any = None) -> Array:
+    def mean(self, axis: int | None = None, dtype: Any = None) -> Shaped[Array, "*kept"]:
         """The sum over the number of places, stored or not; a float."""
         return SUGAR["mean"](self, axis, dtype)
 
-    def min(self, axis: int | None = None) -> Array:
+    def min(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
         """The least value, 0 where an entry is missing; along an axis a dense vector.
 
         Raises:
@@ -53,7 +56,7 @@ class SciPyMethods(Arithmetic):
         """
         return SUGAR["extreme"](self, "min", axis)
 
-    def max(self, axis: int | None = None) -> Array:
+    def max(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
         """The greatest value, 0 where an entry is missing; along an axis a dense vector.
 
         Raises:
@@ -85,7 +88,7 @@ class SciPyMethods(Arithmetic):
         """The absolute value of every entry."""
         return SUGAR["abs"](self)
 
-    def nonzero(self) -> tuple[Array, ...]:
+    def nonzero(self) -> tuple[Int[Array, " k"], ...]:
         """The indices of the entries that are not 0, row by row; eager only.
 
         Raises:
@@ -138,7 +141,7 @@ class SciPyMatrixMethods(SciPyMethods):
         """`asformat("csc")`."""
         return self.asformat("csc")  # pyright: ignore[reportAttributeAccessIssue]
 
-    def diagonal(self, k: int = 0) -> Array:
+    def diagonal(self, k: int = 0) -> Shaped[Array, " k"]:
         """The values of the k-th diagonal, a dense vector; 0 where an entry is missing."""
         return SUGAR["diagonal"](self, k)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,11 @@ from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dty
 from .._core.pytree import describe, is_concrete
 from ..masks import Mask, as_mask
 from .scipy_methods import SciPyMethods
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
+
+    from ..shapes import Values
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
@@ -37,8 +42,8 @@ class Stored(SciPyMethods):
 
     index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
     takes_arrays: ClassVar[bool] = False  # whether an entry may be an array: data (nse, heads)
-    data: Array
-    overflow: Array
+    data: Shaped[Array, " nse *entry"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, ...]
 
     @property
@@ -81,7 +86,7 @@ class Stored(SciPyMethods):
         return tuple(np.shape(self.data)[max(slots, 1) :])
 
     @property
-    def nnz(self) -> Array:
+    def nnz(self) -> Int[Array, ""]:
         """`count`, under SciPy's name."""
         return self.count  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -127,7 +132,7 @@ class Stored(SciPyMethods):
         """The concrete object in the capacity `nse`, which holds its entries."""
         raise NotImplementedError(type(self).__name__)
 
-    def with_data(self, data: Any) -> Self:
+    def with_data(self, data: Values) -> Self:
         """The same pattern with new values in slot order, exactly `(nse,)` of them.
 
         COO, CSR and CSC also take `(nse, ...)`: an entry is then an array, such as one value a head

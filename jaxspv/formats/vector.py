@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,11 @@ from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import as_monoid, plus
 from .invariants import check, of_list
 from .stored import Stored, first_slots
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
+
+    from ..shapes import Indices, Number, Values, Vector
 
 
 @pytree_dataclass
@@ -39,25 +44,25 @@ class SparseVector(Stored):
     """
 
     index_fields: ClassVar[tuple[str, ...]] = ("indices", "count")
-    data: Array
-    indices: Array
-    count: Array
-    overflow: Array
+    data: Shaped[Array, " nse"]
+    indices: Int[Array, " nse"]
+    count: Int[Array, ""]
+    overflow: Bool[Array, ""]
     shape: tuple[int] = static()
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
 
-    def valid(self) -> Array:
+    def valid(self) -> Bool[Array, " nse"]:
         """(nse,) bool: which slots hold an entry."""
         return jnp.arange(self.nse, dtype=self.index_dtype) < with_pattern(self).count
 
-    def todense(self, fill: Any = 0) -> Array:
+    def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
         """A dense (n,) array; missing entries become `fill`."""
         x = with_pattern(self) if self.unique else self.canonical()
         dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
         return dense.at[x.indices].set(x.data, mode="drop")
 
-    def structure(self) -> Array:
+    def structure(self) -> Bool[Array, " n"]:
         """(n,) bool: which entries are stored."""
         return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
 
@@ -140,7 +145,7 @@ def from_present(values: Array, present: Array, nse: int | None = None) -> Spars
 
 
 def vector_from_dense(
-    x: Any, *, nse: int | None = None, fill: Any = 0, index_dtype: Any = None
+    x: Vector, *, nse: int | None = None, fill: Number = 0, index_dtype: Any = None
 ) -> SparseVector:
     """The entries of a dense vector that differ from `fill`.
 
@@ -170,8 +175,8 @@ def vector_from_dense(
 
 
 def vector_from_entries(
-    indices: Any,
-    values: Any,
+    indices: Indices,
+    values: Values | Number,
     n: int,
     *,
     nse: int | None = None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +17,16 @@ from ..formats import COO, CSR, FORMATS
 from ..monoids import Monoid, as_monoid, plus
 from .edges import unique_host, unique_traced
 
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Shaped
+
+    from ..shapes import Indices, Number, Values
+
 
 def from_edges(
-    senders: Any,
-    receivers: Any,
-    values: Any = None,
+    senders: Indices,
+    receivers: Indices,
+    values: Values | Number | None = None,
     *,
     shape: tuple[int, int],
     nse: int | None = None,
@@ -93,10 +99,10 @@ def from_edges(
 
 
 def from_dense(
-    dense: Any,
+    dense: Shaped[ArrayLike, "m n *entry"] | Sequence[Any],
     *,
     nse: int | None = None,
-    fill: Any = 0,
+    fill: Number = 0,
     format: str = "csr",
     index_dtype: Any = None,
 ) -> Any:

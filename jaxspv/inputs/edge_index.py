@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,15 @@ from ..graph import Graph
 from ..monoids import Monoid, plus
 from .construct import from_edges
 
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Int, Shaped
+
+    from ..shapes import Matrix, Values
+
 
 def from_edge_index(
-    edge_index: Any,
-    edge_attr: Any = None,
+    edge_index: Int[ArrayLike, "2 edges"],
+    edge_attr: Values | None = None,
     *,
     num_nodes: int | None = None,
     nse: int | None = None,
@@ -55,7 +60,7 @@ def from_edge_index(
         if not is_concrete(index):
             raise ValueError("`num_nodes` must be given under jit.")
         num_nodes = int(index.max()) + 1 if index.size else 0
-    values = None if edge_attr is None else edge_attr
+    values: Any = edge_attr
     arrays = np.ndim(values) > 1
     if arrays and np.shape(values)[0] != index.shape[1]:
         raise ValueError(
@@ -76,7 +81,7 @@ def from_edge_index(
     return (A, slots) if return_slots else A
 
 
-def to_edge_index(A: SparseMatrix | Graph) -> tuple[jax.Array, jax.Array]:
+def to_edge_index(A: Matrix) -> tuple[Int[jax.Array, "2 edges"], Shaped[jax.Array, " edges"]]:
     """(edge_index, edge_attr): int (2, edges) sources and targets, and the values; eager.
 
     Raises:
@@ -87,8 +92,8 @@ def to_edge_index(A: SparseMatrix | Graph) -> tuple[jax.Array, jax.Array]:
     >>> index.tolist(), values.tolist()
     ([[0, 1], [1, 0]], [5.0, 6.0])
     """
-    A = with_pattern(A.out if isinstance(A, Graph) else A).trim().to_coo()
-    return jnp.stack([A.row, A.col]), A.data
+    coo = with_pattern(A.out if isinstance(A, Graph) else A).trim().to_coo()
+    return jnp.stack([coo.row, coo.col]), coo.data
 
 
 class GraphsTuple(NamedTuple):
@@ -104,11 +109,11 @@ class GraphsTuple(NamedTuple):
 
     nodes: Any
     edges: Any
-    receivers: Any
-    senders: Any
+    receivers: Int[ArrayLike, " edges"]
+    senders: Int[ArrayLike, " edges"]
     globals: Any
-    n_node: Any
-    n_edge: Any
+    n_node: Int[ArrayLike, " graphs"]
+    n_edge: Int[ArrayLike, " graphs"]
 
 
 def from_graphs_tuple(graphs: Any, *, return_slots: bool = False, format: str = "csr") -> Any:

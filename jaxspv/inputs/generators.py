@@ -7,12 +7,12 @@ graphs. Values are ones (float32).
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
 
 from .._core.compilation import on_accelerator
 from .._core.platforms import for_cuda
@@ -21,9 +21,12 @@ from .construct import as_format
 from .edges import sort_in_one_pass, sort_in_two_passes, unique_host
 from .random import check_key, distinct, random_generator
 
+if TYPE_CHECKING:
+    from ..shapes import Key
+
 
 def rmat(
-    key: Array,
+    key: Key,
     scale: int,
     edge_factor: int = 16,
     *,
@@ -89,7 +92,7 @@ def _rmat_edges(key, scale, edges, odds, permute):
 
 
 def grid2d(
-    key: Any, rows: int, cols: int | None = None, *, drop: float = 0.0, format: str = "csr"
+    key: Key, rows: int, cols: int | None = None, *, drop: float = 0.0, format: str = "csr"
 ) -> Any:
     """A rows-by-cols grid, every vertex joined with its neighbours right and below, undirected.
 
@@ -125,7 +128,7 @@ def grid2d(
     return simple_graph(head, tail, rows * cols, format=format)
 
 
-def delaunay(key: Any, n: int, *, format: str = "csr") -> Any:
+def delaunay(key: Key, n: int, *, format: str = "csr") -> Any:
     """The Delaunay triangulation of n uniform points in the unit square, undirected (host).
 
     Args:
@@ -152,7 +155,7 @@ def delaunay(key: Any, n: int, *, format: str = "csr") -> Any:
 
 
 def erdos_renyi(
-    key: Any,
+    key: Key,
     n: int,
     *,
     p: float | None = None,

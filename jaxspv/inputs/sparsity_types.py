@@ -7,7 +7,7 @@ Matrices"; the constructions are this module's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,9 +17,12 @@ from .construct import as_format, check_shape
 from .edges import unique_host
 from .random import distinct, random_generator
 
+if TYPE_CHECKING:
+    from ..shapes import Key
+
 
 def sparsity(
-    key: Any, kind: str, n: int | tuple[int, int], density: float = 0.05, *, format: str = "csr"
+    key: Key, kind: str, n: int | tuple[int, int], density: float = 0.05, *, format: str = "csr"
 ) -> Any:
     """A random matrix whose entries lie as `kind` says; values uniform in (0, 1], float32 (host).
 

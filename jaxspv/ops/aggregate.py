@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,18 @@ from .frame.call import matrix
 from .frame.entries import take
 from .reduce import beside, joined
 
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
+
+    from ..shapes import Matrix, Number
+
 _MONOIDS = {"sum": plus, "max": max_, "min": min_, "logsumexp": logaddexp}
 STATISTICS = (*_MONOIDS, "mean", "var", "std")
 
 
-def aggregate(A: Any, how: Any = "sum", *, axis: int = 1, fill: Any = 0) -> Array:
+def aggregate(
+    A: Matrix, how: Any = "sum", *, axis: int = 1, fill: Number = 0
+) -> Shaped[Array, " n *entry"]:
     """Dense `y[i] = how of A[i, j] over the stored j` (axis=1), or of each column (axis=0).
 
     What a layer of a graph network does with the messages of its edges. Missing entries are absent:
@@ -63,7 +70,7 @@ def aggregate(A: Any, how: Any = "sum", *, axis: int = 1, fill: Any = 0) -> Arra
     return _aggregated(with_pattern(A), as_monoid(add), fill, how, axis)
 
 
-def softmax(A: Any, *, axis: int = 1) -> Any:
+def softmax(A: Matrix, *, axis: int = 1) -> Any:
     """`P[i, j] = exp(A[i, j]) / sum_k exp(A[i, k])` over the stored entries of each row.
 
     Shifted by the largest of each row, so that nothing overflows; padding is ignored. Entries of

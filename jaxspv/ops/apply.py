@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,17 +12,20 @@ from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, keep
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Number, Operand
+
 
 def apply(
-    A: Any,
+    A: Operand,
     op: Any,
     *,
-    left: Any = None,
-    right: Any = None,
-    thunk: Any = 0,
-    mask: Any = None,
+    left: Number | None = None,
+    right: Number | None = None,
+    thunk: Number = 0,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -126,13 +129,13 @@ def _same_kind(scalar: Any, x: Any) -> bool:
 
 
 def select(
-    A: Any,
+    A: Operand,
     op: Any,
-    thunk: Any = 0,
+    thunk: Number = 0,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:

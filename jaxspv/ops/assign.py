@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
@@ -15,14 +15,17 @@ from .frame.entries import Entries, entries_of, find, keep, sort_entries
 from .frame.index import Index, as_index, check_distinct
 from .frame.write import allowed_at, as_accum, cast, merge
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Count, Number, Operand, Places, Sparse
+
 
 def assign(
-    C: Any,
-    value: Any,
-    i: Any = None,
-    j: Any = None,
+    C: Operand,
+    value: Operand | Number,
+    i: Places = None,
+    j: Places = None,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
     replace: bool = False,
     nse: int | None = None,
@@ -65,12 +68,12 @@ def assign(
 
 
 def subassign(
-    C: Any,
-    value: Any,
-    i: Any = None,
-    j: Any = None,
+    C: Operand,
+    value: Operand | Number,
+    i: Places = None,
+    j: Places = None,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
     replace: bool = False,
     nse: int | None = None,
@@ -98,7 +101,9 @@ def subassign(
     return _run(C, value, i, j, Options(mask, accum, None, replace, nse), sub=True)
 
 
-def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = None) -> Any:
+def set_element(
+    C: Sparse, value: Number, i: Count, j: Count | None = None, *, nse: int | None = None
+) -> Any:
     """A copy of C with the entry (i, j), of a vector i, set. GrB_setElement.
 
     Args:
@@ -122,7 +127,7 @@ def set_element(C: Any, value: Any, i: Any, j: Any = None, *, nse: int | None = 
     return subassign(C, value, i, j, nse=nse)
 
 
-def remove_element(C: Any, i: Any, j: Any = None) -> Any:
+def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
     """A copy of C without the entry (i, j), of a vector i, if there is one. GrB_removeElement.
 
     Args:
@@ -140,12 +145,12 @@ def remove_element(C: Any, i: Any, j: Any = None) -> Any:
     >>> jsp.remove_element(x, 1).trim().indices.tolist()
     [2]
     """
-    C = operand("C", C)
+    M = operand("C", C)
     place = tuple(
         as_index(name, index, extent).values
-        for name, index, extent in zip("ij", (i, j)[: C.ndim], C.shape, strict=False)
+        for name, index, extent in zip("ij", (i, j)[: M.ndim], M.shape, strict=False)
     )
-    return call(_remove, (C, place), Options(), format=format_of(C))
+    return call(_remove, (M, place), Options(), format=format_of(M))
 
 
 def _remove(C, place) -> Entries:

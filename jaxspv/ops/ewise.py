@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,15 +13,18 @@ from ..operators import BinaryOp, as_binary, plus, times
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, both, entries_of, find, keep, take, union
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Number, Operand
+
 
 def ewise_add(
-    A: Any,
-    B: Any,
+    A: Operand,
+    B: Operand,
     op: Any = plus,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -61,15 +64,15 @@ def ewise_add(
 
 
 def ewise_union(
-    A: Any,
-    B: Any,
+    A: Operand,
+    B: Operand,
     op: Any = plus,
-    left_default: Any = 0,
-    right_default: Any = 0,
+    left_default: Number = 0,
+    right_default: Number = 0,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -105,13 +108,13 @@ def ewise_union(
 
 
 def ewise_mult(
-    A: Any,
-    B: Any,
+    A: Operand,
+    B: Operand,
     op: Any = times,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +17,18 @@ from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
 from .frame.index import Index, as_index
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Operand, Places
+
 
 def extract(
-    A: Any,
-    i: Any = None,
-    j: Any = None,
+    A: Operand,
+    i: Places = None,
+    j: Places = None,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -59,17 +62,17 @@ def extract(
     >>> jsp.extract(A, 1).todense().tolist()
     [3.0, 4.0]
     """
-    A = operand("A", A)
+    M = operand("A", A)
     options = Options(mask, accum, out, replace, nse)
-    if A.ndim == 1:
-        return _extract_vector(A, i, j, options)
-    rows, cols = as_index("i", i, A.shape[0]), as_index("j", j, A.shape[1])
+    if M.ndim == 1:
+        return _extract_vector(M, i, j, options)
+    rows, cols = as_index("i", i, M.shape[0]), as_index("j", j, M.shape[1])
     if rows.point and cols.point:
         if options != Options(nse=nse):
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
-        return _element(A, rows, cols)
-    static = {"room": _room(A, rows, cols, options)}
-    return call(_extract, (A, rows, cols), options, static=static, format=format_of(A))
+        return _element(M, rows, cols)
+    static = {"room": _room(M, rows, cols, options)}
+    return call(_extract, (M, rows, cols), options, static=static, format=format_of(M))
 
 
 def _extract_vector(u, i, j, options) -> Any:

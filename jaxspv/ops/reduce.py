@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,15 +19,18 @@ from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, 
 from .frame.product import winners
 from .frame.write import as_accum
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Operand
+
 
 def reduce(
-    A: Any,
+    A: Operand,
     add: Any = plus,
     *,
     axis: int | None = None,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -61,23 +64,23 @@ def reduce(
     >>> y.indices.tolist(), y.data.tolist(), float(jsp.reduce(A))
     ([0, 2], [2.0, 3.0], 6.0)
     """
-    A = operand("A", A)
+    M = operand("A", A)
     add = as_monoid(add)
     whole = axis is None or (isinstance(axis, (int, np.integer)) and not isinstance(axis, bool))
-    if not whole or axis not in (None, 0, 1, -1, -2) or (axis is not None and A.ndim == 1):
+    if not whole or axis not in (None, 0, 1, -1, -2) or (axis is not None and M.ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
-    if A.ndim == 2 and A.entry_shape:
+    if M.ndim == 2 and M.entry_shape:
         if (mask, accum, out) != (None, None, None):
             raise ValueError("`reduce` of arrays takes no `mask`, `accum` or `out`.")
-        return _reduce_arrays(with_pattern(A), add, None if axis is None else axis % 2)
+        return _reduce_arrays(with_pattern(M), add, None if axis is None else axis % 2)
     if axis is not None:
         options = Options(mask, accum, out, replace, nse)
-        dtype = bool if add.dtypes == "b" else A.dtype
-        fill = add.identity_of(dtype if out is None else out.dtype)
-        return call(_reduce_axis, (A, add), options, static={"axis": axis % 2}, fill=fill)
+        dtype = bool if add.dtypes == "b" else M.dtype
+        fill = add.identity_of(dtype if out is None else options.out.dtype)
+        return call(_reduce_axis, (M, add), options, static={"axis": axis % 2}, fill=fill)
     if mask is not None:
         raise TypeError("`mask` has no meaning for a scalar result.")
-    total = _reduce_all(A, add)
+    total = _reduce_all(M, add)
     if out is None:
         return total
     out, accum = jnp.asarray(out), as_accum(accum)

@@ -112,7 +112,7 @@ def _compare(A: Any, other: Any, name: str) -> Any:
         return NotImplemented
     if not isinstance(other, Stored) and np.ndim(other):
         return op(A.todense(), jnp.asarray(other))
-    beside = 0 if isinstance(other, Stored) else other
+    beside: Any = 0 if isinstance(other, Stored) else other
     if not is_concrete(beside):
         raise ValueError(
             "whether missing entries satisfy a comparison decides what its result is, so the "
@@ -126,7 +126,7 @@ def _compare(A: Any, other: Any, name: str) -> Any:
             "`A.toarray()`, or use the complement of the opposite one as a mask, `~(A > B)`."
         )
     if not isinstance(other, Stored):
-        return select(apply(A, op, right=other), nonzero)
+        return select(apply(A, op, right=beside), nonzero)
     return select(ewise_union(A, other, op), nonzero)
 
 

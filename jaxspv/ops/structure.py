@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +20,18 @@ from .frame.call import Options, call, format_of, is_dense, matrix, operand
 from .frame.entries import Entries, both, entries_of, find, keep, sort_entries, take
 from .frame.index import as_index
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Shaped
+
+    from ..shapes import Allowed, Count, Indices, Matrix, Number, Operand, Sparse, Values
+
 
 def transpose(
-    A: Any,
+    A: Matrix,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -63,13 +68,13 @@ def _transpose(A) -> Entries:
 
 
 def kron(
-    A: Any,
-    B: Any,
+    A: Matrix,
+    B: Matrix,
     op: Any = times,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
@@ -120,12 +125,12 @@ def _kron(A, B, op) -> Entries:
 
 
 def diag(
-    A: Any,
+    A: Operand,
     k: int = 0,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
     format: str = "csr",
@@ -155,14 +160,14 @@ def diag(
     >>> jsp.diag(D, 1).data.tolist()
     [1.0, 2.0]
     """
-    A = operand("A", A)
+    M = operand("A", A)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise TypeError(f"`k` must be a Python integer; got {k!r}.")
-    if A.ndim == 2 and not -A.shape[0] <= k <= A.shape[1]:
-        raise ValueError(f"`k` must lie in [{-A.shape[0]}, {A.shape[1]}]; got {k}.")
+    if M.ndim == 2 and not -M.shape[0] <= k <= M.shape[1]:
+        raise ValueError(f"`k` must lie in [{-M.shape[0]}, {M.shape[1]}]; got {k}.")
     options = Options(mask, accum, out, replace, nse)
-    rule = _diag_of if A.ndim == 2 else _diag_from
-    return call(rule, (A,), options, static={"k": int(k)}, format=format, keeps=rule is _diag_from)
+    rule = _diag_of if M.ndim == 2 else _diag_from
+    return call(rule, (M,), options, static={"k": int(k)}, format=format, keeps=rule is _diag_from)
 
 
 def _diag_from(v, *, k) -> Entries:
@@ -181,7 +186,7 @@ def _diag_of(A, *, k) -> Entries:
     return keep(dataclasses.replace(e, keys=(i - max(-k, 0),), shape=(size,)), on, min(e.nse, size))
 
 
-def resize(A: Any, *shape: int) -> Any:
+def resize(A: Sparse, *shape: int) -> Any:
     """The same entries in another shape; those outside of it are dropped. GrB_resize.
 
     Args:
@@ -200,15 +205,15 @@ def resize(A: Any, *shape: int) -> Any:
     >>> jsp.resize(A, 1, 3).todense().tolist()
     [[1.0, 2.0, 0.0]]
     """
-    A = operand("A", A)
+    M = operand("A", A)
     wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-    if len(wanted) != A.ndim:
-        raise ValueError(f"`shape` must have {A.ndim} extents; got {shape}.")
+    if len(wanted) != M.ndim:
+        raise ValueError(f"`shape` must have {M.ndim} extents; got {shape}.")
     check_shape((*wanted, 0)[:2])
-    if is_dense(A):
-        kept = A[: wanted[0]]
+    if is_dense(M):
+        kept = M[: wanted[0]]
         return jnp.pad(kept, (0, wanted[0] - kept.shape[0]))
-    return call(_resize, (A,), Options(), static={"shape": wanted}, format=format_of(A))
+    return call(_resize, (M,), Options(), static={"shape": wanted}, format=format_of(M))
 
 
 def _resize(A, *, shape) -> Entries:
@@ -219,7 +224,7 @@ def _resize(A, *, shape) -> Entries:
     return keep(dataclasses.replace(e, shape=tuple(int(s) for s in shape)), inside)
 
 
-def dup(A: Any, dtype: Any = None) -> Any:
+def dup(A: Sparse, dtype: Any = None) -> Any:
     """A duplicate, of another dtype if that is given. GrB_dup; values never change in place.
 
     Args:
@@ -236,13 +241,13 @@ def dup(A: Any, dtype: Any = None) -> Any:
     >>> jsp.dup(jsp.from_dense([[1.0]]), jnp.int32)
     CSR(int32[1], shape=(1, 1))
     """
-    A = operand("A", A)
-    return A if dtype is None else A.astype(dtype)
+    M = operand("A", A)
+    return M if dtype is None else M.astype(dtype)
 
 
 def build(
-    indices: Any,
-    values: Any,
+    indices: Indices | tuple[Indices, Indices],
+    values: Values | Number,
     shape: Any,
     *,
     dup: Any = None,
@@ -304,7 +309,9 @@ def _check_places(indices: Any) -> None:
             raise ValueError(f"`dup` is needed: the place {twice} comes more than once.")
 
 
-def get_element(A: Any, i: Any, j: Any = None, *, fill: Any = 0) -> Array:
+def get_element(
+    A: Operand, i: Count, j: Count | None = None, *, fill: Number = 0
+) -> Shaped[Array, ""]:
     """The value at (i, j), of a vector at i; `fill` where none is stored. GrB_extractElement.
 
     Args:
@@ -327,7 +334,7 @@ def get_element(A: Any, i: Any, j: Any = None, *, fill: Any = 0) -> Array:
     return jnp.where(found, value, jnp.asarray(fill, value.dtype))
 
 
-def has_element(A: Any, i: Any, j: Any = None) -> Array:
+def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]:
     """Whether an entry is stored at (i, j), of a vector at i.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,11 @@ from .mxm.api import mxm
 from .mxv.api import mxv, vxm
 from .spmm import api as spmm_api  # noqa: F401  products of a matrix and an array
 
+if TYPE_CHECKING:
+    from ..shapes import Allowed, Operand
 
-def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
+
+def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | None = None) -> Any:
     """The entries of A where the mask allows, those of B elsewhere: `B<mask> = A`.
 
     Args:
@@ -48,14 +51,14 @@ def where(mask: Any, A: Any, B: Any = None, *, nse: int | None = None) -> Any:
     >>> jsp.where([True, True, False], x, y).todense().tolist()
     [1.0, 0.0, 20.0]
     """
-    A = operand("A", A)
+    x = operand("A", A)
     mask = as_mask(mask)
     if B is None:
-        return call(entries_of, (A,), Options(mask=mask, nse=nse), format=format_of(A))
-    B = operand("B", B)
-    dtype = jnp.result_type(A.dtype, B.dtype)
-    options = Options(mask=mask, out=B.astype(dtype), nse=nse)
-    return call(entries_of, (A,), options, format=format_of(B))
+        return call(entries_of, (x,), Options(mask=mask, nse=nse), format=format_of(x))
+    y = operand("B", B)
+    dtype = jnp.result_type(x.dtype, y.dtype)
+    options = Options(mask=mask, out=y.astype(dtype), nse=nse)
+    return call(entries_of, (x,), options, format=format_of(y))
 
 
 def _is_scalar(x: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,11 @@ from .multi_source import in_words, of_each, search_sources
 from .parents import smallest_parents
 from .tile import TileRule
 
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Matrix, Sources
+
 UNTIL = ("reached", "unchanged", "max_iterations")
 
 
@@ -45,15 +50,15 @@ class BFS(NamedTuple):
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
-    levels: Array
-    parents: Array | None
-    num_levels: Array
-    status: Array
+    levels: Int[Array, "*sources n"]
+    parents: Int[Array, "*sources n"] | None
+    num_levels: Int[Array, "*sources"]
+    status: Int[Array, "*sources"]
 
 
 def bfs(
-    G: Any,
-    source: Any,
+    G: Matrix,
+    source: Sources,
     *,
     until: Until | None = None,
     parents: bool = True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +20,11 @@ from ..common.undirected import is_undirected
 from ..sssp.api import sssp
 from .betweenness_cpu import by_breadth, by_distance
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from ...shapes import Indices, Matrix
+
 TOGETHER = 32  # sources of a batch: the bits of a word of the search
 MOST_VALUES = 2**26  # numbers in one array of a batch: edges times sources
 
@@ -34,13 +39,13 @@ class Betweenness(NamedTuple):
             `jaxspv.check`.
     """
 
-    scores: Array
-    overflow: Array
+    scores: Float[Array, " n"]
+    overflow: Bool[Array, ""]
 
 
 def betweenness_centrality(
-    G: Any,
-    sources: Any = None,
+    G: Matrix,
+    sources: Indices | None = None,
     *,
     normalized: bool = True,
     endpoints: bool = False,
@@ -93,14 +98,14 @@ def betweenness_centrality(
     if weighted and is_concrete(graph.data):
         _check_positive(graph)
     every = sources is None
-    sources = np.arange(n, dtype=np.int32) if every else check_source(sources, n)
-    if sources.ndim != 1:
-        raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {sources.shape}.")
+    chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n)
+    if chosen.ndim != 1:
+        raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
     static = {"weighted": weighted, "endpoints": endpoints}
-    found = op(graph, jnp.asarray(sources), backend=backend, method=method, **static)
+    found = op(graph, jnp.asarray(chosen), backend=backend, method=method, **static)
     count = n if graph.num_vertices is None else graph.num_vertices
     factor = _scale(
-        count, None if every else sources, n, normalized, endpoints, directed, found.scores.dtype
+        count, None if every else chosen, n, normalized, endpoints, directed, found.scores.dtype
     )
     return found._replace(scores=found.scores * factor)
 

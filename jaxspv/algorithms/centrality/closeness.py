@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +14,11 @@ from ..._core.pytree import result_tuple
 from ...graph import as_graph
 from ..bfs.api import many as bfs_of_sources
 from ..common.constant import constant
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from ...shapes import Matrix
 
 SOURCES = 32  # of a search: the bits of a word
 CARRY = 24  # bits of the lower part of a sum of levels
@@ -29,13 +34,17 @@ class Closeness(NamedTuple):
         reached: (n,) int32, vertices that each is reached from, itself among them.
     """
 
-    scores: Array
-    harmonic: Array
-    reached: Array
+    scores: Float[Array, " n"]
+    harmonic: Float[Array, " n"]
+    reached: Int[Array, " n"]
 
 
 def closeness_centrality(
-    G: Any, *, wf_improved: bool = True, backend: Backend | None = None, method: str | None = None
+    G: Matrix,
+    *,
+    wf_improved: bool = True,
+    backend: Backend | None = None,
+    method: str | None = None,
 ) -> Closeness:
     """`scores[v] = (r - 1) / sum over u of d(u, v)`, of the r vertices u that reach v (v too).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -20,15 +20,20 @@ from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import is_undirected
 from .triangles import of_vertices
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from ...shapes import Matrix
+
 
 def clustering(
-    G: Any,
+    G: Matrix,
     *,
     weighted: bool = False,
     directed: bool | None = None,
     backend: Backend | None = None,
     method: str | None = None,
-) -> Array:
+) -> Float[Array, " n"]:
     """`c[v] = 2 T(v) / (d(v) (d(v) - 1))`: triangles of v among the pairs of its neighbours.
 
     With weights a triangle counts the geometric mean of its three, each over the largest. In a
@@ -86,14 +91,14 @@ def _by_products(graph: Graph, *, weighted: bool, directed: bool) -> Array:
 
 
 def average_clustering(
-    G: Any,
+    G: Matrix,
     *,
     count_zeros: bool = True,
     weighted: bool = False,
     directed: bool | None = None,
     backend: Backend | None = None,
     method: str | None = None,
-) -> Array:
+) -> Float[Array, ""]:
     """The mean of `clustering` over the vertices, or over those where it is not 0.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -18,8 +18,11 @@ from ...semirings import plus_pair
 from ..common.edges import ends_of, kept
 from ..common.undirected import undirected
 
+if TYPE_CHECKING:
+    from ...shapes import Count, Matrix
 
-def k_truss(G: Any, k: Any) -> CSR:
+
+def k_truss(G: Matrix, k: Count) -> CSR:
     """The largest subgraph whose edges each lie in k - 2 triangles of it or more.
 
     `C<A> = A plus_pair A` counts the triangles of every edge; those of fewer than k - 2 go, until

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -15,6 +15,11 @@ from ...formats import CSR
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import undirected
 
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Count, Matrix
+
 
 @result_tuple
 class CoreNumbers(NamedTuple):
@@ -25,12 +30,12 @@ class CoreNumbers(NamedTuple):
         degeneracy: int32, the largest of them.
     """
 
-    cores: Array
-    degeneracy: Array
+    cores: Int[Array, " n"]
+    degeneracy: Int[Array, ""]
 
 
 def core_number(
-    G: Any, *, backend: Backend | None = None, method: str | None = None
+    G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> CoreNumbers:
     """`cores[v] = max k`: v lies in a subgraph whose vertices all have degree >= k in it.
 
@@ -65,7 +70,7 @@ def core_number(
 
 
 def k_core(
-    G: Any, k: Any = None, *, backend: Backend | None = None, method: str | None = None
+    G: Matrix, k: Count | None = None, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:
     """The largest subgraph whose vertices all have degree >= k in it, as a matrix of n vertices.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -14,6 +14,11 @@ from ...graph import Graph, as_graph
 from ..common.edges import ends_of
 from .strong_cpu import strong_sequential
 
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Matrix
+
 
 @result_tuple
 class StrongComponents(NamedTuple):
@@ -24,12 +29,12 @@ class StrongComponents(NamedTuple):
         count: int32, the number of components.
     """
 
-    labels: Array
-    count: Array
+    labels: Int[Array, " n"]
+    count: Int[Array, ""]
 
 
 def strongly_connected_components(
-    G: Any, *, backend: Backend | None = None, method: str | None = None
+    G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> StrongComponents:
     """The strong components: u and v share one if there are paths u -> v and v -> u.
 

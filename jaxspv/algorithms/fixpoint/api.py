@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,11 @@ from .jvp import tangent
 from .step import Call, loop_of, of_call, push_of
 from .xla import run_dense, run_frontier
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
+
+    from ...shapes import Matrix, Number, Vector
+
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
 
@@ -49,10 +54,10 @@ class Fixpoint(NamedTuple):
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
-    x: Array
-    iterations: Array
-    converged: Array
-    status: Array
+    x: Shaped[Array, " n"]
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+    status: Int[Array, ""]
 
 
 @pytree_dataclass
@@ -73,12 +78,12 @@ class FixpointLayout:
 
 
 def fixpoint(
-    A: Any,
-    x0: Any,
+    A: Matrix,
+    x0: Vector,
     semiring: Semiring = plus_times,
     *,
     update: Callable[..., Any] | None = None,
-    operands: tuple[Any, ...] = (),
+    operands: Sequence[Number | Vector] = (),
     sums: Mapping[str, Callable[..., Any]] | None = None,
     until: Until | None = None,
     monotone: bool = False,

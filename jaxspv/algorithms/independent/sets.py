@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,11 @@ from ...graph import Graph
 from ..common.edges import degrees_without_loops, ends_of
 from ..common.undirected import undirected
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+    from ...shapes import Key, Matrix
+
 
 @result_tuple
 class IndependentSet(NamedTuple):
@@ -26,8 +31,8 @@ class IndependentSet(NamedTuple):
         count: int32, how many.
     """
 
-    members: Array
-    count: Array
+    members: Bool[Array, " n"]
+    count: Int[Array, ""]
 
 
 @result_tuple
@@ -39,12 +44,12 @@ class Coloring(NamedTuple):
         count: int32, how many are used.
     """
 
-    colors: Array
-    count: Array
+    colors: Int[Array, " n"]
+    count: Int[Array, ""]
 
 
 def maximal_independent_set(
-    key: Array, G: Any, *, backend: Backend | None = None, method: str | None = None
+    key: Key, G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> IndependentSet:
     """A set without two neighbours to which no vertex can be added, drawn at random.
 

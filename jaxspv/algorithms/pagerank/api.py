@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,11 @@ from ..common.status import finished
 from ..common.weights import facts_of
 from .xla import pagerank_xla, pull_row_bins
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from ...shapes import Count, Matrix, Real, Vector
+
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 
@@ -41,10 +46,10 @@ class PageRank(NamedTuple):
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
-    scores: Array
-    iterations: Array
-    converged: Array
-    status: Array
+    scores: Float[Array, " n"]
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+    status: Int[Array, ""]
 
 
 @pytree_dataclass
@@ -65,13 +70,13 @@ class PageRankLayout:
 
 
 def pagerank(
-    G: Any,
-    damping: Any = 0.85,
-    tol: Any = 1e-6,
-    max_iterations: Any = 100,
-    personalization: Any = None,
+    G: Matrix,
+    damping: Real = 0.85,
+    tol: Real = 1e-6,
+    max_iterations: Count = 100,
+    personalization: Vector | None = None,
     *,
-    min_iterations: Any = 0,
+    min_iterations: Count = 0,
     backend: Backend | None = None,
     method: str | None = None,
 ) -> PageRank:
@@ -119,7 +124,7 @@ def pagerank(
         note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
     if "pagerank" not in graph.layouts and is_concrete(graph.data):
         _check_weights(graph)
-    if is_concrete(damping) and not 0 <= float(damping) <= 1:
+    if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     p = _personalization(personalization, graph)
     operands = (

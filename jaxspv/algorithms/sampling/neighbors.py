@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,11 @@ from ...graph import Graph, as_graph
 from ...inputs.random import check_key
 from ...ops.frame.entries import take
 from .draws import NEVER, below, bits, race
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Key, Matrix, Sources, Values
 
 UNROLLED = 16  # fan-outs up to here are compared in one fused program
 WIDTH = 32  # slots of a row that a weighted draw looks at together
@@ -34,18 +39,18 @@ class Neighbors(NamedTuple):
             none.
     """
 
-    nodes: tuple[Array, ...]
-    slots: tuple[Array, ...]
+    nodes: tuple[Int[Array, "*hop"], ...]
+    slots: tuple[Int[Array, "*hop"], ...]
 
 
 def sample_neighbors(
-    key: Any,
-    G: Any,
-    nodes: Any,
+    key: Key,
+    G: Matrix,
+    nodes: Sources,
     fanouts: int | Sequence[int],
     *,
     replace: bool = False,
-    weights: Any = None,
+    weights: Values | None = None,
 ) -> Neighbors:
     """Draws `fanouts[0]` out-neighbours of each node, `fanouts[1]` of each of those, ...
 

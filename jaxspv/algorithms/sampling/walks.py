@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +19,18 @@ from ...ops.frame.entries import take
 from .draws import below, bits, threshold
 from .neighbors import check_nodes, rows_of
 
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Key, Matrix, Sources
+
 MISSED = 24.0  # a step is accepted but for odds of e^-24
 MOST_TRIALS = 4096
 
 
 def random_walk(
-    key: Any, G: Any, starts: Any, length: int, *, p: float = 1.0, q: float = 1.0
-) -> Array:
+    key: Key, G: Matrix, starts: Sources, length: int, *, p: float = 1.0, q: float = 1.0
+) -> Int[Array, "*sources steps"]:
     """Walks of `length` steps: to a uniform out-neighbour, or as in node2vec.
 
     From v, reached from t, the walk goes to a neighbour x with odds in proportion to 1/p if x is t,

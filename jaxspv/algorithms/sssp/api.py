@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,11 @@ from .jvp import path_tangent
 from .layout import choose_delta, with_lengths
 from .lengths import infinity, wraps
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Num
+
+    from ...shapes import Matrix, Real, Sources
+
 UNTIL = ("reached", "unchanged", "max_iterations")
 
 
@@ -44,22 +49,22 @@ class SSSP(NamedTuple):
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
-    distances: Array
-    parents: Array | None
-    steps: Array
-    converged: Array
-    overflow: Array
-    status: Array
+    distances: Num[Array, "*sources n"]
+    parents: Int[Array, "*sources n"] | None
+    steps: Int[Array, "*sources"]
+    converged: Bool[Array, "*sources"]
+    overflow: Bool[Array, "*sources"]
+    status: Int[Array, "*sources"]
 
 
 def sssp(
-    G: Any,
-    source: Any,
+    G: Matrix,
+    source: Sources,
     *,
     until: Until | None = None,
     parents: bool = True,
     deterministic: bool = False,
-    delta: Any = None,
+    delta: Real | None = None,
     max_steps: int | None = None,
     backend: Backend | None = None,
     method: str | None = None,
@@ -112,7 +117,7 @@ def sssp(
         note("`prepare(A, for_='sssp')` would choose the bucket width once.")
     source = check_source(source, graph.n)
     until = check_until(until, UNTIL, "sssp", graph.n)
-    delta = choose_delta(graph, delta, method)
+    widths = choose_delta(graph, delta, method)
     if max_steps is not None:
         if not is_concrete(max_steps):
             raise TypeError("`max_steps` must be a Python integer; `max_iterations` may be traced.")
@@ -123,7 +128,7 @@ def sssp(
             graph,
             s,
             until,
-            delta,
+            widths,
             parents=parents,
             deterministic=deterministic,
             max_steps=max_steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,9 @@ from .arrangement import (
 )
 from .words import row_words, served
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, UInt
+
 LARGE = 10_000  # the paper's rule: tiles of 64 for matrices of a larger order, else of 32
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 
@@ -44,11 +47,11 @@ class Words:
         rest_minor: (r,) int32; the minor extent in padding.
     """
 
-    tile_ptr: Array
-    tile_minor: Array
-    words: Array
-    rest_ptr: Array
-    rest_minor: Array
+    tile_ptr: Int[Array, " line_offsets"]
+    tile_minor: Int[Array, " tiles"]
+    words: UInt[Array, "tiles nt words"]
+    rest_ptr: Int[Array, " offsets"]
+    rest_minor: Int[Array, " rest"]
 
     def checked(self, A: BitTiled, shape: tuple[int, int]) -> None:
         """Raises ValueError where the pointers or places of these words are out of range."""
@@ -84,7 +87,7 @@ class BitTiled(SparseMatrix):
     format: ClassVar[str] = "bittiled"
     by_row: Words
     other: Words | None
-    overflow: Array
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     capacity: int = static()
     nt: int = static(default=64)
@@ -105,7 +108,7 @@ class BitTiled(SparseMatrix):
         return dataclasses.replace(self, capacity=nse)
 
     @property
-    def data(self) -> Array:
+    def data(self) -> Bool[Array, " nse"]:
         """(nse,) of True."""
         return jnp.ones(self.nse, bool)
 
@@ -115,12 +118,12 @@ class BitTiled(SparseMatrix):
         return jnp.dtype(bool)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         bits = jnp.sum(lax.population_count(self.by_row.words), dtype=jnp.uint32)
         return bits.astype(jnp.int32) + self.by_row.rest_ptr[-1]
 
     @property
-    def num_tiles(self) -> Array:
+    def num_tiles(self) -> Int[Array, ""]:
         """Non-empty tiles, those of the remainder left out; int32."""
         return self.by_row.tile_ptr[-1]
 
@@ -149,7 +152,7 @@ class BitTiled(SparseMatrix):
         self.by_column.checked(self, (self.shape[1], self.shape[0]))
         return check_places(self)
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         m, n = self.shape
         side, words = self.by_row, self.by_row.words.reshape(-1)
         ends = jnp.cumsum(lax.population_count(words).astype(jnp.int32), dtype=jnp.int32)

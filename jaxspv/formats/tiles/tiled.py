@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,9 @@ from .arrangement import (
     offsets,
     sizes,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped, UInt
 
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 SMALL = 1 << 14  # a matrix of fewer entries keeps its tiles: what it could save is nothing
@@ -68,26 +71,26 @@ class Tiled(SparseMatrix):
     """
 
     format: ClassVar[str] = "tiled"
-    data: Array
-    packed: Array
-    tile_ptr: Array
-    tile_col: Array
-    slot_ptr: Array
-    rest_row: Array
-    rest_col: Array
-    overflow: Array
+    data: Shaped[Array, " nse"]
+    packed: UInt[Array, " words"]
+    tile_ptr: Int[Array, " line_offsets"]
+    tile_col: Int[Array, " tiles"]
+    slot_ptr: Int[Array, " tiles+1"]
+    rest_row: Int[Array, " rest"]
+    rest_col: Int[Array, " rest"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     nt: int = static(default=16)
     transposed: bool = static(default=False)
     unique: bool = static(default=True)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         rest = jnp.sum(with_pattern(self).rest_row < self._stored_shape[0], dtype=jnp.int32)
         return self.slot_ptr[-1] + rest
 
     @property
-    def local(self) -> Array:
+    def local(self) -> Int[Array, " slots"]:
         """(nse - r,) int32 local indices `nt * (row % nt) + col % nt`, unpacked."""
         each = 4 if self.nt == 16 else 2
         shift = jnp.arange(each, dtype=jnp.uint32) * (32 // each)
@@ -95,7 +98,7 @@ class Tiled(SparseMatrix):
         return parts.reshape(-1)[: self.nse - self.rest_row.shape[0]].astype(jnp.int32)
 
     @property
-    def num_tiles(self) -> Array:
+    def num_tiles(self) -> Int[Array, ""]:
         """Non-empty tiles, those of the remainder left out; int32."""
         return self.tile_ptr[-1]
 
@@ -130,7 +133,7 @@ class Tiled(SparseMatrix):
         pointers = ("tile_ptr", "tile_col", "slot_ptr", "rest_row")
         return check_places(check(self, pointers, of_tiles))
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         m, n = self._stored_shape
         tiles = with_pattern(self).tile_col.shape[0]
         inner = self.local

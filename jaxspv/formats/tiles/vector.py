@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,11 @@ from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..arithmetic import NoValue
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped, UInt
+
+    from ...shapes import Number
 
 
 @pytree_dataclass
@@ -39,10 +44,10 @@ class TiledVector(NoValue):
     ([0, -1, 1, -1], [2, 33024, 0], 2.0)
     """
 
-    x_ptr: Array
-    x_tile: Array
-    bits: Array
-    overflow: Array
+    x_ptr: Int[Array, " tiles"]
+    x_tile: Shaped[Array, " slots"]
+    bits: UInt[Array, " words"]
+    overflow: Bool[Array, ""]
     shape: tuple[int] = static()
     nt: int = static(default=16)
 
@@ -52,7 +57,7 @@ class TiledVector(NoValue):
         return self.x_tile.dtype
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         """The number of stored entries, int32."""
         return jnp.sum(lax.population_count(self.bits), dtype=jnp.uint32).astype(jnp.int32)
 
@@ -90,7 +95,7 @@ class TiledVector(NoValue):
         lost = jnp.sum(used, dtype=jnp.int32) > room
         return cls(x_ptr, x_tile, bits, x.overflow | lost, x.shape, nt)
 
-    def lookup(self, index: Array) -> tuple[Array, Array]:
+    def lookup(self, index: Int[Array, " k"]) -> tuple[Shaped[Array, " k"], Bool[Array, " k"]]:
         """(values, stored) of the given places; an index from n on is not stored."""
         nt, each = self.nt, max(self.nt // 32, 1)
         if self.x_ptr.shape[0] == 0:
@@ -102,11 +107,11 @@ class TiledVector(NoValue):
         bit = (word >> (index % min(nt, 32)).astype(jnp.uint32)) & 1
         return self.x_tile[tile * nt + index % nt], here & (bit == 1)
 
-    def structure(self) -> Array:
+    def structure(self) -> Bool[Array, " n"]:
         """(n,) bool: which entries are stored."""
         return self.lookup(jnp.arange(self.shape[0], dtype=jnp.int32))[1]
 
-    def todense(self, fill: Any = 0) -> Array:
+    def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
         """A dense (n,) array; missing entries become `fill`."""
         values, stored = self.lookup(jnp.arange(self.shape[0], dtype=jnp.int32))
         return jnp.where(stored, values, jnp.asarray(fill, self.dtype))
@@ -134,16 +139,16 @@ class BitVector(NoValue):
     [5, 0]
     """
 
-    words: Array
+    words: UInt[Array, " words"]
     shape: tuple[int] = static()
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         """The number of places in the set, int32."""
         return jnp.sum(lax.population_count(self.words), dtype=jnp.uint32).astype(jnp.int32)
 
     @classmethod
-    def from_indices(cls, indices: Array, n: int) -> BitVector:
+    def from_indices(cls, indices: Int[Array, " k"], n: int) -> BitVector:
         """The set of the given places; those out of [0, n) are left out."""
         place = within(indices, n)
         return cls.from_bool(jnp.zeros(n, bool).at[place].set(True, mode="drop"))
@@ -154,14 +159,14 @@ class BitVector(NoValue):
         return cls.from_bool(x.structure())
 
     @classmethod
-    def from_bool(cls, flags: Array) -> BitVector:
+    def from_bool(cls, flags: Bool[Array, " n"]) -> BitVector:
         """The places of True of a (n,) array."""
         (n,) = flags.shape
         spread = jnp.pad(flags, (0, -n % 64)).reshape(-1, 32).astype(jnp.uint32)
         shift = jnp.arange(32, dtype=jnp.uint32)
         return cls(jnp.sum(spread << shift, axis=1, dtype=jnp.uint32), (n,))
 
-    def todense(self) -> Array:
+    def todense(self) -> Bool[Array, " n"]:
         """(n,) bool."""
         shift = jnp.arange(32, dtype=jnp.uint32)
         return ((self.words[:, None] >> shift) & 1).reshape(-1)[: self.shape[0]] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,18 @@ from . import gpu as gpu  # registers the kernel
 from .score import Dot, Score
 from .xla import op
 
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Num
+
+    from ...shapes import Matrix
+
 
 def attention(
-    A: Any,
-    Q: Any,
-    K: Any,
-    V: Any,
-    bias: Any = None,
+    A: Matrix,
+    Q: Num[ArrayLike, "m *heads k"],
+    K: Num[ArrayLike, "n *heads k"],
+    V: Num[ArrayLike, "n *heads v"],
+    bias: Num[ArrayLike, " nse *heads"] | None = None,
     *,
     scale: float | None = None,
     score: Callable[..., Any] | None = None,
@@ -84,11 +89,11 @@ def attention(
     >>> attention(A, jnp.zeros((3, 4)), jnp.zeros((2, 4)), jnp.array([[1.0], [3.0]])).tolist()
     [[2.0], [3.0], [0.0]]
     """
-    A = with_pattern(matrix("A", A))
-    V, nse = _floats("V", V), A.nse
+    M = with_pattern(matrix("A", A))
+    V, nse = _floats("V", V), M.nse
     Q, K = _floats("Q", Q), _floats("K", K)
-    if V.ndim < 2 or V.shape[0] != A.shape[1]:
-        raise ValueError(f"`V` must have shape ({A.shape[1]}, ..., f); got {V.shape}.")
+    if V.ndim < 2 or V.shape[0] != M.shape[1]:
+        raise ValueError(f"`V` must have shape ({M.shape[1]}, ..., f); got {V.shape}.")
     heads = V.shape[1:-1]
     bias = None if bias is None else _by_slot("bias", bias, nse)
     if bias is not None and bias.shape[1:] not in ((), heads):
@@ -96,16 +101,16 @@ def attention(
     if score is None:
         if edges is not None:
             raise ValueError("`edges` are for `score`, which is not given; see `bias`.")
-        if check_ends(A, Q, K, "QK") != heads:
+        if check_ends(M, Q, K, "QK") != heads:
             raise ValueError(f"`Q` must have the heads of `V`, {heads}; got shape {Q.shape}.")
         how, captured = Dot(_number(scale, Q.shape[-1])), ()
     else:
-        for name, ends, extent in (("Q", Q, A.shape[0]), ("K", K, A.shape[1])):
+        for name, ends, extent in (("Q", Q, M.shape[0]), ("K", K, M.shape[1])):
             if ends.ndim < 1 or ends.shape[0] != extent:
                 raise ValueError(f"`{name}` must have shape ({extent}, ...); got {ends.shape}.")
         edges = None if edges is None else _by_slot("edges", edges, nse)
         how, captured = _traced(score, Q, K, edges, heads, 1.0 if scale is None else float(scale))
-    y, logs = op(bare(A), (captured, Q, K, (bias, edges)), V, backend=backend, score=how)
+    y, logs = op(bare(M), (captured, Q, K, (bias, edges)), V, backend=backend, score=how)
     return (y, logs) if return_logs else y
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -27,13 +27,16 @@ from .result import empty
 _ARRAYS = jax.Array, np.ndarray
 DENSE: dict[str, Callable[..., Any]] = {}  # "multiply": a matrix and an array, set by ops.spmm
 
+if TYPE_CHECKING:
+    from ...shapes import Allowed
+
 
 def mxm(
     A: Any,
     B: Any,
     semiring: Semiring = plus_times,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
     out: SparseMatrix | None = None,
     replace: bool = False,

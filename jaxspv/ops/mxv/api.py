@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,15 +31,20 @@ from .rows.layout import Rows
 from .spmspv import bound_of, multiply_sparse
 from .spmv import op as spmv_op
 
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
+
+    from ...shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
+
 
 def mxv(
-    A: SparseMatrix,
-    x: Any,
+    A: Matrix,
+    x: Vector | DenseMatrix | SparseVector,
     semiring: Semiring = plus_times,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
     method: str = "auto",
@@ -88,13 +93,13 @@ def mxv(
 
 
 def vxm(
-    x: Any,
-    A: SparseMatrix,
+    x: Vector | DenseMatrix | SparseVector,
+    A: Matrix,
     semiring: Semiring = plus_times,
     *,
-    mask: Any = None,
+    mask: Allowed = None,
     accum: Any = None,
-    out: Any = None,
+    out: Operand | None = None,
     replace: bool = False,
     nse: int | None = None,
     method: str = "auto",
@@ -124,7 +129,9 @@ def vxm(
     return _multiply(A, x, semiring, options, method, backend, flip=True)
 
 
-def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any) -> Array:
+def spmv(
+    A: Matrix, x: Vector, semiring: Semiring = plus_times, **kwargs: Any
+) -> Shaped[Array, " m"]:
     """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
 
     Args:
@@ -149,7 +156,7 @@ def spmv(A: SparseMatrix, x: Any, semiring: Semiring = plus_times, **kwargs: Any
 
 
 def spmspv(
-    A: SparseMatrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
+    A: Matrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
 ) -> SparseVector:
     """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,9 +17,19 @@ from ..frame.call import matrix
 from . import gpu as gpu  # registers the kernel
 from .xla import op
 
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Shaped
+
+    from ...shapes import Matrix
+
 
 def sddmm(
-    A: Any, X: Any, Y: Any, semiring: Semiring = plus_times, *, backend: Backend | None = None
+    A: Matrix,
+    X: Shaped[ArrayLike, "m *heads k"],
+    Y: Shaped[ArrayLike, "n *heads k"],
+    semiring: Semiring = plus_times,
+    *,
+    backend: Backend | None = None,
 ) -> Any:
     """`S[i, j] = add_k mul(X[i, k], Y[j, k])` at the stored entries of A: over (+, x) `<X_i, Y_j>`.
 
@@ -51,15 +61,15 @@ def sddmm(
     >>> sddmm(A, jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.0, 0.0], [1.0, 1.0]])).data
     Array([3., 7.], dtype=float32)
     """
-    A, X, Y = with_pattern(matrix("A", A)), jnp.asarray(X), jnp.asarray(Y)
+    M, X, Y = with_pattern(matrix("A", A)), jnp.asarray(X), jnp.asarray(Y)
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     if semiring.mul.position is not None:
         raise ValueError(f"`semiring` must not be positional; got {semiring}.")
-    heads = check_ends(A, X, Y)
-    if heads and not A.takes_arrays:
-        raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(A).__name__}.")
-    return A.with_data(op(semiring, bare(A), X, Y, backend=backend))
+    heads = check_ends(M, X, Y)
+    if heads and not M.takes_arrays:
+        raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(M).__name__}.")
+    return M.with_data(op(semiring, bare(M), X, Y, backend=backend))
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:

@@ -1,0 +1,37 @@
+"""What public signatures call their arrays: kinds and shapes, for readers, type checkers and tests.
+
+Annotations are never evaluated and nothing here is needed at run time: jaxtyping is a dependency of
+development alone. In a shape n, m, k and nse are extents, `*sources` is () or (k,) and `*entry` the
+shape of one entry, () but for matrices of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    from jaxtyping import ArrayLike, Int, Num, PRNGKeyArray, Shaped
+
+    from .formats import SparseMatrix
+    from .formats.stored import Stored
+    from .graph import Graph
+    from .masks import Mask
+
+    Number: TypeAlias = Shaped[ArrayLike, ""]
+    Real: TypeAlias = Num[ArrayLike, ""]
+    Count: TypeAlias = Int[ArrayLike, ""]
+    Key: TypeAlias = PRNGKeyArray
+    Sources: TypeAlias = Int[ArrayLike, "*sources"] | Sequence[int]  # a vertex, or several
+    Indices: TypeAlias = Int[ArrayLike, " k"] | Sequence[int]
+    # Along an axis; None: all of it.
+    Places: TypeAlias = Int[ArrayLike, "*k"] | Sequence[int] | slice | None
+    Values: TypeAlias = Shaped[ArrayLike, " k *entry"] | Sequence[Any]
+    Vector: TypeAlias = Shaped[ArrayLike, " n"] | Sequence[Any]
+    DenseMatrix: TypeAlias = Shaped[ArrayLike, "n k"] | Sequence[Any]
+    Matrix: TypeAlias = SparseMatrix | Graph
+    Sparse: TypeAlias = Stored | Graph
+    Operand: TypeAlias = Sparse | Vector
+    Allowed: TypeAlias = Mask | Stored | Shaped[ArrayLike, "*shape"] | None

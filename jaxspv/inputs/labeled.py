@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ..formats import SparseMatrix
 from ..graph import Graph
 from ..monoids import Monoid, plus
 from .construct import from_edges
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
 
 VERTICES = ("parents", "labels")  # fields of results that hold vertices
 
@@ -55,7 +58,7 @@ class Labels:
         except (KeyError, TypeError):
             raise ValueError(f"`name` must be that of a vertex; got {name!r}.") from None
 
-    def vertices(self, names: Iterable) -> np.ndarray:
+    def vertices(self, names: Iterable) -> Int[np.ndarray, " k"]:
         """(k,) int32, the vertices of several names.
 
         Raises:

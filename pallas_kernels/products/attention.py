@@ -53,22 +53,15 @@ def csr_attention(
     (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
     n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one tile of heads.
     """
-    (n, heads, d), columns, f = q.shape, k.shape[0], v.shape[2]
-    width = 1 << (max(d, f) - 1).bit_length()
-    q, k, v = (jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2]))) for x in (q, k, v))
-    words = min(width, 4)
-    lanes = width // words
-    together = min(32 // lanes, 1 << (heads - 1).bit_length())
-    tiles, warps = -(-heads // together), threads // 32
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * waves
-        ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * warps))))
-    own = 0 if bias is None else 1 if bias.ndim == 1 else heads
-    job = _Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, unroll)
+    (n, heads, _), f = q.shape, v.shape[2]
+    job = job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads)
+    width, words = job.width, job.words
+    q, k, v = (padded(x, width) for x in (q, k, v))
+    tiles, ctas, warps = -(-heads // job.together), job.ctas, threads // 32
     operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
     operands |= {} if bias is None else {"bias": bias}
     found = launch(
-        lambda kernel, memory: _Attention(kernel, memory, job).run(),
+        lambda kernel, memory: Attention(kernel, memory, job).run(),
         {name: x.reshape(-1) for name, x in operands.items()},
         {
             "y": (n * heads * width, jnp.float32),
@@ -86,7 +79,7 @@ def csr_attention(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Job:
+class Job:
     """What is static of one launch.
 
     width: features of a head, a power of two; words of them a lane, lanes a head. together: heads
@@ -106,7 +99,26 @@ class _Job:
     unroll: int
 
 
-class _Attention:
+def job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads) -> Job:
+    """The launch for these operands."""
+    (n, heads, d), columns, f = q.shape, k.shape[0], v.shape[2]
+    width = 1 << (max(d, f) - 1).bit_length()
+    words = min(width, 4)
+    lanes = width // words
+    together = min(32 // lanes, 1 << (heads - 1).bit_length())
+    if ctas is None:
+        most = resident_ctas() * (2048 // threads) * waves
+        ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * (threads // 32)))))
+    own = 0 if bias is None else 1 if bias.ndim == 1 else heads
+    return Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, unroll)
+
+
+def padded(x: jax.Array, width: int) -> jax.Array:
+    """The last axis of three with zeros up to `width`."""
+    return jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
+
+
+class Attention:
     """One launch: the piece of the path that belongs to this warp."""
 
     def __init__(self, k, g, job):
@@ -140,15 +152,15 @@ class _Attention:
             state = self._row(r, start, end)
             part = continued & (r == first)
             self._store(r, state, ~part)
-            self._keep(0, state, part)
+            self._keep(0, r, state, part)
             return end
 
         k.for_(first, last, 1, whole, low)
 
         def rest():
             state = self._row(last, k.maximum(opened, low), high)
-            self._keep(0, state, through)
-            self._keep(1, state, ~through)
+            self._keep(0, last, state, through)
+            self._keep(1, last, state, ~through)
 
         k.if_(reaches, rest)
         self._settle((first, continued), (last, reaches & ~through))
@@ -160,27 +172,35 @@ class _Attention:
         step = self.groups * job.unroll
 
         def some(base, *state):
-            places = [base + u * self.groups + self.group for u in range(job.unroll)]
-            there = [p < end for p in places]
-            cols = k.loads(g.indices, places, there, other=-1, cache="nc")
-            there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
-            wanted = [t & self.inside for t in there]
-            keys, values = (
-                [
-                    k.load_vec(a, self._at(c), job.words, mask=t, cache="nc")
-                    for c, t in zip(cols, wanted, strict=True)
-                ]
-                for a in (g.k, g.v)
-            )
+            places, there, _, keys, values = self._met(base, end)
             scores = self._scores(q, keys, places, there)
             return self._added(state, scores, values)
 
-        state = k.for_(start, end, step, some, *self.nothing)
+        return self._of_groups(k.for_(start, end, step, some, *self.nothing))
+
+    def _of_groups(self, state):
+        """The states of the groups of a warp as one, in all of them."""
         d = 16
         while d >= 32 // self.groups:
-            state = self._joined(state, [k.shfl_xor(v, d) for v in state])
+            state = self._joined(state, [self.k.shfl_xor(v, d) for v in state])
             d //= 2
         return state
+
+    def _met(self, base, end):
+        """The next entries of this group: places, which exist, columns, their rows of k and v."""
+        k, g, job = self.k, self.g, self.job
+        places = [base + u * self.groups + self.group for u in range(job.unroll)]
+        there = [p < end for p in places]
+        cols = k.loads(g.indices, places, there, other=-1, cache="nc")
+        there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
+        keys, values = (
+            [
+                k.load_vec(a, self._at(c), job.words, mask=t & self.inside, cache="nc")
+                for c, t in zip(cols, there, strict=True)
+            ]
+            for a in (g.k, g.v)
+        )
+        return places, there, cols, keys, values
 
     def _at(self, place):
         return (place * self.job.heads + self.head) * self.job.width + self.feature
@@ -188,22 +208,26 @@ class _Attention:
     def _scores(self, q, keys, places, there):
         """In base 2; -inf where there is no entry."""
         k, job = self.k, self.job
-        dots = []
-        for words in keys:
-            dot = q[0] * words[0]
-            for a, b in zip(q[1:], words[1:], strict=True):
-                dot = dot + a * b
-            dots.append(dot)
-        d = job.lanes // 2
-        while d:
-            dots, d = [s + k.shfl_xor(s, d) for s in dots], d // 2
-        scores = [s * (job.scale * LOG2E) for s in dots]
+        scores = [s * (job.scale * LOG2E) for s in self._dots(q, keys)]
         if job.own:
             at = [p * job.own + self.head if job.own > 1 else p for p in places]
             masks = [t & self.inside for t in there]
             own = k.loads(self.g.bias, at, masks, cache="nc")
             scores = [s + b * LOG2E for s, b in zip(scores, own, strict=True)]
         return [k.where(t, s, LOWEST) for t, s in zip(there, scores, strict=True)]
+
+    def _dots(self, row, others):
+        """The product of `row` with each of the others, by head, in all lanes of the head."""
+        dots = []
+        for words in others:
+            dot = row[0] * words[0]
+            for a, b in zip(row[1:], words[1:], strict=True):
+                dot = dot + a * b
+            dots.append(dot)
+        d = self.job.lanes // 2
+        while d:
+            dots, d = [s + self.k.shfl_xor(s, d) for s in dots], d // 2
+        return dots
 
     def _added(self, state, scores, values):
         """The state with some entries more."""
@@ -244,7 +268,8 @@ class _Attention:
         """Where a warp keeps its part of its first (slot 0) or its last row: this lane's part."""
         return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.words)
 
-    def _keep(self, slot, state, mask):
+    def _keep(self, slot, r, state, mask):
+        del r
         at = self._slot(self.worker, slot)
         for j, v in enumerate(state):
             self.k.store(self.g.parts, at + j, v, mask=mask)

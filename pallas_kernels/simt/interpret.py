@@ -201,6 +201,11 @@ class Lockstep(Simt):
 
     reduce = atomic
 
+    def reduce_vec(self, a, i, values, mask=None):
+        self._where(a, i, mask, len(values))
+        for j, v in enumerate(values):
+            self.reduce("add", a, i + j, v, mask)
+
     def atomic_cas(self, a, i, compare, v, mask=None):
         c, v = self.const(compare, a.kind).v, self.const(v, a.kind).v
         return self._atomic(a, i, mask, lambda x, lane: v[lane] if x == c[lane] else x)

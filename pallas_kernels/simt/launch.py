@@ -23,6 +23,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.store_pair(a, i, x, y, mask): two words of global memory, never half of them
               k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
               k.reduce(op, ...): the same without the old value
+              k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
               k.atomic_cas(a, i, compare, v, mask) -> old value
               k.shared(words, kind): memory of the CTA, given out outside of any control flow
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),

@@ -295,6 +295,13 @@ class Emitter(Simt):
             f"{{p}}{self._atomic_op(op, a, 'red')} {{addr}}, {{0}};", None, a, i, (v,), mask
         )
 
+    def reduce_vec(self, a, i, values, mask=None):
+        if len(values) == 1:
+            return self.reduce("add", a, i, values[0], mask)
+        regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
+        code = f"{{p}}red.relaxed.gpu.global.add.v{len(values)}.f32 {{addr}}, {{{{{regs}}}}};"
+        self._predicated(code, None, a, i, values, mask)
+
     def atomic_cas(self, a, i, compare, v, mask=None):
         compare, v = self.const(compare, a.kind), self.const(v, a.kind)
         mask = self.const(True, "i1") if mask is None else mask

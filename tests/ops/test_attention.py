@@ -1,5 +1,7 @@
 """Attention over entries: against the definition and the unfused composition, in both modes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,10 @@ from learning_cases import attended, made, normal, pattern, ulps
 import jaxspv as jsp
 from jaxspv._core import compilation
 from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv.ops.attention import gpu, xla
+from jaxspv.ops.attention.score import Dot
 from jaxspv.ops.sddmm import by_entry
+from jaxspv.ops.sddmm.api import bare
 from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern(seed=1)
@@ -215,6 +220,39 @@ def test_a_gpu_takes_the_kernel():
     for bias in (None, jnp.zeros(A.nse), jnp.zeros((A.nse, 2))):
         text = lower(lambda Q, bias=bias: jsp.attention(A, Q, K, V, bias), Q)
         assert text.count("custom_call @mosaic_gpu") == 1
+        slopes = jax.grad(lambda *p: jnp.sum(jsp.attention(A, *p)), argnums=(0, 1, 2))
+        text = lower(lambda Q, slopes=slopes: slopes(Q, K, V), Q)
+        assert text.count("custom_call @mosaic_gpu") == 2
     batched = lower(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)), jnp.stack([Q, Q]))
     assert batched.count("custom_call @mosaic_gpu") == 1
     assert "attention: pallas/rows on NVIDIA GPUs" in str(jsp.explain(jsp.attention, A, Q, K, V))
+
+
+@pytest.mark.parametrize("own", [None, (), (2,)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
+def test_what_a_gpu_runs_is_the_same(own, dtype, monkeypatch):
+    """The kernels interpreted, called as they are on a GPU, beside the forms in chunks."""
+    for name in ("csr_attention", "csr_attention_vjp"):
+        kernel = functools.partial(getattr(gpu, name), threads=64, interpret=True)
+        monkeypatch.setattr(gpu, name, kernel)
+    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
+    A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
+    Q, K, V = (x.astype(dtype) for x in (Q, K, V))
+    bias = None if own is None else padded(normal(9, ROW.size, *own, dtype=dtype), A)
+    given = bare(A), ((), Q, K, (bias, None)), V
+    score = Dot(0.4)
+    assert gpu.not_here(*given, score=score) is None
+    rough = {"rtol": 2e-2, "atol": 2e-2} if dtype == jnp.bfloat16 else {"rtol": 1e-4, "atol": 1e-5}
+
+    def close(found, wanted):
+        for got, want in zip(found, wanted, strict=True):
+            got, want = (np.asarray(v, np.float32) for v in (got, want))
+            np.testing.assert_allclose(got, want, **rough)
+
+    result = xla._attended("cpu", *given, score=score)
+    close(gpu._rows(*given, score=score), result)
+    moving = [True, True] if own is None else [True, False, True]
+    run = gpu._pulled(score, moving, True, *given)
+    cotangents = normal(7, M, 2, 3), normal(8, M, 2)
+    got = run(*given, *result, *cotangents)
+    close(got, xla._pulled(score, moving, True, "cpu", *given, *result, *cotangents))

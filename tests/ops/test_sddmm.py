@@ -1,5 +1,7 @@
 """Products of rows at the entries of a matrix: against NumPy, in chunks, in both modes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ import jaxspv as jsp
 from jaxspv import semirings
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.platforms import using
-from jaxspv.ops.sddmm import by_entry
+from jaxspv.ops.sddmm import by_entry, gpu
 from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern()
@@ -168,3 +170,18 @@ def test_a_gpu_takes_the_kernel():
     batched = lower(jax.vmap(lambda X: jsp.sddmm(A, X, Y).data), jnp.stack([X, X]))
     assert batched.count("custom_call @mosaic_gpu") == 1
     assert "sddmm: pallas/entries on NVIDIA GPUs" in str(jsp.explain(jsp.sddmm, A, X, Y))
+
+
+@pytest.mark.parametrize("heads", [(), (2, 2)], ids=str)
+def test_what_a_gpu_runs_is_the_same(heads, monkeypatch):
+    """The kernel interpreted, called as it is on a GPU."""
+    kernel = functools.partial(gpu.kernel, threads=64, interpret=True)
+    monkeypatch.setattr(gpu, "kernel", kernel)
+    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
+    A, X, Y = made(ROW, COL, (M, N)), normal(2, M, *heads, 5), normal(3, N, *heads, 5)
+    for name in ("plus_times", "min_plus", "max_times"):
+        semiring = getattr(semirings, name)
+        assert gpu._not_here(semiring, A, X, Y) is None
+        got = gpu._entries(semiring, A, X, Y)[: ROW.size]
+        want = jsp.sddmm(A, X, Y, semiring).data[: ROW.size]
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,13 +11,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from pallas_kernels.products.attention import MOST, csr_attention
+from pallas_kernels.products.attention_vjp import csr_attention_vjp
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..mxv.spmv import no_rows
 from .score import Dot
-from .xla import op
+from .xla import KERNELS, op
 
 _FLOATS = ("float32", "bfloat16", "float16")
 
@@ -81,3 +83,40 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
 
 
 op.register("rows", backend="pallas", refuse=not_here, batched=_batched)(_rows)
+
+
+def _pulled(score, moving, by_value, A, operands, V) -> Callable[..., list[Array]] | None:
+    """The transpose of the tangent by the kernel of cotangents, where it serves."""
+    if not_here(A, operands, V, score=score) is not None:
+        return None
+    _, Q, K, (bias, _) = operands
+    by_query, by_key, by_bias = (*moving, False)[:3]
+
+    def run(A, operands, V, y, logs, w, u):
+        q, k, v, own = plain(A, operands, V)
+        less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
+        log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
+        dq, dk, dv, db = csr_attention_vjp(
+            A.indptr,
+            A.indices,
+            q,
+            k,
+            v,
+            own,
+            log,
+            w.reshape(*q.shape[:2], -1).astype(jnp.float32),
+            less,
+            scale=score.scale,
+            scores=by_query or by_key,
+            values=by_value,
+            biases=by_bias,
+        )
+        if by_bias and bias is not None and db is not None:
+            db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
+        found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_value, dv, V)
+        return [x.reshape(like.shape) for on, x, like in found if on]
+
+    return run
+
+
+KERNELS["pulled"] = _pulled

@@ -28,6 +28,8 @@ from ..sddmm.by_entry import ByEntry, chunk_for
 from ..sddmm.linear import linear_map
 from ..sddmm.xla import by_platform, live_tangents, register_chunks
 
+KERNELS: dict[str, Callable[..., Any]] = {}  # "pulled": filled by `gpu`
+
 
 def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
     """(m, heads, f) weighted rows of V, and the (m, heads) logarithm of the sum of exponentials."""
@@ -96,7 +98,9 @@ def _tangent(primals, tangents, result, *, score):
 
     def transposed(cotangents):
         run = functools.partial(_pulled, score, moving, by_value)
-        return by_platform("cotangent of attention", run, *given, *cotangents)
+        kernel = KERNELS["pulled"](score, moving, by_value, A, operands, V)
+        name = "cotangent of attention"
+        return by_platform(name, run, *given, *cotangents, kernel=kernel)
 
     def definition(parts):
         dots, V_dot = spread(parts)

@@ -41,9 +41,14 @@ def live_tangents(tangents: Any) -> list[Any]:
     return [None if is_zero(t) else dense_tangent(t) for t in leaves]
 
 
-def by_platform(name: str, run: Callable[..., Any], *operands: Any) -> Any:
-    """`run(backend, *operands)` in the chunks that suit a CPU, or other platforms."""
-    forms = []
+def by_platform(
+    name: str, run: Callable[..., Any], *operands: Any, kernel: Callable[..., Any] | None = None
+) -> Any:
+    """`run(backend, *operands)` in the chunks that suit a CPU, or other platforms.
+
+    kernel: `kernel(*operands)` for NVIDIA GPUs, one after the other under vmap.
+    """
+    forms = [] if kernel is None else [Form("rows", "pallas", kernel, "in turn")]
     for backend in ("cpu", "xla"):
         fn = functools.partial(run, backend)
         forms.append(Form("chunks", backend, fn, functools.partial(vmapped, fn)))

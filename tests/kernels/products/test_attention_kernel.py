@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.products.attention import csr_attention
+from pallas_kernels.products.attention_vjp import csr_attention_vjp
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, matrix
 from tests.kernels.test_lowering import lower
 
@@ -74,4 +75,58 @@ def test_is_one_launch(own):
     arrays = operands([3, 0, 40], 8, 16, 16, own)
     arrays = [jnp.asarray(x) for x in arrays if x is not None]
     text = lower(lambda *a: csr_attention(*a, scale=0.25), *arrays)
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+# ---- Derivatives ----
+
+
+def slopes(indptr, indices, q, k, v, bias, log, w, less, scale):
+    """(dq, dk, dv, dbias) by loops in float64."""
+    dq, dk, dv = (np.zeros(x.shape) for x in (q, k, v))
+    dbias = np.zeros((len(indices), q.shape[1]))
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            s = scale * np.sum(q[i] * k[j], -1) + (0 if bias is None else bias[e])
+            p = np.exp(s - np.where(log[i] > -np.inf, log[i], np.inf))
+            ds = p * (np.sum(w[i] * v[j], -1) - less[i])
+            dbias[e] = ds
+            dq[i] += scale * ds[:, None] * k[j]
+            dk[j] += scale * ds[:, None] * q[i]
+            dv[j] += p[:, None] * w[i]
+    return dq, dk, dv, dbias
+
+
+@pytest.mark.parametrize(
+    ("heads", "d", "f", "own"), [(2, 8, 8, (2,)), (8, 16, 16, None), (1, 3, 5, ()), (3, 4, 2, None)]
+)
+@pytest.mark.parametrize("rows", ["hub", "short"])
+def test_cotangents(heads, d, f, own, rows):
+    lengths = ROWS.get(rows, [3, 0, 40, 1, 0, 7, 90, 2])
+    indptr, indices, q, k, v, bias = operands(lengths, heads, d, f, own)
+    wide = [x.astype(np.float64) for x in (q, k, v)]
+    y, log = by_definition(indptr, indices, *wide, 0.3, bias)
+    rng = np.random.default_rng(3)
+    w, u = rng.normal(size=y.shape), rng.normal(size=log.shape)
+    less = np.sum(w * y, -1) - u
+    arrays = [indptr, indices, q, k, v, bias, *(x.astype(np.float32) for x in (log, w, less))]
+    found = csr_attention_vjp(
+        *(None if x is None else jnp.asarray(x) for x in arrays),
+        scale=0.3,
+        biases=True,
+        threads=64,
+        ctas=3,
+        interpret=True,
+    )
+    want = slopes(indptr, indices, *wide, bias, log, w, less, 0.3)
+    for got, wanted in zip(found, want, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_cotangents_are_one_launch():
+    indptr, indices, q, k, v, bias = operands([3, 0, 40], 8, 16, 16, (8,))
+    w, less = q, q[:, :, 0]
+    arrays = map(jnp.asarray, (indptr, indices, q, k, v, bias, less, w, less))
+    text = lower(lambda *a: csr_attention_vjp(*a, scale=0.25, biases=True), *arrays)
     assert text.count("custom_call @mosaic_gpu") == 1

@@ -19,6 +19,7 @@ from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 from .platforms import Situation, inside, is_recording, situation
 from .pytree import is_concrete
+from .telling import TELLER
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 
@@ -210,8 +211,16 @@ def there(where: Situation, platform: str | None) -> Situation:
 
 
 def compiled_for(where: Situation, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` under a jit with the options that fit the platform."""
-    return jax.jit(fn, compiler_options=options_for(where))
+    """`fn`, traced for `where`, under a jit with the options that fit the platform."""
+
+    name = getattr(fn, "__name__", "a call")
+
+    def run(*operands):
+        with inside(where), TELLER.tracing(name):
+            return fn(*operands)
+
+    run.__name__ = name  # in profiles
+    return jax.jit(run, compiler_options=options_for(where))
 
 
 def options_for(where: Situation) -> dict[str, Any] | None:
@@ -260,11 +269,7 @@ class _Keyed:
 
 @functools.lru_cache(maxsize=1024)
 def _cached(keyed: _Keyed, where: Situation) -> Callable[..., Any]:
-    def run(*operands):
-        with inside(where):
-            return keyed.fn(*operands)
-
-    return compiled_for(where, run)
+    return compiled_for(where, keyed.fn)
 
 
 @functools.lru_cache(maxsize=1024)

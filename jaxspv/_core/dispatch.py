@@ -257,8 +257,7 @@ def _program(op: Op, registered: int, tree: Any, where: Situation, how: Any) -> 
     backend, method, static = how
 
     def run(*leaves):
-        with inside(where):
-            return op._traced(jax.tree.unflatten(tree, leaves), backend, method, dict(static))
+        return op._traced(jax.tree.unflatten(tree, leaves), backend, method, dict(static))
 
     run.__name__ = op.name.replace(" ", "_")  # in profiles
     return compiled_for(where, run)

@@ -18,6 +18,7 @@ from jax import Array
 
 from ..._core.compilation import is_eager
 from ..._core.indices import alike, one_value, widened, with_index_dtype
+from ..._core.telling import TELLER
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
 from ...graph import Graph
@@ -119,7 +120,8 @@ def _computed(rule, static, how, given, nse):
 
 
 def _steps(rule, static, how, given):
-    return with_room(_computed(rule, static, how, given, None), how.nse, how.keeps)
+    with TELLER.tracing(rule.__name__.strip("_")):
+        return with_room(_computed(rule, static, how, given, None), how.nse, how.keeps)
 
 
 _program = jax.jit(_steps, static_argnums=(0, 1, 2))

@@ -13,7 +13,7 @@ from jax import Array
 
 from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.platforms import Backend, Situation, inside, note, situation
+from ..._core.platforms import Backend, Situation, note, situation
 from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...graph import Graph
@@ -225,8 +225,7 @@ class _How(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def _program(how: _How, room: int | None, where: Situation) -> Callable[..., Any]:
     def multiply(*operands):
-        with inside(where):
-            return with_room(_traced(how._replace(nse=room), *operands), how.nse)
+        return with_room(_traced(how._replace(nse=room), *operands), how.nse)
 
     return compiled_for(where, multiply)
 

@@ -12,16 +12,18 @@ from jax import Array
 
 from ..._core.batching import vmapped
 from ..._core.dispatch import Op
+from ..._core.native_loops import read
 from ..._core.platforms import Backend, note, unrecorded
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
 from ...ops.frame.elementwise import trace
 from ...ops.mxv.rows.layout import Rows, arrange, revalued
 from ...ops.mxv.spmv import op as spmv_op
-from ...semirings import Semiring, plus_times
+from ...semirings import Semiring, min_plus, plus_times
 from ...until import Until, check_until, unchanged
 from ..common.status import finished
 from . import gpu_dense
+from .cpu import run_frontier_cpu
 from .gpu_push import (
     has_ones,
     not_persistent,
@@ -147,6 +149,8 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
         note("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.")
     if not isinstance(semiring, Semiring):
         raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if monotone and semiring.mul is min_plus.mul and semiring.add is min_plus.add:
+        note("`sssp` takes near vertices first, by buckets; a fixpoint goes round by round.")
     if not isinstance(operands, (tuple, list)):
         raise TypeError(f"`operands` must be a tuple of arrays; got {type(operands).__name__}.")
     x0 = _strong(x0)
@@ -271,6 +275,14 @@ def _searched(*operands, **static):
 def _persistent(*operands, **static):
     """The whole loop in one launch: what changed pushes on, without waiting for its round."""
     return Fixpoint(*persistent(*operands, **static))
+
+
+@op.register("frontier", backend="cpu", refuse=_not_pushed)
+@of_call
+def _frontier_cpu(call: Call) -> Fixpoint:
+    """The same as native loops, one edge after the other."""
+    found = run_frontier_cpu(loop_of(call, at=read), push_of(call), call.semiring.add.op)
+    return Fixpoint(*found, jnp.int32(0))
 
 
 @op.register("frontier", refuse=_not_pushed, batched=_vectors_at_once)

@@ -4,6 +4,7 @@ tangents."""
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -52,8 +53,8 @@ def of_call(fn: Callable[[Call], Any]) -> Callable[..., Any]:
     return taken
 
 
-def loop_of(call: Call) -> Loop:
-    """The loop of a call."""
+def loop_of(call: Call, at: Callable[[Array, Array], Array] = operator.getitem) -> Loop:
+    """The loop of a call; `at(array, index)` gives the elements that `update_at` asks for."""
 
     def totals(x):
         return totals_of(call, x)
@@ -63,7 +64,7 @@ def loop_of(call: Call) -> Loop:
 
     def step_at(index, old, y, i):
         def part(v):
-            return v if v.ndim == 0 else v[index]
+            return v if v.ndim == 0 else at(v, index)
 
         consts, operands = ([part(v) for v in vs] for vs in (call.captured[0], call.operands))
         return call.update.at(consts, old, y, i, operands, {})

@@ -67,7 +67,8 @@ def distance(new: Array, old: Array, where: Any = True) -> Array:
     return jnp.sum(jnp.where(differs(new, old) & where, jnp.abs(wide), jnp.zeros((), dtype)))
 
 
-def _start(loop: Loop) -> State:
+def start_of(loop: Loop) -> State:
+    """Before the first step."""
     dtype = jnp.promote_types(loop.x0.dtype, jnp.float32)
     infinity = jnp.asarray(jnp.inf, dtype)
     return State(loop.x0, jnp.int32(0), infinity, jnp.bool_(False))
@@ -93,11 +94,12 @@ def unbounded(until: Until) -> Until:
     return until.with_bounds([_LAST] * len(until.bounds()))
 
 
-def _going(loop: Loop, state: State) -> Array:
+def going(loop: Loop, state: State) -> Array:
+    """Whether there is a step more."""
     return ~_holds(loop, state) & (state.iterations < _LAST)
 
 
-def _result(loop: Loop, state: State) -> tuple[Array, Array, Array]:
+def result_of(loop: Loop, state: State) -> tuple[Array, Array, Array]:
     """x, iterations, and whether the loop stopped for another reason than a bound on them."""
     return state.x, state.iterations, _holds(loop, state, bounded=False)
 
@@ -106,18 +108,18 @@ def run_dense(loop: Loop) -> tuple[Array, Array, Array]:
     """All elements in every step; under vmap a finished lane stays as it is."""
 
     def step(state: State) -> State:
-        going = _going(loop, state)
+        on = going(loop, state)
         new = loop.update(state.x, loop.pull(state.x), state.iterations, loop.totals(state.x))
-        new = jnp.where(going, new, state.x)
+        new = jnp.where(on, new, state.x)
         return State(
             new,
-            state.iterations + going,
-            jnp.where(going, distance(new, state.x), state.residual),
-            jnp.where(going, ~jnp.any(differs(new, state.x)), state.unchanged),
+            state.iterations + on,
+            jnp.where(on, distance(new, state.x), state.residual),
+            jnp.where(on, ~jnp.any(differs(new, state.x)), state.unchanged),
         )
 
-    end = lax.while_loop(lambda s: batch_any(_going(loop, s)), step, _start(loop))
-    return _result(loop, end)
+    end = lax.while_loop(lambda s: batch_any(going(loop, s)), step, start_of(loop))
+    return result_of(loop, end)
 
 
 class Push(NamedTuple):
@@ -164,7 +166,7 @@ def run_frontier(loop: Loop, push: Push) -> tuple[Array, Array, Array]:
     y = jnp.full(n, jnp.asarray(push.identity, push.width))
     present = differs(loop.x0, jnp.full_like(loop.x0, push.missing))
     scratch = [jnp.zeros(n, jnp.int32) for _ in range(3)]
-    first = _Work(_start(loop), y, scratch[0], _queue_of(present), *scratch[1:])
+    first = _Work(start_of(loop), y, scratch[0], queue_of(present), *scratch[1:])
 
     degree = jnp.diff(push.indptr)
     place = jnp.arange(n, dtype=jnp.int32)
@@ -187,17 +189,17 @@ def run_frontier(loop: Loop, push: Push) -> tuple[Array, Array, Array]:
 
     def step(work: _Work) -> _Work:  # loops work in place, a `cond` would copy what it is given
         work = lax.while_loop(
-            lambda w: _going(loop, w.state) & sparse(w), lambda w: _pushed(loop, push, w), work
+            lambda w: going(loop, w.state) & sparse(w), lambda w: _pushed(loop, push, w), work
         )
         return lax.while_loop(
-            lambda w: _going(loop, w.state) & ~sparse(w), lambda w: _pulled(loop, push, w), work
+            lambda w: going(loop, w.state) & ~sparse(w), lambda w: _pulled(loop, push, w), work
         )
 
-    work = lax.while_loop(lambda w: _going(loop, w.state), step, first)
-    return _result(loop, work.state)
+    work = lax.while_loop(lambda w: going(loop, w.state), step, first)
+    return result_of(loop, work.state)
 
 
-def _queue_of(flags: Array) -> Queue:
+def queue_of(flags: Array) -> Queue:
     """The elements that are flagged."""
     n = flags.shape[0]
     place = jnp.cumsum(flags, dtype=jnp.int32)
@@ -217,7 +219,7 @@ def _pulled(loop: Loop, push: Push, work: _Work) -> _Work:
     changed = differs(new, old.x)
     state = State(new, old.iterations + 1, distance(new, old.x), ~jnp.any(changed))
     present = differs(new, jnp.full_like(new, push.missing))
-    return work._replace(state=state, queue=_queue_of(changed & present))
+    return work._replace(state=state, queue=queue_of(changed & present))
 
 
 def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:

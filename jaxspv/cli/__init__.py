@@ -1,3 +1,3 @@
-"""The command line: `jaxspv info|convert|bfs|sssp|pagerank|bench FILE`."""
+"""The command line: `jaxspv COMMAND FILE`, see `jaxspv --help`."""
 
 from .main import main as main

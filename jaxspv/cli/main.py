@@ -1,4 +1,4 @@
-"""The command line: `jaxspv info|convert|bfs|sssp|pagerank|bench FILE`."""
+"""The command line: `jaxspv COMMAND FILE`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,18 @@ import numpy as np
 
 from .. import verify
 from .._core.compilation_cache import cache_folder
-from .._core.dispatch import Plan
 from ..algorithms.bfs.api import bfs
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
-from ..checking import check
 from ..explaining import explain
-from ..formats import FORMATS, SparseMatrix
+from ..formats import FORMATS
 from ..graph import Graph, prepare
 from ..inputs import files
 from ..ops.mxv.api import mxv
-from .output import check_output, save_table, show
-from .support import (
-    Timing,
-    cached,
-    check_writable,
-    describe_matrix,
-    open_graph,
-    out_degrees,
-    reached_edges,
-    timed,
-    what_ran,
-)
+from . import structure
+from .output import save_table, show
+from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, source_of
+from .support import cached, check_writable, describe_matrix, open_graph, reached_edges, timed
 
 GRAPHS = """FILE is a path (.mtx, .mtx.gz, .npz), a bundled graph (karate, jazz, minnesota,
 delaunay_n13), or a generator with its sizes:
@@ -45,8 +35,6 @@ delaunay_n13), or a generator with its sizes:
   erdos_renyi:N:P             N vertices, every edge with probability P
   TYPE:N[:DENSITY]            a type of sparsity: random, uniform, diagonal, power_law, block,
                               arrow_head, triangular"""
-
-METHOD_HELP = "name of an implementation; chosen by default"
 
 
 class _Refused(Exception):
@@ -115,14 +103,14 @@ def _parser() -> argparse.ArgumentParser:
         add("bfs", _bfs, "Breadth-first search: levels from a source."),
         add("sssp", _sssp, "Shortest paths from a source along the stored weights."),
     ):
-        _running(sub)
+        add_running(sub)
         sub.add_argument("--method", help=METHOD_HELP)
         sub.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
         sub.add_argument(
             "--output", metavar="OUT", help="write levels or distances: .npz, .csv, .tsv, .parquet"
         )
     rank = add("pagerank", _pagerank, "PageRank of every vertex.")
-    _running(rank)
+    add_running(rank)
     rank.add_argument("--method", help=METHOD_HELP)
     rank.add_argument("--damping", type=float, default=0.85)
     rank.add_argument("--tol", type=float, default=1e-6, help="L1 change to stop at")
@@ -131,8 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--output", metavar="OUT", help="write the scores: .npz, .csv, .tsv, .parquet"
     )
+    structure.add_to(add)
     bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
-    _running(bench)
+    add_running(bench)
     bench.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
     return parser
 
@@ -142,11 +131,6 @@ def _version() -> str:
         return importlib.metadata.version("jaxspv")
     except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
         return "(not installed)"
-
-
-def _running(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--backend", choices=("pallas", "cpu", "xla"), help="the fastest by default")
-    sub.add_argument("--repeat", type=int, default=5, help="timed calls after the first")
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
@@ -163,62 +147,9 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
     return {"graph": args.file, "written": args.out, "matrix": repr(A)}
 
 
-def _prepared(args: argparse.Namespace, *purposes: str) -> tuple[SparseMatrix, Graph, float]:
-    if args.repeat < 1:
-        raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
-    check_output(getattr(args, "output", None))
-    A = open_graph(args.file, args.format, args.seed)
-    timing, G = timed(lambda: prepare(A, for_=purposes), 0, "preparing")
-    return A, G, timing.first_ms
-
-
-def _source(args: argparse.Namespace, G: Graph) -> int:
-    if G.n == 0:
-        raise ValueError(f"{args.file} has no vertices.")
-    return int(np.argmax(out_degrees(G))) if args.source is None else args.source
-
-
-def _report(
-    args: argparse.Namespace,
-    A: SparseMatrix,
-    G: Graph,
-    prepare_ms: float,
-    timing: Timing,
-    plan: Plan,
-    found: dict[str, Any],
-    edges: int,
-) -> dict[str, Any]:
-    """What every algorithm prints: graph, findings, times, speed, and what ran."""
-    ms = timing.median_ms
-    return {
-        "graph": args.file,
-        **found,
-        "vertices": G.n,
-        "entries": int(A.count),
-        "symmetric": G.symmetric,
-        "dtype": str(A.dtype),
-        "edges": edges,
-        "time_ms": ms,
-        "compile_ms": max(timing.first_ms - ms, 0.0),
-        "prepare_ms": prepare_ms,
-        "runs": len(timing.runs_ms),
-        "gteps": edges / ms / 1e6,
-        "format": G.out.format,
-        **what_ran(plan),
-    }
-
-
-def _failure(result: Any) -> str | None:
-    try:
-        check(result)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def _bfs(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = _prepared(args, "bfs")
-    source, choice = _source(args, G), {"backend": args.backend, "method": args.method}
+    A, G, prepare_ms = prepared(args, "bfs")
+    source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
     plan = explain("bfs", G, source, **choice)
     timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
     levels = np.asarray(result.levels)
@@ -227,15 +158,15 @@ def _bfs(args: argparse.Namespace) -> dict[str, Any]:
         "reached": int((levels >= 0).sum()),
         "levels": int(result.num_levels),
         "level_sizes": np.bincount(levels[levels >= 0]).tolist(),
-        "failed": _failure(result),
+        "failed": failure_of(result),
     }
     save_table(args.output, levels=levels, parents=result.parents)
-    return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
+    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
 
 
 def _sssp(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = _prepared(args, "sssp")
-    source, choice = _source(args, G), {"backend": args.backend, "method": args.method}
+    A, G, prepare_ms = prepared(args, "sssp")
+    source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
     plan = explain("sssp", G, source, **choice)
     timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
     distances = np.asarray(result.distances)
@@ -246,14 +177,14 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
         "farthest": float(distances[reached].max(initial=0)),
         "steps": int(result.steps),
         "converged": bool(result.converged),
-        "failed": _failure(result),
+        "failed": failure_of(result),
     }
     save_table(args.output, distances=distances, parents=result.parents)
-    return _report(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
+    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
 
 
 def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = _prepared(args, "pagerank")
+    A, G, prepare_ms = prepared(args, "pagerank")
     choice = {"backend": args.backend, "method": args.method}
     plan = explain("pagerank", G, **choice)
     timing, result = timed(
@@ -265,17 +196,17 @@ def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
         "iterations": int(result.iterations),
         "converged": bool(result.converged),
         "top": [[int(v), float(scores[v])] for v in top],
-        "failed": _failure(result),
+        "failed": failure_of(result),
     }
     save_table(args.output, scores=scores)
     edges = int(A.count) * int(result.iterations)
-    return _report(args, A, G, prepare_ms, timing, plan, found, edges)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, edges)
 
 
 def _bench(args: argparse.Namespace) -> dict[str, Any]:
     """Each result is verified against SciPy before it is timed."""
-    A, G, _ = _prepared(args)
-    source, rows = _source(args, G), []
+    A, G, _ = prepared(args)
+    source, rows = source_of(args, G), []
     x = jax.numpy.linspace(0, 1, G.n, dtype=np.float32)
     purposes: dict[str, tuple[str, Callable[..., Any], Callable[..., None], tuple[Any, ...]]] = {
         "spmv": ("mxv", lambda g: mxv(g, x, backend=args.backend), _verify_product, (x,)),

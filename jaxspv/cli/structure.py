@@ -1,0 +1,161 @@
+"""The commands on the structure of a graph: components, triangles, core, betweenness, path."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.dispatch import Plan
+from ..algorithms.bfs.api import bfs
+from ..algorithms.centrality.betweenness import betweenness_centrality
+from ..algorithms.components import connected_components
+from ..algorithms.connectivity.cores import core_number
+from ..algorithms.sssp.api import sssp
+from ..algorithms.triangles import triangle_count
+from ..explaining import explain
+from ..formats import SparseMatrix
+from ..graph import Graph
+from ..inputs.construct import from_edges
+from ..monoids import min_
+from ..until import reached
+from .output import save_table
+from .running import METHOD_HELP, add_running, failure_of, prepared, report_of
+from .support import reached_edges, timed
+
+SAMPLED = 256  # sources of betweenness by default
+
+
+def add_to(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Enters the commands; `add(name, run, text)` makes the parser of one."""
+    for sub in (
+        add("components", _components, "Weakly connected components and their sizes."),
+        add("triangles", _triangles, "The number of triangles."),
+        add("core", _core, "Core numbers: the degeneracy and how many vertices have which."),
+    ):
+        _common(sub)
+    between = add("betweenness", _betweenness, "Vertices that most shortest paths pass.")
+    _common(between)
+    between.add_argument(
+        "--sources", type=int, help=f"how many, drawn by --seed; at most {SAMPLED} by default"
+    )
+    between.add_argument("--top", type=int, default=5, help="vertices to list")
+    path = add("path", _path, "A shortest path from one vertex to another.")
+    path.add_argument("start", metavar="A", type=int, help="the first vertex")
+    path.add_argument("end", metavar="B", type=int, help="the last vertex")
+    path.add_argument("--hops", action="store_true", help="every edge counts 1, whatever it holds")
+    _common(path)
+
+
+def _common(sub: argparse.ArgumentParser) -> None:
+    add_running(sub)
+    sub.add_argument("--method", help=METHOD_HELP)
+    sub.add_argument("--undirected", action="store_true", help="take every edge in both directions")
+    sub.add_argument(
+        "--output", metavar="OUT", help="write what was found: .npz, .csv, .tsv, .parquet"
+    )
+
+
+def _open(
+    args: argparse.Namespace, *purposes: str
+) -> tuple[SparseMatrix, Graph, float, dict[str, Any]]:
+    """The matrix, its graph, the time to prepare it, and the choice of an implementation."""
+    change = _both_directions if args.undirected else None
+    choice = {"backend": args.backend, "method": args.method}
+    return *prepared(args, *purposes, change=change), choice
+
+
+def _both_directions(A: SparseMatrix) -> SparseMatrix:
+    """Every entry and its mirror image; where both are there, their minimum."""
+    coo = A.to_scipy().tocoo()
+    row, col = np.concatenate([coo.row, coo.col]), np.concatenate([coo.col, coo.row])
+    values = np.concatenate([coo.data, coo.data])
+    return from_edges(row, col, values, shape=A.shape, dup=min_, format=A.format)
+
+
+def _undirected_edges(G: Graph) -> int:
+    return reached_edges(G, np.ones(G.n, bool))
+
+
+def _components(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args)
+    plan = explain("connected_components", G, **choice)
+    timing, result = timed(lambda: connected_components(G, **choice), args.repeat)
+    labels = np.asarray(result.labels)
+    sizes = np.sort(np.bincount(labels, minlength=G.n))[::-1]
+    found = {
+        "components": int(result.count),
+        "largest": int(sizes[0]) if G.n else 0,
+        "single_vertices": int((sizes == 1).sum()),
+        "failed": failure_of(result),
+    }
+    save_table(args.output, labels=labels)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+
+
+def _triangles(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args)
+    plan = explain("triangle_count", G, **choice)
+    timing, result = timed(lambda: triangle_count(G, **choice), args.repeat)
+    found = {"triangles": int(result.count), "failed": failure_of(result)}
+    save_table(args.output, triangles=[int(result.count)])
+    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+
+
+def _core(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args)
+    plan = explain("core_number", G, **choice)
+    timing, result = timed(lambda: core_number(G, **choice), args.repeat)
+    cores = np.asarray(result.cores)
+    most = int(result.degeneracy)
+    found = {"degeneracy": most, "innermost": int((cores == most).sum())}
+    save_table(args.output, cores=cores)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+
+
+def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args, "bfs")
+    if args.sources is not None and not 1 <= args.sources <= G.n:
+        raise ValueError(f"`--sources` must be from 1 to {G.n}; got {args.sources}.")
+    count = min(SAMPLED, G.n) if args.sources is None else args.sources
+    drawn = np.random.default_rng(args.seed).choice(G.n, count, replace=False)
+    sources = None if count == G.n else np.sort(drawn).astype(np.int32)
+    plan = explain("betweenness_centrality", G, sources, **choice)
+    timing, result = timed(lambda: betweenness_centrality(G, sources, **choice), args.repeat)
+    scores = np.asarray(result.scores)
+    top = np.argsort(-scores, kind="stable")[: args.top]
+    found = {
+        "sources": count,
+        "top": [[int(v), float(scores[v])] for v in top],
+        "failed": failure_of(result),
+    }
+    save_table(args.output, scores=scores)
+    edges = count * _undirected_edges(G)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, edges)
+
+
+def _path(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args, "bfs" if args.hops else "sssp")
+    for name, vertex in (("A", args.start), ("B", args.end)):
+        if not 0 <= vertex < G.n:
+            raise ValueError(f"`{name}` must lie in [0, {G.n}); got {vertex}.")
+    search: Any = bfs if args.hops else sssp
+    choice["until"] = reached(args.end)
+    plan: Plan = explain(search.__name__, G, args.start, **choice)
+    timing, result = timed(lambda: search(G, args.start, **choice), args.repeat)
+    parents, walk = np.asarray(result.parents), []
+    if parents[args.end] >= 0:
+        walk = [args.end]
+        while walk[-1] != args.start:
+            walk.append(int(parents[walk[-1]]))
+    far = np.asarray(result.levels if args.hops else result.distances)
+    found = {
+        "path": " ".join(str(v) for v in reversed(walk)) if walk else "there is none",
+        "hops": len(walk) - 1 if walk else None,
+        "length": far[args.end].item() if walk else None,
+        "failed": failure_of(result),
+    }
+    save_table(args.output, vertices=np.array(walk[::-1], np.int32))
+    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, parents >= 0))

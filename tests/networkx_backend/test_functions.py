@@ -61,7 +61,7 @@ CALLS = {  # name -> its calls
         call(k=lambda G: (len(G) + 1) // 2, seed=3),
     ],
     "bfs_layers": [*SOURCE, call([first])],
-    "bfs_predecessors": [*SOURCE, call(first, depth_limit=2)],
+    "bfs_edges": [*SOURCE, call(first, depth_limit=2), call(first, reverse=True)],
     "bfs_successors": [*SOURCE, call(first, depth_limit=2)],
     "bidirectional_dijkstra": WEIGHTED_PAIR,
     "bidirectional_shortest_path": PAIR,

@@ -139,12 +139,14 @@ def bfs_layers(G, sources):
     return (labels(G, layer) for layer in queue(G, near, first=first)[0])
 
 
-def _tree(G: ConvertedGraph, source: Any, depth_limit: int | None) -> Iterator[tuple[Any, Any]]:
+def _tree(
+    G: ConvertedGraph, source: Any, depth_limit: int | None, direction: Direction = "out"
+) -> Iterator[tuple[Any, Any]]:
     """(parent, child) as a queue meets the children."""
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    found = levels(G, G.index[source])
-    layers, parents = queue(G, np.where(within(found, depth_limit), found, -1))
+    found = levels(G, G.index[source], direction)
+    layers, parents = queue(G, np.where(within(found, depth_limit), found, -1), direction)
     children = np.concatenate(layers)[1:]
     return zip(labels(G, parents[children]), labels(G, children), strict=True)
 
@@ -155,9 +157,9 @@ def _sorted_neighbors(**arguments: Any) -> str | None:
 
 
 @implements(cost="search", refuse=_sorted_neighbors)
-def bfs_predecessors(G, source, depth_limit=None, sort_neighbors=None):
-    """(node, its parent) in the order of the search."""
-    return ((child, parent) for parent, child in _tree(G, source, depth_limit))
+def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
+    """(parent, node) in the order of the search."""
+    return _tree(G, source, depth_limit, "in" if reverse else "out")
 
 
 @implements(cost="search", refuse=_sorted_neighbors)

@@ -12,6 +12,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).parent
+DRAWN = ("Text(", "[Text(", "<matplotlib", "[<matplotlib", "<Axes", "[None")
 MARK = re.compile(r"^# %%(?: \[(markdown)\])?[^\n]*\n", re.MULTILINE)
 
 
@@ -19,7 +20,8 @@ def cells_of(script):
     """(kind, text) of each cell of a script."""
     text = script.read_text()
     title, _, rest = text.removeprefix('"""').partition('"""\n')
-    yield "markdown", "# " + title.strip()
+    head, _, more = title.strip().partition("\n")
+    yield "markdown", "\n".join(["# " + head.rstrip("."), more]).rstrip()
     if MARK.search(rest):
         first, *parts = MARK.split(rest)
         yield from _kept("code", first)
@@ -64,10 +66,17 @@ def executed(script):
     client = NotebookClient(book, timeout=300, kernel_name="python3", record_timing=False)
     client.execute(cwd=str(HERE))
     for cell in book.cells:
-        for output in cell.get("outputs", ()):  # pictures and tables, not the places of objects
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if _shown(output)]
     book.metadata = {"kernelspec": book.metadata["kernelspec"]}
     return json.loads(nbformat.writes(book))
+
+
+def _shown(output):
+    """Not warnings, which name files of the machine, nor what a call on axes returns."""
+    words = "".join(output.get("data", {}).get("text/plain", ""))
+    on_axes = output["output_type"] == "execute_result" and words.startswith(DRAWN)
+    return output.get("name") != "stderr" and not on_axes
 
 
 def scripts():

@@ -265,7 +265,7 @@ class _Forwards:
 @contextlib.contextmanager
 def _opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
     """The file's bytes, decompressed; the bar counts those on the disk."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     with path.open("rb") as raw:
         size = path.stat().st_size

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -24,6 +25,7 @@ def test_notebook_of_a_script_is_that_script_with_outputs(path):
     assert [c["execution_count"] for c in code] == list(range(1, len(code) + 1))
     outputs = [output for c in code for output in c["outputs"]]
     assert outputs and not any(output["output_type"] == "error" for output in outputs)
+    assert not re.search("stderr|site-packages|/home/|/root/|/tmp/", json.dumps(outputs))
     assert path.with_suffix(".ipynb").stat().st_size < 600_000
 
 
@@ -36,7 +38,7 @@ def test_cells_of_a_script_in_the_percent_format(tmp_path):
     script.write_text(
         '"""T.\n\nMore.\n"""\n\n# %%\nx = 1\n\n# %% [markdown]\n# # Head\n#\n# Text.\n\n# %%\nx\n'
     )
-    want = [("markdown", "# T.\n\nMore."), ("code", "x = 1"), ("markdown", "# Head\n\nText.")]
+    want = [("markdown", "# T\n\nMore."), ("code", "x = 1"), ("markdown", "# Head\n\nText.")]
     assert list(notebook.cells_of(script)) == [*want, ("code", "x")]
     script.write_text('"""T.\n"""\n\nx = 1\n\n\ny = 2\n')
     assert list(notebook.cells_of(script))[1:] == [("code", "x = 1"), ("code", "y = 2")]

@@ -14,16 +14,24 @@ from ._core.platforms import Choice, recording, trace_level
 from .algorithms.bfs.api import bfs
 from .algorithms.centrality.betweenness import betweenness_centrality
 from .algorithms.centrality.closeness import closeness_centrality
+from .algorithms.centrality.spectral import eigenvector_centrality, hits, katz_centrality
 from .algorithms.clustering.coefficients import average_clustering, clustering
 from .algorithms.clustering.trusses import k_truss
+from .algorithms.communities.label_propagation import label_propagation
+from .algorithms.communities.louvain import louvain
+from .algorithms.communities.modularity import modularity
 from .algorithms.components import connected_components
 from .algorithms.connectivity.cores import core_number, k_core
 from .algorithms.connectivity.strong import strongly_connected_components
 from .algorithms.fixpoint.api import fixpoint
 from .algorithms.independent.sets import greedy_color, maximal_independent_set
 from .algorithms.pagerank.api import pagerank
+from .algorithms.paths.acyclic import is_directed_acyclic_graph, topological_sort
+from .algorithms.paths.eccentricities import diameter, eccentricity
+from .algorithms.similarity import similarity
 from .algorithms.soft_sssp import soft_sssp
 from .algorithms.sssp.api import sssp
+from .algorithms.trees.forest import minimum_spanning_forest
 from .algorithms.triangles import triangle_count
 from .ops.mxm.api import mxm
 from .ops.mxv.api import mxv, spmspv, spmv, vxm
@@ -35,6 +43,9 @@ NAMED: dict[str, Callable[..., Any]] = {
         *(connected_components, triangle_count, strongly_connected_components),
         *(betweenness_centrality, closeness_centrality, clustering, average_clustering),
         *(k_truss, core_number, k_core, maximal_independent_set, greedy_color),
+        *(eigenvector_centrality, katz_centrality, hits, eccentricity, diameter, similarity),
+        *(topological_sort, is_directed_acyclic_graph),
+        *(minimum_spanning_forest, label_propagation, louvain, modularity),
     )
 }
 

@@ -3,6 +3,10 @@
 Each raises AssertionError naming the first vertex that is wrong, and returns None.
 """
 
+from .groups import communities as communities
+from .groups import forest as forest
+from .groups import label_propagation as label_propagation
+from .groups import modularity_of as modularity_of
 from .scores import average_clustering as average_clustering
 from .scores import betweenness as betweenness
 from .scores import closeness as closeness

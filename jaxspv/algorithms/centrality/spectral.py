@@ -1,0 +1,252 @@
+"""Eigenvector and Katz centrality, hubs and authorities: scores by iterated products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.compilation import one_program
+from ..._core.pytree import result_tuple
+from ...graph import Graph, as_graph
+from ...ops.mxv.api import mxv, vxm
+from ...until import iteration_limit
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from ...shapes import Count, Matrix, Real, Vector
+
+
+@result_tuple
+class Scores(NamedTuple):
+    """What `eigenvector_centrality` and `katz_centrality` found.
+
+    Attributes:
+        scores: (n,) of Euclidean length 1; 0 for ghosts of `pad`.
+        iterations: int32, steps taken.
+        converged: bool, whether the last L1 change was below n * tol.
+    """
+
+    scores: Float[Array, " n"]
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+@result_tuple
+class Hits(NamedTuple):
+    """What `hits` found.
+
+    Attributes:
+        hubs: (n,) of sum 1.
+        authorities: (n,) of sum 1.
+        iterations: int32, steps taken.
+        converged: bool, whether the last L1 change was below tol.
+    """
+
+    hubs: Float[Array, " n"]
+    authorities: Float[Array, " n"]
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+def eigenvector_centrality(
+    G: Matrix,
+    tol: Real = 1e-6,
+    max_iterations: Count = 100,
+    start: Vector | None = None,
+    *,
+    weighted: bool = True,
+) -> Scores:
+    """`x <- (x + x A) / |x + x A|`: the eigenvector of the largest eigenvalue, over in-edges.
+
+    Args:
+        G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j.
+        tol: stop when the L1 change of a step is below n * tol, as in NetworkX.
+        max_iterations: bound on the steps.
+        start: (n,) to start from, not all zero; None: ones.
+        weighted: whether values are weights; otherwise each entry counts 1.
+
+    Returns:
+        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+
+    Raises:
+        TypeError: G is no graph.
+        ValueError: it is not square, or `start` has a wrong shape.
+
+    Cost: a product with the matrix a step.
+
+    Source: Bonacich, "Power and centrality: a family of measures", American Journal of Sociology
+    92, 1987; the shift by I, which makes bipartite graphs converge, as in NetworkX.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
+    >>> [round(float(s), 3) for s in jsp.eigenvector_centrality(A).scores]
+    [0.5, 0.707, 0.5]
+    """
+    graph = _numbers(as_graph(G, "eigenvector_centrality", ("mxv",)), weighted)
+    x = _start(graph, start)
+    limit = iteration_limit("max_iterations", max_iterations)
+    return one_program(_eigenvector, graph, x, jnp.asarray(tol, x.dtype), jnp.asarray(limit))
+
+
+def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
+    def step(x):
+        y = x + _flow(x, graph)
+        norm = jnp.sqrt(jnp.sum(y * y))
+        return y / jnp.where(norm > 0, norm, 1)
+
+    total = jnp.sum(x)
+    return Scores(*_repeat(step, x / jnp.where(total != 0, total, 1), _count(graph) * tol, limit))
+
+
+def katz_centrality(
+    G: Matrix,
+    alpha: Real = 0.1,
+    beta: Real | Vector = 1.0,
+    tol: Real = 1e-6,
+    max_iterations: Count = 1000,
+    *,
+    normalized: bool = True,
+    weighted: bool = True,
+) -> Scores:
+    """`x <- alpha x A + beta`: walks that end in a vertex, those of k edges counted alpha^k times.
+
+    Args:
+        G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j.
+        alpha: below 1 over the largest eigenvalue, or nothing converges.
+        beta: number, or (n,) of what each vertex has by itself.
+        tol: stop when the L1 change of a step is below n * tol, as in NetworkX.
+        max_iterations: bound on the steps.
+        normalized: whether scores are scaled to Euclidean length 1.
+        weighted: whether values are weights; otherwise each entry counts 1.
+
+    Returns:
+        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+
+    Raises:
+        TypeError: G is no graph.
+        ValueError: it is not square, or `beta` has a wrong shape.
+
+    Cost: a product with the matrix a step.
+
+    Source: Katz, "A new status index derived from sociometric analysis", Psychometrika 18, 1953.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
+    >>> [round(float(s), 3) for s in jsp.katz_centrality(A).scores]
+    [0.56, 0.611, 0.56]
+    """
+    graph = _numbers(as_graph(G, "katz_centrality", ("mxv",)), weighted)
+    beta = jnp.asarray(beta, graph.dtype)
+    if beta.shape not in ((), (graph.n,)):
+        raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {beta.shape}.")
+    numbers = (jnp.asarray(v, graph.dtype) for v in (alpha, tol))
+    limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
+    return one_program(_katz, graph, beta, *numbers, limit, normalized=normalized)
+
+
+def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
+    beta = jnp.broadcast_to(beta, (graph.n,))
+    if graph.exists is not None:
+        beta = jnp.where(graph.exists, beta, 0)
+    x = jnp.zeros_like(beta)
+    found = _repeat(lambda x: alpha * _flow(x, graph) + beta, x, _count(graph) * tol, limit)
+    if not normalized:
+        return Scores(*found)
+    norm = jnp.sqrt(jnp.sum(found[0] ** 2))
+    return Scores(found[0] / jnp.where(norm > 0, norm, 1), *found[1:])
+
+
+def hits(
+    G: Matrix,
+    tol: Real = 1e-6,
+    max_iterations: Count = 100,
+    start: Vector | None = None,
+    *,
+    weighted: bool = True,
+) -> Hits:
+    """`authorities <- hubs A`, `hubs <- A authorities`: good hubs point to good authorities.
+
+    Args:
+        G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j.
+        tol: stop when the L1 change of the hubs in a step, scaled to a sum of 1, is below this.
+        max_iterations: bound on the steps.
+        start: (n,) hubs to start from, not all zero; None: equal ones.
+        weighted: whether values are weights; otherwise each entry counts 1.
+
+    Returns:
+        `Hits(hubs, authorities, iterations, converged)`, float32 or the dtype of the weights.
+
+    Raises:
+        TypeError: G is no graph.
+        ValueError: it is not square, or `start` has a wrong shape.
+
+    Cost: two products with the matrix a step.
+
+    Source: Kleinberg, "Authoritative sources in a hyperlinked environment", Journal of the ACM 46,
+    1999.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [2, 2], shape=(3, 3))
+    >>> found = jsp.hits(A)
+    >>> found.hubs.tolist(), found.authorities.tolist()
+    ([0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
+    """
+    graph = _numbers(as_graph(G, "hits", ("mxv",)), weighted)
+    x = _start(graph, start)
+    limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
+    return one_program(_hits, graph, x, jnp.asarray(tol, x.dtype), limit)
+
+
+def _hits(graph: Any, x: Array, tol: Array, limit: Array) -> Hits:
+    def scaled(v, norm):
+        size = norm(v)
+        return v / jnp.where(size > 0, size, 1)
+
+    def step(x):
+        return scaled(mxv(graph, scaled(_flow(x, graph), jnp.max)), jnp.sum)
+
+    hubs, iterations, converged = _repeat(step, scaled(x, jnp.sum), tol, limit)
+    return Hits(hubs, scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
+
+
+def _numbers(graph: Graph, weighted: bool) -> Graph:
+    """The graph with floats for values: weights, or ones."""
+    if not weighted:
+        return graph.with_data(jnp.ones(graph.nse, jnp.float32))
+    if not jnp.issubdtype(graph.dtype, jnp.floating):
+        return graph.with_data(graph.data.astype(jnp.float32))
+    return graph
+
+
+def _start(graph: Graph, start: Any) -> Array:
+    x = jnp.ones(graph.n, graph.dtype) if start is None else jnp.asarray(start, graph.dtype)
+    if x.shape != (graph.n,):
+        raise ValueError(f"`start` must have shape ({graph.n},); got {x.shape}.")
+    return x if graph.exists is None else jnp.where(graph.exists, x, 0)
+
+
+def _count(graph: Graph) -> Any:
+    return graph.n if graph.num_vertices is None else graph.num_vertices
+
+
+def _flow(x: Array, graph: Any) -> Array:
+    """x A, over the in-edges where they are known."""
+    return vxm(x, graph) if graph.inn is None else mxv(graph.inn, x)
+
+
+def _repeat(
+    step: Callable[[Array], Array], x: Array, least: Any, limit: Array
+) -> tuple[Array, Array, Array]:
+    """x after steps until the L1 change is below `least`: (x, steps, whether it was)."""
+
+    def again(state):
+        x, k, _ = state
+        new = step(x)
+        return new, k + 1, jnp.sum(jnp.abs(new - x)) < least
+
+    first = (x, jnp.int32(0), jnp.bool_(False))
+    return lax.while_loop(lambda s: ~s[2] & (s[1] < limit), again, first)

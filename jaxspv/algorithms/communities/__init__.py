@@ -1,0 +1,1 @@
+"""Communities: groups of vertices with more edges inside than out."""

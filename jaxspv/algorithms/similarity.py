@@ -1,0 +1,180 @@
+"""Similarity of pairs of vertices by their common neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .._core.dispatch import Op
+from .._core.indices import within
+from .._core.native_loops import each, read, write
+from .._core.platforms import Backend
+from .._core.pytree import is_concrete, result_tuple
+from ..formats.csr import sorted_csr
+from ..graph import Graph, as_graph
+from .common.constant import constant
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from ..shapes import Matrix, Sources
+
+
+@result_tuple
+class Similarity(NamedTuple):
+    """What the out-neighbours of pairs have in common; see `similarity`.
+
+    Attributes:
+        common: (k,) int32, how many both have.
+        jaccard: (k,) float32, `common / |N(u) + N(v)|`; 0 where neither has any.
+        overlap: (k,) float32, `common / min(|N(u)|, |N(v)|)`; 0 where one has none.
+        adamic_adar: (k,) float32, the sum over common w of `1 / log |N(w)|`.
+        resource_allocation: (k,) float32, the sum over common w of `1 / |N(w)|`.
+    """
+
+    common: Int[Array, "*sources"]
+    jaccard: Float[Array, "*sources"]
+    overlap: Float[Array, "*sources"]
+    adamic_adar: Float[Array, "*sources"]
+    resource_allocation: Float[Array, "*sources"]
+
+
+def similarity(
+    G: Matrix, u: Sources, v: Sources, *, backend: Backend | None = None, method: str | None = None
+) -> Similarity:
+    """How alike the neighbourhoods of u[k] and v[k] are, for given pairs, by five measures.
+
+    N(u) are the vertices that u has an edge to. A common neighbour of one edge alone (in a directed
+    graph) counts 0 in `adamic_adar`, whose logarithm is 0 there.
+
+    Args:
+        G: a `Graph` or a square sparse matrix; values do not matter.
+        u, v: (k,) integer vertices, or two numbers.
+        backend: "cpu", "xla" or None.
+        method: "merge" (native loops along both rows, on a CPU), "search" (the shorter row's
+            entries are searched in the other, elsewhere), or None for these.
+
+    Returns:
+        `Similarity(common, jaccard, overlap, adamic_adar, resource_allocation)`.
+
+    Raises:
+        TypeError: G is no graph, u or v are no integers.
+        ValueError: it is not square, a concrete vertex is out of range, or shapes differ.
+
+    Cost: the sum of both degrees of each pair; "search" takes as many steps as the longest of the
+    shorter rows has entries, for all pairs at once.
+
+    Source: Jaccard, 1901; Adamic, Adar, "Friends and neighbors on the web", Social Networks 25,
+    2003; Zhou, Lu, Zhang, "Predicting missing links via local information", European Physical
+    Journal B 71, 2009.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
+    >>> float(jsp.similarity(A, 0, 2).jaccard)
+    1.0
+    """
+    graph = as_graph(G, "similarity", ())
+    ends = [_checked(name, x, graph.n) for name, x in (("u", u), ("v", v))]
+    if ends[0].shape != ends[1].shape or ends[0].ndim > 1:
+        raise ValueError(f"`u` and `v` must be alike; got {ends[0].shape} and {ends[1].shape}.")
+    pairs = [jnp.atleast_1d(x) for x in ends]
+    found = op(graph, *pairs, backend=backend, method=method)
+    return jax.tree.map(lambda x: x.reshape(ends[0].shape), found)
+
+
+def _checked(name: str, vertices: Any, n: int) -> Array:
+    vertices = jnp.asarray(vertices)
+    if not jnp.issubdtype(vertices.dtype, jnp.integer):
+        raise TypeError(f"`{name}` must hold integer vertices; got dtype {vertices.dtype}.")
+    if is_concrete(vertices) and bool(jnp.any((vertices < 0) | (vertices >= n))):
+        raise ValueError(f"`{name}` must lie in [0, {n}).")
+    return within(vertices, n)
+
+
+op = Op("similarity", constant)
+
+
+def _ready(graph: Graph, *vertices: Array):
+    """Sorted rows, degrees, what a common neighbour counts, and (first, last) of each row."""
+    A = graph.out if graph.out.sorted else sorted_csr(graph.out)
+    degree = jnp.diff(A.indptr).astype(jnp.float32)
+    logs = jnp.where(degree > 1, 1 / jnp.log(jnp.maximum(degree, 2)), 0)
+    inverse = jnp.where(degree > 0, 1 / jnp.maximum(degree, 1), 0)
+    rows = [
+        (A.indptr.at[x].get(mode="clip"), A.indptr.at[x + 1].get(mode="clip")) for x in vertices
+    ]
+    return A.indices, logs, inverse, rows
+
+
+def _measures(rows: Any, common: Array, adamic: Array, resource: Array) -> Similarity:
+    sizes = [(last - first).astype(jnp.float32) for first, last in rows]
+    union, least = sizes[0] + sizes[1] - common, jnp.minimum(*sizes)
+    jaccard, overlap = (jnp.where(x > 0, common / jnp.maximum(x, 1), 0) for x in (union, least))
+    return Similarity(common, jaccard, overlap, adamic, resource)
+
+
+@op.register("merge", backend="cpu")
+def _merge(graph: Graph, u: Array, v: Array) -> Similarity:
+    """Both rows are walked in step."""
+    indices, logs, inverse, rows = _ready(graph, u, v)
+    none = jnp.zeros(u.shape[0], jnp.float32)
+    if graph.nse == 0 or u.shape[0] == 0:
+        return _measures(rows, none.astype(jnp.int32), none, none)
+    (first, last), (other_first, other_last) = rows
+
+    def pair(k, common, adamic, resource):
+        a_end, b_end = read(last, k), read(other_last, k)
+
+        def step(c):
+            a, b, count, one, two = c
+            x, y = read(indices, a), read(indices, b)
+            hit = x == y
+            one = one + jnp.where(hit, read(logs, x), 0)
+            two = two + jnp.where(hit, read(inverse, x), 0)
+            return a + (x <= y), b + (y <= x), count + hit, one, two
+
+        zero = jnp.float32(0)
+        start = (read(first, k), read(other_first, k), jnp.int32(0), zero, zero)
+        found = lax.while_loop(lambda c: (c[0] < a_end) & (c[1] < b_end), step, start)[2:]
+        arrays = (common, adamic, resource)
+        return tuple(write(a, k, x) for a, x in zip(arrays, found, strict=True))
+
+    count = none.astype(jnp.int32)
+    return _measures(rows, *each(0, u.shape[0], pair, count, none, none))
+
+
+@op.register("search")
+def _search(graph: Graph, u: Array, v: Array) -> Similarity:
+    """Entry after entry of the shorter rows, all pairs at once, by binary search in the longer."""
+    indices, logs, inverse, rows = _ready(graph, u, v)
+    none = jnp.zeros(u.shape[0], jnp.float32)
+    if graph.nse == 0 or u.shape[0] == 0:
+        return _measures(rows, none.astype(jnp.int32), none, none)
+    sizes = [last - first for first, last in rows]
+    swap = sizes[0] > sizes[1]
+    first, length = (jnp.where(swap, x[1], x[0]) for x in ((rows[0][0], rows[1][0]), sizes))
+    low, high = (jnp.where(swap, rows[0][k], rows[1][k]) for k in (0, 1))
+    steps = int(graph.nse).bit_length()
+
+    def entry(state):
+        k, common, adamic, resource = state
+        there = k < length
+        w = indices.at[first + k].get(mode="clip")
+
+        def halve(_, ends):
+            a, b = ends
+            middle = (a + b) // 2
+            less = (a < b) & (indices.at[middle].get(mode="clip") < w)
+            return jnp.where(less, middle + 1, a), jnp.where((a < b) & ~less, middle, b)
+
+        at, _ = lax.fori_loop(0, steps, halve, (low, high))
+        hit = there & (at < high) & (indices.at[at].get(mode="clip") == w)
+        one, two = (jnp.where(hit, x.at[w].get(mode="clip"), 0) for x in (logs, inverse))
+        return k + 1, common + hit, adamic + one, resource + two
+
+    start = (jnp.int32(0), none.astype(jnp.int32), none, none)
+    most = jnp.max(length)
+    return _measures(rows, *lax.while_loop(lambda s: s[0] < most, entry, start)[1:])

@@ -1,0 +1,80 @@
+"""Eccentricities, diameters, topological order against NetworkX."""
+
+import jax
+import networkx
+import numpy as np
+import pytest
+from graph_cases import named, networkx_of, random_matrix
+
+import jaxspv as jsp
+
+
+@pytest.mark.parametrize("name", ["karate", "jazz", "minnesota"])
+def test_eccentricities_of_real_graphs(name):
+    A = named(name, symmetric=True)
+    if A is None:
+        pytest.skip("no real graphs")
+    g = networkx_of(A.to_scipy(), symmetric=True)
+    g = g.subgraph(max(networkx.connected_components(g), key=len))
+    some = np.asarray(sorted(g.nodes))[:40]
+    found = jsp.eccentricity(A, some)
+    want = networkx.eccentricity(g, some.tolist())
+    assert found.values.tolist() == [want[v] for v in some.tolist()]
+    wide = jsp.diameter(A, int(some[0]))
+    assert int(wide.diameter) == {"karate": 5, "jazz": 6, "minnesota": 99}[name]
+    assert int(wide.searches) < 60
+
+
+def test_all_of_them_with_ghosts():
+    g = networkx.connected_watts_strogatz_graph(45, 4, 0.1, seed=1)
+    A = jsp.from_networkx(g)
+    H = jsp.pad(A, n=50, nse=300)
+    found = jsp.eccentricity(H)
+    want = networkx.eccentricity(g)
+    assert found.values.tolist() == [want[v] for v in range(45)] + 5 * [-1]
+    assert int(found.radius) == networkx.radius(g) and bool(found.connected)
+    assert int(found.diameter) == networkx.diameter(g) == int(jsp.diameter(H).diameter)
+    assert bool(jsp.diameter(H).connected)
+    center = np.flatnonzero(found.values == found.radius)
+    assert sorted(center.tolist()) == sorted(networkx.center(g))
+    assert int(jax.jit(jsp.diameter)(H).diameter) == networkx.diameter(g)
+
+
+def test_parts_that_do_not_reach_each_other():
+    A = jsp.from_edges([0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3], shape=(5, 5))
+    found = jsp.eccentricity(A)
+    assert found.values.tolist() == [2, 1, 2, 1, 1] and not bool(found.connected)
+    wide = jsp.diameter(A, 3)
+    assert int(wide.diameter) == 1 and not bool(wide.connected)
+    with pytest.raises(ValueError, match="diameter is of undirected graphs"):
+        jsp.diameter(jsp.from_edges([0], [1], shape=(2, 2)))
+    with pytest.raises(ValueError, match=r"\[0, 5\)"):
+        jsp.eccentricity(A, [5])
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+@pytest.mark.parametrize("entries", [0, 20, 80])
+def test_generations_are_those_of_networkx(entries, backend):
+    A = random_matrix(30, entries, entries, loops=False)
+    order = np.random.default_rng(0).permutation(30)
+    A = type(A)(np.triu(A.toarray())[order][:, order])
+    g = networkx_of(A, symmetric=False)
+    H = jsp.pad(jsp.from_scipy(A), n=36, nse=100)
+    found = jsp.topological_sort(H, backend=backend)
+    assert bool(found.acyclic) and (found.order[30:] == 36).all()
+    for k, generation in enumerate(networkx.topological_generations(g)):
+        assert all(int(found.generations[v]) == k for v in generation)
+    place = np.argsort(np.asarray(found.order)[:30])
+    assert all(place[u] < place[v] for u, v in g.edges)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+def test_cycles_are_found(backend):
+    A = jsp.from_edges([0, 1, 2, 3], [1, 2, 1, 0], shape=(5, 5))
+    found = jsp.topological_sort(A, backend=backend)
+    assert found.order.tolist() == [3, 4, 0, 5, 5] and not bool(found.acyclic)
+    assert found.generations.tolist() == [1, -1, -1, 0, 0]
+    loop = jsp.from_edges([0, 1], [1, 1], shape=(2, 2))
+    assert not bool(jsp.is_directed_acyclic_graph(loop, backend=backend))
+    batch = jax.vmap(lambda d: jsp.topological_sort(A.with_data(d), backend=backend).order)
+    assert batch(np.ones((2, 4), np.float32)).tolist() == [found.order.tolist()] * 2

@@ -20,6 +20,7 @@ from . import suite  # noqa: E402
 from .graphs import launches, yang2015  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
+from .products import padded_rows  # noqa: E402
 from .report.plot import save  # noqa: E402
 from .report.table import render  # noqa: E402
 from .report.write import main as write_report  # noqa: E402
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "fixpoint": "graphs.fixpoint",
     "launches": "graphs.launches",
     "tiles": "products.tiles",
+    "gpu_report": "products.padded_rows",
     "tilebfs": "graphs.tile_bfs",
     "yang2015": "graphs.yang2015",
     "road": "road.graphblas",
@@ -114,6 +116,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return suite.select(["quick"])
     if name == "yang2015":
         return yang2015.workloads(settings)
+    if name == "gpu_report":
+        return padded_rows.workloads(settings)
     if name == "launches":
         return launches.workloads()
     if name in ("tiles", "tilebfs"):

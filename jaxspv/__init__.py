@@ -73,6 +73,8 @@ from .exporting import export as export
 from .formats import COO as COO
 from .formats import CSC as CSC
 from .formats import CSR as CSR
+from .formats import ELL as ELL
+from .formats import SELL as SELL
 from .formats import BitTiled as BitTiled
 from .formats import Tiled as Tiled
 from .formats.choose import FormatChoice as FormatChoice

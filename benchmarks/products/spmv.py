@@ -25,7 +25,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix."""
     A = workload.matrix()
     x = np.random.default_rng(0).random(A.shape[1], np.float32)
-    check = _plus_times_check(A, x)
+    check = plus_times_check(A, x)
     found = _ours(A, x, check, _min_plus_check(A, x), options)
     if options.baselines:
         found += _others(A, x, check, options)
@@ -78,7 +78,7 @@ def _others(A, x, check, options):
     return found
 
 
-def _plus_times_check(A: sp.csr_array, x: np.ndarray):
+def plus_times_check(A: sp.csr_array, x: np.ndarray):
     """Within the rounding of float32 sums: |y - Ax| <= 2e-5 |A| |x|, against float64."""
     want = A.astype(np.float64) @ x.astype(np.float64)
     scale = abs(A).astype(np.float64) @ np.abs(x).astype(np.float64)

@@ -7,5 +7,7 @@ from .coo import COO as COO
 from .coo import sort_coo as sort_coo
 from .csr import CSC as CSC
 from .csr import CSR as CSR
+from .ell import ELL as ELL
+from .sell import SELL as SELL
 from .tiles.bit_tiled import BitTiled as BitTiled
 from .tiles.tiled import Tiled as Tiled

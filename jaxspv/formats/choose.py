@@ -1,32 +1,39 @@
-"""Which format suits a matrix, and why: the rule for tiles."""
+"""Which format suits a matrix, and why: the rules for tiles and for padded rows."""
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from .._core.compilation import is_eager
 from . import CSR, SparseMatrix
+from .sell import SLICE, WINDOW
 from .tiles.arrangement import grid, group_concrete
 from .tiles.bit_tiled import LARGE
 
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
 BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows
 
+# Slots an entry up to which padded rows beat a CSR: benchmarks/NOTES.md, "Padded rows".
+ELL_SLOTS = 1.15
+SELL_SLOTS = 1.3
+
 
 class FormatChoice(NamedTuple):
     """What `choose_format` found; strings and numbers.
 
     Attributes:
-        format: "csr", "csc" or "bittiled".
+        format: "csr", "csc", "ell", "sell" or "bittiled".
         nt: the edge of a tile that was looked at.
         tiles: non-empty tiles.
         share: of all tiles, those that are not empty.
         per_tile: entries in a non-empty tile, the mean.
         reason: a sentence.
+        rows: for "mxv" the lengths of the rows, else None.
     """
 
     format: str
@@ -35,6 +42,26 @@ class FormatChoice(NamedTuple):
     share: float
     per_tile: float
     reason: str
+    rows: RowLengths | None = None
+
+
+class RowLengths(NamedTuple):
+    """How long the rows of a matrix are; numbers.
+
+    Attributes:
+        mean: entries a row.
+        variance: of that, over the square of the mean: 0 where all are equally long.
+        longest: entries of the longest row.
+        empty: the share of rows without entries.
+        ell, sell: slots an entry that these formats take.
+    """
+
+    mean: float
+    variance: float
+    longest: int
+    empty: float
+    ell: float
+    sell: float
 
 
 def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
@@ -43,12 +70,14 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     A traversal is faster over tiles where entries lie together: a tile costs a word a line whatever
     it holds, so the mean number of entries in a non-empty tile decides. A product with a sparse
     vector was faster over columns at every density measured (benchmarks/NOTES.md, "Tiles"); what
-    tiles save there is memory.
+    tiles save there is memory. A product with a dense vector reads every slot, padding too: rows of
+    one length go to ELL, rows that are once sorted within windows to SELL, others stay CSR
+    (the mean and the normalised variance of their lengths tell: "GraphBLAS on GPU", "Formats").
 
     Args:
         A: a concrete sparse matrix.
-        for_: "bfs" (structure: 64-by-64 bits, 32-by-32 up to an order of 10,000), or "spmspv"
-            (values: 16-by-16).
+        for_: "bfs" (structure: 64-by-64 bits, 32-by-32 up to an order of 10,000), "spmspv"
+            (values: 16-by-16), or "mxv" (rows).
 
     Raises:
         ValueError: `for_` is unknown, or A is traced.
@@ -58,10 +87,12 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     >>> print(choice.format, choice.tiles, choice.reason)
     csc 2 2 of 49 tiles of 16 by 16 hold entries, 1.0 each: columns are faster at any number
     """
-    if for_ not in ("bfs", "spmspv"):
-        raise ValueError(f"`for_` must be 'bfs' or 'spmspv'; got {for_!r}.")
+    if for_ not in ("bfs", "spmspv", "mxv"):
+        raise ValueError(f"`for_` must be 'bfs', 'spmspv' or 'mxv'; got {for_!r}.")
     if not is_eager(A):
         raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
+    if for_ == "mxv":
+        return _by_rows(_places(A)[0], A.shape[0])
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
     tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))
     return _decide(for_, A.shape, nt, tiles, entries)
@@ -79,6 +110,30 @@ def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int
     else:
         reason += "columns are faster at any number"
     return FormatChoice(name, nt, tiles, tiles / max(down * across, 1), per_tile, reason)
+
+
+def _by_rows(row: Array, m: int) -> FormatChoice:
+    mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, m))
+    rows = RowLengths(mean, variance, int(longest), empty, ell, sell)
+    name = "ell" if 0 < ell <= ELL_SLOTS else "sell" if 0 < sell <= SELL_SLOTS else "csr"
+    reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
+    reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
+    reason += f"up to {ELL_SLOTS} and {SELL_SLOTS} these are faster than CSR"
+    return FormatChoice(name, 0, 0, 0.0, 0.0, reason, rows)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _lengths(row: Array, m: int) -> tuple[Array, ...]:
+    size = jnp.zeros(m, jnp.int32).at[row].add(1, mode="drop")
+    entries, longest = jnp.sum(size.astype(jnp.float32)), jnp.max(size, initial=0)
+    mean, least = entries / max(m, 1), jnp.maximum(entries, 1)
+    variance = jnp.sum((size - mean) ** 2) / max(m, 1) / jnp.maximum(mean, 1 / max(m, 1)) ** 2
+    rows = jnp.arange(m, dtype=jnp.int32)
+    _, shorter = lax.sort((rows // WINDOW, -size), num_keys=2)
+    lanes = jnp.pad(-shorter, (0, -m % SLICE)).reshape(-1, SLICE)
+    slots = SLICE * jnp.sum(lanes.max(1, initial=0).astype(jnp.float32))
+    empty = jnp.sum(size == 0) / max(m, 1)
+    return mean, variance, longest, empty, m * longest / least, slots / least
 
 
 def _places(A: SparseMatrix) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from .._core.pytree import is_concrete
 
 _S = TypeVar("_S")
 Promises = list[tuple[str, Any]]
-STATICS = ("shape", "nse", "sorted", "unique", "nt", "transposed")
+STATICS = ("shape", "nse", "sorted", "unique", "nt", "C", "transposed")
 
 
 class Arrays:

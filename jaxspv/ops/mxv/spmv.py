@@ -12,10 +12,13 @@ import jax.numpy as jnp
 from ..._core.batching import vmapped
 from ..._core.dispatch import Op
 from ..._core.tangents import is_zero
+from ...formats import ELL, SELL
+from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
 from .rows import bins
 from .rows.cpu import csr_spmv_loop
+from .rows.padded import ell_spmv, sell_spmv
 from .rows.xla import csr_spmv
 from .winners import winning_slots
 
@@ -158,6 +161,33 @@ def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
 op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
 op.register("pieces", refuse=_no_pieces, batched=columns_at_once(pieces))(pieces)
 op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)
+
+
+def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
+    if A.transposed:
+        return "the arrays list the entries by column"
+    if A.nse == 0 or 0 in A.shape:
+        return "there is nothing to multiply"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def ell(semiring, A, x, rows, *, flip):
+    """Rows of one width, reduced along their positions."""
+    return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
+
+
+def sell(semiring, A, x, rows, *, flip):
+    """Slices of rows, reduced along their positions, then put back in the order of the rows."""
+    means = fold_of(semiring, A, x, flip)
+    join = functools.partial(semiring.add.segment_reduce, sorted=True)
+    layout = A.indices, A.data, A.slices(), A.order
+    means.pop("combine")
+    return sell_spmv(*layout, x, A.shape[0], join=join, **means)
+
+
+for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
+    _refuse = serves(_format, reads="rows that are padded", refuse=_stored_by_column)
+    op.register(_name, refuse=_refuse, batched=columns_at_once(_run))(_run)
 
 
 def _segments(semiring, A, x, rows, *, flip):

@@ -1,0 +1,160 @@
+"""ELL: every row in the same number of slots, position by position, for lanes in step."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .._core.indices import LIMIT, with_pattern
+from .._core.pytree import describe, is_concrete, pytree_dataclass, static
+from .base import SparseMatrix, register
+from .coo import COO, sort_coo
+from .csr import compress
+from .invariants import Promises, check, check_places, length
+
+MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all
+ROOM = 1 << 14  # slots that no matrix is refused for
+
+
+def check_padding(format: str, slots: int, entries: int, instead: str) -> None:
+    """Raises ValueError where a format of padded rows would hold mostly padding."""
+    most = MOST_SLOTS_AN_ENTRY * entries + ROOM
+    if slots > min(most, LIMIT):
+        raise ValueError(
+            f"{format} would take {slots} slots for {entries} entries, more than {most}: {instead}."
+        )
+
+
+@register
+@pytree_dataclass
+class ELL(SparseMatrix):
+    """Row i holds slots `k = p m + i` for positions p < width: entry `(i, indices[k], data[k])`.
+
+    Positions ascend with the column; those behind the last entry of a row are padding, with column
+    n. Good where rows are about equally long: neighbouring rows lie side by side, and nothing says
+    where a row begins.
+
+    Attributes:
+        data: (nse,) values, nse = m width.
+        indices: (nse,) int32 or int64 columns.
+        overflow: bool scalar; some operation dropped entries for want of capacity.
+        shape: (m, n), static.
+        transposed: the arrays describe the transpose, static.
+        unique: no index pair twice, static.
+
+    Source: Bell, Garland, "Implementing sparse matrix-vector multiplication on throughput-oriented
+    processors", SC 2009, section 2.2.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 0, 1], [0, 2, 1], [1.0, 2.0, 3.0], shape=(2, 3), format="ell")
+    >>> A, A.width, A.indices.tolist(), A.data.tolist()
+    (ELL(float32[4], shape=(2, 3)), 2, [0, 1, 2, 3], [1.0, 3.0, 2.0, 0.0])
+    """
+
+    format: ClassVar[str] = "ell"
+    index_fields: ClassVar[tuple[str, ...]] = ("indices",)
+    data: Array
+    indices: Array
+    overflow: Array
+    shape: tuple[int, int] = static()
+    transposed: bool = static(default=False)
+    unique: bool = static(default=True)
+
+    @property
+    def stored_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the arrays: `shape`, reversed where they describe the transpose."""
+        m, n = self.shape
+        return (n, m) if self.transposed else (m, n)
+
+    @property
+    def width(self) -> int:
+        """Slots a row."""
+        return self.nse // max(self.stored_shape[0], 1)
+
+    @property
+    def count(self) -> Array:
+        there = with_pattern(self).indices < self.stored_shape[1]
+        return jnp.sum(there, dtype=self.index_dtype)
+
+    @property
+    def row_sorted(self) -> bool:
+        return False
+
+    @property
+    def T(self) -> ELL:
+        return dataclasses.replace(self, shape=self.shape[::-1], transposed=not self.transposed)
+
+    def check_invariants(self) -> ELL:
+        return check_places(check(self, ("indices",), _promises))
+
+    def rowcol(self) -> tuple[Array, Array]:
+        m, n = self.stored_shape
+        row = jnp.arange(self.nse, dtype=with_pattern(self).indices.dtype) % max(m, 1)
+        row = jnp.where(self.indices < n, row, m)
+        return (self.indices, row) if self.transposed else (row, self.indices)
+
+    def in_capacity(self, nse: int) -> ELL:
+        return type(self).from_coo(self.to_coo().in_capacity(nse))
+
+    def to_coo(self) -> COO:
+        row, col = self.rowcol()
+        coo = COO(self.data, row, col, self.overflow, self.shape, False, self.unique)
+        return sort_coo(coo)[0]
+
+    @classmethod
+    def from_coo(cls, coo: COO, *, width: int | None = None) -> ELL:
+        """The rows of a sorted COO.
+
+        Args:
+            width: slots a row; None: as many as the longest row has where indices are concrete,
+                under jit as many as it can have.
+
+        Returns:
+            The same entries; under jit those beyond a given width are dropped and set `overflow`.
+
+        Raises:
+            ValueError: the slots would be mostly padding (`MOST_SLOTS_AN_ENTRY`), or a concrete
+                row is longer than `width`.
+        """
+        (m, n), concrete = coo.shape, is_concrete(coo.row, coo.col)
+        ends = compress(coo.row, m)
+        longest = int(jnp.max(ends[1:] - ends[:-1], initial=0)) if concrete else min(n, coo.nse)
+        if width is not None and concrete and longest > width:
+            raise ValueError(f"`width` must be at least {longest}, the longest row; got {width}.")
+        width = longest if width is None else width
+        check_padding("ELL", m * width, coo.nse, "SELL pads slices of rows, CSR pads nothing")
+        return _arrange(coo, ends, width)
+
+    def __repr__(self) -> str:
+        return f"ELL({describe(self.data)}, shape={self.shape})"
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _arrange(coo: COO, ends: Array, width: int) -> ELL:
+    m, n = coo.shape
+    slot = jnp.arange(coo.nse, dtype=coo.row.dtype)
+    position = slot - ends.at[coo.row].get(mode="clip")
+    fits = (coo.row < m) & (position < width)
+    place = jnp.where(fits, position * m + coo.row, m * width)
+    data = jnp.zeros(m * width, coo.dtype).at[place].set(coo.data, mode="drop")
+    indices = jnp.full(m * width, n, coo.col.dtype).at[place].set(coo.col, mode="drop")
+    overflow = coo.overflow | jnp.any((coo.row < m) & ~fits)
+    return ELL(data, indices, overflow, coo.shape, False, coo.unique)
+
+
+def _promises(x: Any, xp: Any) -> Promises:
+    m, n = x.shape[::-1] if x.transposed else x.shape
+    whole = x.nse % m == 0 if m else x.nse == 0
+    used = x.indices < n
+    rows = used.reshape(-1, m) if m and whole else used.reshape(1, -1)
+    return [
+        *length("indices", x.indices, x.nse),
+        (f"the slots must be a multiple of {m} rows; got {x.nse}", not whole),
+        (f"`indices` must lie in [0, {n}]", xp.any((x.indices < 0) | (x.indices > n))),
+        ("entries of a row must come before its padding", xp.any(rows[1:] & ~rows[:-1])),
+    ]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .base import SparseMatrix, register
@@ -28,6 +29,13 @@ def check_padding(format: str, slots: int, entries: int, instead: str) -> None:
         raise ValueError(
             f"{format} would take {slots} slots for {entries} entries, more than {most}: {instead}."
         )
+
+
+def without_padding(A: SparseMatrix) -> COO:
+    """The entries of padded rows as sorted triplets; eagerly in the capacity that they need."""
+    row, col = A.rowcol()
+    coo = sort_coo(COO(A.data, row, col, A.overflow, A.shape, False, A.unique))[0]
+    return coo.trim() if is_eager(coo) else coo
 
 
 @register
@@ -102,9 +110,7 @@ class ELL(SparseMatrix):
         return type(self).from_coo(self.to_coo().in_capacity(nse))
 
     def to_coo(self) -> COO:
-        row, col = self.rowcol()
-        coo = COO(self.data, row, col, self.overflow, self.shape, False, self.unique)
-        return sort_coo(coo)[0]
+        return without_padding(self)
 
     @classmethod
     def from_coo(cls, coo: COO, *, width: int | None = None) -> ELL:

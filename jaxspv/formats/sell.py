@@ -13,9 +13,9 @@ from jax import Array, lax
 from .._core.indices import narrowed, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .base import SparseMatrix, register, search_rows
-from .coo import COO, sort_coo
+from .coo import COO
 from .csr import compress
-from .ell import check_padding
+from .ell import check_padding, without_padding
 from .invariants import Promises, check, check_places, length, pointer
 
 SLICE = 32  # rows a slice: the lanes of a warp
@@ -92,6 +92,8 @@ class SELL(SparseMatrix):
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self.stored_shape
+        if self.nse == 0:
+            return self.indices, self.indices
         lanes = self.slices()[:, None] * self.C + jnp.arange(self.C, dtype=jnp.int32)
         row = with_pattern(self).order.at[lanes.reshape(-1)].get(mode="fill", fill_value=m)
         row = jnp.where(self.indices < n, row, m)
@@ -101,9 +103,7 @@ class SELL(SparseMatrix):
         return type(self).from_coo(self.to_coo().in_capacity(nse), C=self.C)
 
     def to_coo(self) -> COO:
-        row, col = self.rowcol()
-        coo = COO(self.data, row, col, self.overflow, self.shape, False, self.unique)
-        return sort_coo(coo)[0]
+        return without_padding(self)
 
     @classmethod
     def from_coo(cls, coo: COO, *, C: int = SLICE, sigma: int | None = None) -> SELL:
@@ -158,6 +158,9 @@ def _arranged(row: Array, m: int, C: int, sigma: int) -> tuple[Array, Array, Arr
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _filled(coo: COO, order: Array, first: Array, slice_ptr: Array, slots: int, C: int) -> SELL:
     (m, n), rows = coo.shape, order.shape[0]
+    if 0 in (m, coo.nse):
+        nothing = jnp.zeros(0, coo.dtype), jnp.zeros(0, coo.col.dtype)
+        return SELL(*nothing, slice_ptr, order, coo.overflow, coo.shape, C, False, coo.unique)
     lane = jnp.zeros(m, jnp.int32).at[order].set(jnp.arange(rows, dtype=jnp.int32), mode="drop")
     at = lane.at[coo.row].get(mode="clip")
     position = jnp.arange(coo.nse, dtype=jnp.int32) - first.at[coo.row].get(mode="clip")

@@ -95,7 +95,8 @@ def from_edges(
     A = as_format(matrix, format)
     if not return_slots:
         return A
-    return A, jnp.asarray(slots) if format != "csc" else _csc_slots(matrix)[slots]
+    slots = jnp.asarray(slots)
+    return A, slots if format in ("coo", "csr") else _slots_in(format, matrix, A.nse)[slots]
 
 
 def from_dense(
@@ -322,14 +323,13 @@ def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
     return jnp.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
 
 
-def _csc_slots(coo: COO) -> Array:
-    """Slot in the CSC of each slot of the sorted COO, and the capacity for the one past the end."""
-    from ..formats import sort_coo
-
-    order = sort_coo(coo.T)[1]
-    slots = jnp.arange(coo.nse, dtype=order.dtype)
-    moved = jnp.zeros_like(order).at[order].set(slots, unique_indices=True)
-    return jnp.append(moved, jnp.asarray(coo.nse, order.dtype))
+def _slots_in(format: str, coo: COO, nse: int) -> Array:
+    """The slot of the matrix in `format` for each of the COO's, and `nse` for that past them."""
+    numbers = jnp.arange(coo.nse, dtype=coo.row.dtype)
+    moved = as_format(coo.with_data(numbers), format)
+    number = jnp.where(moved.rowcol()[0] < coo.shape[0], moved.data, coo.nse + 1)
+    slots = jnp.arange(nse, dtype=numbers.dtype)
+    return jnp.full(coo.nse + 1, nse, numbers.dtype).at[number].set(slots, mode="drop")
 
 
 def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:

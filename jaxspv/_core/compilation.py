@@ -167,9 +167,12 @@ def _number(text: str, kind: type, dtype: np.dtype, usual: Any) -> jax.Array:
 
 
 def on_gpu(operands: Any) -> bool:
-    """Whether the first array lives on a GPU; without any, whether the default device is one."""
+    """Whether the first array lives on a GPU; without any, whether the default device is one.
+
+    What is traced lives nowhere yet.
+    """
     for leaf in jax.tree.leaves(operands):
-        if isinstance(leaf, jax.Array):
+        if isinstance(leaf, jax.Array) and is_concrete(leaf):
             return any(device.platform == "gpu" for device in leaf.devices())
     return jax.default_backend() == "gpu"
 
@@ -179,7 +182,7 @@ def on_accelerator(*arrays: Any) -> bool:
     return any(
         device.platform != "cpu"
         for array in arrays
-        if isinstance(array, jax.Array)
+        if isinstance(array, jax.Array) and is_concrete(array)
         for device in array.devices()
     )
 

@@ -18,9 +18,9 @@ from .tiles.bit_tiled import LARGE
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
 BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows
 
-# Slots an entry up to which padded rows beat a CSR: benchmarks/NOTES.md, "Padded rows".
-ELL_SLOTS = 1.15
-SELL_SLOTS = 1.3
+# Slots an entry, and entries of the longest row, up to which padded rows beat a CSR:
+# benchmarks/NOTES.md, "Padded rows".
+ELL_SLOTS, SELL_SLOTS, LONGEST = 1.15, 1.3, 64
 
 
 class FormatChoice(NamedTuple):
@@ -115,10 +115,12 @@ def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int
 def _by_rows(row: Array, m: int) -> FormatChoice:
     mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, m))
     rows = RowLengths(mean, variance, int(longest), empty, ell, sell)
-    name = "ell" if 0 < ell <= ELL_SLOTS else "sell" if 0 < sell <= SELL_SLOTS else "csr"
+    short = 0 < rows.longest <= LONGEST
+    name = "ell" if ell <= ELL_SLOTS else "sell" if sell <= SELL_SLOTS else "csr"
+    name = name if short else "csr"
     reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
     reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
-    reason += f"up to {ELL_SLOTS} and {SELL_SLOTS} these are faster than CSR"
+    reason += f"up to {ELL_SLOTS} and {SELL_SLOTS}, and {LONGEST} a row, faster than CSR"
     return FormatChoice(name, 0, 0, 0.0, 0.0, reason, rows)
 
 

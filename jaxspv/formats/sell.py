@@ -148,10 +148,14 @@ def _arranged(row: Array, m: int, C: int, sigma: int) -> tuple[Array, Array, Arr
     first = compress(row, m).astype(jnp.int32)
     size = first[1:] - first[:-1]
     rows = jnp.arange(m, dtype=jnp.int32)
-    _, shorter, order = lax.sort((rows // sigma, -size, rows), num_keys=2, is_stable=True)
+    if sigma > 1:
+        _, size, order = lax.sort((rows // sigma, -size, rows), num_keys=2, is_stable=True)
+        size = -size
+    else:  # sorted by row already; on a GPU, XLA gets a sort whose key is its payload wrong
+        order = rows
     lanes = -(-m // C) * C
     order = jnp.pad(order, (0, lanes - m), constant_values=m)
-    widths = jnp.pad(-shorter, (0, lanes - m)).reshape(-1, C).max(1, initial=0)
+    widths = jnp.pad(size, (0, lanes - m)).reshape(-1, C).max(1, initial=0)
     return order, first, jnp.pad(jnp.cumsum(widths * C, dtype=jnp.int32), (1, 0))
 
 

@@ -59,3 +59,11 @@ def _dense(result):
 def test_what_needs_the_host_says_so(ask):
     with pytest.raises(ValueError, match="needs concrete values"):
         jax.jit(lambda t: (ask(), t)[1])(1.0)
+
+
+@pytest.mark.parametrize("operand", ["vector", "matrix"])
+def test_a_backend_that_is_not_there_is_refused_inside_jit_too(operand):
+    x = jnp.ones(3) if operand == "vector" else jnp.ones((3, 2))
+    product = jsp.mxv if operand == "vector" else jsp.mxm
+    with pytest.raises(NotImplementedError, match="no implementation"):
+        jax.jit(lambda A, x: product(A, x, backend="pallas"))(A, x)

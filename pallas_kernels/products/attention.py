@@ -16,6 +16,7 @@ fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +25,23 @@ from ..rows.merge_path import place, search
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
+from ..simt.scalar_jaxpr import evaluate
 
 MOST = 128  # features of a head
 LEAST = 64  # rows and entries of a warp, where there are as many
 LOG2E = math.log2(math.e)
 LOWEST = float("-inf")
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A score of one head: closed jaxprs of float32 scalars (`scalar_jaxpr.trace`).
+
+    value(q, k) or value(q, k, e), and tangent(q, k, e, dq, dk, de), linear in the last ones.
+    """
+
+    value: Any
+    tangent: Any
 
 
 def csr_attention(
@@ -38,8 +51,10 @@ def csr_attention(
     k: jax.Array,
     v: jax.Array,
     bias: jax.Array | None = None,
+    edges: jax.Array | None = None,
     *,
     scale: float,
+    score: Score | None = None,
     unroll: int = 4,
     waves: int = 1,
     ctas: int | None = None,
@@ -51,15 +66,18 @@ def csr_attention(
     indptr int32[n + 1], indices int32[nse]: a CSR with n > 0 rows, at least one slot and column;
     slots from indptr[n] on are not read. All floats are float32, d and f from 1 to MOST. bias:
     (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
-    n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one tile of heads.
+    score: in place of the dot product, of q[n, heads], k[columns, heads] and, if it takes three,
+    edges[nse, heads]. n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one
+    tile of heads.
     """
-    (n, heads, _), f = q.shape, v.shape[2]
-    job = job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads)
+    n, (_, heads, f) = q.shape[0], v.shape
+    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads)
     width, words = job.width, job.words
     q, k, v = (padded(x, width) for x in (q, k, v))
     tiles, ctas, warps = -(-heads // job.together), job.ctas, threads // 32
     operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
     operands |= {} if bias is None else {"bias": bias}
+    operands |= {} if edges is None else {"edges": edges}
     found = launch(
         lambda kernel, memory: Attention(kernel, memory, job).run(),
         {name: x.reshape(-1) for name, x in operands.items()},
@@ -68,7 +86,7 @@ def csr_attention(
             "log": (n * heads, jnp.float32),
             "parts": (tiles * ctas * warps * 2 * 32 * (2 + words), jnp.float32),
         },
-        optional=("bias",),
+        optional=("bias", "edges"),
         ctas=tiles * ctas,
         threads=threads,
         more_control=tiles * ctas * warps,
@@ -96,13 +114,14 @@ class Job:
     ctas: int
     own: int
     scale: float
+    score: Score | None
     unroll: int
 
 
-def job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads) -> Job:
+def job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads) -> Job:
     """The launch for these operands."""
-    (n, heads, d), columns, f = q.shape, k.shape[0], v.shape[2]
-    width = 1 << (max(d, f) - 1).bit_length()
+    n, (columns, heads, f) = q.shape[0], v.shape
+    width = 1 << (max(f, 1 if score else q.shape[2]) - 1).bit_length()
     words = min(width, 4)
     lanes = width // words
     together = min(32 // lanes, 1 << (heads - 1).bit_length())
@@ -110,11 +129,13 @@ def job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads) -> Job:
         most = resident_ctas() * (2048 // threads) * waves
         ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * (threads // 32)))))
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
-    return Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, unroll)
+    return Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, score, unroll)
 
 
 def padded(x: jax.Array, width: int) -> jax.Array:
-    """The last axis of three with zeros up to `width`."""
+    """The last axis of three with zeros up to `width`; two axes as they are."""
+    if x.ndim == 2:
+        return x
     return jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
 
 
@@ -167,8 +188,8 @@ class Attention:
 
     def _row(self, r, start, end):
         """(largest score, sum, weighted rows of v) of the entries start to end of row r."""
-        k, g, job = self.k, self.g, self.job
-        q = k.load_vec(g.q, self._at(r), job.words, mask=self.inside, cache="nc")
+        k, job = self.k, self.job
+        q = self._end(self.g.q, r, self.inside)
         step = self.groups * job.unroll
 
         def some(base, *state):
@@ -193,14 +214,30 @@ class Attention:
         there = [p < end for p in places]
         cols = k.loads(g.indices, places, there, other=-1, cache="nc")
         there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
-        keys, values = (
-            [
-                k.load_vec(a, self._at(c), job.words, mask=t & self.inside, cache="nc")
-                for c, t in zip(cols, there, strict=True)
-            ]
-            for a in (g.k, g.v)
-        )
+        masks = [t & self.inside for t in there]
+        keys = [self._end(g.k, c, t) for c, t in zip(cols, masks, strict=True)]
+        values = [self._features(g.v, c, t) for c, t in zip(cols, masks, strict=True)]
         return places, there, cols, keys, values
+
+    def _features(self, a, place, mask):
+        """This lane's words of a row of features."""
+        return self.k.load_vec(a, self._at(place), self.job.words, mask=mask, cache="nc")
+
+    def _end(self, a, place, mask):
+        """What q or k have for a score: features, or one number a head."""
+        if self.job.score is None:
+            return self._features(a, place, mask)
+        at = place * self.job.heads + self.head
+        return (self.k.load(a, at, mask=mask, cache="nc"),)
+
+    def _edges(self, places, there):
+        """Lists of one more argument of the score for each entry, or of none."""
+        job = self.job
+        if self.g.edges is None:
+            return [()] * len(places)
+        at = [p * job.heads + self.head for p in places]
+        masks = [t & self.inside for t in there]
+        return [(e,) for e in self.k.loads(self.g.edges, at, masks, cache="nc")]
 
     def _at(self, place):
         return (place * self.job.heads + self.head) * self.job.width + self.feature
@@ -208,7 +245,12 @@ class Attention:
     def _scores(self, q, keys, places, there):
         """In base 2; -inf where there is no entry."""
         k, job = self.k, self.job
-        scores = [s * (job.scale * LOG2E) for s in self._dots(q, keys)]
+        if job.score is None:
+            scores = self._dots(q, keys)
+        else:
+            ends = zip(keys, self._edges(places, there), strict=True)
+            scores = [evaluate(k, job.score.value, *q, *key, *e) for key, e in ends]
+        scores = [s * (job.scale * LOG2E) for s in scores]
         if job.own:
             at = [p * job.own + self.head if job.own > 1 else p for p in places]
             masks = [t & self.inside for t in there]

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from ..simt.launch import launch
-from .attention import LOG2E, Attention, job_of, padded
+from ..simt.scalar_jaxpr import evaluate
+from .attention import LOG2E, Attention, Score, job_of, padded
 
 
 def csr_attention_vjp(
@@ -28,8 +29,10 @@ def csr_attention_vjp(
     log: jax.Array,
     w: jax.Array,
     less: jax.Array,
+    edges: jax.Array | None = None,
     *,
     scale: float,
+    score: Score | None = None,
     scores: bool = True,
     values: bool = True,
     biases: bool = False,
@@ -39,40 +42,47 @@ def csr_attention_vjp(
     threads: int = 256,
     interpret: bool = False,
 ) -> tuple[jax.Array | None, ...]:
-    """(dq, dk, dv, dbias); None for what is not asked for by `scores`, `values` and `biases`.
+    """(dq, dk, dv, dbias, dedges); None for what `scores`, `values`, `biases` do not ask for.
 
     Operands as forwards; log, less: (n, heads), w: (n, heads, f). dbias is (nse, heads), 0 in
-    padding, also where one bias serves all heads.
+    padding, also where one bias serves all heads; dedges comes with `scores`, where there are any.
     """
-    heads, d, f = q.shape[1], q.shape[2], v.shape[2]
-    job = job_of(indices, q, k, v, bias, scale, unroll, waves, ctas, threads)
-    width = job.width
-    q, k, v, w = (padded(x, width) for x in (q, k, v, w))
+    _, heads, f = v.shape
+    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads)
+    ends_of = q, k, v
+    q, k, v, w = (padded(x, job.width) for x in (q, k, v, w))
     level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)
     operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
     operands |= {"w": w, "level": level, "less": less}
     operands |= {} if bias is None else {"bias": bias}
+    operands |= {} if edges is None else {"edges": edges}
     zeros = {"dq": q, "dk": k} if scores else {}
     zeros |= {"dv": v} if values else {}
     sums = {name: jnp.zeros(x.size, jnp.float32) for name, x in zeros.items()}
-    sums |= {"dbias": jnp.zeros(indices.size * heads, jnp.float32)} if biases else {}
+    each = ["dbias"] * biases + ["dedges"] * (scores and edges is not None)
+    sums |= {name: jnp.zeros(indices.size * heads, jnp.float32) for name in each}
     found = launch(
         lambda kernel, memory: _Backward(kernel, memory, job).run(),
         {name: x.reshape(-1) for name, x in operands.items()},
         {},
         inout=sums,
-        optional=("bias", "dq", "dk", "dv", "dbias"),
+        optional=("bias", "edges", "dq", "dk", "dv", "dbias", "dedges"),
         ctas=-(-heads // job.together) * job.ctas,
         threads=threads,
         name="csr_attention_vjp",
         interpret=interpret,
     )
 
-    def slope(name, x, features):
-        return found[name].reshape(x.shape)[:, :, :features] if name in found else None
+    def slope(name, like, padded_like):
+        if name not in found:
+            return None
+        whole = found[name].reshape(padded_like.shape)
+        return whole if like is None or like.ndim == 2 else whole[:, :, : like.shape[2]]
 
-    dbias = found["dbias"].reshape(-1, heads) if biases else None
-    return slope("dq", q, d), slope("dk", k, d), slope("dv", v, f), dbias
+    by_entry = (found.get(name) for name in ("dbias", "dedges"))
+    ends = (slope(*given) for given in (("dq", ends_of[0], q), ("dk", ends_of[1], k)))
+    dv = slope("dv", ends_of[2], v)
+    return *ends, dv, *(x if x is None else x.reshape(-1, heads) for x in by_entry)
 
 
 class _Backward(Attention):
@@ -80,13 +90,11 @@ class _Backward(Attention):
 
     def __init__(self, k, g, job):
         super().__init__(k, g, job)
-        self.nothing = [k.const(0.0, "f32")] * job.words
+        self.nothing = [k.const(0.0, "f32")] * (1 if job.score else job.words)
 
     def _row(self, r, start, end):
         k, g, job = self.k, self.g, self.job
-        q, w = (
-            k.load_vec(a, self._at(r), job.words, mask=self.inside, cache="nc") for a in (g.q, g.w)
-        )
+        q, w = self._end(g.q, r, self.inside), self._features(g.w, r, self.inside)
         at = r * job.heads + self.head
         level, less = (k.load(a, at, mask=self.inside, cache="nc") for a in (g.level, g.less))
 
@@ -94,37 +102,64 @@ class _Backward(Attention):
             places, there, cols, keys, values = self._met(base, end)
             scores = self._scores(q, keys, places, there)
             weights = [k.exp2(s - level) for s in scores]
-            slopes = [p * (dp - less) for p, dp in zip(weights, self._dots(w, values), strict=True)]
-            slopes = [k.where(p > 0.0, s, 0.0) for p, s in zip(weights, slopes, strict=True)]
-            for e, t, c, words, p, s in zip(
-                places, there, cols, keys, weights, slopes, strict=True
-            ):
+            terms = zip(weights, self._dots(w, values), strict=True)
+            slopes = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
+            entries = zip(
+                places, there, cols, keys, self._edges(places, there), weights, slopes, strict=True
+            )
+            for e, t, c, key, edge, p, s in entries:
                 t = t & self.inside
-                self._add(g.dv, c, [p * x for x in w], t)
-                self._add(g.dk, c, [s * job.scale * x for x in q], t)
-                dq = [a + s * job.scale * x for a, x in zip(dq, words, strict=True)]
+                first = t & (self.feature == 0)
+                if g.dv is not None:
+                    k.reduce_vec(g.dv, self._at(c), [p * x for x in w], mask=t)
                 if g.dbias is not None:
-                    k.store(g.dbias, e * job.heads + self.head, s, mask=t & (self.feature == 0))
+                    k.store(g.dbias, e * job.heads + self.head, s, mask=first)
+                if g.dq is None:
+                    continue
+                by_q, by_k, *by_e = self._slopes(q, key, edge)
+                s = s * job.scale
+                dq = [a + s * x for a, x in zip(dq, by_q, strict=True)]
+                self._add(g.dk, c, [s * x for x in by_k], t)
+                if by_e:
+                    k.store(g.dedges, e * job.heads + self.head, s * by_e[0], mask=first)
             return tuple(dq)
 
         step = self.groups * job.unroll
         return self._of_groups(k.for_(start, end, step, some, *self.nothing))
 
+    def _slopes(self, q, key, edge):
+        """The derivative of the score of an entry by q, by k and, if it has one, by its edge."""
+        score = self.job.score
+        if score is None:
+            return key, q
+        ends = (*q, *key, *edge)
+        zero, one = (self.k.const(x, "f32") for x in (0.0, 1.0))
+        units = ([one if i == j else zero for j in range(len(ends))] for i in range(len(ends)))
+        values = [evaluate(self.k, score.tangent, *ends, *unit) for unit in units]
+        return [values[0]], [values[1]], *values[2:]
+
     def _joined(self, one, two):
         return tuple(a + b for a, b in zip(one, two, strict=True))
 
-    def _add(self, a, place, values, mask):
-        if a is not None:
-            self.k.reduce_vec(a, self._at(place), values, mask=mask)
+    def _place(self, r, mask):
+        """Where the part of q or k that this lane has lies, and whether it is there."""
+        if self.job.score is None:
+            return self._at(r), mask
+        return r * self.job.heads + self.head, mask & (self.feature == 0)
+
+    def _add(self, a, r, values, mask):
+        at, mask = self._place(r, mask)
+        self.k.reduce_vec(a, at, values, mask=mask)
 
     def _store(self, r, state, mask):
         if self.g.dq is not None:
-            mask = mask & self.inside & (self.group == 0)
-            self.k.store_vec(self.g.dq, self._at(r), state, mask=mask)
+            at, mask = self._place(r, mask & self.inside & (self.group == 0))
+            self.k.store_vec(self.g.dq, at, state, mask=mask)
 
     def _keep(self, slot, r, state, mask):
         del slot
-        self._add(self.g.dq, r, state, mask & self.inside & (self.group == 0))
+        if self.g.dq is not None:
+            self._add(self.g.dq, r, state, mask & self.inside & (self.group == 0))
 
     def _settle(self, *rows):
         """Parts of cut rows are added up already."""

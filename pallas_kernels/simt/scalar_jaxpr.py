@@ -14,6 +14,7 @@ _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
 _SIMPLE = {  # name -> code on the operands
     "neg": lambda k, x: -x,
     "not": lambda k, x: ~x,
+    "add_any": lambda k, x, y: x + y,
     "abs": lambda k, x: k.maximum(x, -x),
     "square": lambda k, x: x * x,
     "sqrt": lambda k, x: k.sqrt(x),
@@ -73,11 +74,16 @@ def _inner(eqn):
 
 def evaluate(k, closed, *values, known=None):
     """The result of a traced function on values of a kernel `k`; known: by `hoist`."""
-    known = dict(zip(closed.jaxpr.invars, values, strict=True)) | (known or {})
+    return _results(k, closed, values, known or {})[0]
+
+
+def _results(k, closed, values, known):
+    known = dict(zip(closed.jaxpr.invars, values, strict=True)) | known
     for eqn in closed.jaxpr.eqns:
         if eqn.outvars[0] not in known:
-            known[eqn.outvars[0]] = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
-    return _read(k, known, closed.jaxpr.outvars[0])
+            results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+            known.update(zip(eqn.outvars, results, strict=True))
+    return [_read(k, known, v) for v in closed.jaxpr.outvars]
 
 
 def uses(closed, position):
@@ -93,21 +99,27 @@ def hoist(k, closed, *values):
     known = {var: value for var, value in pairs if value is not None}
     for eqn in closed.jaxpr.eqns:
         if all(isinstance(v, Literal) or v in known for v in eqn.invars):
-            known[eqn.outvars[0]] = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+            results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+            known.update(zip(eqn.outvars, results, strict=True))
     return known
 
 
 def _read(k, known, v):
     if not isinstance(v, Literal):
         return known[v]
-    value = np.asarray(v.val)
+    value = np.asarray(v.val, v.aval.dtype)
     return k.const(value.item(), KINDS[value.dtype.name])
 
 
 def _apply(k, eqn, operands):
+    """All results of an equation."""
+    if eqn.primitive.name in _NESTED:
+        return _results(k, _inner(eqn), operands, {})
+    return [_scalar(k, eqn, operands)]
+
+
+def _scalar(k, eqn, operands):
     name = eqn.primitive.name
-    if name in _NESTED:
-        return evaluate(k, _inner(eqn), *operands)
     if name in _BINARY:
         return k.operate(name, *operands)
     if name in _COMPARE:

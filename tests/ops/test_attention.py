@@ -12,7 +12,7 @@ from learning_cases import attended, made, normal, pattern, ulps
 import jaxspv as jsp
 from jaxspv._core import compilation
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.ops.attention import gpu, xla
+from jaxspv.ops.attention import api, gpu, xla
 from jaxspv.ops.attention.score import Dot
 from jaxspv.ops.sddmm import by_entry
 from jaxspv.ops.sddmm.api import bare
@@ -256,3 +256,47 @@ def test_what_a_gpu_runs_is_the_same(own, dtype, monkeypatch):
     cotangents = normal(7, M, 2, 3), normal(8, M, 2)
     got = run(*given, *result, *cotangents)
     close(got, xla._pulled(score, moving, True, "cpu", *given, *result, *cotangents))
+
+
+@pytest.mark.parametrize("with_edges", [False, True])
+@pytest.mark.parametrize("heads", [(), (2,)], ids=str)
+def test_a_gpu_takes_scores_of_one_number_a_head(with_edges, heads, monkeypatch):
+    """GATv1: the score and its derivatives are traced into the kernels."""
+    for name in ("csr_attention", "csr_attention_vjp"):
+        kernel = functools.partial(getattr(gpu, name), threads=64, interpret=True)
+        monkeypatch.setattr(gpu, name, kernel)
+    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
+    A = made(ROW, COL, (M, N))
+    Q, K, V = normal(0, M, *heads), normal(1, N, *heads), normal(2, N, *heads, 3)
+    edges = normal(3, A.nse, *heads).at[ROW.size :].set(np.nan) if with_edges else None
+    bias = padded(normal(4, ROW.size), A)
+
+    def fn(q, k, e=0.0):
+        return jax.nn.leaky_relu(q + k + e, 0.2)
+
+    score, captured = api._traced(fn, Q, K, edges, heads, 0.7)
+    given = bare(A), (captured, Q, K, (bias, edges)), V
+    assert gpu.not_here(*given, score=score) is None
+    result = xla._attended("cpu", *given, score=score)
+    for got, want in zip(gpu._rows(*given, score=score), result, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    moving = [True] * (4 if with_edges else 3)
+    more = (*result, normal(7, M, *heads, 3), normal(8, M, *heads))
+    found = gpu._pulled(score, moving, True, *given)(*given, *more)
+    wanted = xla._pulled(score, moving, True, "cpu", *given, *more)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_that_kernels_refuse(monkeypatch):
+    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
+    A, a = made(ROW, COL, (M, N)), normal(5, 2)
+    Q, K, V = normal(0, M, 2), normal(1, N, 2), normal(2, N, 2, 3)
+    for fn, said in (
+        (lambda q, k: q + k * a, "captures arrays"),
+        (lambda q, k: jnp.tanh(q + k), "kernels have no `tanh`"),
+        (lambda q, k: jnp.cumsum(q) + k, "not by number"),
+    ):
+        score, captured = api._traced(fn, Q, K, None, (2,), 1.0)
+        given = bare(A), (captured, Q, K, (None, None)), V
+        assert said in gpu.not_here(*given, score=score)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels.products import attention as kernels
 from pallas_kernels.products.attention import MOST, csr_attention
 from pallas_kernels.products.attention_vjp import csr_attention_vjp
 from pallas_kernels.rows.merge_path import LIMIT
+from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..mxv.spmv import no_rows
-from .score import Dot
+from .score import Dot, Score
 from .xla import KERNELS, op
 
 _FLOATS = ("float32", "bfloat16", "float16")
@@ -25,40 +28,89 @@ _FLOATS = ("float32", "bfloat16", "float16")
 
 def not_here(A, operands, V, *, score) -> str | None:
     """Why the kernel cannot compute these."""
-    _, Q, K, (bias, _) = operands
+    captured, Q, K, (bias, edges) = operands
     if reason := kernels_refused() or no_rows(A):
         return reason
-    if not isinstance(score, Dot):
-        return "the kernel knows dot products alone, not a `score` of yours"
+    if isinstance(score, Score):
+        if reason := _no_scalars(score, captured, Q, K, edges, V.shape[1:-1]):
+            return reason
     if 0 in (A.nse, *Q.shape, *K.shape, *V.shape):
         return "there is nothing to attend to"
     if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
-    if max(Q.shape[-1], V.shape[-1]) > MOST:
+    if max(V.shape[-1], Q.shape[-1] if isinstance(score, Dot) else 1) > MOST:
         return f"a head has more than {MOST} features"
-    if max(v.size // v.shape[-1] for v in (Q, K, V)) * MOST > LIMIT:
+    if max(len(Q), len(K)) * math.prod(V.shape[1:-1]) * MOST > LIMIT:
         return "kernels count the numbers of Q, K and V in int32"
     for v in (Q, K, V, *([] if bias is None else [bias])):
         if v.dtype.name not in _FLOATS:
             return f"kernels compute in float32, not {v.dtype}"
-    if bias is not None and bias.size > LIMIT:
-        return "kernels count biases in int32"
+    if A.nse * math.prod(V.shape[1:-1]) > LIMIT:
+        return "kernels count entries and heads in int32"
     return None
 
 
+def _no_scalars(score: Score, captured, Q, K, edges, heads) -> str | None:
+    """Why a score of the user's is no function of one number a head that kernels compute."""
+    ends = (Q, K) if edges is None else (Q, K, edges)
+    if captured:
+        return "the `score` captures arrays"
+    if reason := score.fn.refuses():
+        return f"the `score` has `{reason}`, which is not by number: kernels take one a head"
+    if any(x.shape[1:] != heads or x.dtype != jnp.float32 for x in ends):
+        return "the ends of a `score` are not one float32 number a head each"
+    value, tangent = _functions(score, len(ends))
+    for fn, many in ((value, len(ends)), (tangent, 2 * len(ends))):
+        if reason := scalar_jaxpr.refuse(fn, *["float32"] * many):
+            return f"the `score`: {reason}"
+    return None
+
+
+def _functions(score: Score, ends: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The score of one head, and its tangent, of so many numbers."""
+
+    def value(*numbers):
+        return jnp.asarray(score.fn.at((), *numbers), jnp.float32)
+
+    def tangent(*numbers):
+        return jax.jvp(value, numbers[:ends], numbers[ends:])[1]
+
+    return value, tangent
+
+
+def _how(score: Any, edges: Array | None) -> dict[str, Any]:
+    """`scale=` and `score=` of the kernels."""
+    if isinstance(score, Dot):
+        return {"scale": score.scale}
+    ends = 2 if edges is None else 3
+    value, tangent = _functions(score, ends)
+    traced = (
+        scalar_jaxpr.trace(value, *["float32"] * ends),
+        scalar_jaxpr.trace(tangent, *["float32"] * (2 * ends)),
+    )
+    return {"scale": score.scale, "score": kernels.Score(*traced)}
+
+
 def plain(A, operands, V) -> tuple[Any, ...]:
-    """Q, K, V with one axis of heads and the bias with one or none, all float32."""
-    _, Q, K, (bias, _) = operands
-    q, k, v = (x.reshape(len(x), -1, x.shape[-1]).astype(jnp.float32) for x in (Q, K, V))
+    """Q, K, V with one axis of heads, bias with one or none, edges with one, all float32."""
+    _, Q, K, (bias, edges) = operands
+    scalars = Q.shape[1:] == V.shape[1:-1]
+
+    def by_head(x, features):
+        shape = (len(x), -1, x.shape[-1]) if features else (len(x), -1)
+        return x.reshape(shape).astype(jnp.float32)
+
+    q, k, v = by_head(Q, not scalars), by_head(K, not scalars), by_head(V, True)
     if bias is not None:
         bias = bias.astype(jnp.float32)
         bias = bias if bias.ndim == 1 else bias.reshape(A.nse, -1)
-    return q, k, v, bias
+    return q, k, v, bias, None if edges is None else by_head(edges, False)
 
 
 def _rows(A, operands, V, *, score) -> tuple[Array, Array]:
     """One launch: rows and entries shared evenly by warps, whose lanes have the features."""
-    y, logs = csr_attention(A.indptr, A.indices, *plain(A, operands, V), scale=score.scale)
+    given = plain(A, operands, V)
+    y, logs = csr_attention(A.indptr, A.indices, *given, **_how(score, given[-1]))
     heads = V.shape[1:-1]
     return y.reshape(A.shape[0], *heads, V.shape[-1]).astype(V.dtype), logs.reshape(-1, *heads)
 
@@ -67,7 +119,8 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
     """vmap over Q, K and V alone: heads of one launch."""
     captured, Q, K, (bias, edges) = operands
     others = jax.tree.leaves((in_batched[0], in_batched[1][0], in_batched[1][3]))
-    if any(others) or (bias is not None and bias.ndim > 1):
+    alone = isinstance(score, Score) or (bias is not None and bias.ndim > 1)
+    if any(others) or alone:
         run = functools.partial(_rows, score=score)
         return one_by_one(run, axis_size, in_batched, A, operands, V)
 
@@ -89,14 +142,16 @@ def _pulled(score, moving, by_value, A, operands, V) -> Callable[..., list[Array
     """The transpose of the tangent by the kernel of cotangents, where it serves."""
     if not_here(A, operands, V, score=score) is not None:
         return None
-    _, Q, K, (bias, _) = operands
-    by_query, by_key, by_bias = (*moving, False)[:3]
+    _, Q, K, (bias, edges) = operands
+    by_query, by_key, *rest = moving
+    by_bias = bias is not None and rest[0]
+    by_edge = edges is not None and rest[-1]
 
     def run(A, operands, V, y, logs, w, u):
-        q, k, v, own = plain(A, operands, V)
+        q, k, v, own, between = plain(A, operands, V)
         less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
         log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
-        dq, dk, dv, db = csr_attention_vjp(
+        dq, dk, dv, db, de = csr_attention_vjp(
             A.indptr,
             A.indices,
             q,
@@ -104,16 +159,18 @@ def _pulled(score, moving, by_value, A, operands, V) -> Callable[..., list[Array
             v,
             own,
             log,
-            w.reshape(*q.shape[:2], -1).astype(jnp.float32),
+            w.reshape(*log.shape, -1).astype(jnp.float32),
             less,
-            scale=score.scale,
-            scores=by_query or by_key,
+            between,
+            **_how(score, between),
+            scores=by_query or by_key or by_edge,
             values=by_value,
             biases=by_bias,
         )
         if by_bias and bias is not None and db is not None:
             db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
-        found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_value, dv, V)
+        found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_edge, de, edges)
+        found = (*found, (by_value, dv, V))
         return [x.reshape(like.shape) for on, x, like in found if on]
 
     return run

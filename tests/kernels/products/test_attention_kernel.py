@@ -1,11 +1,13 @@
 """The attention kernel: interpreted, against float64 in NumPy; rows cut between warps; lowered."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.products.attention import csr_attention
+from pallas_kernels.products.attention import Score, csr_attention
 from pallas_kernels.products.attention_vjp import csr_attention_vjp
+from pallas_kernels.simt.scalar_jaxpr import trace
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, matrix
 from tests.kernels.test_lowering import lower
 
@@ -118,9 +120,62 @@ def test_cotangents(heads, d, f, own, rows):
         threads=64,
         ctas=3,
         interpret=True,
-    )
+    )[:4]
     want = slopes(indptr, indices, *wide, bias, log, w, less, 0.3)
     for got, wanted in zip(found, want, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def of_gat(q, k, e):
+    s = q + k * e
+    return jnp.where(s > 0, s, 0.2 * s)
+
+
+def by_hand(q, k, e):
+    """The score and its derivatives by q, k and e."""
+    s = q + k * e
+    slope = np.where(s > 0, 1, 0.2)
+    return slope * s, slope, slope * e, slope * k
+
+
+@pytest.mark.parametrize(("heads", "f"), [(2, 8), (8, 16), (1, 5)])
+@pytest.mark.parametrize("ctas", [1, 3])
+def test_scores_of_one_number_a_head(heads, f, ctas):
+    indptr, indices, q, k, v, _ = operands([3, 0, 40, 1, 0, 7, 90, 2], heads, 1, f)
+    q, k = q[:, :, 0], k[:, :, 0]
+    rng = np.random.default_rng(5)
+    edges = rng.normal(size=(indices.size, heads)).astype(np.float32)
+    score = Score(
+        trace(of_gat, *[np.float32] * 3),
+        trace(lambda *a: jax.jvp(of_gat, a[:3], a[3:])[1], *[np.float32] * 6),
+    )
+    given = [jnp.asarray(x) for x in (indptr, indices, q, k, v)]
+    how = {"scale": 0.7, "score": score, "threads": 64, "ctas": ctas, "interpret": True}
+    y, log = csr_attention(*given, None, jnp.asarray(edges), **how)
+    w, u = rng.normal(size=y.shape), rng.normal(size=log.shape)
+    want_y, want_log = np.zeros(y.shape), np.full(log.shape, -np.inf)
+    less = np.zeros(log.shape)
+    want = [np.zeros(x.shape) for x in (q, k, v, edges)]
+    for i in range(len(indptr) - 1):
+        at = slice(indptr[i], indptr[i + 1])
+        js = indices[at]
+        if len(js) == 0:
+            continue
+        s, by_q, by_k, by_e = by_hand(q[i].astype(float), k[js], edges[at])
+        want_log[i] = np.log(np.exp(0.7 * s).sum(0))
+        p = np.exp(0.7 * s - want_log[i])
+        want_y[i] = np.einsum("jh,jhf->hf", p, v[js])
+        less[i] = np.sum(w[i] * want_y[i], -1) - u[i]
+        ds = 0.7 * p * (np.einsum("hf,jhf->jh", w[i], v[js]) - less[i])
+        want[0][i] = (ds * by_q).sum(0)
+        np.add.at(want[1], js, ds * by_k)
+        np.add.at(want[2], js, p[..., None] * w[i])
+        want[3][at] = ds * by_e
+    np.testing.assert_allclose(y, want_y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(log, want_log, rtol=1e-4, atol=1e-5)
+    rest = (jnp.asarray(x, jnp.float32) for x in (want_log, w, less, edges))
+    found = csr_attention_vjp(*given, None, *rest, **how)
+    for got, wanted in zip((*found[:3], found[4]), want, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 

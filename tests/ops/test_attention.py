@@ -300,3 +300,19 @@ def test_scores_that_kernels_refuse(monkeypatch):
         score, captured = api._traced(fn, Q, K, None, (2,), 1.0)
         given = bare(A), (captured, Q, K, (None, None)), V
         assert said in gpu.not_here(*given, score=score)
+
+
+def test_float64_is_computed_in_float64():
+    with jax.enable_x64():
+        A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
+        Q, K, V = (x.astype(np.float64) for x in (Q, K, V))
+        y, logs = jsp.attention(A, Q, K, V, return_logs=True)
+        dots = np.sum(np.asarray(Q)[ROW] * np.asarray(K)[COL], axis=-1) / np.sqrt(3)
+        want = attended(ROW, COL, M, dots, V)
+        assert y.dtype == logs.dtype == np.float64
+        np.testing.assert_allclose(y, want[0], rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(logs, want[1], rtol=1e-12)
+        S = jsp.softmax(jsp.sddmm(A, Q, K))
+        assert S.dtype == np.float64
+        check_grads(lambda *p: jsp.attention(A, *p), (Q, K, V), order=1, atol=1e-6, rtol=1e-6)
+        check_grads(lambda *p: jsp.softmax(jsp.sddmm(A, *p)).data, (Q, K), order=1, rtol=1e-6)

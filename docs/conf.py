@@ -38,6 +38,7 @@ autodoc_typehints = "none"  # the docstrings say what an argument is
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False  # shapes in annotations are no markup
 maximum_signature_line_length = 76
 toc_object_entries_show_parents = "hide"
 add_module_names = False

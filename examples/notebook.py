@@ -21,7 +21,12 @@ def cells_of(script):
     text = script.read_text()
     title, _, rest = text.removeprefix('"""').partition('"""\n')
     head, _, more = title.strip().partition("\n")
-    yield "markdown", "\n".join(["# " + head.rstrip("."), more]).rstrip()
+    head, _, what = head.partition(": ")
+    what = what[:1].upper() + what[1:]
+    yield (
+        "markdown",
+        "\n\n".join(part for part in (f"# {head.rstrip('.')}", what, more.strip()) if part),
+    )
     if MARK.search(rest):
         first, *parts = MARK.split(rest)
         yield from _kept("code", first)

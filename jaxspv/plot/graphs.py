@@ -92,27 +92,36 @@ def draw(
         tail, way = ends[single, 0], ends[single, 1] - ends[single, 0]
         heads = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.003}
         ax.quiver(*(tail + 0.55 * way).T, *(0.02 * way).T, color=GREY, headwidth=8, **heads)
-    _points(ax, pos, values, node_size, cmap, n)
+    points = _points(ax, pos, values, node_size, cmap, n)
     if labels is not None and labels is not False:
         words = range(n) if labels is True else labels
-        for (x, y), word in zip(pos, words, strict=True):
-            ax.annotate(str(word), (x, y), ha="center", va="center", fontsize=7, zorder=4)
+        style = {"ha": "center", "va": "center", "fontsize": 7, "zorder": 4}
+        for (x, y), word, ink in zip(pos, words, _inks(points, n), strict=True):
+            ax.annotate(str(word), (x, y), color=ink, **style)
     ax.set_aspect("equal")
     ax.autoscale()
     ax.axis("off")
     return ax
 
 
-def _points(ax: Any, pos: np.ndarray, values: Any, size: float, cmap: str, n: int) -> None:
+def _points(ax: Any, pos: np.ndarray, values: Any, size: float, cmap: str, n: int) -> Any:
+    edge = 0.6 if size >= 30 else 0.0  # a rim would cover small points
+    style: dict[str, Any] = {"s": size, "edgecolors": GREY, "linewidths": edge, "zorder": 3}
     if values is None:
-        ax.scatter(*pos.T, s=size, color=BLUE, edgecolors="white", linewidths=0.5, zorder=3)
-        return
+        return ax.scatter(*pos.T, color=BLUE, **style)
     values = _checked("values", values, (n,))
     from matplotlib import colormaps
 
-    style = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3, "plotnonfinite": True}
     shown = np.ma.masked_where(~np.isfinite(values), values)
-    ax.scatter(*pos.T, s=size, c=shown, cmap=colormaps[cmap].with_extremes(bad=GREY), **style)
+    colors = colormaps[cmap].with_extremes(bad=GREY)
+    return ax.scatter(*pos.T, c=shown, cmap=colors, plotnonfinite=True, **style)
+
+
+def _inks(points: Any, n: int) -> list[str]:
+    """Black on light vertices, white on dark ones."""
+    points.update_scalarmappable()
+    colors = np.broadcast_to(points.get_facecolor(), (n, 4))
+    return ["black" if c[:3] @ (0.299, 0.587, 0.114) > 0.45 else "white" for c in colors]
 
 
 def _checked(name: str, array: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -36,9 +36,14 @@ def test_no_notebook_is_without_its_script():
 def test_cells_of_a_script_in_the_percent_format(tmp_path):
     script = tmp_path / "a.py"
     script.write_text(
-        '"""T.\n\nMore.\n"""\n\n# %%\nx = 1\n\n# %% [markdown]\n# # Head\n#\n# Text.\n\n# %%\nx\n'
+        '"""T: what.\n\nMore.\n"""\n\n# %%\nx = 1\n\n'
+        "# %% [markdown]\n# # Head\n#\n# Text.\n\n# %%\nx\n"
     )
-    want = [("markdown", "# T\n\nMore."), ("code", "x = 1"), ("markdown", "# Head\n\nText.")]
+    want = [
+        ("markdown", "# T\n\nWhat.\n\nMore."),
+        ("code", "x = 1"),
+        ("markdown", "# Head\n\nText."),
+    ]
     assert list(notebook.cells_of(script)) == [*want, ("code", "x")]
     script.write_text('"""T.\n"""\n\nx = 1\n\n\ny = 2\n')
     assert list(notebook.cells_of(script))[1:] == [("code", "x = 1"), ("code", "y = 2")]

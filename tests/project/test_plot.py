@@ -90,6 +90,8 @@ def test_draw_places_vertices_and_edges(ax, star):
     lines, points = ax.collections
     np.testing.assert_allclose(points.get_offsets(), pos)
     assert len(lines.get_segments()) == 18 and len(ax.texts) == 15
+    inks = {t.get_text(): t.get_color() for t in ax.texts}
+    assert (inks["0"], inks["8"]) == ("white", "black")  # viridis: dark to light
     one_way = Figure().subplots()
     jsp.plot.draw(jsp.from_edges([0], [1], shape=(2, 2)), one_way)
     assert len(one_way.collections) == 3  # lines, an arrow, points

@@ -7,8 +7,8 @@ from typing import Any
 TIES = "asks for one of several shortest paths, that of NetworkX's bidirectional search"
 ORDER = "takes strong components in the order of NetworkX's depth-first search"
 CANNOT_MATCH = {  # part of a test's id -> why
-    "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond": TIES,
-    "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond": TIES,
+    "TestMinimumCycleBasis::test_unweighted_diamond": TIES,
+    "TestMinimumCycleBasis::test_weighted_diamond": TIES,
     "TestStronglyConnected::test_condensation_mapping_and_members": ORDER,
 }
 

@@ -17,7 +17,7 @@ import jax  # noqa: E402
 import tqdm  # noqa: E402
 
 from . import suite  # noqa: E402
-from .graphs import launches, yang2015  # noqa: E402
+from .graphs import launches, networkx_calls, yang2015  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
 from .products import padded_rows  # noqa: E402
@@ -44,6 +44,7 @@ BENCHMARKS = {
     "tilebfs": "graphs.tile_bfs",
     "yang2015": "graphs.yang2015",
     "road": "road.graphblas",
+    "networkx": "graphs.networkx_calls",
 }
 
 
@@ -122,6 +123,9 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return launches.workloads()
     if name in ("tiles", "tilebfs"):
         return suite.select(["tiles"])
+    if name == "networkx":
+        data = suite.select(["data"])
+        return [w for w in data if w.matrix().nnz > networkx_calls.LARGE_ENTRIES]
     if name == "road":
         return suite.select(["jazz", "power", "wiki-Vote"])
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])

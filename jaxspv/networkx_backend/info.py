@@ -4,8 +4,8 @@ from typing import Any
 
 DEFAULTS: dict[str, Any] = {
     "double_precision": True,
-    "least_size": 2_000,
-    "least_size_for_searches": 300,
+    "least_size": 20_000,
+    "least_size_for_searches": 600,
 }
 
 

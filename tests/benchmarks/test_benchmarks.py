@@ -308,6 +308,15 @@ def test_every_benchmark_runs(benchmark, tmp_path, monkeypatch):
     assert all(set(r) >= RECORD for r in records)
 
 
+def test_networkx_calls_are_timed_on_old_and_new_graphs(tmp_path):
+    out = tmp_path / "out.json"
+    arguments = ["--graphs", "delaunay7", "--runs", "2", "--json", str(out)]
+    assert main(["networkx", *arguments]) == 0
+    records = json.loads(out.read_text())["records"]
+    assert {r["program"] for r in records} == {"NetworkX", "jaxspv", "jaxspv, new graph"}
+    assert len({r["call"] for r in records}) > 10 and all(r["verified"] for r in records)
+
+
 def test_loops_give_the_time_of_a_step(tmp_path):
     out = tmp_path / "out.json"
     assert main(["loops", "--graphs", "grid12", "--runs", "2", "--json", str(out)]) == 0

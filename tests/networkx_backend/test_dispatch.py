@@ -61,7 +61,7 @@ for name in ("pagerank", "single_source_dijkstra_path_length", "shortest_path"):
         return call(*a, **k)
     setattr(backend, name, counted)
 nx.config.warnings_to_ignore.add("cache")
-G = nx.fast_gnp_random_graph(3_000, 2e-3, seed=1)
+G = nx.fast_gnp_random_graph(3_000, 3e-3, seed=1)
 for k, (u, v, d) in enumerate(G.edges(data=True)):
     d["w"] = k % 9 + 1
 wanted = nx.pagerank(G), nx.single_source_dijkstra_path_length(G, 0, weight="w")

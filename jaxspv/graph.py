@@ -21,6 +21,7 @@ from .formats import CSR, SparseMatrix
 from .formats.arithmetic import NoValue
 from .formats.base import PRODUCT
 from .formats.csr import sort_by
+from .formats.foreign import ours
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -209,6 +210,7 @@ def prepare(
     for name in purposes:
         if name not in LAYOUTS:
             raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
+    A = ours(A)
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
     graph = as_graph(A.check_invariants() if isinstance(A, SparseMatrix) else A, "`prepare`")
@@ -237,6 +239,7 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
             return A
         read = {name: A.layouts[name] for name in layouts if name in A.layouts}
         return dataclasses.replace(A, layouts=read)
+    A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 from jax import Array
 
-from ._core.pytree import pytree_dataclass, static
+from ._core.pytree import describe, pytree_dataclass, static
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
@@ -28,6 +28,8 @@ class Mask:
     >>> import jax.numpy as jnp
     >>> (~Mask(jnp.array([True, False]))).allowed().tolist()
     [False, True]
+    >>> ~Mask(jnp.array([True, False]))
+    Mask(not values of bool[2])
     """
 
     source: Any
@@ -36,6 +38,13 @@ class Mask:
 
     def __invert__(self) -> Mask:
         return dataclasses.replace(self, complement=not self.complement)
+
+    def __repr__(self) -> str:
+        read = "structure" if self.structural else "values"
+        source = describe(self.source) if hasattr(self.source, "dtype") else "?"
+        if hasattr(self.source, "todense"):
+            source = repr(self.source)
+        return f"Mask({'not ' if self.complement else ''}{read} of {source})"
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -251,9 +251,8 @@ log_plus = _s(_m.logaddexp, _o.plus, a=_no_top, d=_no_top, name="log_plus")
 
 lor_land = or_and  # python-graphblas' name
 
-ALL: tuple[Semiring, ...] = tuple(
-    dict.fromkeys(v for v in list(globals().values()) if isinstance(v, Semiring))
-)
+_NAMED = {name: v for name, v in globals().items() if isinstance(v, Semiring)}
+ALL: tuple[Semiring, ...] = tuple(dict.fromkeys(_NAMED.values()))
 CORE = (
     plus_times,
     min_plus,
@@ -269,3 +268,24 @@ CORE = (
     min_second,
     log_plus,
 )  # one of each kind, for tests that are too slow for ALL
+
+
+def as_semiring(semiring: Semiring | str) -> Semiring:
+    """A semiring as it is, or the one of a name.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: there is none of that name.
+
+    >>> as_semiring("min_plus") is min_plus
+    True
+    """
+    if isinstance(semiring, Semiring):
+        return semiring
+    if not isinstance(semiring, str):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if semiring not in _NAMED:
+        raise ValueError(
+            f"`semiring` must be one of `jaxspv.semirings`, such as 'min_plus'; got {semiring!r}."
+        )
+    return _NAMED[semiring]

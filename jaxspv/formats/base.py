@@ -203,6 +203,12 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
             (data, indices), shape=shape, indices_sorted=True, unique_indices=self.unique
         )
 
+    def to_bcsr(self) -> Any:
+        """The same entries as `jax.experimental.sparse.BCSR`, padding included."""
+        from jax.experimental import sparse
+
+        return sparse.BCSR.from_bcoo(self.to_bcoo())
+
     def block_until_ready(self: _M) -> _M:
         """Waits for every array."""
         return jax.block_until_ready(self)

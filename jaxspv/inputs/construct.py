@@ -14,6 +14,7 @@ from .._core.compilation import is_eager, known, known_while_tracing, on_acceler
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
+from ..formats.foreign import CONVERTERS
 from ..monoids import Monoid, as_monoid, plus
 from .edges import unique_host, unique_traced
 
@@ -28,7 +29,7 @@ def from_edges(
     receivers: Indices,
     values: Values | Number | None = None,
     *,
-    shape: tuple[int, int],
+    shape: tuple[int, int] | None = None,
     nse: int | None = None,
     dup: Monoid = plus,
     return_slots: bool = False,
@@ -40,7 +41,8 @@ def from_edges(
     Args:
         senders, receivers: int (edges,).
         values: (edges,), or a scalar for all; float32 ones by default.
-        shape: (m, n), Python integers.
+        shape: (m, n), Python integers; None: (n, n), one more than the largest index there is. It
+            must be given under jit.
         nse: capacity; by default the number of distinct pairs where indices are concrete, the
             number of edges under jit.
         dup: the monoid that joins the values of equal pairs.
@@ -64,14 +66,15 @@ def from_edges(
     >>> A.todense().tolist(), slots.tolist()
     ([[0.0, 2.0], [5.0, 0.0]], [1, 0, 1])
     """
-    shape, dup = check_shape(shape), as_monoid(dup, "dup")
     _check_format(format)
+    dup = as_monoid(dup, "dup")
     row, col = _indices("senders", senders), _indices("receivers", receivers)
     if row.shape != col.shape or row.ndim != 1:
         raise ValueError(
             "`senders` and `receivers` must be 1-D and of one length; "
             f"got {row.shape} and {col.shape}."
         )
+    shape = check_shape(_square(row, col) if shape is None else shape)
     data = _values(values, row.shape[0])
     dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
     concrete = is_concrete(row, col)
@@ -256,6 +259,14 @@ def as_format(coo: COO, name: str) -> Any:
     return FORMATS[name].from_coo(coo)
 
 
+def _square(row: Any, col: Any) -> tuple[int, int]:
+    """The smallest square that holds concrete indices."""
+    if not is_concrete(row, col):
+        raise ValueError("`shape` must be given under jit: the largest index is unknown.")
+    n = max((int(index.max()) + 1 for index in (row, col) if index.size), default=0)
+    return n, n
+
+
 def _indices(name: str, values: Any) -> Any:
     array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
     if array.size == 0:
@@ -359,3 +370,8 @@ def _from_padded(row, col, data, shape, nse, dup, format):
     values = as_monoid(dup, "dup").segment_reduce(data, jnp.asarray(slots), nse)
     overflow = jnp.asarray(count > nse)
     return as_format(COO(values, row, col, overflow, tuple(shape)), format)
+
+
+CONVERTERS["scipy.sparse"] = from_scipy
+CONVERTERS["jax.experimental.sparse.bcoo"] = from_bcoo
+CONVERTERS["jax.experimental.sparse.bcsr"] = from_bcsr

@@ -31,6 +31,8 @@ from .mtx_header import read_header
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
 _VECTOR = "sparse_vector"
+# Formats that SciPy has: their arrays of indices, and the axis whose extent stands in padding.
+SCIPY = {"coo": {"row": 0, "col": 1}, "csr": {"indices": 1}, "csc": {"indices": 0}}
 
 
 def read_mtx(
@@ -47,7 +49,7 @@ def read_mtx(
     Symmetric and skew-symmetric files are expanded to both triangles. Stored zeros stay entries.
 
     Args:
-        path: the file.
+        path: the file, or the name of a bundled graph.
         dtype: of the values; by default float32 for real and pattern (ones) files, int32 for
             integer ones.
         dup: the monoid that joins entries at one place.
@@ -60,10 +62,11 @@ def read_mtx(
         ValueError: the file is broken or complex, its integers do not fit, or its header claims
             more than the file can hold; names the file.
 
-    >>> read_mtx(bundled("karate"))
+    >>> read_mtx("karate")
     CSR(float32[156], shape=(34, 34))
     """
-    path = _existing(path)
+    named = not os.path.exists(path) and str(path) in bundled_names()
+    path = bundled(str(path)) if named else _existing(path)
     with _refusing(path, "Matrix Market file"):
         with _opened(path, progress=False) as file:
             header = read_header(file)
@@ -124,7 +127,8 @@ def write_mtx(
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
     """Writes a matrix of any format, or a SparseVector, field by field; `load_npz` reads it back.
 
-    Capacity, padding, flags and dtype survive.
+    Capacity, flags and dtype survive. `scipy.sparse.load_npz` reads a sorted COO, CSR or CSC, if
+    NumPy has its dtype.
 
     Raises:
         TypeError: A is neither.
@@ -143,6 +147,9 @@ def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -
         raise ValueError(f"`path` must end in .npz; got {path}.")
     arrays: dict[str, np.ndarray] = {}
     header = _pack(A, "", arrays)
+    if header["format"] in SCIPY and A.sorted and header["leaves"]["data"] == arrays["data"].dtype:
+        header["nse"] = A.nse
+        arrays |= _as_scipy_has_them(A, arrays)
     write = np.savez_compressed if compressed else np.savez
     write(path, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
 
@@ -170,7 +177,10 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     with _refusing(path, "archive of a sparse matrix"):
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
-                loaded = _unpack(json.loads(str(archive[_HEADER])), archive).check_invariants()
+                header = json.loads(str(archive[_HEADER]))
+                loaded = _unpack(header, archive)
+                loaded = _padded(loaded, header["nse"]) if "nse" in header else loaded
+                loaded.check_invariants()
             elif "format" in archive and "shape" in archive:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
             else:
@@ -343,6 +353,25 @@ def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
     for name, child in header["children"].items():
         fields[name] = _unpack(child, archive, f"{prefix}{name}.")
     return cls(**fields)
+
+
+def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The entries without padding, under SciPy's names."""
+    count = int(A.count)
+    entries = {name: arrays[name][:count] for name in ("data", *SCIPY[A.format])}
+    shape, format = np.array(A.shape), np.array(A.format.encode())
+    return {**entries, "shape": shape, "format": format, "_is_array": np.array(True)}
+
+
+def _padded(A: Any, nse: int) -> Any:
+    """A matrix read without its padding in its capacity."""
+    more = nse - A.nse
+    spare = {name: A.shape[axis] for name, axis in SCIPY[A.format].items()} | {"data": 0}
+    filled = {
+        name: jnp.pad(getattr(A, name), (0, more), constant_values=value)
+        for name, value in spare.items()
+    }
+    return dataclasses.replace(A, **filled)
 
 
 def _as_bits(array: np.ndarray) -> np.ndarray:

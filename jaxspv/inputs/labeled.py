@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
+from ..formats.foreign import CONVERTERS
 from ..graph import Graph
 from ..monoids import Monoid, plus
 from .construct import from_edges
@@ -303,3 +304,6 @@ def _column(frame: Any, name: str) -> np.ndarray:
         return np.asarray(frame[name])
     except (KeyError, IndexError) as error:
         raise ValueError(f"`frame` has no column {name!r}.") from error
+
+
+CONVERTERS["networkx"] = from_networkx

@@ -19,7 +19,7 @@ from ...graph import Graph, as_graph, register_layout
 from ...ops.frame.elementwise import trace
 from ...ops.mxv.rows.layout import Rows, arrange, revalued
 from ...ops.mxv.spmv import op as spmv_op
-from ...semirings import Semiring, min_plus, plus_times
+from ...semirings import Semiring, as_semiring, min_plus, plus_times
 from ...until import Until, check_until, unchanged
 from ..common.status import finished
 from . import gpu_dense
@@ -82,7 +82,7 @@ class FixpointLayout:
 def fixpoint(
     A: Matrix,
     x0: Vector,
-    semiring: Semiring = plus_times,
+    semiring: Semiring | str = plus_times,
     *,
     update: Callable[..., Any] | None = None,
     operands: Sequence[Number | Vector] = (),
@@ -147,8 +147,7 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
     graph = as_graph(A, "fixpoint")
     if "fixpoint" not in graph.layouts:
         note("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.")
-    if not isinstance(semiring, Semiring):
-        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    semiring = as_semiring(semiring)
     if monotone and semiring.mul is min_plus.mul and semiring.add is min_plus.add:
         note("`sssp` takes near vertices first, by buckets; a fixpoint goes round by round.")
     if not isinstance(operands, (tuple, list)):

@@ -20,6 +20,7 @@ from ..._core.compilation import is_eager
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ..._core.telling import TELLER
 from ...formats import SparseMatrix
+from ...formats.foreign import ours
 from ...formats.stored import Stored
 from ...graph import Graph
 from ...masks import Mask, as_mask
@@ -162,6 +163,7 @@ def matrix(name: str, A: Any) -> SparseMatrix:
     """
     if isinstance(A, Graph):
         return A.out
+    A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}.")
     return A
@@ -175,6 +177,7 @@ def operand(name: str, x: Any) -> Any:
     """
     if isinstance(x, Graph):
         return x.out
+    x = x if isinstance(x, Stored) else ours(x)
     if isinstance(x, Stored):
         return x
     if hasattr(x, "to_sparse"):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def mxm(
     A: Any,
     B: Any,
-    semiring: Semiring = plus_times,
+    semiring: Semiring | str = plus_times,
     *,
     mask: Allowed = None,
     accum: Any = None,

@@ -12,10 +12,11 @@ import numpy as np
 
 from ..._core.indices import with_pattern
 from ...formats import COO, CSC, CSR, SparseMatrix
+from ...formats.foreign import ours
 from ...graph import Graph
 from ...masks import Mask, check_mask
 from ...operators import BinaryOp
-from ...semirings import Semiring
+from ...semirings import Semiring, as_semiring
 
 _TURNED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
 
@@ -80,8 +81,7 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
     Raises:
         TypeError, ValueError: as `mxm`.
     """
-    if not isinstance(semiring, Semiring):
-        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    semiring = as_semiring(semiring)
     A, B = _matrix("A", A), _matrix("B", B)
     if A.shape[1] != B.shape[0]:
         raise ValueError(
@@ -115,6 +115,7 @@ def checked_count(name: str, value: Any, least: int) -> int | None:
 def _matrix(name: str, A: Any) -> SparseMatrix:
     if isinstance(A, Graph):
         return A.out
+    A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."

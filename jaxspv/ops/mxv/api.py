@@ -15,10 +15,11 @@ from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ..._core.platforms import Backend, Situation, note, situation
 from ...formats import SparseMatrix
+from ...formats.foreign import ours
 from ...formats.vector import SparseVector
 from ...graph import Graph
 from ...masks import Mask, check_mask
-from ...semirings import Semiring, plus_times
+from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import Dense, Options, as_operand_mask, as_out, call, is_dense
 from ..frame.capacity import finished, roomy, with_room
 from ..frame.entries import entries_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 def mxv(
     A: Matrix,
     x: Vector | DenseMatrix | SparseVector,
-    semiring: Semiring = plus_times,
+    semiring: Semiring | str = plus_times,
     *,
     mask: Allowed = None,
     accum: Any = None,
@@ -55,7 +56,7 @@ def mxv(
     Args:
         A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows in bins).
         x: dense (n,) array, or a `SparseVector` of length n.
-        semiring: `add` joins, `mul` extends.
+        semiring: `add` joins, `mul` extends; or its name, such as "min_plus".
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
         accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
@@ -95,7 +96,7 @@ def mxv(
 def vxm(
     x: Vector | DenseMatrix | SparseVector,
     A: Matrix,
-    semiring: Semiring = plus_times,
+    semiring: Semiring | str = plus_times,
     *,
     mask: Allowed = None,
     accum: Any = None,
@@ -130,7 +131,7 @@ def vxm(
 
 
 def spmv(
-    A: Matrix, x: Vector, semiring: Semiring = plus_times, **kwargs: Any
+    A: Matrix, x: Vector, semiring: Semiring | str = plus_times, **kwargs: Any
 ) -> Shaped[Array, " m"]:
     """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
 
@@ -156,7 +157,7 @@ def spmv(
 
 
 def spmspv(
-    A: Matrix, x: SparseVector, semiring: Semiring = plus_times, **kwargs: Any
+    A: Matrix, x: SparseVector, semiring: Semiring | str = plus_times, **kwargs: Any
 ) -> SparseVector:
     """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
 
@@ -197,12 +198,13 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     sparse = not is_dense(x)
     if not sparse and not isinstance(x, jax.Array):
         x = jnp.asarray(x)
+    semiring = as_semiring(semiring)
     M, rows = _operand(A, flip, sparse)
     how = _How(method, backend, bool(options.replace), options.nse, flip)
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
-    apart = None if lost or not isinstance(semiring, Semiring) else eager_operands(operands)
+    apart = None if lost else eager_operands(operands)
     if apart is None:
         return _traced(how, *operands)
     x = roomy(x)
@@ -270,8 +272,6 @@ def _written(y: Any, rows: Array | None) -> Any:
 
 
 def _product(how: _How, M, rows, x, semiring, mask, nse):
-    if not isinstance(semiring, Semiring):
-        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
     method, backend, flip = how.method, how.backend, how.flip
     if x.shape != M.shape[1:]:
         side, shape = ("left", M.shape[::-1]) if flip else ("right", M.shape)
@@ -306,6 +306,7 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | Non
             return (A.out.T if rows is None or A.inn is None else A.inn), rows
         columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T
         return (A.out if columns is None else columns.T), rows
+    A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"`A` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "

@@ -12,7 +12,7 @@ from jax import Array
 from ..._core.indices import with_pattern
 from ..._core.platforms import Backend
 from ...formats import SparseMatrix
-from ...semirings import Semiring, plus_times
+from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import matrix
 from . import gpu as gpu  # registers the kernel
 from .xla import op
@@ -27,7 +27,7 @@ def sddmm(
     A: Matrix,
     X: Shaped[ArrayLike, "m *heads k"],
     Y: Shaped[ArrayLike, "n *heads k"],
-    semiring: Semiring = plus_times,
+    semiring: Semiring | str = plus_times,
     *,
     backend: Backend | None = None,
 ) -> Any:
@@ -62,8 +62,7 @@ def sddmm(
     Array([3., 7.], dtype=float32)
     """
     M, X, Y = with_pattern(matrix("A", A)), jnp.asarray(X), jnp.asarray(Y)
-    if not isinstance(semiring, Semiring):
-        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    semiring = as_semiring(semiring)
     if semiring.mul.position is not None:
         raise ValueError(f"`semiring` must not be positional; got {semiring}.")
     heads = check_ends(M, X, Y)

@@ -16,7 +16,7 @@ from ...formats import SparseMatrix
 from ...formats.stored import Stored
 from ...graph import Graph
 from ...masks import Mask
-from ...semirings import Semiring
+from ...semirings import as_semiring
 from ..frame.call import Options, as_operand_mask
 from ..frame.product import positions_as
 from ..frame.write import as_accum, write_vector
@@ -45,8 +45,7 @@ def multiply(
     Raises:
         TypeError, ValueError: as `mxm`.
     """
-    if not isinstance(semiring, Semiring):
-        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    semiring = as_semiring(semiring)
     flip = not isinstance(A, (SparseMatrix, Graph))
     M, prepared = _operand(B if flip else A, flip)
     X = jnp.asarray(A if flip else B)

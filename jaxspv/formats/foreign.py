@@ -1,0 +1,20 @@
+"""Matrices and graphs of other libraries, taken where one of ours is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; filled by inputs
+
+
+def ours(A: Any) -> Any:
+    """A matrix of jaxspv made of one of SciPy, `jax.experimental.sparse` or NetworkX; else `A`.
+
+    It is converted at every call: who calls more than once converts once.
+    """
+    for kind in type(A).__mro__:
+        for module, convert in CONVERTERS.items():
+            if f"{kind.__module__}.".startswith(f"{module}."):
+                return convert(A)
+    return A

@@ -1,0 +1,85 @@
+"""What people have at hand is taken as it is: names, shapes left out, other libraries' objects."""
+
+import pathlib
+import tomllib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+
+pytestmark = pytest.mark.fast
+A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+
+
+def test_semirings_by_name():
+    x, y = jnp.array([1.0, 5.0]), jsp.vector_from_entries([0], [1.0], 2)
+    for product in (jsp.mxv, jsp.vxm):
+        args = (A, x) if product is jsp.mxv else (x, A)
+        by_name = product(*args, "min_plus")
+        np.testing.assert_array_equal(by_name, product(*args, jsp.semirings.min_plus))
+    assert jsp.mxv(A, y, "max_times").todense().tolist() == [0.0, 3.0]
+    for B in (A, jnp.eye(2)):
+        got, want = (jsp.mxm(A, B, s) for s in ("max_plus", jsp.semirings.max_plus))
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="one of `jaxspv.semirings`"):
+        jsp.mxv(A, x, "plus_time")
+    with pytest.raises(TypeError, match="must be a Semiring"):
+        jsp.mxv(A, x, 3)
+
+
+def test_a_shape_left_out():
+    assert jsp.from_edges([0, 3], [1, 2]).shape == (4, 4)
+    assert jsp.from_edges([], []).shape == (0, 0)
+    with pytest.raises(ValueError, match="`shape` must be given under jit"):
+        jax.jit(lambda i: jsp.from_edges(i, i))(jnp.arange(3))
+
+
+def test_graphs_of_other_libraries():
+    networkx = pytest.importorskip("networkx")
+    S = sp.csr_array(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], np.float32))
+    graphs = [
+        S,
+        S.tocoo(),
+        sp.csc_matrix(S),
+        jsp.from_scipy(S).to_bcoo(),
+        jsp.from_scipy(S).to_bcsr(),
+    ]
+    graphs.append(networkx.path_graph(3, create_using=networkx.DiGraph))
+    for graph in graphs:
+        assert jsp.bfs(graph, 0).levels.tolist() == [0, 1, 2]
+        assert jsp.prepare(graph).n == 3
+    assert (jsp.mxv(S, jnp.ones(3)) == jnp.array([1.0, 1.0, 0.0])).all()
+    with pytest.raises(TypeError, match="got ndarray"):
+        jsp.bfs(S.toarray(), 0)
+
+
+def test_bcsr_and_back():
+    back = jsp.from_bcsr(A.to_bcsr())
+    np.testing.assert_array_equal(back.todense(), A.todense())
+
+
+def test_names_of_bundled_graphs_and_of_masks():
+    assert jsp.read_mtx("karate").shape == (34, 34)
+    assert repr(~jsp.structure(A)) == "Mask(not structure of CSR(float32[2], shape=(2, 2)))"
+
+
+def test_the_version_is_that_of_the_package():
+    project = pathlib.Path(__file__).parents[2] / "pyproject.toml"
+    assert jsp.__version__ == tomllib.loads(project.read_text())["project"]["version"]
+
+
+@pytest.mark.parametrize("format", ["coo", "csr", "csc"])
+def test_scipy_reads_what_is_saved(format, tmp_path):
+    B = jsp.from_dense([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]], nse=7, format=format)
+    jsp.save_npz(tmp_path / "B.npz", B)
+    theirs = sp.load_npz(tmp_path / "B.npz")
+    assert theirs.format == format and theirs.nnz == 3
+    np.testing.assert_array_equal(theirs.toarray(), B.todense())
+    ours = jsp.load_npz(tmp_path / "B.npz")
+    assert ours.nse == 7 and ours.format == format
+    np.testing.assert_array_equal(ours.check_invariants().todense(), B.todense())

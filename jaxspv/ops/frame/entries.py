@@ -192,14 +192,8 @@ def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
 
     if size == 0:
         return scanned(chosen)
-    return by_platform(
-        "compaction", lambda c: entries_cpu.places_of(c, room, dtype), scanned, chosen
-    )
-
-
-def by_platform(name: str, native: Any, default: Any, *operands: Any) -> Any:
-    """`native` where the program is lowered for a CPU, one by one under vmap; else `default`."""
-    return choose(name, operands, Form("loop", "cpu", native), Form("parallel", "xla", default))
+    loop = Form("loop", "cpu", lambda c: entries_cpu.places_of(c, room, dtype))
+    return choose("compaction", (chosen,), loop, Form("scan", "xla", scanned))
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:
@@ -225,7 +219,8 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
     size, dtype = keys[0].shape[0], keys[0].dtype
     if 0 in (size, wanted[0].shape[0]):
         return jnp.zeros(wanted[0].shape, dtype)
-    return by_platform("search", entries_cpu.lower_bound, search.lower_bound, keys, wanted)
+    loop = Form("loop", "cpu", entries_cpu.lower_bound)
+    return choose("search", (keys, wanted), loop, Form("bisection", "xla", search.lower_bound))
 
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
@@ -265,11 +260,15 @@ def union(a: Entries, b: Entries) -> Union:
     if 0 in (a.nse, b.nse, room):
         left, right, count = _merged_by_ranks(a, b, room)
     else:
-        left, right, count = by_platform(
+
+        def merged(a, b):
+            return entries_cpu.merge(a.keys, a.count, b.keys, b.count, room)
+
+        left, right, count = choose(
             "union",
-            lambda a, b: entries_cpu.merge(a.keys, a.count, b.keys, b.count, room),
-            lambda a, b: _merged_by_ranks(a, b, room),
-            *(dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b)),
+            tuple(dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b)),
+            Form("merge", "cpu", merged),
+            Form("ranks", "xla", lambda a, b: _merged_by_ranks(a, b, room)),
         )
     in_left, in_right = left < a.nse, right < b.nse
     keys = tuple(

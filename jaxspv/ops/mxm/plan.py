@@ -67,13 +67,14 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
         return Schedule(method, nse, size, None, None)
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
-    method = method or _fastest(call, work, gpu)
+    asked, method = method, method or _fastest(call, work, gpu)
     loops = method == "gustavson" and not gpu
     if not is_eager(call.operands):
         products = bucketed(work.products)
         size = chunk or min(products, CHUNK)
         if nse is not None or is_recording():  # `explain` computes nothing
-            return Schedule(method, nse or 0, size, products, None)
+            # what is lowered for several platforms has the method of each
+            return Schedule(asked if loops else method, nse or 0, size, products, None)
         need, found = _pattern_of(call, gpu, size)
         return Schedule(method, _room(call, need), size, products, found if loops else None)
     bound, size, products = call.bound, 1, None  # loops make one product after the other

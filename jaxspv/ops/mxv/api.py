@@ -27,6 +27,7 @@ from ..frame.hypersparse import beyond_int32, multiply_vector
 from ..frame.product import positions_as
 from ..frame.write import as_accum
 from . import spmspv_gpu as spmspv_gpu  # registers the kernels
+from . import spmspv_xla as spmspv_xla
 from . import spmv_gpu as spmv_gpu
 from .rows.layout import Rows
 from .spmspv import bound_of, multiply_sparse

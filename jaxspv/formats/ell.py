@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from .base import SparseMatrix, register
 from .coo import COO, sort_coo
 from .csr import compress
 from .invariants import Promises, check, check_places, length
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
 
 MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all
 ROOM = 1 << 14  # slots that no matrix is refused for
@@ -66,9 +69,9 @@ class ELL(SparseMatrix):
 
     format: ClassVar[str] = "ell"
     index_fields: ClassVar[tuple[str, ...]] = ("indices",)
-    data: Array
-    indices: Array
-    overflow: Array
+    data: Shaped[Array, " nse"]
+    indices: Int[Array, " nse"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     transposed: bool = static(default=False)
     unique: bool = static(default=True)
@@ -85,7 +88,7 @@ class ELL(SparseMatrix):
         return self.nse // max(self.stored_shape[0], 1)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         there = with_pattern(self).indices < self.stored_shape[1]
         return jnp.sum(there, dtype=self.index_dtype)
 
@@ -100,7 +103,7 @@ class ELL(SparseMatrix):
     def check_invariants(self) -> ELL:
         return check_places(check(self, ("indices",), _promises))
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         m, n = self.stored_shape
         row = jnp.arange(self.nse, dtype=with_pattern(self).indices.dtype) % max(m, 1)
         row = jnp.where(self.indices < n, row, m)

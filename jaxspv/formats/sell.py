@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from .coo import COO
 from .csr import compress
 from .ell import check_padding, without_padding
 from .invariants import Promises, check, check_places, length, pointer
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Shaped
 
 SLICE = 32  # rows a slice: the lanes of a warp
 WINDOW = 1 << 14  # rows sorted together: of a length each, and near enough to read near columns
@@ -55,11 +58,11 @@ class SELL(SparseMatrix):
     """
 
     format: ClassVar[str] = "sell"
-    data: Array
-    indices: Array
-    slice_ptr: Array
-    order: Array
-    overflow: Array
+    data: Shaped[Array, " nse"]
+    indices: Int[Array, " nse"]
+    slice_ptr: Int[Array, " slice_offsets"]
+    order: Int[Array, " lanes"]
+    overflow: Bool[Array, ""]
     shape: tuple[int, int] = static()
     C: int = static(default=SLICE)
     transposed: bool = static(default=False)
@@ -72,7 +75,7 @@ class SELL(SparseMatrix):
         return (n, m) if self.transposed else (m, n)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Int[Array, ""]:
         return jnp.sum(with_pattern(self).indices < self.stored_shape[1], dtype=jnp.int32)
 
     @property
@@ -86,11 +89,11 @@ class SELL(SparseMatrix):
     def check_invariants(self) -> SELL:
         return check_places(check(self, ("indices", "slice_ptr", "order"), _promises))
 
-    def slices(self) -> Array:
+    def slices(self) -> Int[Array, " groups"]:
         """(nse / C,) int32: the slice of each group of C slots; the number of slices past them."""
         return search_rows(self.slice_ptr // self.C, self.nse // self.C)
 
-    def rowcol(self) -> tuple[Array, Array]:
+    def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         m, n = self.stored_shape
         if self.nse == 0:
             return self.indices, self.indices

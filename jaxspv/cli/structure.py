@@ -1,4 +1,4 @@
-"""The commands on the structure of a graph: components, triangles, core, betweenness, path."""
+"""The commands on the structure of a graph: components, triangles, core, louvain, ..."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from .._core.dispatch import Plan
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
+from ..algorithms.communities.louvain import louvain
 from ..algorithms.components import connected_components
 from ..algorithms.connectivity.cores import core_number
 from ..algorithms.sssp.api import sssp
@@ -34,6 +35,7 @@ def add_to(add: Callable[..., argparse.ArgumentParser]) -> None:
         add("components", _components, "Weakly connected components and their sizes."),
         add("triangles", _triangles, "The number of triangles."),
         add("core", _core, "Core numbers: the degeneracy and how many vertices have which."),
+        add("louvain", _louvain, "Communities by Louvain's method and their modularity."),
     ):
         _common(sub)
     between = add("betweenness", _betweenness, "Vertices that most shortest paths pass.")
@@ -112,6 +114,22 @@ def _core(args: argparse.Namespace) -> dict[str, Any]:
     most = int(result.degeneracy)
     found = {"degeneracy": most, "innermost": int((cores == most).sum())}
     save_table(args.output, cores=cores)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+
+
+def _louvain(args: argparse.Namespace) -> dict[str, Any]:
+    A, G, prepare_ms, choice = _open(args)
+    plan = explain("louvain", G, **choice)
+    timing, result = timed(lambda: louvain(G, **choice), args.repeat)
+    labels = np.asarray(result.labels)
+    sizes = np.bincount(labels, minlength=1)
+    found = {
+        "communities": int(result.count),
+        "largest": int(sizes.max()),
+        "modularity": float(result.modularity),
+        "levels": int(result.levels),
+    }
+    save_table(args.output, labels=labels)
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
 
 

@@ -31,6 +31,7 @@ from nx_cases import (
 from jaxspv.networkx_backend import backend
 from jaxspv.networkx_backend.registry import FUNCTIONS
 
+SPANNING = [call(), call(weight="other"), call(data=False)]
 CALLS = {  # name -> its calls
     "adamic_adar_index": PAIRS,
     "all_pairs_bellman_ford_path": WEIGHT,
@@ -60,8 +61,8 @@ CALLS = {  # name -> its calls
         call(endpoints=True),
         call(k=lambda G: (len(G) + 1) // 2, seed=3),
     ],
-    "bfs_layers": [*SOURCE, call([first])],
     "bfs_edges": [*SOURCE, call(first, depth_limit=2), call(first, reverse=True)],
+    "bfs_layers": [*SOURCE, call([first])],
     "bfs_successors": [*SOURCE, call(first, depth_limit=2)],
     "bidirectional_dijkstra": WEIGHTED_PAIR,
     "bidirectional_shortest_path": PAIR,
@@ -135,6 +136,10 @@ CALLS = {  # name -> its calls
         call(alpha=0.02, weight="weight"),
         call(beta=lambda G: dict.fromkeys(G, 2.0)),
     ],
+    "maximum_spanning_edges": SPANNING,
+    "maximum_spanning_tree": SPANNING[:2],
+    "minimum_spanning_edges": SPANNING,
+    "minimum_spanning_tree": SPANNING[:2],
     "mixing_expansion": CUT,
     "modularity": [
         call(halves),
@@ -200,11 +205,14 @@ CALLS = {  # name -> its calls
 }
 
 
-REFUSING = """average_clustering average_degree_connectivity average_neighbor_degree clustering
-conductance cut_size degree_assortativity_coefficient degree_pearson_correlation_coefficient
-edge_expansion generalized_degree mixing_expansion normalized_cut_size overall_reciprocity
-reciprocity transitivity triangles core_number k_core k_shell k_crust k_corona
-hits""".split()  # graphs of some kind
+# graphs of some kind
+REFUSING = """
+average_clustering average_degree_connectivity average_neighbor_degree clustering conductance
+cut_size degree_assortativity_coefficient degree_pearson_correlation_coefficient edge_expansion
+generalized_degree mixing_expansion normalized_cut_size overall_reciprocity reciprocity
+transitivity triangles core_number k_core k_shell k_crust k_corona hits minimum_spanning_edges
+maximum_spanning_edges minimum_spanning_tree maximum_spanning_tree
+""".split()
 HANDED_BACK = {("pagerank", kind) for kind in nx_cases.GRAPHS}  # of few steps, personalised
 LOOPS = ["adamic_adar_index", "jaccard_coefficient", "resource_allocation_index"]
 HANDED_BACK |= {(n, "lettered") for n in [*LOOPS, "rich_club_coefficient"]}
@@ -242,7 +250,8 @@ def outcome(function, G, arguments, compared):
 def test_as_networkx(name, kind):
     G = nx_cases.GRAPHS[kind]()
     everything = dict.fromkeys(["preserve_edge_attrs", "preserve_node_attrs"], True)
-    kept = everything if name.startswith("k_") else {"edge_attrs": {"weight": 1}}
+    whole = name.startswith("k_") or "spanning" in name
+    kept = everything if whole else {"edge_attrs": {"weight": 1}}
     converted = backend.convert_from_nx(G, preserve_graph_attrs=True, **kept)
     for arguments in CALLS[name]:
         positional, named = arguments(G)

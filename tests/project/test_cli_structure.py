@@ -32,6 +32,16 @@ def test_triangles_and_cores(report, run, directed):
     assert report("core", directed, "--undirected", *ONCE)["degeneracy"] == 2
 
 
+def test_louvain(report, tmp_path):
+    out = tmp_path / "labels.npz"
+    r = report("louvain", "karate", "--output", out, *ONCE)
+    labels = np.load(out)["labels"]
+    parts = [set(np.flatnonzero(labels == k).tolist()) for k in np.unique(labels)]
+    assert len(parts) == r["communities"] and max(map(len, parts)) == r["largest"]
+    want = nx.community.modularity(nx.karate_club_graph(), parts, weight=None)
+    assert r["modularity"] == pytest.approx(want, abs=1e-5) and want > 0.38
+
+
 def test_betweenness(report, run):
     want = nx.betweenness_centrality(nx.karate_club_graph())
     r = report("betweenness", "karate", "--top", 3, *ONCE)

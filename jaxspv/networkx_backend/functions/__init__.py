@@ -14,6 +14,7 @@ from . import (  # noqa: F401 - entered by their import
     link_prediction,
     neighbors,
     strong_components,
+    trees,
     unweighted_paths,
     weighted_paths,
 )

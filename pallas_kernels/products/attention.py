@@ -57,6 +57,7 @@ def csr_attention(
     score: Score | None = None,
     unroll: int = 4,
     waves: int = 1,
+    together: int | None = None,
     ctas: int | None = None,
     threads: int = 256,
     interpret: bool = False,
@@ -68,10 +69,11 @@ def csr_attention(
     (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
     score: in place of the dot product, of q[n, heads], k[columns, heads] and, if it takes three,
     edges[nse, heads]. n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one
-    tile of heads.
+    tile of heads. together: heads of a tile, a power of two; with few of them the part of k and v
+    that is read at one time is small.
     """
     n, (_, heads, f) = q.shape[0], v.shape
-    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads)
+    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
     width, words = job.width, job.words
     q, k, v = (padded(x, width) for x in (q, k, v))
     tiles, ctas, warps = -(-heads // job.together), job.ctas, threads // 32
@@ -118,13 +120,14 @@ class Job:
     unroll: int
 
 
-def job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads) -> Job:
+def job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads) -> Job:
     """The launch for these operands."""
     n, (columns, heads, f) = q.shape[0], v.shape
     width = 1 << (max(f, 1 if score else q.shape[2]) - 1).bit_length()
     words = min(width, 4)
     lanes = width // words
-    together = min(32 // lanes, 1 << (heads - 1).bit_length())
+    together = min(together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
+    together = 1 << (together - 1).bit_length()
     if ctas is None:
         most = resident_ctas() * (2048 // threads) * waves
         ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * (threads // 32)))))

@@ -38,6 +38,7 @@ def csr_attention_vjp(
     biases: bool = False,
     unroll: int = 2,
     waves: int = 1,
+    together: int | None = None,
     ctas: int | None = None,
     threads: int = 256,
     interpret: bool = False,
@@ -48,7 +49,7 @@ def csr_attention_vjp(
     padding, also where one bias serves all heads; dedges comes with `scores`, where there are any.
     """
     _, heads, f = v.shape
-    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, ctas, threads)
+    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
     ends_of = q, k, v
     q, k, v, w = (padded(x, job.width) for x in (q, k, v, w))
     level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)

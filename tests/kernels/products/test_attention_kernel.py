@@ -70,6 +70,7 @@ def test_features_and_heads(heads, d, f):
     lengths = [3, 0, 40, 1, 0, 7, 90, 2]
     check(lengths, heads, d, f, (), ctas=2)
     check(lengths, heads, d, f, (heads,), unroll=1)
+    check(lengths, heads, d, f, None, together=2, ctas=2)
 
 
 @pytest.mark.parametrize("own", [None, (), (8,)])

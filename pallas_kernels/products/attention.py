@@ -27,6 +27,7 @@ from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import evaluate
 
+NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
 LEAST = 64  # rows and entries of a warp, where there are as many
 LOG2E = math.log2(math.e)
@@ -65,7 +66,8 @@ def csr_attention(
     """(y[n, heads, f], log[n, heads]), of q[n, heads, d] and, by columns, k[..., d] and v[..., f].
 
     indptr int32[n + 1], indices int32[nse]: a CSR with n > 0 rows, at least one slot and column;
-    slots from indptr[n] on are not read. All floats are float32, d and f from 1 to MOST. bias:
+    slots from indptr[n] on are not read. All floats are float32, but v, and k where it has
+    features, may both be bfloat16 or float16; d and f from 1 to MOST. bias:
     (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
     score: in place of the dot product, of q[n, heads], k[columns, heads] and, if it takes three,
     edges[nse, heads]. n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one
@@ -74,7 +76,7 @@ def csr_attention(
     """
     n, (_, heads, f) = q.shape[0], v.shape
     job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
-    width, words = job.width, job.words
+    width = job.width
     q, k, v = (padded(x, width) for x in (q, k, v))
     tiles, ctas, warps = -(-heads // job.together), job.ctas, threads // 32
     operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
@@ -86,7 +88,7 @@ def csr_attention(
         {
             "y": (n * heads * width, jnp.float32),
             "log": (n * heads, jnp.float32),
-            "parts": (tiles * ctas * warps * 2 * 32 * (2 + words), jnp.float32),
+            "parts": (tiles * ctas * warps * 2 * 32 * (2 + job.each), jnp.float32),
         },
         optional=("bias", "edges"),
         ctas=tiles * ctas,
@@ -102,7 +104,8 @@ def csr_attention(
 class Job:
     """What is static of one launch.
 
-    width: features of a head, a power of two; words of them a lane, lanes a head. together: heads
+    width: features of a head, a power of two; each: of a lane; lanes of a head. narrow: the 16-bit
+    floats in the words of v, and of k where that has features, or None. together: heads
     of a warp, a power of two. ctas: of one tile of heads. own: biases of an entry.
     """
 
@@ -110,7 +113,8 @@ class Job:
     columns: int
     heads: int
     width: int
-    words: int
+    each: int
+    narrow: str | None
     lanes: int
     together: int
     ctas: int
@@ -124,22 +128,28 @@ def job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, 
     """The launch for these operands."""
     n, (columns, heads, f) = q.shape[0], v.shape
     width = 1 << (max(f, 1 if score else q.shape[2]) - 1).bit_length()
-    words = min(width, 4)
-    lanes = width // words
+    narrow = NARROW.get(v.dtype.name)
+    width = max(width, 2) if narrow else width
+    each = min(width, 8 if narrow else 4)
+    lanes = width // each
     together = min(together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
     together = 1 << (together - 1).bit_length()
     if ctas is None:
         most = resident_ctas() * (2048 // threads) * waves
         ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * (threads // 32)))))
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
-    return Job(n, columns, heads, width, words, lanes, together, ctas, own, scale, score, unroll)
+    sizes = n, columns, heads, width, each, narrow, lanes, together
+    return Job(*sizes, ctas, own, scale, score, unroll)
 
 
 def padded(x: jax.Array, width: int) -> jax.Array:
-    """The last axis of three with zeros up to `width`; two axes as they are."""
+    """The last axis of three with zeros up to `width`, as words; an array of two axes as it is."""
     if x.ndim == 2:
         return x
-    return jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
+    x = jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
+    if x.dtype.name not in NARROW:
+        return x
+    return jax.lax.bitcast_convert_type(x.reshape(*x.shape[:2], -1, 2), jnp.uint32)
 
 
 class Attention:
@@ -154,9 +164,9 @@ class Attention:
         self.groups, self.group = 32 // used, k.lane // used
         member = k.lane & (used - 1)
         self.head = tile * job.together + member // job.lanes
-        self.feature = (member & (job.lanes - 1)) * job.words
+        self.feature = (member & (job.lanes - 1)) * job.each
         self.inside = self.head < job.heads
-        self.nothing = [k.const(LOWEST, "f32"), *[k.const(0.0, "f32")] * (1 + job.words)]
+        self.nothing = [k.const(LOWEST, "f32"), *[k.const(0.0, "f32")] * (1 + job.each)]
 
     def run(self):
         k, g, n = self.k, self.g, self.job.n
@@ -223,8 +233,23 @@ class Attention:
         return places, there, cols, keys, values
 
     def _features(self, a, place, mask):
-        """This lane's words of a row of features."""
-        return self.k.load_vec(a, self._at(place), self.job.words, mask=mask, cache="nc")
+        """This lane's part of a row of features: of v, of k, of what lies by rows."""
+        k, job = self.k, self.job
+        at, many = self._at(place), job.each
+        narrow = job.narrow if a is self.g.v or a is self.g.k else None
+        if narrow:
+            at, many = at >> 1, many // 2
+        words = [
+            word
+            for j in range(0, many, 4)
+            for word in k.load_vec(a, at + j, min(many - j, 4), mask=mask, cache="nc")
+        ]
+        return [x for w in words for x in k.unpack(w, narrow)] if narrow else words
+
+    def _stored(self, store, a, at, values, mask):
+        """`store` of as many words as there are, 16 bytes at a time."""
+        for j in range(0, len(values), 4):
+            store(a, at + j, values[j : j + 4], mask=mask)
 
     def _end(self, a, place, mask):
         """What q or k have for a score: features, or one number a head."""
@@ -264,9 +289,9 @@ class Attention:
     def _dots(self, row, others):
         """The product of `row` with each of the others, by head, in all lanes of the head."""
         dots = []
-        for words in others:
-            dot = row[0] * words[0]
-            for a, b in zip(row[1:], words[1:], strict=True):
+        for other in others:
+            dot = row[0] * other[0]
+            for a, b in zip(row[1:], other[1:], strict=True):
                 dot = dot + a * b
             dots.append(dot)
         d = self.job.lanes // 2
@@ -284,10 +309,10 @@ class Attention:
         shift = k.where(new > LOWEST, new, 0.0)
         kept = k.exp2(most - shift)
         total, acc = total * kept, [a * kept for a in acc]
-        for s, words in zip(scores, values, strict=True):
+        for s, row in zip(scores, values, strict=True):
             p = k.exp2(s - shift)
             total = total + p
-            acc = [a + p * v for a, v in zip(acc, words, strict=True)]
+            acc = [a + p * v for a, v in zip(acc, row, strict=True)]
         return new, total, *acc
 
     def _joined(self, one, two):
@@ -305,13 +330,13 @@ class Attention:
         below = k.where(some, total, 1.0)
         mask = mask & self.inside & (self.group == 0)
         y = [k.where(some, a / below, 0.0) for a in acc]
-        k.store_vec(g.y, self._at(r), y, mask=mask)
+        self._stored(k.store_vec, g.y, self._at(r), y, mask)
         log = k.where(some, (most + k.log2(below)) * (1 / LOG2E), LOWEST)
         k.store(g.log, r * job.heads + self.head, log, mask=mask & (self.feature == 0))
 
     def _slot(self, worker, slot):
         """Where a warp keeps its part of its first (slot 0) or its last row: this lane's part."""
-        return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.words)
+        return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.each)
 
     def _keep(self, slot, r, state, mask):
         del r
@@ -321,7 +346,7 @@ class Attention:
 
     def _kept(self, worker, slot):
         at = self._slot(worker, slot)
-        many = 2 + self.job.words
+        many = 2 + self.job.each
         return [self.k.load(self.g.parts, at + j, cache="fresh") for j in range(many)]
 
     def _settle(self, *rows):

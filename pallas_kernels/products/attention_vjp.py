@@ -11,6 +11,8 @@ last bits of sums.
 Bytes, for nse entries, f features of all heads: 8 nse f read and as much added in the L2 cache.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -50,16 +52,15 @@ def csr_attention_vjp(
     """
     _, heads, f = v.shape
     job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
-    ends_of = q, k, v
+    wanted = ({"dq": q, "dk": k} if scores else {}) | ({"dv": v} if values else {})
     q, k, v, w = (padded(x, job.width) for x in (q, k, v, w))
     level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)
     operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
     operands |= {"w": w, "level": level, "less": less}
     operands |= {} if bias is None else {"bias": bias}
     operands |= {} if edges is None else {"edges": edges}
-    zeros = {"dq": q, "dk": k} if scores else {}
-    zeros |= {"dv": v} if values else {}
-    sums = {name: jnp.zeros(x.size, jnp.float32) for name, x in zeros.items()}
+    shapes = {n: x.shape if x.ndim == 2 else (*x.shape[:2], job.width) for n, x in wanted.items()}
+    sums = {name: jnp.zeros(math.prod(shape), jnp.float32) for name, shape in shapes.items()}
     each = ["dbias"] * biases + ["dedges"] * (scores and edges is not None)
     sums |= {name: jnp.zeros(indices.size * heads, jnp.float32) for name in each}
     found = launch(
@@ -74,16 +75,14 @@ def csr_attention_vjp(
         interpret=interpret,
     )
 
-    def slope(name, like, padded_like):
-        if name not in found:
+    def slope(name):
+        if name not in wanted:
             return None
-        whole = found[name].reshape(padded_like.shape)
-        return whole if like is None or like.ndim == 2 else whole[:, :, : like.shape[2]]
+        return found[name].reshape(shapes[name])[..., : wanted[name].shape[-1]]
 
     by_entry = (found.get(name) for name in ("dbias", "dedges"))
-    ends = (slope(*given) for given in (("dq", ends_of[0], q), ("dk", ends_of[1], k)))
-    dv = slope("dv", ends_of[2], v)
-    return *ends, dv, *(x if x is None else x.reshape(-1, heads) for x in by_entry)
+    each = (x if x is None else x.reshape(-1, heads) for x in by_entry)
+    return *(slope(name) for name in ("dq", "dk", "dv")), *each
 
 
 class _Backward(Attention):
@@ -91,7 +90,7 @@ class _Backward(Attention):
 
     def __init__(self, k, g, job):
         super().__init__(k, g, job)
-        self.nothing = [k.const(0.0, "f32")] * (1 if job.score else job.words)
+        self.nothing = [k.const(0.0, "f32")] * (1 if job.score else job.each)
 
     def _row(self, r, start, end):
         k, g, job = self.k, self.g, self.job
@@ -112,7 +111,7 @@ class _Backward(Attention):
                 t = t & self.inside
                 first = t & (self.feature == 0)
                 if g.dv is not None:
-                    k.reduce_vec(g.dv, self._at(c), [p * x for x in w], mask=t)
+                    self._stored(k.reduce_vec, g.dv, self._at(c), [p * x for x in w], t)
                 if g.dbias is not None:
                     k.store(g.dbias, e * job.heads + self.head, s, mask=first)
                 if g.dq is None:
@@ -150,12 +149,12 @@ class _Backward(Attention):
 
     def _add(self, a, r, values, mask):
         at, mask = self._place(r, mask)
-        self.k.reduce_vec(a, at, values, mask=mask)
+        self._stored(self.k.reduce_vec, a, at, values, mask)
 
     def _store(self, r, state, mask):
         if self.g.dq is not None:
             at, mask = self._place(r, mask & self.inside & (self.group == 0))
-            self.k.store_vec(self.g.dq, at, state, mask=mask)
+            self._stored(self.k.store_vec, self.g.dq, at, list(state), mask)
 
     def _keep(self, slot, r, state, mask):
         del slot

@@ -92,15 +92,20 @@ def _how(score: Any, edges: Array | None) -> dict[str, Any]:
 
 
 def plain(A, operands, V) -> tuple[Any, ...]:
-    """Q, K, V with one axis of heads, bias with one or none, edges with one, all float32."""
+    """Q, K, V with one axis of heads, bias with one or none, edges with one.
+
+    All float32, but V, and K where it has features, in 16 bits where they are.
+    """
     _, Q, K, (bias, edges) = operands
     scalars = Q.shape[1:] == V.shape[1:-1]
+    as_they_are = scalars or K.dtype == V.dtype
 
-    def by_head(x, features):
+    def by_head(x, features, narrow=False):
         shape = (len(x), -1, x.shape[-1]) if features else (len(x), -1)
-        return x.reshape(shape).astype(jnp.float32)
+        return x.reshape(shape) if narrow else x.reshape(shape).astype(jnp.float32)
 
-    q, k, v = by_head(Q, not scalars), by_head(K, not scalars), by_head(V, True)
+    q, v = by_head(Q, not scalars), by_head(V, True, as_they_are)
+    k = by_head(K, not scalars, as_they_are and not scalars)
     if bias is not None:
         bias = bias.astype(jnp.float32)
         bias = bias if bias.ndim == 1 else bias.reshape(A.nse, -1)

@@ -81,6 +81,27 @@ def test_is_one_launch(own):
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16])
+@pytest.mark.parametrize(("heads", "d", "f"), [(8, 16, 16), (2, 1, 1), (3, 5, 3), (1, 4, 64)])
+def test_narrow_keys_and_values(dtype, heads, d, f):
+    """Read in 16 bits, computed in float32: as if they had been widened before."""
+    indptr, indices, q, k, v, bias = operands([3, 0, 40, 1, 0, 7, 90, 2], heads, d, f, ())
+    rng = np.random.default_rng(3)
+    w = jnp.asarray(rng.normal(size=(8, heads, f)), jnp.float32)
+    q, k, v = jnp.asarray(q), jnp.asarray(k).astype(dtype), jnp.asarray(v).astype(dtype)
+    places, bias = (jnp.asarray(indptr), jnp.asarray(indices)), jnp.asarray(bias)
+    how = {"scale": 0.3, "threads": 64, "ctas": 3, "interpret": True}
+    runs = []
+    for pair in ((k, v), (k.astype(np.float32), v.astype(np.float32))):
+        given = (*places, q, *pair, bias)
+        y, log = csr_attention(*given, **how)
+        less = jnp.sum(w * y, axis=-1)
+        runs.append((y, log, *csr_attention_vjp(*given, log, w, less, **how)[:3]))
+    for got, want in zip(*runs, strict=True):
+        assert got.dtype == np.float32 and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 # ---- Derivatives ----
 
 

@@ -36,6 +36,7 @@ BENCHMARKS = {
     "loops": "graphs.loops",
     "generate": "graphs.generate",
     "components": "graphs.components",
+    "algorithms": "graphs.algorithms",
     "gradients": "products.gradients",
     "fixpoint": "graphs.fixpoint",
     "launches": "graphs.launches",

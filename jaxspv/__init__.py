@@ -22,6 +22,8 @@ from .algorithms.centrality.spectral import hits as hits
 from .algorithms.centrality.spectral import katz_centrality as katz_centrality
 from .algorithms.clustering.coefficients import average_clustering as average_clustering
 from .algorithms.clustering.coefficients import clustering as clustering
+from .algorithms.clustering.squares import square_clustering as square_clustering
+from .algorithms.clustering.squares import triangle_centrality as triangle_centrality
 from .algorithms.clustering.trusses import k_truss as k_truss
 from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
 from .algorithms.communities.label_propagation import label_propagation as label_propagation
@@ -30,6 +32,9 @@ from .algorithms.communities.louvain import louvain as louvain
 from .algorithms.communities.modularity import modularity as modularity
 from .algorithms.components import Components as Components
 from .algorithms.components import connected_components as connected_components
+from .algorithms.connectivity.bipartite import Bipartition as Bipartition
+from .algorithms.connectivity.bipartite import bipartition as bipartition
+from .algorithms.connectivity.bipartite import is_bipartite as is_bipartite
 from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
 from .algorithms.connectivity.cores import core_number as core_number
 from .algorithms.connectivity.cores import k_core as k_core
@@ -39,6 +44,10 @@ from .algorithms.connectivity.strong import (
 )
 from .algorithms.fixpoint.api import Fixpoint as Fixpoint
 from .algorithms.fixpoint.api import fixpoint as fixpoint
+from .algorithms.independent.matching import Matching as Matching
+from .algorithms.independent.matching import (
+    maximum_bipartite_matching as maximum_bipartite_matching,
+)
 from .algorithms.independent.sets import Coloring as Coloring
 from .algorithms.independent.sets import IndependentSet as IndependentSet
 from .algorithms.independent.sets import greedy_color as greedy_color

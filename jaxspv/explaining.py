@@ -16,14 +16,17 @@ from .algorithms.centrality.betweenness import betweenness_centrality
 from .algorithms.centrality.closeness import closeness_centrality
 from .algorithms.centrality.spectral import eigenvector_centrality, hits, katz_centrality
 from .algorithms.clustering.coefficients import average_clustering, clustering
+from .algorithms.clustering.squares import square_clustering, triangle_centrality
 from .algorithms.clustering.trusses import k_truss
 from .algorithms.communities.label_propagation import label_propagation
 from .algorithms.communities.louvain import louvain
 from .algorithms.communities.modularity import modularity
 from .algorithms.components import connected_components
+from .algorithms.connectivity.bipartite import bipartition, is_bipartite
 from .algorithms.connectivity.cores import core_number, k_core
 from .algorithms.connectivity.strong import strongly_connected_components
 from .algorithms.fixpoint.api import fixpoint
+from .algorithms.independent.matching import maximum_bipartite_matching
 from .algorithms.independent.sets import greedy_color, maximal_independent_set
 from .algorithms.pagerank.api import pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph, topological_sort
@@ -44,7 +47,8 @@ NAMED: dict[str, Callable[..., Any]] = {
         *(betweenness_centrality, closeness_centrality, clustering, average_clustering),
         *(k_truss, core_number, k_core, maximal_independent_set, greedy_color),
         *(eigenvector_centrality, katz_centrality, hits, eccentricity, diameter, similarity),
-        *(topological_sort, is_directed_acyclic_graph),
+        *(square_clustering, triangle_centrality, bipartition, is_bipartite),
+        *(maximum_bipartite_matching, topological_sort, is_directed_acyclic_graph),
         *(minimum_spanning_forest, label_propagation, louvain, modularity),
     )
 }

@@ -14,6 +14,7 @@ from .scores import clustering as clustering
 from .subgraphs import coloring as coloring
 from .subgraphs import cores as cores
 from .subgraphs import independent_set as independent_set
+from .subgraphs import matching as matching
 from .subgraphs import strong_components as strong_components
 from .subgraphs import truss as truss
 from .traversals import bfs as bfs

@@ -74,3 +74,17 @@ def coloring(A: Any, result: Any) -> None:
     expect(np.array_equal(used, np.arange(int(result.count))), f"colours {used} are used.")
     degrees = np.bincount(pattern.row, minlength=1)
     expect(int(result.count) <= 1 + degrees.max(initial=0), "more colours than 1 + degree.")
+
+
+def matching(A: Any, result: Any) -> None:
+    """Pairs are entries, no row or column is in two, and there are as many as SciPy finds."""
+    pattern = pattern_of(matrix_of(A))
+    columns, rows = np.asarray(result.columns), np.asarray(result.rows)
+    taken = np.flatnonzero(columns >= 0)
+    for row in taken:
+        column = columns[row]
+        inside = column < len(rows) and pattern[row, column] != 0
+        expect(inside and rows[column] == row, f"row {row} is not matched with column {column}.")
+    expect((rows >= 0).sum() == len(taken) == int(result.count), "sides count differently.")
+    want = scipy.sparse.csgraph.maximum_bipartite_matching(pattern, perm_type="column")
+    expect(len(taken) == (want >= 0).sum(), f"{len(taken)} pairs, not {(want >= 0).sum()}.")

@@ -76,3 +76,32 @@ def test_undirected_alone_and_wrong_results():
         verify.clustering(A, jsp.clustering(A).at[3].add(0.5))
     with pytest.raises(AssertionError, match="degree in the truss"):
         verify.truss(A, 4, jsp.k_truss(A, 3))
+
+
+@pytest.mark.parametrize("entries", [0, 40, 120])
+def test_squares_are_those_of_networkx(entries):
+    A = random_matrix(30, entries, entries, symmetric=True)
+    g = networkx_of(A, symmetric=True)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    H = jsp.pad(jsp.from_scipy(A), n=40, nse=400)
+    want = networkx.square_clustering(g)
+    for backend in ("cpu", "xla"):
+        found = jsp.square_clustering(H, backend=backend)
+        same(found[:30], want)
+        assert (found[30:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["karate", "random"])
+def test_triangle_centrality_by_its_definition(name):
+    A = random_matrix(30, 120, 4, symmetric=True)
+    G = named("karate") if name == "karate" else jsp.from_scipy(A)
+    g = networkx_of(G.to_scipy(), symmetric=True)
+    g.remove_edges_from(list(networkx.selfloop_edges(g)))
+    count, want = networkx.triangles(g), {}
+    for v in g:
+        sharing = [u for u in g[v] if set(g[u]) & set(g[v])]
+        others = set(g[v]) - set(sharing)
+        mine = (sum(count[u] for u in sharing) + count[v]) / 3 + sum(count[u] for u in others)
+        want[v] = 3 * mine / sum(count.values())
+    same(jsp.triangle_centrality(G), want)
+    assert (jsp.triangle_centrality(jsp.from_edges([0, 1], [1, 0], shape=(2, 2))) == 0).all()

@@ -99,3 +99,32 @@ def test_loops_are_native():
         text = jax.jit(lambda A, run=run: run(A, backend="cpu")).lower(A).compile().as_text()
         native = text.count('xla_cpu_small_call="true"')
         assert native >= text.count(" while(") - 2 and native >= 3
+
+
+@pytest.mark.parametrize("kind", ["tree", "odd", "directed", "loop"])
+def test_two_sides(kind):
+    n = 12
+    if kind == "odd":
+        g = networkx.disjoint_union(networkx.cycle_graph(5), networkx.path_graph(7))
+    else:
+        g = networkx.disjoint_union(networkx.cycle_graph(6), networkx.path_graph(6))
+    if kind == "loop":
+        g.add_edge(3, 3)
+    rows, cols = zip(*g.edges, strict=True)
+    A = jsp.from_edges(rows, cols, shape=(n, n), nse=20)
+    if kind == "tree":
+        A = jsp.from_networkx(g)
+    H = jsp.pad(A, n=15, nse=40)
+    for graph in (A, H):
+        found = jax.jit(jsp.bipartition)(graph)
+        assert bool(found.bipartite) == networkx.is_bipartite(g) == bool(jsp.is_bipartite(graph))
+        for part in networkx.connected_components(g):
+            inside = g.subgraph(part)
+            sides = [int(found.sides[v]) for v in sorted(part)]
+            if networkx.is_bipartite(inside):
+                color = networkx.bipartite.color(inside)
+                flip = color[min(part)]
+                assert sides == [color[v] ^ flip for v in sorted(part)]
+            else:
+                assert set(sides) == {-1}
+    assert (found.sides[n:] == -1).all()

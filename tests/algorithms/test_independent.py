@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import networkx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from graph_cases import named, networkx_of, random_matrix
 
 import jaxspv as jsp
@@ -69,3 +70,25 @@ def test_errors_and_wrong_results():
     colors = jsp.greedy_color(A)
     with pytest.raises(AssertionError, match="colour of vertex"):
         verify.coloring(A, colors._replace(colors=jnp.zeros(34, jnp.int32)))
+
+
+@pytest.mark.parametrize("shape, entries", [((20, 30), 45), ((30, 12), 60), ((25, 25), 0)])
+def test_matchings_are_as_large_as_those_of_scipy(shape, entries):
+    rng = np.random.default_rng(entries)
+    ends = tuple(rng.integers(0, size, entries) for size in shape)
+    A = sp.csr_array((np.ones(entries, np.float32), ends), shape=shape)
+    verify.matching(A, jsp.maximum_bipartite_matching(jsp.from_scipy(A)))
+
+
+def test_matchings_of_graphs():
+    for name in ("karate", "minnesota"):
+        A = named(name)
+        found = jsp.maximum_bipartite_matching(A)
+        verify.matching(A, found)
+    A = named("karate")
+    found = jax.jit(jsp.maximum_bipartite_matching)(A.asformat("coo"))
+    verify.matching(A, found)
+    with pytest.raises(AssertionError, match="row 3"):
+        verify.matching(A, found._replace(columns=found.columns.at[3].set(30)))
+    with pytest.raises(TypeError, match="needs a sparse matrix"):
+        jsp.maximum_bipartite_matching(np.eye(3))

@@ -78,3 +78,31 @@ def test_cycles_are_found(backend):
     assert not bool(jsp.is_directed_acyclic_graph(loop, backend=backend))
     batch = jax.vmap(lambda d: jsp.topological_sort(A.with_data(d), backend=backend).order)
     assert batch(np.ones((2, 4), np.float32)).tolist() == [found.order.tolist()] * 2
+
+
+def test_paths_to_a_target():
+    A = named("karate")
+    far = networkx.single_source_shortest_path_length(networkx_of(A.to_scipy(), symmetric=True), 16)
+    hops, lengths = jsp.bfs(A, 16), jsp.sssp(A, 16)
+    stored = A.to_scipy().toarray() != 0
+    for found in (hops, lengths):
+        for target in range(34):
+            path = found.path_to(target)
+            assert path[0] == 16 and path[-1] == target and len(path) == far[target] + 1
+            assert stored[path[:-1], path[1:]].all()
+    alone = jsp.bfs(jsp.from_edges([0], [1], shape=(3, 3)), 0)
+    assert alone.path_to(2).size == 0 and alone.path_to(0).tolist() == [0]
+
+
+def test_no_path_can_be_told():
+    A = named("karate")
+    with pytest.raises(ValueError, match="needs parents"):
+        jsp.bfs(A, 0, parents=False).path_to(3)
+    with pytest.raises(ValueError, match=r"\[0, 34\)"):
+        jsp.bfs(A, 0).path_to(34)
+    with pytest.raises(ValueError, match="of one source"):
+        jsp.bfs(A, [0, 1]).path_to(3)
+    with pytest.raises(ValueError, match="concrete"):
+        jax.jit(lambda s: jsp.bfs(A, s).path_to(3))(0)
+    with pytest.raises(ValueError, match="no tree"):
+        jsp.bfs(A, 0)._replace(parents=np.roll(np.arange(34), 1)).path_to(3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
@@ -22,6 +23,7 @@ from ..._core.platforms import Backend, note
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
+from ..common.path import path_to
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from . import tile as tiles
@@ -33,7 +35,7 @@ from .tile import TileRule
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-    from ...shapes import Matrix, Sources
+    from ...shapes import Count, Matrix, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -54,6 +56,10 @@ class BFS(NamedTuple):
     parents: Int[Array, "*sources n"] | None
     num_levels: Int[Array, "*sources"]
     status: Int[Array, "*sources"]
+
+    def path_to(self, target: Count) -> Int[np.ndarray, " k"]:
+        """Vertices of the path from the source to `target`, both included; empty: unreached."""
+        return path_to(self.parents, target)
 
 
 def bfs(

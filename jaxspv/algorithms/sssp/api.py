@@ -19,6 +19,7 @@ from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
+from ..common.path import path_to
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
 from .dense import relax
@@ -30,7 +31,7 @@ from .lengths import infinity, wraps
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Num
 
-    from ...shapes import Matrix, Real, Sources
+    from ...shapes import Count, Matrix, Real, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -55,6 +56,10 @@ class SSSP(NamedTuple):
     converged: Bool[Array, "*sources"]
     overflow: Bool[Array, "*sources"]
     status: Int[Array, "*sources"]
+
+    def path_to(self, target: Count) -> Int[np.ndarray, " k"]:
+        """Vertices of the path from the source to `target`, both included; empty: unreached."""
+        return path_to(self.parents, target)
 
 
 def sssp(

@@ -1,0 +1,134 @@
+"""Maximum matchings of bipartite graphs, by searches from all free rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.compilation import one_program
+from ..._core.indices import narrowed
+from ..._core.pytree import result_tuple
+from ...formats import CSR, SparseMatrix
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+
+@result_tuple
+class Matching(NamedTuple):
+    """What `maximum_bipartite_matching` found.
+
+    Attributes:
+        columns: (m,) int32, the column that each row is matched with; -1 for none.
+        rows: (n,) int32, the row that each column is matched with; -1 for none.
+        count: int32, the pairs.
+    """
+
+    columns: Int[Array, " m"]
+    rows: Int[Array, " n"]
+    count: Int[Array, ""]
+
+
+def maximum_bipartite_matching(A: SparseMatrix) -> Matching:
+    """As many entries of A as possible, no two of which share a row or a column.
+
+    A phase searches from all rows without a column at once: along entries to columns, and from a
+    matched column back to its row. Each tree that meets a free column gives one path on which
+    matched and unmatched entries change places, and one pair more; trees share no vertex, so that
+    all do so together. A phase without such a path is the last: what it found is a maximum.
+
+    Args:
+        A: (m, n) sparse matrix, rows on one side, columns on the other; values do not matter.
+
+    Returns:
+        `Matching(columns, rows, count)`.
+
+    Raises:
+        TypeError: A is no sparse matrix.
+
+    Cost: a pass over the entries for each level of each phase.
+
+    Source: Berge, "Two theorems in graph theory", PNAS 43, 1957; searches from all free vertices by
+    products: Azad, Buluc, "Distributed-memory algorithms for maximum cardinality matching in
+    bipartite graphs", IPDPS 2016.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 0, 1], [0, 1, 0], shape=(2, 3))
+    >>> jsp.maximum_bipartite_matching(A).columns.tolist()
+    [1, 0]
+    """
+    if not isinstance(A, SparseMatrix):
+        name = type(A).__name__
+        raise TypeError(f"maximum_bipartite_matching needs a sparse matrix; got {name}.")
+    csr = narrowed("maximum_bipartite_matching", A)[0].asformat("csr")
+    return one_program(_matching, csr)
+
+
+def _matching(A: CSR) -> Matching:
+    m, n = A.shape
+    row, col = A.rowcol()
+    row, col = jnp.where(row < m, row, m), jnp.where(row < m, col, n)
+
+    def phase(state):
+        columns, rows, _ = state
+        parents, ends = _search(A.shape, row, col, columns, rows)
+        columns, rows = _augmented(columns, rows, parents, ends)
+        return columns, rows, jnp.any(ends < n)
+
+    def fill(shape):
+        return jnp.full(shape, -1, jnp.int32)
+
+    start = (fill(m), fill(n), jnp.asarray(A.nse > 0))
+    columns, rows, _ = lax.while_loop(lambda s: s[2], phase, start)
+    return Matching(columns, rows, jnp.sum(columns >= 0, dtype=jnp.int32))
+
+
+def _search(shape: tuple[int, int], row, col, columns, rows) -> tuple[Array, Array]:
+    """(n,) the row that each column was found from, m for none; (m,) the free column at the end of
+    the tree of each root, n for none."""
+    m, n = shape
+
+    def level(state):
+        parents, roots, ends, front = state
+        root = roots.at[row].get(mode="fill", fill_value=m)
+        open_ = ends.at[root].get(mode="fill", fill_value=0) == n  # its tree has no end yet
+        live = front.at[row].get(mode="fill", fill_value=False) & open_
+        live &= parents.at[col].get(mode="fill", fill_value=0) == m
+        found = parents.at[jnp.where(live, col, n)].min(row, mode="drop")
+        new = found != parents
+        origin = roots.at[found].get(mode="fill", fill_value=m)
+        free = new & (rows < 0)
+        column = jnp.arange(n, dtype=jnp.int32)
+        ends = ends.at[jnp.where(free, origin, m)].min(column, mode="drop")
+        following = jnp.where(new & ~free, rows, m)
+        roots = roots.at[following].set(origin, mode="drop")
+        front = jnp.zeros(m, bool).at[following].set(True, mode="drop")
+        return found, roots, ends, front
+
+    vertex = jnp.arange(m, dtype=jnp.int32)
+    lonely = columns < 0
+    start = (
+        jnp.full(n, m, jnp.int32),
+        jnp.where(lonely, vertex, m),
+        jnp.full(m, n, jnp.int32),
+        lonely,
+    )
+    parents, _, ends, _ = lax.while_loop(lambda s: jnp.any(s[3]), level, start)
+    return parents, ends
+
+
+def _augmented(columns, rows, parents, ends) -> tuple[Array, Array]:
+    """The matching after all paths from free columns back to their roots have changed places."""
+    m, n = columns.shape[0], rows.shape[0]
+
+    def step(state):
+        columns, rows, at = state
+        row = jnp.where(at < n, parents.at[at].get(mode="fill", fill_value=m), m)
+        before = columns.at[row].get(mode="fill", fill_value=-1)
+        columns = columns.at[row].set(at, mode="drop")
+        rows = rows.at[at].set(row, mode="drop")
+        return columns, rows, jnp.where(before >= 0, before, n)
+
+    return lax.while_loop(lambda s: jnp.any(s[2] < n), step, (columns, rows, ends))[:2]

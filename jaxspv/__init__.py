@@ -61,6 +61,13 @@ from .algorithms.paths.eccentricities import Diameter as Diameter
 from .algorithms.paths.eccentricities import Eccentricities as Eccentricities
 from .algorithms.paths.eccentricities import diameter as diameter
 from .algorithms.paths.eccentricities import eccentricity as eccentricity
+from .algorithms.paths.reduction import transitive_reduction as transitive_reduction
+from .algorithms.paths.targets import ShortestPath as ShortestPath
+from .algorithms.paths.targets import (
+    all_pairs_shortest_path_length as all_pairs_shortest_path_length,
+)
+from .algorithms.paths.targets import astar as astar
+from .algorithms.paths.targets import has_path as has_path
 from .algorithms.sampling.neighbors import Neighbors as Neighbors
 from .algorithms.sampling.neighbors import sample_neighbors as sample_neighbors
 from .algorithms.sampling.walks import random_walk as random_walk

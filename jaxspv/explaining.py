@@ -31,6 +31,8 @@ from .algorithms.independent.sets import greedy_color, maximal_independent_set
 from .algorithms.pagerank.api import pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph, topological_sort
 from .algorithms.paths.eccentricities import diameter, eccentricity
+from .algorithms.paths.reduction import transitive_reduction
+from .algorithms.paths.targets import all_pairs_shortest_path_length, astar, has_path
 from .algorithms.similarity import similarity
 from .algorithms.soft_sssp import soft_sssp
 from .algorithms.sssp.api import sssp
@@ -47,6 +49,7 @@ NAMED: dict[str, Callable[..., Any]] = {
         *(betweenness_centrality, closeness_centrality, clustering, average_clustering),
         *(k_truss, core_number, k_core, maximal_independent_set, greedy_color),
         *(eigenvector_centrality, katz_centrality, hits, eccentricity, diameter, similarity),
+        *(transitive_reduction, all_pairs_shortest_path_length, astar, has_path),
         *(square_clustering, triangle_centrality, bipartition, is_bipartite),
         *(maximum_bipartite_matching, topological_sort, is_directed_acyclic_graph),
         *(minimum_spanning_forest, label_propagation, louvain, modularity),

@@ -120,9 +120,9 @@ CASES = {
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one graph: a case for each algorithm."""
-    A = workload.matrix()
+    A: Any = workload.matrix()
     joined = workload.symmetrised()
-    B = joined.weighted()
+    B: Any = joined.weighted()
     graphs = {
         directed: jsp.prepare(jsp.from_scipy(M), for_=(), symmetric=None if directed else True)
         for directed, M in ((True, A), (False, B))

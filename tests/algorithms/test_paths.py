@@ -106,3 +106,57 @@ def test_no_path_can_be_told():
         jax.jit(lambda s: jsp.bfs(A, s).path_to(3))(0)
     with pytest.raises(ValueError, match="no tree"):
         jsp.bfs(A, 0)._replace(parents=np.roll(np.arange(34), 1)).path_to(3)
+
+
+def test_reductions_are_those_of_networkx():
+    A = random_matrix(40, 250, 1, loops=False)
+    A = type(A)(np.triu(A.toarray()))
+    order = np.random.default_rng(0).permutation(40)
+    A = type(A)(A.toarray()[order][:, order])
+    want = networkx.transitive_reduction(networkx_of(A, symmetric=False))
+    for G in (jsp.from_scipy(A), jsp.pad(jsp.from_scipy(A), n=50, nse=300)):
+        left = jsp.transitive_reduction(G).to_scipy().tocoo()
+        found = set(zip(left.row.tolist(), left.col.tolist(), strict=True))
+        assert found == set(want.edges)
+    with pytest.raises(ValueError, match="must have no cycle"):
+        jsp.transitive_reduction(jsp.from_edges([0, 1], [1, 0], shape=(2, 2)))
+
+
+def test_all_pairs_and_reachability():
+    A = random_matrix(40, 70, 2)
+    G, g = jsp.from_scipy(A), networkx_of(A, symmetric=False)
+    hops = jsp.all_pairs_shortest_path_length(G)
+    lengths = jsp.all_pairs_shortest_path_length(G, weighted=True)
+    for u, far in networkx.all_pairs_dijkstra_path_length(g):
+        near = networkx.single_source_shortest_path_length(g, u)
+        for v in range(40):
+            assert int(hops[u, v]) == near.get(v, -1) and float(lengths[u, v]) == far.get(v, np.inf)
+    for u, v in ((0, 5), (3, 17), (7, 7), (11, 30)):
+        assert bool(jsp.has_path(G, u, v)) == networkx.has_path(g, u, v)
+    assert bool(jax.jit(jsp.has_path)(G, 7, 7))
+    with pytest.raises(ValueError, match=r"\[0, 40\)"):
+        jsp.has_path(G, 0, 40)
+
+
+def test_a_heuristic_leads_to_the_target():
+    g = networkx.grid_2d_graph(12, 12)
+    nodes = list(g.nodes)
+    A = jsp.from_networkx(networkx.convert_node_labels_to_integers(g))
+    x = np.array(nodes)
+    rng = np.random.default_rng(0)
+    W = A.to_scipy().tocoo()
+    weights = 1 + rng.random((144, 144)) * 0.3
+    A = jsp.from_edges(W.row, W.col, weights[W.row, W.col].astype(np.float32), shape=(144, 144))
+    h = np.abs(x - x[40]).sum(axis=1).astype(np.float32)
+    found = jsp.astar(A, 0, 40, h)
+    want = jsp.sssp(A, 0)
+    np.testing.assert_allclose(found.distance, want.distances[40], rtol=1e-5)
+    path = found.path_to(40)
+    along = sum(weights[a, b] for a, b in zip(path[:-1], path[1:], strict=True))
+    np.testing.assert_allclose(along, found.distance, rtol=1e-5)
+    assert int(found.settled) < 144
+    assert np.isinf(jsp.astar(jsp.from_edges([0], [1], shape=(3, 3)), 0, 2, np.zeros(3)).distance)
+    with pytest.raises(ValueError, match="must not fall"):
+        jsp.astar(A, 0, 40, 5 * h)
+    with pytest.raises(ValueError, match=r"shape \(144,\)"):
+        jsp.astar(A, 0, 40, h[:3])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.dispatch import Op
-from ..._core.native_loops import each, read, write
+from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph
@@ -151,16 +151,16 @@ def _independent_in_order(graph: Graph, order: Array) -> Array:
     if n == 0 or graph.nse == 0:
         return jnp.ones(n, bool)
 
-    def vertex(i, state):
-        v = read(order, i)
-        mine = read(state, v)
-
+    def join(v, state):
         def edge(e, state):
             return (write(state, read(indices, e), jnp.int8(2)),)
 
-        first, last = read(indptr, v), read(indptr, v + 1)
-        (state,) = each(jnp.where(mine == 0, first, last), last, edge, state)
-        return (write(state, v, jnp.maximum(mine, jnp.int8(1))),)
+        (state,) = each(read(indptr, v), read(indptr, v + 1), edge, state)
+        return v, write(state, v, jnp.int8(1))
+
+    def vertex(i, state):
+        v = read(order, i)
+        return (once(read(state, v) == 0, join, v, state)[1],)
 
     (state,) = each(0, n, vertex, jnp.zeros(n, jnp.int8))
     return state == 1

@@ -1,0 +1,163 @@
+"""Paths between given vertices, and between all: reachability, A*, all pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._core.compilation import one_program
+from ..._core.pytree import is_concrete, result_tuple
+from ...graph import Graph, as_graph
+from ...until import reached
+from ..bfs.api import bfs
+from ..common.edges import ends_of
+from ..common.path import path_to
+from ..common.sources import check_source
+from ..sssp.api import sssp
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int, Num
+
+    from ...shapes import Count, Matrix, Vector
+
+
+@result_tuple
+class ShortestPath(NamedTuple):
+    """What `astar` found.
+
+    Attributes:
+        distance: sum of the weights of a shortest path; inf where the target is unreached.
+        parents: (n,) int32, the vertex before on a shortest path from the source; -1 where nothing
+            is settled yet.
+        settled: int32, vertices whose distance was found on the way.
+    """
+
+    distance: Num[Array, ""]
+    parents: Int[Array, " n"]
+    settled: Int[Array, ""]
+
+    def path_to(self, target: Count) -> Int[np.ndarray, " k"]:
+        """Vertices of the path from the source to `target`, both included; empty: unreached."""
+        return path_to(self.parents, target)
+
+
+def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
+    """Whether edges lead from `source` to `target`; a vertex leads to itself.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix, A[i, j] the edge
+            i -> j.
+        source, target: vertices.
+
+    Returns:
+        A bool scalar.
+
+    Raises:
+        TypeError: G is no graph, a vertex no integer.
+        ValueError: G is not square, a concrete vertex is out of range.
+
+    Cost: that of a search that ends at the target.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    >>> bool(jsp.has_path(A, 0, 2)), bool(jsp.has_path(A, 2, 0))
+    (True, False)
+    """
+    graph = as_graph(G, "has_path", ("bfs",))
+    target = check_source(target, graph.n)
+    levels = bfs(graph, source, until=reached(target), parents=False).levels
+    return jnp.asarray(levels).at[target].get(mode="fill", fill_value=-1) >= 0
+
+
+def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> ShortestPath:
+    """A shortest path by weights to one target, led by a lower bound on what is left.
+
+    Searches with weights `w(u, v) + h(v) - h(u)`, whose shortest paths are the same, until the
+    target is settled: vertices that lead away from it are not looked at.
+
+    Args:
+        G: a `Graph` or a square sparse matrix of weights >= 0, A[i, j] the edge i -> j.
+        source, target: vertices.
+        heuristic: (n,) h(v), at most the distance of the target from v, and consistent:
+            `h(u) <= w(u, v) + h(v)` for every edge.
+
+    Returns:
+        `ShortestPath(distance, parents, settled)`, float32 or the dtype of the weights.
+
+    Raises:
+        TypeError: G is no graph, a vertex no integer.
+        ValueError: G is not square, a concrete vertex is out of range, the heuristic has a wrong
+            shape or is, where it is concrete, not consistent.
+
+    Cost: that of `sssp` until the target.
+
+    Source: Hart, Nilsson, Raphael, "A formal basis for the heuristic determination of minimum cost
+    paths", IEEE Transactions on Systems Science and Cybernetics 4, 1968.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_edges([0, 0, 1, 2], [1, 2, 3, 3], [1.0, 5.0, 1.0, 1.0], shape=(4, 4))
+    >>> found = jsp.astar(A, 0, 3, jnp.asarray([2.0, 1.0, 1.0, 0.0]))
+    >>> float(found.distance), found.path_to(3).tolist()
+    (2.0, [0, 1, 3])
+    """
+    graph = as_graph(G, "astar", ())
+    n = graph.n
+    source, target = check_source(source, n), check_source(target, n)
+    dtype = jnp.promote_types(graph.dtype, jnp.float32)
+    h = jnp.asarray(heuristic, dtype)
+    if h.shape != (n,):
+        raise ValueError(f"`heuristic` must have shape ({n},); got {h.shape}.")
+    reduced = one_program(_reduced, graph, h)
+    if is_concrete(reduced):
+        least = float(np.asarray(reduced).min(initial=0))
+        if least < -1e-4 * max(float(np.abs(np.asarray(h)).max(initial=0)), 1):
+            raise ValueError(
+                f"`heuristic` must not fall by more than a weight; by {-least} it does."
+            )
+    # Zero is what rounding makes negative, and a graph of new weights has no layouts.
+    bare = Graph(dataclasses.replace(graph.out, data=jnp.maximum(reduced, 0)))
+    found = sssp(bare, source, until=reached(target))
+    assert found.parents is not None
+    far = jnp.asarray(found.distances).at[target].get(mode="fill", fill_value=jnp.inf)
+    shift = h.at[source].get(mode="clip") - h.at[target].get(mode="clip")
+    settled = jnp.sum(jnp.isfinite(found.distances), dtype=jnp.int32)
+    return ShortestPath(far + shift, found.parents, settled)
+
+
+def _reduced(graph: Graph, h: Array) -> Array:
+    tail, head = ends_of(graph)
+    there = tail < graph.n
+    change = h.at[head].get(mode="clip") - h.at[tail].get(mode="clip")
+    return jnp.where(there, graph.data.astype(h.dtype) + change, 0)
+
+
+def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[Array, "n n"]:
+    """`D[i, j]`: the length of a shortest path i -> j.
+
+    Args:
+        G: a `Graph` from `prepare(A, for_=("bfs", "sssp"))` or a square sparse matrix, A[i, j] the
+            edge i -> j.
+        weighted: whether lengths are sums of weights, else numbers of edges.
+
+    Returns:
+        (n, n): int32, -1 where there is no path; weighted: as `sssp`, infinite there. `sssp` of an
+        array of sources tells in `converged` of negative cycles.
+
+    Raises:
+        TypeError, ValueError: as `bfs` and `sssp`.
+
+    Cost: n searches, 32 together where they count edges; n^2 numbers.
+
+    >>> import jaxspv as jsp
+    >>> jsp.all_pairs_shortest_path_length(jsp.from_edges([0], [1], shape=(2, 2))).tolist()
+    [[0, 1], [-1, 0]]
+    """
+    graph = as_graph(G, "all_pairs_shortest_path_length", ("bfs", "sssp"))
+    every: Any = np.arange(graph.n, dtype=np.int32)
+    if weighted:
+        return sssp(graph, every, parents=False).distances
+    return bfs(graph, every, parents=False).levels

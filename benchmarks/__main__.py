@@ -24,6 +24,7 @@ from .products import padded_rows  # noqa: E402
 from .report.plot import save  # noqa: E402
 from .report.table import render  # noqa: E402
 from .report.write import main as write_report  # noqa: E402
+from .road import sizes  # noqa: E402
 
 BENCHMARKS = {
     "spmv": "products.spmv",
@@ -128,7 +129,7 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         data = suite.select(["data"])
         return [w for w in data if w.matrix().nnz > networkx_calls.LARGE_ENTRIES]
     if name == "road":
-        return suite.select(["jazz", "power", "wiki-Vote"])
+        return [*suite.select(["jazz", "power", "wiki-Vote"]), *sizes.workloads()]
     return suite.select(["peers" if jax.default_backend() == "gpu" else "data"])
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..harness import summary
 from ..options import Options
 from ..suite import Workload
-from . import with_jaxspv
+from . import sizes, with_jaxspv
 
 SOURCES = 16
 BATCHES = 5
@@ -23,7 +24,9 @@ PROGRAMS = ("betweenness", "bfs", "triangles", "truss", "labels")
 
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
-    """Records of one graph, symmetric and without self loops or values."""
+    """Records of one graph, symmetric and without self loops or values; or of ten sizes."""
+    if workload.name == sizes.NAME:
+        return sizes.run()
     A = pattern(workload.matrix())
     inputs = {name: batches(name, A) for name in PROGRAMS}
     libraries = {"jaxspv": with_jaxspv}
@@ -37,7 +40,8 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
             found, seconds = sequence(module, name, inputs[name])
             same(results.setdefault(name, found), found, f"{library} {name}")
             records.append(
-                record(f"{library}, {name}", seconds) | {"n": A.shape[0], "entries": A.nnz}
+                summary(f"{library}, {name}", seconds[1:], seconds[0])
+                | {"n": A.shape[0], "entries": A.nnz}
             )
     return records
 
@@ -82,22 +86,3 @@ def same(expected: list[Any], found: list[Any], what: str) -> None:
     """Raises AssertionError where results differ."""
     for one, other in zip(expected, found, strict=True):
         np.testing.assert_allclose(other, one, rtol=2e-4, atol=1e-4, err_msg=what)
-
-
-def record(program: str, seconds: list[float]) -> dict[str, Any]:
-    """The first call apart from the median of the next."""
-    later = np.asarray(seconds[1:]) * 1e3
-    middle = float(np.median(later))
-    low, high = np.percentile(later, [25, 75])
-    return {
-        "program": program,
-        "median_ms": middle,
-        "min_ms": float(later.min()),
-        "max_ms": float(later.max()),
-        "spread": float((high - low) / middle),
-        "runs": len(later),
-        "first_s": seconds[0],
-        "compile_s": max(0.0, seconds[0] - middle / 1e3),
-        "prepare_s": None,
-        "verified": True,
-    }

@@ -156,14 +156,13 @@ def scalar(value: Any, dtype: Any) -> Any:
     if not is_eager():
         return np.asarray(value, dtype)
     usual = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    return _number(repr(value), type(value), np.dtype(dtype), usual)
+    return _number(value, repr(value), np.dtype(dtype), usual)
 
 
 @functools.lru_cache(maxsize=256)
-def _number(text: str, kind: type, dtype: np.dtype, usual: Any) -> jax.Array:
-    """Of the text, for 0.0 and -0.0 are equal."""
-    del usual  # where `device_put` puts it
-    return jax.device_put(np.asarray(kind(text), dtype))
+def _number(value: Any, text: str, dtype: np.dtype, usual: Any) -> jax.Array:
+    del text, usual  # 0.0 and -0.0 are equal; where `device_put` puts it
+    return jax.device_put(np.asarray(value, dtype))
 
 
 def on_gpu(operands: Any) -> bool:

@@ -23,8 +23,11 @@ def eager_capacity(count: int, size: int) -> int:
 
     2^12, 2^16, 2^18, 2^20, from there on powers of two, from 2^24 on four a power of two, and at
     most `size`: few capacities where a program costs more than the memory, close ones where
-    memory does. It depends on the count alone, so that in a loop capacities do not creep up.
+    memory does. All of a shape of at most 2^14 places. It depends on the count alone, so that in a
+    loop capacities do not creep up.
     """
+    if size <= 4 * SMALL:
+        return max(size, count)
     if count <= SMALL:
         room = SMALL
     elif count <= 1 << 16:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import known, to_device
+from .._core.compilation import known, scalar, to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import as_monoid, plus
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
 
     from ..shapes import Indices, Number, Values, Vector
+
+
+@jax.jit
+def _dense(x: SparseVector, fill: Any) -> Array:
+    """Eagerly one program."""
+    x = x if x.unique else x.canonical()
+    return jnp.full(x.shape, fill, x.dtype).at[x.indices].set(x.data, mode="drop")
 
 
 @pytree_dataclass
@@ -58,9 +65,7 @@ class SparseVector(Stored):
 
     def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
         """A dense (n,) array; missing entries become `fill`."""
-        x = with_pattern(self) if self.unique else self.canonical()
-        dense = jnp.full(self.shape, jnp.asarray(fill, self.dtype))
-        return dense.at[x.indices].set(x.data, mode="drop")
+        return _dense(with_pattern(self), scalar(fill, self.dtype))
 
     def structure(self) -> Bool[Array, " n"]:
         """(n,) bool: which entries are stored."""

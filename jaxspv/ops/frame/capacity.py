@@ -11,16 +11,16 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import on_accelerator, to_device
-from ..._core.indices import SMALL, eager_capacity
+from ..._core.indices import eager_capacity
 from ..._core.pytree import is_concrete
 from ...formats.stored import Stored
 
 
 def roomy(x: Any) -> Any:
     """A concrete vector of less room than eager results have, in theirs: one program for all."""
-    if not isinstance(x, Stored) or x.ndim != 1 or x.nse >= min(SMALL, x.shape[0]):
+    if not isinstance(x, Stored) or x.ndim != 1 or x.nse >= (room := eager_capacity(0, *x.shape)):
         return x
-    return x if on_accelerator(x.data) else resized(x, min(SMALL, x.shape[0]))
+    return x if on_accelerator(x.data) else resized(x, room)
 
 
 def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
@@ -37,7 +37,8 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
     if keeps:
         return result, None
     room = eager_capacity(result.nse, math.prod(result.shape))
-    return resized(result, room), count if room > SMALL else None
+    least = eager_capacity(0, math.prod(result.shape))
+    return resized(result, room), count if room > least else None
 
 
 def settled(result: Any, nse: int | None) -> Any:

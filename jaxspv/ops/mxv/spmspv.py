@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._core.compilation import on_accelerator
 from ..._core.dispatch import Op
-from ..._core.indices import SMALL, eager_capacity
+from ..._core.indices import eager_capacity
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete
 from ...formats import SparseMatrix
@@ -71,7 +71,8 @@ def bound_of(A: Any, x: Any) -> int:
     On a host the edges that x selects bound it where fewer than the rows do.
     """
     (m, _), most = A.shape, min(A.shape[0], A.nse)
-    if most > SMALL and A.compressed == 1 and not on_accelerator(A.indptr, x.indices):
+    coarse = most > eager_capacity(0, m)
+    if coarse and A.compressed == 1 and not on_accelerator(A.indptr, x.indices):
         indptr = np.asarray(A.indptr)
         chosen = np.asarray(x.indices)[: int(x.count)]
         most = min(most, int((indptr[chosen + 1] - indptr[chosen]).sum(dtype=np.int64)))

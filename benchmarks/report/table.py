@@ -11,7 +11,7 @@ from typing import Any
 
 from ..graphs import yang2015
 from ..harness import geometric_mean
-from . import peers, stored, table_tiles
+from . import peers, stored, table_road, table_tiles
 
 Record = dict[str, Any]
 
@@ -237,7 +237,11 @@ def _loops(records: list[Record]) -> list[str]:
     return [markdown(headers, rows)]
 
 
-FORMS = {"yang2015": _yang, "loops": _loops}  # the others share one form
+def _road(records: list[Record]) -> list[str]:
+    return [markdown(*table) for table in table_road.tables(records)]
+
+
+FORMS = {"yang2015": _yang, "loops": _loops, "road": _road}  # the others share one form
 
 
 def main(paths: Sequence[str]) -> None:

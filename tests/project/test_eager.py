@@ -1,0 +1,67 @@
+"""Eager calls: one program each, what is decided once, scalars that are moved once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from benchmarks.dev.eager_calls import profile
+from jaxspv._core.compilation import eager_operands, scalar
+
+
+@pytest.mark.parametrize("kind", ["bare", "prepared"])
+def test_an_eager_call_starts_one_program(kind):
+    A = jsp.grid2d(jax.random.key(0), 12)
+    G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv")) if kind == "prepared" else A
+    x = jnp.ones(A.shape[0])
+    calls = {
+        "bfs": lambda: jsp.bfs(G, 3),
+        "sssp": lambda: jsp.sssp(G, 3),
+        "pagerank": lambda: jsp.pagerank(G, tol=1e-4),
+        "connected_components": lambda: jsp.connected_components(G),
+        "multiply": lambda: jsp.mxv(G, x),
+    }
+    for name, call in calls.items():
+        jax.block_until_ready(call())
+        assert profile(call).startswith(f"1 programs ({name})"), name
+    assert profile(lambda: jnp.ones(3) + x[:3]).partition(" ")[0] > "1"  # it does count
+
+
+@pytest.mark.fast
+def test_numbers_are_moved_once_and_keep_their_value():
+    for value in (0.0, -0.0, True, False, 3, -1, float("inf"), float("nan")):
+        dtype = np.float32 if isinstance(value, float) else type(value) if value is True else int
+        dtype = np.dtype(np.int32 if dtype is int else dtype)
+        found = scalar(value, dtype)
+        assert found.dtype == dtype and found.shape == ()
+        want = np.asarray(value, dtype)
+        assert np.asarray(found).tobytes() == want.tobytes()
+    assert scalar(0.85, np.float32) is scalar(0.85, np.float32)
+    assert scalar(False, np.bool_) is not scalar(True, np.bool_) and not scalar(False, np.bool_)
+    assert isinstance(jax.jit(lambda: scalar(2, np.int32) + 1)(), jax.Array)
+
+
+@pytest.mark.fast
+def test_what_is_eager():
+    A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    assert eager_operands((A, 1, np.float32(2), None)).tree == jax.tree.structure(
+        (A, 1, np.float32(2), None)
+    )
+    seen = []
+    jax.jit(lambda A: (seen.append(eager_operands(A)), A.data)[1])(A)
+    jax.jit(lambda: (seen.append(eager_operands(A)), 0)[1])()
+    jax.vmap(lambda x: (seen.append(eager_operands((A, x))), x)[1])(jnp.ones(2))
+    jax.grad(lambda x: (seen.append(eager_operands(x)), x)[1])(1.0)
+    assert seen == [None] * 4
+
+
+@pytest.mark.fast
+def test_errors_of_a_choice_come_in_every_call():
+    A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="`method` must be one of"):
+            jsp.bfs(A, 0, method="no such")
+        with pytest.raises(NotImplementedError):
+            jsp.bfs(A, 0, backend="pallas")
+    assert jsp.bfs(A, 0).num_levels == 3

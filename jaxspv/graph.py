@@ -152,7 +152,21 @@ class Graph(NoValue):
         Layouts hold the values in orders of their own, so this is how values change: an optimiser
         trains `G.data` and puts it back here. A step added to every leaf moves `out` alone.
         """
-        out = one_value("a Graph", self.out.with_data(data))
+        return self._with_values(self.out.with_data(data))
+
+    def with_edge_data(self, slots: Any, values: Any = None, dup: Any = None) -> Graph:
+        """The same pattern with values in the order of the edges that the matrix was made of.
+
+        As `with_edge_data` of the matrix; slots are those of `out`.
+        """
+        return self._with_values(self.out.with_edge_data(slots, values, dup))
+
+    def astype(self, dtype: Any) -> Graph:
+        """The same pattern with values of another dtype."""
+        return self._with_values(self.out.astype(dtype))
+
+    def _with_values(self, out: CSR) -> Graph:
+        one_value("a Graph", out)
         transposed = self.transposed
         if transposed is not None and self.inn_slots is not None:
             transposed = transposed.with_data(out.data[self.inn_slots])

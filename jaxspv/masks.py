@@ -55,7 +55,8 @@ class Mask:
         """A dense boolean array: True where the result may be written. O(size)."""
         if hasattr(self.source, "todense"):
             if self.structural:
-                inside = self.source.with_data(jnp.ones(self.source.nse, bool)).todense(False)
+                true = jnp.ones(self.source.nse, bool)
+                inside = dataclasses.replace(self.source, data=true).todense(False)
             else:
                 inside = self.source.astype(bool).todense(False)
         else:

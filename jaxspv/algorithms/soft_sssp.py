@@ -92,7 +92,7 @@ def soft_sssp(
     graph = as_graph(G, "soft_sssp")
     A = graph.out
     if not jnp.issubdtype(A.dtype, jnp.floating):
-        A = A.with_data(A.data.astype(jnp.float32))
+        A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
     if is_concrete(temperature) and not np.asarray(temperature) > 0:
         raise ValueError(f"`temperature` must be positive; got {temperature}.")

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
-from .._core.compilation import is_eager
+from .._core.compilation import is_eager, known_while_tracing
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.native_loops import read, write
 from .._core.platforms import Form, choose
@@ -111,15 +111,29 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         """`nse`."""
         return self.nse
 
-    def with_edge_data(self: _M, slots: Indices, values: Values, dup: Any = None) -> _M:
-        """The same pattern, slot `slots[e]` holding the `dup`-sum of its edges' `values[e]`.
+    def with_edge_data(self: _M, slots: Indices, values: Values | None = None, dup: Any = None) -> _M:
+        """The same pattern with values in the order of the edges that it was made of.
+
+        `A.with_edge_data(values)`, or `A.with_edge_data(slots, values)`: slot `slots[e]` holds the
+        `dup`-sum of its edges' `values[e]`. O(edges + nse), differentiable by the values.
 
         Args:
             slots: int array (edges,), as `from_edges(..., return_slots=True)` gives it; a slot out
-                of bounds drops its edge.
+                of bounds drops its edge. Left out, what `from_edges` noted on the matrix: an object
+                that was an argument or a result of a transformed function has no such note.
             values: array (edges,), or (edges, ...) where an entry is an array.
             dup: the monoid that joins edges of one slot; plus by default.
+
+        Raises:
+            ValueError: `slots` are left out and unknown, or shapes differ.
+
+        >>> import jax.numpy as jnp, jaxspv as jsp
+        >>> A = jsp.from_edges([1, 0], [0, 1], [5.0, 6.0], shape=(2, 2))
+        >>> A.with_edge_data(jnp.array([7.0, 8.0])).todense().tolist()
+        [[0.0, 8.0], [7.0, 0.0]]
         """
+        if values is None:
+            slots, values = _slots_of_edges(self), slots
         slots, values = jnp.asarray(slots), jnp.asarray(values)
         if slots.ndim != 1 or slots.shape != values.shape[:1]:
             raise ValueError(
@@ -127,9 +141,8 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
                 f"{slots.shape} and {values.shape}."
             )
         add = as_monoid(plus if dup is None else dup, "dup")
-        return self.with_data(
-            over_trailing(lambda v: add.segment_reduce(v, slots, self.nse), values)
-        )
+        data = over_trailing(lambda v: add.segment_reduce(v, slots, self.nse), values)
+        return self._with_slots(data)
 
     def asformat(self, name: str) -> Any:
         """The same matrix in the format called `name` ("coo", "csr", "csc", "tiled", ...).
@@ -218,6 +231,18 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
 
     def __rmatmul__(self, other: Any) -> Any:
         return PRODUCT["rmatmul"](self, other)
+
+
+def _slots_of_edges(A: SparseMatrix) -> Array:
+    if A.edges is None:
+        raise ValueError(
+            f"this {type(A).__name__} does not know its edges: it was not made of a list of them, "
+            "or it is an argument of a transformed function, which forgets them. Make it with "
+            "`A, slots = from_edges(..., return_slots=True)` and give `with_edge_data(slots, "
+            "values)`, or let the function capture it."
+        )
+    with known_while_tracing():
+        return A.edges.slots()
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.indices import index_dtype_for, with_pattern
-from .._core.pytree import pytree_dataclass, static
+from .._core.pytree import pytree_dataclass, static, transient
 from .base import SparseMatrix, register
 from .invariants import check, of_pairs
-from .stored import first_slots
+from .stored import Edges, first_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -30,9 +30,10 @@ class COO(SparseMatrix):
         shape: (m, n), static.
         sorted: by row, then column, static; padding comes last.
         unique: no index pair twice, static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     >>> import jaxspv as jsp
-    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3), format="coo")
+    >>> A = jsp.from_edges([0, 1], [2, 0], [6.0, 5.0], shape=(2, 3), format="coo")
     >>> A, A.row.tolist(), A.col.tolist(), A.data.tolist()
     (COO(float32[2], shape=(2, 3)), [0, 1], [2, 0], [6.0, 5.0])
     """
@@ -47,6 +48,7 @@ class COO(SparseMatrix):
     shape: tuple[int, int] = static()
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
+    edges: Edges | None = transient(default=None)
 
     @property
     def count(self) -> Int[Array, ""]:

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.indices import LIMIT, with_pattern
-from .._core.pytree import pytree_dataclass, static
+from .._core.pytree import pytree_dataclass, static, transient
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
-from .stored import first_slots
+from .stored import Edges, first_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -34,6 +34,7 @@ class _Compressed(SparseMatrix):
     shape: tuple[int, int] = static()
     sorted: bool = static(default=True)
     unique: bool = static(default=True)
+    edges: Edges | None = transient(default=None)
 
     @property
     def count(self) -> Int[Array, ""]:
@@ -68,9 +69,10 @@ class CSR(_Compressed):
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     >>> import jaxspv as jsp
-    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3))
+    >>> A = jsp.from_edges([0, 1], [2, 0], [6.0, 5.0], shape=(2, 3))
     >>> A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
     ([0, 1, 2], [2, 0], [6.0, 5.0])
     """
@@ -114,9 +116,10 @@ class CSC(_Compressed):
         overflow: bool scalar; some operation dropped entries for want of capacity.
         shape: (m, n), static.
         sorted, unique: static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     >>> import jaxspv as jsp
-    >>> A = jsp.from_edges([1, 0], [0, 2], [5.0, 6.0], shape=(2, 3), format="csc")
+    >>> A = jsp.from_dense([[0.0, 0.0, 6.0], [5.0, 0.0, 0.0]], format="csc")
     >>> A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
     ([0, 1, 1, 2], [1, 0], [5.0, 6.0])
     """

@@ -12,11 +12,12 @@ from jax import Array
 
 from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
-from .._core.pytree import describe, is_concrete, pytree_dataclass, static
+from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from .base import SparseMatrix, register
 from .coo import COO, sort_coo
 from .csr import compress
 from .invariants import Promises, check, check_places, length
+from .stored import Edges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -57,6 +58,7 @@ class ELL(SparseMatrix):
         shape: (m, n), static.
         transposed: the arrays describe the transpose, static.
         unique: no index pair twice, static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     Source: Bell, Garland, "Implementing sparse matrix-vector multiplication on throughput-oriented
     processors", SC 2009, section 2.2.
@@ -75,6 +77,7 @@ class ELL(SparseMatrix):
     shape: tuple[int, int] = static()
     transposed: bool = static(default=False)
     unique: bool = static(default=True)
+    edges: Edges | None = transient(default=None)
 
     @property
     def stored_shape(self) -> tuple[int, int]:

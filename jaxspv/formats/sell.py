@@ -11,12 +11,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.indices import narrowed, with_pattern
-from .._core.pytree import describe, is_concrete, pytree_dataclass, static
+from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from .base import SparseMatrix, register, search_rows
 from .coo import COO
 from .csr import compress
 from .ell import check_padding, without_padding
 from .invariants import Promises, check, check_places, length, pointer
+from .stored import Edges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -45,6 +46,7 @@ class SELL(SparseMatrix):
         C: rows a slice, static.
         transposed: the arrays describe the transpose, static.
         unique: no index pair twice, static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     Source: Kreutzer, Hager, Wellein, Fehske, Bishop, "A unified sparse matrix data format for
     efficient general sparse matrix-vector multiplication on modern processors with wide SIMD
@@ -67,6 +69,7 @@ class SELL(SparseMatrix):
     C: int = static(default=SLICE)
     transposed: bool = static(default=False)
     unique: bool = static(default=True)
+    edges: Edges | None = transient(default=None)
 
     @property
     def stored_shape(self) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
@@ -37,11 +38,27 @@ def _first(arrays, count):
     return [a[:count] for a in arrays]
 
 
+@dataclasses.dataclass(frozen=True)
+class Edges:
+    """The edges that a matrix was made of, in the caller's order.
+
+    Attributes:
+        number: of edges.
+        in_order: whether they are listed as the slots are, each once.
+        slots: gives the slot of each, (number,); `nse` where it was dropped.
+    """
+
+    number: int
+    in_order: bool
+    slots: Callable[[], Array]
+
+
 class Stored(SciPyMethods):
     """A frozen dataclass of `nse` slots, of which the first `count` hold entries."""
 
     index_fields: ClassVar[tuple[str, ...]] = ()  # those of the index dtype; without: int32
     takes_arrays: ClassVar[bool] = False  # whether an entry may be an array: data (nse, heads)
+    edges: Edges | None = None  # a field of matrices
     data: Shaped[Array, " nse *entry"]
     overflow: Bool[Array, ""]
     shape: tuple[int, ...]
@@ -141,18 +158,30 @@ class Stored(SciPyMethods):
         an entry refuses them.
 
         Raises:
-            ValueError: `data` has another shape.
+            ValueError: `data` has another shape; or the matrix was made of as many edges as it has
+                slots and in another order, so that either may be meant.
 
         >>> import jax.numpy as jnp, jaxspv as jsp
         >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
         >>> A.with_data(jnp.ones((2, 8))).todense().shape
         (2, 2, 8)
         """
+        made_of = self.edges
+        if made_of is not None and not made_of.in_order and made_of.number == self.nse:
+            raise ValueError(
+                "`data` may be meant two ways: this matrix was made of as many edges as it has "
+                "slots, in another order. In the order of the edges: `with_edge_data(data)`; in "
+                "that of the slots: `with_edge_data(jnp.arange(A.nse), data)`."
+            )
+        return self._with_slots(data)
+
+    def _with_slots(self, data: Any) -> Self:
+        """`with_data` of what is known to be in slot order."""
         data = jnp.asarray(data)
         fits = data.shape == getattr(self.data, "shape", data.shape)  # no shape: a placeholder
         arrays = self.takes_arrays and np.ndim(getattr(self, self.index_fields[0])) < 2
         if not fits and not (arrays and data.shape[:1] == (self.nse,)):
-            hint = "Values per edge go through `with_edge_data(slots, values)`."
+            hint = "Values in the order of the edges given go through `with_edge_data(values)`."
             more = f" or ({self.nse}, ...)" if arrays else ""
             raise ValueError(
                 f"`data` must have shape ({self.nse},){more}, one value a slot; got {data.shape}."
@@ -162,7 +191,8 @@ class Stored(SciPyMethods):
 
     def astype(self, dtype: Any) -> Self:
         """The same pattern with values of another dtype."""
-        return self.with_data(self.data.astype(dtype))
+        data = self.data.astype(dtype)
+        return dataclasses.replace(self, data=data)  # pyright: ignore[reportArgumentType]
 
     def __invert__(self) -> Mask:
         """The complement of what is stored, as a mask by value."""

@@ -16,7 +16,7 @@ from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
 from ..formats.foreign import CONVERTERS
 from ..monoids import Monoid, as_monoid, plus
-from .edges import unique_host, unique_traced
+from .edges import in_order, moved, noted, unique_host, unique_traced
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Shaped
@@ -44,10 +44,12 @@ def from_edges(
         shape: (m, n), Python integers; None: (n, n), one more than the largest index there is. It
             must be given under jit.
         nse: capacity; by default the number of distinct pairs where indices are concrete, the
-            number of edges under jit.
+            number of edges under jit. Where the edges are not in the order of the slots, or may not
+            be, and the slots would be as many, it is one more: `with_data`, which takes values in
+            slot order, so refuses values in the order of the edges; see `with_edge_data`.
         dup: the monoid that joins the values of equal pairs.
         return_slots: also give, for each edge, the slot that holds it (`nse` where it was dropped),
-            for `with_edge_data`.
+            for `with_edge_data(slots, values)`; there is no slot to spare then.
         format: name of the format.
         index_dtype: int32 or int64 (under x64); None: int32, unless an extent or the number of
             edges needs int64. The dtype of `senders` and `receivers` is not looked at.
@@ -84,7 +86,10 @@ def from_edges(
     on_host = concrete and not (is_eager(data) and on_accelerator(row, col, data))  # traced: host
     sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape, dtype)
-    capacity = _capacity(nse, count, concrete, slots.shape[0])
+    edges = slots.shape[0]
+    if nse is None and not return_slots and not (concrete and in_order(slots, count, format)):
+        nse = edges + 1 if not concrete or int(count) == edges else None
+    capacity = _capacity(nse, count, concrete, edges)
     overflow = jnp.asarray(count > capacity)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
     if on_host and is_concrete(data) and count == data.shape[0]:  # no program to compile
@@ -97,9 +102,8 @@ def from_edges(
     matrix = COO(joined, row, col, overflow, shape)
     A = as_format(matrix, format)
     if not return_slots:
-        return A
-    slots = jnp.asarray(slots)
-    return A, slots if format in ("coo", "csr") else _slots_in(format, matrix, A.nse)[slots]
+        return noted(A, matrix, slots, count) if concrete else A
+    return A, moved(type(A), A.nse, matrix, slots)
 
 
 def from_dense(
@@ -334,15 +338,6 @@ def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
     return jnp.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
 
 
-def _slots_in(format: str, coo: COO, nse: int) -> Array:
-    """The slot of the matrix in `format` for each of the COO's, and `nse` for that past them."""
-    numbers = jnp.arange(coo.nse, dtype=coo.row.dtype)
-    moved = as_format(coo.with_data(numbers), format)
-    number = jnp.where(moved.rowcol()[0] < coo.shape[0], moved.data, coo.nse + 1)
-    slots = jnp.arange(nse, dtype=numbers.dtype)
-    return jnp.full(coo.nse + 1, nse, numbers.dtype).at[number].set(slots, mode="drop")
-
-
 def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
     capacity = _capacity(nse, matrix.nnz, True, matrix.nnz)
@@ -368,8 +363,9 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         row, col, slots, count = unique_traced(row, col, shape, dtype)
         slots = jnp.where(slots < nse, slots, nse)
     values = as_monoid(dup, "dup").segment_reduce(data, jnp.asarray(slots), nse)
-    overflow = jnp.asarray(count > nse)
-    return as_format(COO(values, row, col, overflow, tuple(shape)), format)
+    coo = COO(values, row, col, jnp.asarray(count > nse), tuple(shape))
+    A = as_format(coo, format)
+    return noted(A, coo, slots, count) if is_concrete(slots) else A
 
 
 CONVERTERS["scipy.sparse"] = from_scipy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -13,6 +14,8 @@ from jax import Array, lax
 
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
 from .._core.platforms import for_cuda
+from ..formats import COO, SparseMatrix
+from ..formats.stored import Edges
 
 
 def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
@@ -81,6 +84,40 @@ def sort_in_two_passes(row: Array, col: Array) -> tuple[Array, Array, Array]:
     col, order = lax.sort((col, _places(col)), num_keys=1, is_stable=True)
     row, second = lax.sort((row[order], _places(row)), num_keys=1, is_stable=True)
     return row, col[second], order[second]
+
+
+def in_order(slots: Any, count: Any, format: str) -> bool:
+    """Whether concrete edges are listed as a matrix of the format lists its slots."""
+    if int(count) != slots.shape[0] or (format not in ("csr", "coo") and slots.shape[0] > 1):
+        return False
+    xp = np if isinstance(slots, np.ndarray) else jnp
+    return bool((slots == xp.arange(slots.shape[0])).all())
+
+
+def noted(A: SparseMatrix, coo: COO, slots: Any, count: Any) -> SparseMatrix:
+    """`A`, made of the sorted `coo`, with the note of its edges, which are at `slots` of `coo`."""
+    number = slots.shape[0]
+    if in_order(slots, count, A.format):
+        edges = Edges(number, True, functools.partial(jnp.arange, number, dtype=A.index_dtype))
+    else:
+        source = None if A.format in ("csr", "coo") else coo
+        edges = Edges(number, False, functools.partial(moved, type(A), A.nse, source, slots))
+    return dataclasses.replace(A, edges=edges)  # pyright: ignore[reportArgumentType]
+
+
+def moved(kind: type[SparseMatrix], nse: int, coo: COO | None, slots: Any) -> Array:
+    """Slots of the sorted `coo` as slots of the matrix of this kind made of it, `nse` past its end.
+
+    None: of a kind that keeps the slots.
+    """
+    slots = jnp.asarray(slots)
+    if coo is None or kind.format in ("csr", "coo"):
+        return slots
+    numbers = jnp.arange(coo.nse, dtype=coo.index_dtype)
+    held = kind.from_coo(dataclasses.replace(coo, data=numbers))
+    number = jnp.where(held.rowcol()[0] < coo.shape[0], held.data, coo.nse + 1)
+    places = jnp.arange(nse, dtype=numbers.dtype)
+    return jnp.full(coo.nse + 1, nse, numbers.dtype).at[number].set(places, mode="drop")[slots]
 
 
 def _places(x: Array) -> Array:

@@ -25,7 +25,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
-from .construct import from_scipy, narrow
+from .construct import from_edges, from_scipy, narrow
 from .mtx_header import read_header
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
@@ -80,8 +80,10 @@ def read_mtx(
         if symmetry != "general" and coo.shape[0] != coo.shape[1]:
             raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
         dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
-        narrow(coo.data.astype(dtype, copy=False))
-    return from_scipy(coo, nse=nse, dtype=dtype, dup=dup, format=format)
+        values = narrow(coo.data.astype(dtype, copy=False))
+    kept = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
+    # Nobody holds values in the order of the file: no slot is spared against them.
+    return from_edges(*coo.coords, values, **kept, return_slots=True)[0]
 
 
 def write_mtx(
@@ -324,6 +326,8 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
     static, leaves, children = {}, {}, {}
     for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
         value = getattr(node, field.name)
+        if field.metadata.get("transient"):
+            continue
         if field.metadata.get("static"):
             static[field.name] = value
         elif value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,8 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
 @functools.partial(jax.jit, static_argnums=1)
 def _softmax(A: Any, axis: int) -> Any:
     lines, extent, ascends = lines_of(A, axis)
-    return A.with_data(softmax_of_lines(A.data, lines, extent, ascends).astype(A.dtype))
+    data = softmax_of_lines(A.data, lines, extent, ascends).astype(A.dtype)
+    return dataclasses.replace(A, data=data)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))

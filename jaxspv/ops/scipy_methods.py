@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -79,7 +80,7 @@ def _extreme(A: Stored, which: str, axis: Any) -> Array:
         return _extreme(A.astype(jnp.int8), which, axis).astype(bool)
     add, joins = EXTREMES[which]
     stored = _joined(A, add, axis)
-    count = _joined(A.with_data(jnp.ones(A.data.shape, jnp.int32)), plus, axis)
+    count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
     return jnp.where(count < places, joins(stored, jnp.zeros((), stored.dtype)), stored)
 
 

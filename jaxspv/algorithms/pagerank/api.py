@@ -117,7 +117,7 @@ def pagerank(
     """
     graph = as_graph(G, "pagerank", ("pagerank",))
     if not jnp.issubdtype(graph.dtype, jnp.floating):
-        graph = graph.with_data(graph.data.astype(jnp.float32))
+        graph = graph.astype(jnp.float32)
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
     if "pagerank" not in graph.layouts:

@@ -67,7 +67,7 @@ def _checked(graph: Graph) -> Facts:
 
 def with_lengths(graph: Graph) -> Graph:
     """Booleans count as int32 ones."""
-    return graph.with_data(graph.data.astype(jnp.int32)) if graph.dtype == bool else graph
+    return graph.astype(jnp.int32) if graph.dtype == bool else graph
 
 
 def _revalue(layout: Any, graph: Graph) -> Any:

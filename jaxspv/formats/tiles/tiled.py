@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.indices import narrowed, with_pattern
-from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
+from ..._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..base import SparseMatrix, register, search_rows
 from ..coo import COO, sort_coo
 from ..invariants import check, check_places, of_tiles
+from ..stored import Edges
 from .arrangement import (
     Groups,
     check_size,
@@ -58,12 +59,13 @@ class Tiled(SparseMatrix):
         nt: 16, 32 or 64, static.
         transposed: the arrays describe the transpose, static.
         unique: no index pair twice, static.
+        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
 
     Source: Ji, Song, Lu, Jin, Tan, Liu, "TileSpMSpV: a tiled algorithm for sparse matrix-sparse
     vector multiplication on GPUs", ICPP 2022, section 3.2.1.
 
     >>> import jaxspv as jsp
-    >>> A = jsp.from_edges([0, 1, 40], [1, 0, 70], shape=(50, 80), format="tiled")
+    >>> A = jsp.from_edges([0, 1, 40], [1, 0, 70], shape=(50, 80)).asformat("tiled")
     >>> A
     Tiled(float32[3], shape=(50, 80), nt=16)
     >>> A.tile_ptr.tolist(), A.tile_col.tolist(), A.local.tolist()
@@ -83,6 +85,7 @@ class Tiled(SparseMatrix):
     nt: int = static(default=16)
     transposed: bool = static(default=False)
     unique: bool = static(default=True)
+    edges: Edges | None = transient(default=None)
 
     @property
     def count(self) -> Int[Array, ""]:

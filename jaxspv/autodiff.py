@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from .graph import Graph
 
 
 def value_and_grad(
@@ -16,7 +19,9 @@ def value_and_grad(
     """`jax.value_and_grad` that takes sparse matrices, vectors, graphs and other pytrees.
 
     Only leaves of a float or complex dtype are differentiated; the gradient is an object of the
-    same type with None in every other leaf (indices, counts, flags).
+    same type with None in every other leaf (indices, counts, flags). That of a prepared graph is a
+    `Graph` with the gradient of its matrix and without layouts, which repeat the values: it is no
+    step for the leaves of the graph, whose values change by `G.with_data(G.data - step * dG.data)`.
 
     Args:
         fn: scalar-valued function.
@@ -39,7 +44,9 @@ def value_and_grad(
 
     def wrapped(*args, **kwargs):
         where = [_position(k, len(args)) for k in asked]
-        leaves, tree = jax.tree.flatten([args[i] for i in where])
+        chosen, whole = jax.tree.flatten([args[i] for i in where], is_leaf=_is_graph)
+        matrices = [Graph(x.out, symmetric=x.symmetric) if _is_graph(x) else x for x in chosen]
+        leaves, tree = jax.tree.flatten(matrices)
         inexact = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
         if not inexact:
             kinds = ", ".join(type(args[i]).__name__ for i in where)
@@ -52,8 +59,12 @@ def value_and_grad(
             merged = list(leaves)
             for k, value in zip(inexact, values, strict=True):
                 merged[k] = value
+            given = [
+                dataclasses.replace(old, out=new.out) if _is_graph(old) else new
+                for old, new in zip(chosen, jax.tree.unflatten(tree, merged), strict=True)
+            ]
             full = list(args)
-            for i, arg in zip(where, jax.tree.unflatten(tree, merged), strict=True):
+            for i, arg in zip(where, jax.tree.unflatten(whole, given), strict=True):
                 full[i] = arg
             return fn(*full, **kwargs)
 
@@ -61,7 +72,7 @@ def value_and_grad(
         spread: list[Any] = [None] * len(leaves)
         for k, cotangent in zip(inexact, cotangents, strict=True):
             spread[k] = cotangent
-        grads = jax.tree.unflatten(tree, spread)
+        grads = jax.tree.unflatten(whole, jax.tree.unflatten(tree, spread))
         return value, grads[0] if single else tuple(grads)
 
     return wrapped
@@ -102,6 +113,10 @@ def _position(argnum: int, count: int) -> int:
             "Arguments passed by keyword are not differentiated."
         )
     return argnum % count
+
+
+def _is_graph(node: Any) -> bool:
+    return isinstance(node, Graph)
 
 
 def _differentiable(leaf: Any) -> bool:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
+from jax.core import Tracer
 
 from ._core.compilation import on_gpu
+from ._core.derived import gathered, sole
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
 from ._core.kept import calls_of, kept
@@ -150,7 +152,7 @@ class Graph(NoValue):
         On a symmetric graph the new values must be symmetric too.
 
         Layouts hold the values in orders of their own, so this is how values change: an optimiser
-        trains `G.data` and puts it back here. A step added to every leaf moves `out` alone.
+        trains `G.data` and puts it back here. Differentiating by every leaf is an error.
         """
         return self._with_values(self.out.with_data(data))
 
@@ -167,15 +169,16 @@ class Graph(NoValue):
 
     def _with_values(self, out: CSR) -> Graph:
         one_value("a Graph", out)
+        still = dataclasses.replace(out, data=lax.stop_gradient(out.data))
         transposed = self.transposed
         if transposed is not None and self.inn_slots is not None:
-            transposed = transposed.with_data(out.data[self.inn_slots])
-        graph = dataclasses.replace(self, out=out, transposed=transposed)
+            transposed = transposed.with_data(still.data[self.inn_slots])
+        graph = dataclasses.replace(self, out=still, transposed=transposed)
         layouts = {
             name: layout if (revalue := LAYOUTS[name].revalue) is None else revalue(layout, graph)
             for name, layout in self.layouts.items()
         }
-        return dataclasses.replace(graph, layouts=layouts)
+        return dataclasses.replace(graph, out=out, layouts=layouts)
 
     def __matmul__(self, other: Any) -> Any:
         return PRODUCT["matmul"](self, other)
@@ -249,6 +252,7 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
         ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
+        A = linked(A)
         if layouts is None or all(name in layouts for name in A.layouts):
             return A
         read = {name: A.layouts[name] for name in layouts if name in A.layouts}
@@ -295,6 +299,18 @@ def _with_kept(graph: Graph, name: str) -> Graph:
     transposed, slots, symmetric, built = kept(arrays_of(graph), name, build)
     note(f"prepared for {name!r} unasked, and kept while the arrays of A live.")
     return Graph(graph.out, transposed, slots, {name: built}, symmetric)
+
+
+def linked(graph: Graph) -> Graph:
+    """The graph, whose values are differentiated by `out.data` alone: see `_core/derived.py`."""
+    values, inn = graph.out.data, graph.transposed
+    if not isinstance(values, Tracer) or not jnp.issubdtype(values.dtype, jnp.inexact):
+        return graph
+    if inn is not None and inn.data is not None and graph.inn_slots is not None:
+        inn = dataclasses.replace(inn, data=gathered(inn.data, values, graph.inn_slots))
+    floats = [x for x in jax.tree.leaves(graph.layouts) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    out = dataclasses.replace(graph.out, data=sole(values, floats)) if floats else graph.out
+    return dataclasses.replace(graph, out=out, transposed=inn)
 
 
 def _check_square(A: SparseMatrix) -> None:

@@ -111,7 +111,9 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         """`nse`."""
         return self.nse
 
-    def with_edge_data(self: _M, slots: Indices, values: Values | None = None, dup: Any = None) -> _M:
+    def with_edge_data(
+        self: _M, slots: Indices, values: Values | None = None, dup: Any = None
+    ) -> _M:
         """The same pattern with values in the order of the edges that it was made of.
 
         `A.with_edge_data(values)`, or `A.with_edge_data(slots, values)`: slot `slots[e]` holds the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -54,7 +55,8 @@ def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
     valid = beside(row < A.shape[0], A.data) & (sums != 0)
     sums = jnp.where(valid, sums, 1)
     below = jnp.sqrt(sums) if mode == "sym" else sums
-    return A.with_data(jnp.where(valid, A.data / below, 0).astype(A.dtype))
+    data = jnp.where(valid, A.data / below, 0).astype(A.dtype)
+    return dataclasses.replace(A, data=data)
 
 
 def add_self_loops(A: Any, value: Any = 1) -> Any:

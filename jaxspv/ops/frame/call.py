@@ -22,7 +22,7 @@ from ..._core.telling import TELLER
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.stored import Stored
-from ...graph import Graph
+from ...graph import Graph, linked
 from ...masks import Mask, as_mask
 from .capacity import finished, roomy, with_room
 from .entries import entries_of, keep
@@ -162,7 +162,7 @@ def matrix(name: str, A: Any) -> SparseMatrix:
         TypeError: it is none.
     """
     if isinstance(A, Graph):
-        return A.out
+        return linked(A).out
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}.")
@@ -176,7 +176,7 @@ def operand(name: str, x: Any) -> Any:
         TypeError: it is something else.
     """
     if isinstance(x, Graph):
-        return x.out
+        return linked(x).out
     x = x if isinstance(x, Stored) else ours(x)
     if isinstance(x, Stored):
         return x

@@ -13,7 +13,7 @@ import numpy as np
 from ..._core.indices import with_pattern
 from ...formats import COO, CSC, CSR, SparseMatrix
 from ...formats.foreign import ours
-from ...graph import Graph
+from ...graph import Graph, linked
 from ...masks import Mask, check_mask
 from ...operators import BinaryOp
 from ...semirings import Semiring, as_semiring
@@ -114,7 +114,7 @@ def checked_count(name: str, value: Any, least: int) -> int | None:
 
 def _matrix(name: str, A: Any) -> SparseMatrix:
     if isinstance(A, Graph):
-        return A.out
+        return linked(A).out
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(

@@ -17,7 +17,7 @@ from ..._core.platforms import Backend, Situation, note, situation
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.vector import SparseVector
-from ...graph import Graph
+from ...graph import Graph, linked
 from ...masks import Mask, check_mask
 from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import Dense, Options, as_operand_mask, as_out, call, is_dense
@@ -301,6 +301,7 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | Non
         TypeError: A is neither a sparse matrix nor a Graph.
     """
     if isinstance(A, Graph):
+        A = linked(A)
         rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")
         rows = rows and rows.in_products()
         if flip:

@@ -68,7 +68,7 @@ def sddmm(
     heads = check_ends(M, X, Y)
     if heads and not M.takes_arrays:
         raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(M).__name__}.")
-    return M.with_data(op(semiring, bare(M), X, Y, backend=backend))
+    return dataclasses.replace(M, data=op(semiring, bare(M), X, Y, backend=backend))
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 from jax import lax
 from jax.extend.core import get_opaque_trace_state
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from .batching import one_by_one, with_batch_rule
 
@@ -125,8 +127,26 @@ def for_cuda(operands: tuple[Any, ...], special: Any, usual: Any) -> Any:
     return lax.platform_dependent(*operands, cuda=special, default=usual)
 
 
+def explicit_mesh(operands: Any) -> Any:
+    """The mesh with explicit axes that an array among the operands lies on, or None."""
+    for leaf in jax.tree.leaves(operands):
+        if isinstance(leaf, jax.Array):
+            mesh = getattr(jax.typeof(leaf).sharding, "mesh", None)
+            if mesh is not None and not mesh.empty and AxisType.Explicit in mesh.axis_types:
+                return mesh
+    return None
+
+
 def branch(name: str, forms: dict[Backend, Form], operands: tuple[Any, ...]) -> Any:
     """`choose` among forms that may all be taken."""
+    if (mesh := explicit_mesh(operands)) is not None:
+        # Where a value lies is not part of its type in here: forms make arrays of their own.
+        anywhere = functools.partial(branch, name, forms)
+        replicated = NamedSharding(mesh, PartitionSpec())
+        run = jax.sharding.auto_axes(
+            lambda *arrays: anywhere(arrays), axes=mesh.axis_names, out_sharding=replicated
+        )
+        return run(*operands)
     where = situation()
     places = needed(forms, where.platforms)
     runs = {}

@@ -11,6 +11,7 @@ from jax.experimental import checkify
 from ._core.pytree import is_concrete
 from .algorithms.common.status import seen
 from .formats.stored import Stored
+from .formats.tiles.vector import BitVector, TiledVector
 
 _R = TypeVar("_R")
 
@@ -46,7 +47,7 @@ def check(result: _R) -> _R:
     1
     """
     for x in _sparse(result):
-        if x.overflow is not None and is_concrete(x):
+        if getattr(x, "overflow", False) is not None and is_concrete(x):
             x.check_invariants()
     for name, failed, why in _failures(result):
         bad = jnp.any(failed)
@@ -61,19 +62,21 @@ def check(result: _R) -> _R:
 def _sparse(tree: Any):
     """The sparse objects in it, those of graphs and named tuples too."""
 
-    def is_sparse(node):
-        return isinstance(node, Stored)
+    return [x for x in jax.tree.leaves(tree, is_leaf=_is_sparse) if _is_sparse(x)]
 
-    return [x for x in jax.tree.leaves(tree, is_leaf=is_sparse) if is_sparse(x)]
+
+def _is_sparse(node: Any) -> bool:
+    return isinstance(node, (Stored, TiledVector, BitVector))
 
 
 def _failures(tree: Any):
     def is_result(node):
-        return isinstance(node, Stored) or hasattr(node, "_fields")
+        return _is_sparse(node) or hasattr(node, "_fields")
 
     for node in jax.tree.leaves(tree, is_leaf=is_result):
-        if isinstance(node, Stored):
-            yield "overflow", jnp.asarray(node.overflow), FAILURES["overflow"]
+        if _is_sparse(node):
+            if hasattr(node, "overflow"):
+                yield "overflow", jnp.asarray(node.overflow), FAILURES["overflow"]
         elif hasattr(node, "_fields"):
             for name in node._fields:
                 value = getattr(node, name)
@@ -83,5 +86,5 @@ def _failures(tree: Any):
                 elif name in FAILURES:
                     seen(value)
                     yield name, jnp.asarray(value) != 0, FAILURES[name]
-                elif hasattr(value, "_fields") or isinstance(value, Stored):
+                elif hasattr(value, "_fields") or _is_sparse(value):
                     yield from _failures(value)

@@ -196,6 +196,47 @@ def of_tiles(x: Any, xp: Any) -> Promises:
     ]
 
 
+def of_vector_tiles(x: Any, xp: Any) -> Promises:
+    """Of a `TiledVector`."""
+    (n,), nt, each = x.shape, x.nt, max(x.nt // 32, 1)
+    across, room = -(-n // nt), x.x_tile.shape[0] // nt
+    promises = length("x_ptr", x.x_ptr, across) + length("x_tile", x.x_tile, room * nt)
+    promises += length("bits", x.bits, room * each)
+    if any(bad for _, bad in promises):
+        return promises
+    here = xp.where((x.x_ptr >= 0) & (x.x_ptr < room), x.x_ptr, room)
+    fixed = {"minlength": room + 1} if xp is np else {"length": room + 1}
+    times = xp.bincount(here, **fixed)[:room]
+    words = x.bits.reshape(room, each)
+    ends = xp.array(_first_bits(nt, each) if across else [0] * each, dtype=np.uint32)
+    last = xp.array(_first_bits(n - nt * (across - 1), each) if across else [0] * each, np.uint32)
+    is_last = (xp.arange(room) == here[-1]) if across else xp.zeros(room, bool)
+    allowed = xp.where(is_last[:, None], last, ends)
+    return [
+        (f"`x_ptr` must lie in [-1, {room})", xp.any((x.x_ptr < -1) | (x.x_ptr >= room))),
+        ("`x_ptr` must lead to each tile once", xp.any(times > 1)),
+        ("`bits` must be 0 in padding", xp.any((times == 0)[:, None] & (words != 0))),
+        (f"`bits` must be 0 from place {n} on, and beyond a tile", xp.any(words & ~allowed)),
+    ]
+
+
+def of_bits(x: Any, xp: Any) -> Promises:
+    """Of a `BitVector`."""
+    (n,), size = x.shape, -(-x.shape[0] // 64) * 2
+    promises = length("words", x.words, size)
+    if promises[0][1]:
+        return promises
+    allowed = xp.array(_first_bits(n, size), dtype=np.uint32)
+    return [*promises, (f"`words` must be 0 from bit {n} on", xp.any(x.words & ~allowed))]
+
+
+def _first_bits(count: int, words: int) -> np.ndarray:
+    """Words of 32 bits of which the first `count` are set."""
+    whole = np.arange(words) < count // 32
+    part = np.where(np.arange(words) == count // 32, (1 << count % 32) - 1, 0)
+    return np.where(whole, 0xFFFFFFFF, part).astype(np.uint32)
+
+
 def of_words(x: Any, xp: Any) -> Promises:
     """Of the rows or columns of a `BitTiled`; `of_pairs` looks at the places they lead to."""
     major, minor = x.shape

@@ -141,3 +141,56 @@ print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "alive", done.stderr[-2000:]
+
+
+ENTRIES = [0, 5, 17, 38, 39, 69]
+
+
+def tiled_vector(nt, n=70):
+    x = jsp.vector_from_entries(ENTRIES, np.arange(6.0), n)
+    return jsp.TiledVector.from_sparse(x, nt=nt, tiles=6)
+
+
+@pytest.mark.parametrize("nt", [16, 32, 64])
+def test_vectors_in_tiles(nt):
+    whole, word = tiled_vector(nt), max(nt // 32, 1)
+    assert jsp.check(whole) is whole.check_invariants()
+    last = int(whole.x_ptr[-1])
+    wrong = {
+        r"`x_ptr` must lie in \[-1, \d\)": broken(whole, "x_ptr", 0, 99),
+        r"`x_ptr` must lie": broken(whole, "x_ptr", 0, -2),
+        r"`x_ptr` must lead to each tile once": broken(whole, "x_ptr", 0, last),
+        r"`bits` must be 0 in padding": broken(whole, "bits", -1, 1),
+        r"`bits` must be 0 from place 70 on": broken(whole, "bits", (last + 1) * word - 1, 1 << 31),
+        r"`x_tile` must have length": dataclasses.replace(whole, x_tile=whole.x_tile[:-1]),
+    }
+    for message, x in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            jsp.check(x)
+    for n in (0, 1, 64):
+        empty = jsp.vector_from_entries([], np.zeros(0), n)
+        jsp.TiledVector.from_sparse(empty, nt=nt).check_invariants()
+    batch = jax.vmap(
+        lambda d: jsp.TiledVector.from_sparse(
+            jsp.SparseVector(d, jnp.array([3, 60]), jnp.int32(2), jnp.asarray(False), (70,)), nt=nt
+        )
+    )(jnp.ones((3, 2)))
+    batch.check_invariants()
+    few = jsp.TiledVector.from_sparse(whole.to_sparse(), nt=16, tiles=1)
+    with pytest.raises(ValueError, match="overflow"):
+        jsp.check(few)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 64, 70])
+def test_sets_of_bits(n):
+    whole = jsp.BitVector.from_bool(jnp.ones(n, bool))
+    assert jsp.check(whole) is whole.check_invariants()
+    if n % 64:
+        with pytest.raises(ValueError, match=rf"`words` must be 0 from bit {n} on"):
+            jsp.check(
+                broken(whole, "words", n // 32, 0xFFFFFFFF)
+                if n % 32
+                else broken(whole, "words", n // 32, 1)
+            )
+    with pytest.raises(ValueError, match="`words` must have length"):
+        jsp.check(dataclasses.replace(whole, words=jnp.zeros(5, jnp.uint32)))

@@ -11,6 +11,7 @@ from jax import Array, lax
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..arithmetic import NoValue
+from ..invariants import check, of_bits, of_vector_tiles
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
 
@@ -95,6 +96,14 @@ class TiledVector(NoValue):
         lost = jnp.sum(used, dtype=jnp.int32) > room
         return cls(x_ptr, x_tile, bits, x.overflow | lost, x.shape, nt)
 
+    def check_invariants(self) -> TiledVector:
+        """This object, if its pointers and bits are what is promised; values are not read.
+
+        Raises:
+            ValueError: they are not, or they are traced.
+        """
+        return check(self, ("x_ptr", "x_tile", "bits"), of_vector_tiles)
+
     def lookup(self, index: Int[Array, " k"]) -> tuple[Shaped[Array, " k"], Bool[Array, " k"]]:
         """(values, stored) of the given places; an index from n on is not stored."""
         nt, each = self.nt, max(self.nt // 32, 1)
@@ -146,6 +155,14 @@ class BitVector(NoValue):
     def count(self) -> Int[Array, ""]:
         """The number of places in the set, int32."""
         return jnp.sum(lax.population_count(self.words), dtype=jnp.uint32).astype(jnp.int32)
+
+    def check_invariants(self) -> BitVector:
+        """This object, if no bit is set from place n on.
+
+        Raises:
+            ValueError: one is, or the words are traced or of another length.
+        """
+        return check(self, ("words",), of_bits)
 
     @classmethod
     def from_indices(cls, indices: Int[Array, " k"], n: int) -> BitVector:

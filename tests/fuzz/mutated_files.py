@@ -1,45 +1,51 @@
-"""Mutated files (.mtx, .mtx.gz, .npz, .csv) through the readers, in a limited process."""
+"""Mutated files (.mtx, .mtx.gz, .npz, .csv) through the readers and the command line.
+
+A process with a limit of memory reads many: `read_files.py` next to this file.
+"""
 
 from __future__ import annotations
 
 import gzip
+import os
 import pathlib
+import pickle
 import random
 import subprocess
 import sys
 import tempfile
 
+import numpy as np
+
 import jaxspv as jsp
 
 from .cases import Case, Fuzzer
 
-MEMORY = 4 << 30  # bytes of address space: JAX alone takes about 2 GB of it
-READ = """
-import resource, sys
-import jaxspv as jsp
-from jaxspv.inputs import files
-resource.setrlimit(resource.RLIMIT_AS, (%d, %d))
-for path in sys.argv[1:]:
-    try:
-        A = files.load(path)
-        A.check_invariants()
-        print("read")
-    except (ValueError, OSError, TypeError) as error:
-        print("refused" if str(error) else "without a word")
-    except BaseException as error:
-        print("crashed", type(error).__name__, path)
-""" % (MEMORY, MEMORY)  # noqa: UP031
-BATCH = 16  # files a process reads: starting one takes seconds
+BATCH = 200  # files a process reads: starting one takes seconds
+SECONDS = 600  # for a batch; a file has `read_files.SECONDS`
 
 
-def _originals(folder: pathlib.Path) -> dict[str, bytes]:
+class _Runs:
+    """What a pickle does when it is loaded: makes a file that must not be there."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def _originals(folder: pathlib.Path) -> dict[str, list[bytes]]:
     A = jsp.from_edges([0, 1, 2, 2], [1, 2, 0, 2], [1.5, -2.0, 3.25, 4.0], shape=(3, 3))
-    made = {}
+    made: dict[str, list[bytes]] = {}
     for suffix in (".mtx", ".mtx.gz", ".npz"):
         path = folder / f"original{suffix}"
         (jsp.save_npz if suffix == ".npz" else jsp.write_mtx)(path, A)
-        made[suffix] = path.read_bytes()
-    return made | {".csv": b"source,target\n0,1\n1,2\n"}
+        made[suffix] = [path.read_bytes()]
+    pattern = b"%%MatrixMarket matrix coordinate pattern symmetric\n% c\n3 3 2\n2 1\n3 3\n"
+    dense = b"%%MatrixMarket matrix array integer general\n2 2\n1\n0\n-3\n4\n"
+    made[".mtx"] += [pattern, dense]
+    made[".mtx.gz"].append(gzip.compress(pattern))
+    return made | {".csv": [b"source,target\n0,1\n1,2\n"]}
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
@@ -59,7 +65,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
             if places:
                 i = rng.choice(places)
                 new[i : i + 1] = rng.choice(
-                    (b"999999999999", b"-1", b"nan", b"1e400", b"2147483648")
+                    (b"999999999999", b"-1", b"nan", b"1e400", b"2147483648", b"0", b"7")
                 )
         elif kind == "truncate":
             del new[at:]
@@ -68,25 +74,58 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return bytes(new)
 
 
-def run(case: Case) -> None:
+def _malicious(path: pathlib.Path, marker: pathlib.Path, rng: random.Random) -> None:
+    """An archive of which some array is a pickle."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    name = rng.choice(sorted(arrays))
+    bad = np.empty(1, object)
+    bad[0] = _Runs(str(marker))
+    np.savez(path, **(arrays | {name: bad}), allow_pickle=True)
+    assert pickle.dumps(bad[0])
+
+
+def run(case: Case) -> tuple[str, ...]:
     """Raises where a reader crashes, hangs, takes too much memory, or refuses without a word."""
     rng = random.Random(case["seed"])
     with tempfile.TemporaryDirectory() as name:
         folder, paths = pathlib.Path(name), []
-        original = _originals(folder)[case["suffix"]]
-        for number in range(BATCH):
+        marker = folder / "executed"
+        originals = _originals(folder)[case["suffix"]]
+        for number in range(case["files"]):
             path = folder / f"{number}{case['suffix']}"
+            original = rng.choice(originals)
             if case["suffix"] == ".mtx.gz" and number % 2:  # broken inside, not outside
                 path.write_bytes(gzip.compress(mutated(gzip.decompress(original), rng)))
+            elif case["suffix"] == ".npz" and number % 16 == 1:
+                path.write_bytes(original)
+                _malicious(path, marker, rng)
             else:
                 path.write_bytes(mutated(original, rng))
-            paths.append(str(path))
-        command = [sys.executable, "-c", READ, *paths]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        answers = done.stdout.split("\n")[:-1]
-        wrong = [answer for answer in answers if answer not in ("read", "refused")]
-        if done.returncode or len(answers) != BATCH or wrong:
-            raise AssertionError(f"rc {done.returncode}, {wrong}, {done.stderr[-300:]}")
+            paths.append(path)
+        (folder / "list").write_text("\n".join(map(str, paths)))
+        script = pathlib.Path(__file__).with_name("read_files.py")
+        command = [sys.executable, str(script), case["way"], str(folder / "list")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        answers = [line for line in done.stdout.split("\n") if line.startswith("answer: ")]
+        wrong = [line for line in answers if line[8:] not in ("read", "refused")]
+        if done.returncode or len(answers) != len(paths) or wrong:
+            at = paths[min(len(answers), len(paths) - 1)]
+            raise AssertionError(
+                f"rc {done.returncode}, {wrong[:3]}, {len(answers)} of {len(paths)} answered, next "
+                f"{at.read_bytes()[:200]!r}; {done.stderr[-300:]}"
+            )
+        assert not marker.exists(), "a file was executed"
+    return ("read or refused",)
 
 
-FUZZER = Fuzzer({"suffix": (".mtx", ".mtx.gz", ".npz", ".csv")}, run)
+FUZZER = Fuzzer(
+    {
+        "suffix": (".mtx", ".mtx.gz", ".npz", ".csv"),
+        "way": ("reader", "info", "convert", "bfs", "pagerank"),
+        "files": (BATCH,),
+    },
+    run,
+    draws=lambda case: 1,
+    programs=BATCH,
+)

@@ -1,23 +1,30 @@
 """A fixed share of every fuzzer runs with the tests; `python -m tests.fuzz` runs any number."""
 
+import argparse
+
 import pytest
 
-from .cases import Fuzzer
-from .graphs import FUZZER as GRAPHS
-from .mutated_files import FUZZER as FILES
-from .programs import FUZZER as PROGRAMS
+from .__main__ import KINDS, fuzzer_of
+from .cases import Fuzzer, Plan, campaign
+from .processes import spread
 
-SHARE = [("programs", PROGRAMS, 8), ("graphs", GRAPHS, 8), ("files", FILES, 4)]
+SHARE = {"programs": 4, "graphblas": 6, "gradients": 2, "graphs": 4, "files": 3}
+DRAWS = 5  # of data for each
 
 
 @pytest.mark.parametrize(
-    ("name", "fuzzer", "seed"),
-    [(name, fuzzer, seed) for name, fuzzer, count in SHARE for seed in range(count)],
-    ids=lambda value: value if isinstance(value, (str, int)) else "",
+    ("kind", "seed"), [(kind, seed) for kind in KINDS for seed in range(SHARE[kind])]
 )
-def test_a_fixed_share(name, fuzzer, seed):
+def test_a_fixed_share(kind, seed):
+    if kind == "graphblas":
+        pytest.importorskip("graphblas")
+    fuzzer = fuzzer_of(kind)
     case = fuzzer.draw(seed)
-    assert fuzzer.failure(case) is None, f"python -m tests.fuzz {name} --case '{case}'"
+    if kind == "files":
+        case |= {"files": 24}
+    for k in range(1 if kind == "files" else DRAWS):
+        case |= {"seed": seed * 100_003 + k}
+        assert fuzzer.failure(case) is None, f"python -m tests.fuzz {kind} --case '{case}'"
 
 
 def test_what_is_found_is_shrunk():
@@ -26,3 +33,35 @@ def test_what_is_found_is_shrunk():
 
     fuzzer = Fuzzer({"a": (0, 1, 2, 3), "b": (0, 1, 2), "c": (0, 1)}, run)
     assert fuzzer.shrunk({"a": 3, "b": 2, "c": 1}) == {"a": 2, "b": 1, "c": 0}
+
+
+def test_what_is_found_is_told(capsys):
+    def run(case):
+        assert case["a"] < 2 or case["seed"] % 7
+        return ("oracle",)
+
+    fuzzer = Fuzzer({"a": (0, 1, 2)}, run)
+    found = campaign(fuzzer, "programs", Plan(count=200, draws=20, seed=0, seconds=60))
+    assert found["wrong"] and all(one["case"]["a"] == 2 for one in found["wrong"])
+    assert found["programs"] == 200 == found["oracles"]["oracle"] + len(found["wrong"])
+    assert "python -m tests.fuzz programs --case" in capsys.readouterr().out
+
+
+def test_draws_are_possible_choices():
+    for kind in ("programs", "gradients", "graphs"):
+        fuzzer = fuzzer_of(kind, x64=True)
+        for seed in range(50):
+            case = fuzzer.draw(seed)
+            assert case["x64"] and fuzzer.possible(case)
+            assert all(case[name] in values for name, values in fuzzer.choices.items())
+
+
+@pytest.mark.long
+def test_processes_share_the_work():
+    arguments = argparse.Namespace(
+        processes=2, count=40, draws=10, seed=5, seconds=200.0, x64=False
+    )
+    report = spread(["gradients"], arguments)
+    assert "crashed" not in report, report
+    assert report["gradients"]["programs"] >= 40 and report["gradients"]["structures"] >= 4
+    assert report["gradients"]["first_seeds"] == [5, 1_000_005]

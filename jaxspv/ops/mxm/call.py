@@ -17,6 +17,7 @@ from ...graph import Graph, linked
 from ...masks import Mask, check_mask
 from ...operators import BinaryOp
 from ...semirings import Semiring, as_semiring
+from ..frame.repeats import joined
 
 _TURNED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
 
@@ -82,7 +83,7 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
         TypeError, ValueError: as `mxm`.
     """
     semiring = as_semiring(semiring)
-    A, B = _matrix("A", A), _matrix("B", B)
+    A, B = (joined(_matrix(name, M), semiring) for name, M in (("A", A), ("B", B)))
     if A.shape[1] != B.shape[0]:
         raise ValueError(
             f"`B` must have {A.shape[1]} rows, as many as A of {A.shape} has columns; "

@@ -25,6 +25,7 @@ from ..frame.capacity import finished, roomy, with_room
 from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_vector
 from ..frame.product import positions_as
+from ..frame.repeats import joined
 from ..frame.write import as_accum
 from . import spmspv_gpu as spmspv_gpu  # registers the kernels
 from . import spmspv_xla as spmspv_xla
@@ -274,6 +275,8 @@ def _written(y: Any, rows: Array | None) -> Any:
 
 def _product(how: _How, M, rows, x, semiring, mask, nse):
     method, backend, flip = how.method, how.backend, how.flip
+    if not M.unique:
+        M, rows = joined(M, semiring), None
     if x.shape != M.shape[1:]:
         side, shape = ("left", M.shape[::-1]) if flip else ("right", M.shape)
         raise ValueError(

@@ -14,11 +14,12 @@ from ..._core.indices import index_dtype_for, narrowed
 from ..._core.platforms import Backend, Situation, inside, situation
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
-from ...graph import Graph
+from ...graph import Graph, linked
 from ...masks import Mask
 from ...semirings import as_semiring
 from ..frame.call import Options, as_operand_mask
 from ..frame.product import positions_as
+from ..frame.repeats import joined
 from ..frame.write import as_accum, write_vector
 from ..mxm.api import DENSE
 from . import gpu as gpu  # registers the kernel
@@ -49,6 +50,9 @@ def multiply(
     flip = not isinstance(A, (SparseMatrix, Graph))
     M, prepared = _operand(B if flip else A, flip)
     X = jnp.asarray(A if flip else B)
+    if not M.unique:
+        M = joined(M, semiring)
+        prepared = Prepared(None, M.T if M.compressed == 1 else None)
     _check_shapes(M, X, flip)
     names = sorted({"auto", *(impl.name for impl in op.impls)})
     if method not in names:
@@ -77,6 +81,7 @@ def _program(how: _How, where: Situation) -> Callable[..., Array]:
 def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
     """The matrix whose rows are places of the result, and what is prepared of it."""
     if isinstance(A, Graph):
+        A = linked(A)
         rows = A.layouts.get("vxm" if flip else "mxv")
         rows = rows and rows.in_products()
         if not flip:

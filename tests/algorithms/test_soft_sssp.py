@@ -68,7 +68,7 @@ def test_gradients_in_both_modes_and_twice():
 
 def test_gradient_is_the_expected_number_of_crossings():
     """On a graph without cycles: edge marginals; those out of the source sum to 1."""
-    A = jsp.from_edges([0, 0, 1, 2, 1, 3], [1, 2, 3, 3, 2, 4], shape=(5, 5)).astype(jnp.float32)
+    A = jsp.from_edges([0, 0, 1, 1, 2, 3], [1, 2, 2, 3, 3, 4], shape=(5, 5)).astype(jnp.float32)
     w = jnp.asarray([1.0, 1.5, 2.0, 1.0, 0.5, 1.0])
     row, _ = A.rowcol()
     value, pull = jax.vjp(lambda w: jsp.soft_sssp(A.with_data(w), 0, 0.3).distances[4], w)

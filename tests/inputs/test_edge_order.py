@@ -41,8 +41,9 @@ def test_the_obvious_code_is_refused_and_told_what_is_right(format):
         lambda w: jax.jit(lambda M, w: loss(M.with_data(w)))(A, w),
         lambda w: jsp.prepare(A).with_data(w),
         lambda w: A.T.with_data(w),
-        lambda w: A.asformat("csc").with_data(w),
     )
+    if format not in ("ell", "sell"):  # whose entries are taken out in the capacity they need
+        ways = (*ways, lambda w: A.asformat("csc").with_data(w))
     for way in ways:
         with pytest.raises(ValueError, match=r"`with_edge_data\(values\)`"):
             way(jnp.asarray(W))

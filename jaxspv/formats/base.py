@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -20,7 +21,7 @@ from .._core.platforms import Form, choose
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
 from .scipy_methods import SciPyMatrixMethods
-from .stored import Stored
+from .stored import Edges, Stored
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped
@@ -164,8 +165,10 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
         if not known[name].takes_arrays:
             one_value(f"the format {name!r}", self)
         if is_eager(self) and {name, self.format} <= {"coo", "csr", "csc"}:
-            return _converted(self, name)
-        return known[name].from_matrix(self)
+            converted = _converted(self, name)
+        else:
+            converted = known[name].from_matrix(self)
+        return converted if self.edges is None else _noted(converted, self, name)
 
     def transpose(self) -> SparseMatrix:
         """`T`."""
@@ -233,6 +236,28 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
 
     def __rmatmul__(self, other: Any) -> Any:
         return PRODUCT["rmatmul"](self, other)
+
+
+def _noted(converted: Any, A: SparseMatrix, name: str) -> Any:
+    """`A` in the format called `name`, with the note of the edges of A."""
+    if converted is A or not hasattr(converted, "edges") or name not in FORMATS:
+        return converted
+    assert A.edges is not None
+    in_order = A.edges.in_order and {name, A.format} <= {"coo", "csr"}
+    edges = Edges(A.edges.number, in_order, functools.partial(_slots_after, A, name))
+    return dataclasses.replace(converted, edges=edges)
+
+
+def _slots_after(A: SparseMatrix, name: str) -> Array:
+    """The slots of the edges of A after its conversion to a format."""
+    assert A.edges is not None
+    numbers = jnp.arange(A.nse, dtype=A.index_dtype)
+    source = dataclasses.replace(A, data=numbers, edges=None)  # pyright: ignore
+    held = FORMATS[name].from_matrix(source)
+    number = jnp.where(held.rowcol()[0] < A.shape[0], held.data, A.nse + 1)
+    places = jnp.arange(held.nse, dtype=numbers.dtype)
+    moved = jnp.full(A.nse + 1, held.nse, numbers.dtype).at[number].set(places, mode="drop")
+    return moved[jnp.minimum(A.edges.slots(), A.nse)]
 
 
 def _slots_of_edges(A: SparseMatrix) -> Array:

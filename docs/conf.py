@@ -31,7 +31,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
 nb_merge_streams = True
-suppress_warnings = ["mystnb.unknown_mime_type"]
+suppress_warnings = ["mystnb.unknown_mime_type", "ref.python"]  # words that are names too
 
 # The reference: pages by what a name is for, written anew from `jaxspv` with every build.
 autodoc_typehints = "none"  # the docstrings say what an argument is

@@ -1,7 +1,7 @@
 """The NetworkX backend `jaxspv`: NetworkX calls on jaxspv's algorithms, by NetworkX's dispatcher.
 
-`backend` is what the entry point `networkx.backends` names; `info` beside it is shipped as the
-module `_nx_jaxspv`, which NetworkX loads at import and which must not import JAX.
+`backend` is what the entry point `networkx.backends` names. `_nx_jaxspv` beside it is shipped as a
+module of that name, which NetworkX loads at import and which must not import JAX.
 """
 
 import types

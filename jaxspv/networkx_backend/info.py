@@ -1,4 +1,4 @@
-"""What NetworkX asks of the backend at import, without JAX: also shipped as `_nx_jaxspv`."""
+"""What NetworkX asks of the backend at import; read by `_nx_jaxspv`, and so without any import."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def get_info() -> dict[str, Any]:
-    """The entry point `networkx.backend_info`."""
+    """What the entry point `networkx.backend_info` gives."""
     return {
         "backend_name": "jaxspv",
         "project": "jaxspv",

@@ -139,8 +139,10 @@ def test_bad_arguments():
         jsp.sddmm(A, X, Y, semirings.any_secondi)
     with pytest.raises(ValueError, match="need a COO, CSR or CSC; got a Tiled"):
         jsp.sddmm(A.trim().asformat("tiled"), X[:, None], Y[:, None])
-    with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
-        jsp.sddmm(A, X, Y, "plus_times")
+    by_name = jsp.sddmm(A, X, Y, "min_plus").data[: ROW.size]
+    assert by_name.tolist() == jsp.sddmm(A, X, Y, semirings.min_plus).data[: ROW.size].tolist()
+    with pytest.raises(TypeError, match="`semiring` must be"):
+        jsp.sddmm(A, X, Y, 3)
 
 
 def test_derivatives_of_ordinary_products_are_products():

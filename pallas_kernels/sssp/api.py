@@ -100,8 +100,9 @@ def sssp(
     above the right ones and may lack a parent (-1); labels is a list of k values that know minimum
     and maximum.
     """
-    options = (prepared, symmetric, targets, limit, parents, config, interpret)
-    return _search(indptr, indices, weights, source, delta, *options)[:4]
+    options = {"symmetric": symmetric, "targets": targets, "limit": limit, "parents": parents}
+    how = {"config": config, "interpret": interpret}
+    return _search(indptr, indices, weights, source, delta, prepared, **options, **how)[:4]
 
 
 def _search(
@@ -111,6 +112,7 @@ def _search(
     source,
     delta,
     prepared=None,
+    *,
     symmetric=False,
     targets=None,
     limit=None,

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_csr, pull_row_bins
+from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_row_bins
 from jaxspv.ops.mxv.rows import bins
 
-RUN = jax.jit(
-    lambda make_pull, matrix, *args, **kwargs: pagerank_xla(make_pull(*matrix), *args, **kwargs),
-    static_argnums=0,
-)
+RUN = jax.jit(lambda matrix, *args, **kwargs: pagerank_xla(pull_row_bins(*matrix), *args, **kwargs))
 
 
 def random_graph(seed, n=60, density=0.06, weighted=True):
@@ -30,14 +27,11 @@ def random_graph(seed, n=60, density=0.06, weighted=True):
     return matrix
 
 
-def arrays(matrix, kind, dtype, weighted=True):
+def arrays(matrix, dtype, weighted=True):
     inn = matrix.T.tocsr()
     data = jnp.asarray(inn.data, dtype)
-    if kind == "csr":
-        operands = (jnp.asarray(inn.indptr), jnp.asarray(inn.indices), data if weighted else 1)
-        return pull_csr, operands
     layout = bins.build(inn.indptr, inn.indices, inn.shape)
-    return pull_row_bins, (layout, layout.arrange(data) if weighted else 1)
+    return layout, layout.arrange(data) if weighted else 1
 
 
 def dense_power_iteration(a, p, x, damping, iterations):
@@ -48,12 +42,10 @@ def dense_power_iteration(a, p, x, damping, iterations):
     return x
 
 
-def solve(matrix, kind, dtype, p, x0, weighted=True, **kwargs):
-    make_pull, operands = arrays(matrix, kind, dtype, weighted)
+def solve(matrix, dtype, p, x0, weighted=True, **kwargs):
+    operands = arrays(matrix, dtype, weighted)
     strength = jnp.asarray(matrix.sum(1)).reshape(-1)
-    return RUN(
-        make_pull, operands, strength, jnp.asarray(p, dtype), jnp.asarray(x0, dtype), **kwargs
-    )
+    return RUN(operands, strength, jnp.asarray(p, dtype), jnp.asarray(x0, dtype), **kwargs)
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
@@ -62,10 +54,9 @@ def dtype(request):
         yield request.param
 
 
-@pytest.mark.parametrize("kind", ["row bins", "csr"])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_networkx(kind, weighted, seed, dtype):
+def test_networkx(weighted, seed, dtype):
     matrix = random_graph(seed, weighted=weighted)
     n = matrix.shape[0]
     matrix.eliminate_zeros()
@@ -77,23 +68,14 @@ def test_networkx(kind, weighted, seed, dtype):
         graph, alpha=0.8, personalization=dict(enumerate(preference)), tol=tol / n, max_iter=500
     )
     scores, iterations, converged = solve(
-        matrix,
-        kind,
-        dtype,
-        p,
-        np.full(n, 1 / n),
-        weighted,
-        damping=0.8,
-        tol=tol,
-        max_iterations=500,
+        matrix, dtype, p, np.full(n, 1 / n), weighted, damping=0.8, tol=tol, max_iterations=500
     )
     assert scores.dtype == dtype and converged and 5 < iterations < 200
     np.testing.assert_allclose(scores, [expected[i] for i in range(n)], atol=5 * tol, rtol=0)
 
 
-@pytest.mark.parametrize("kind", ["row bins", "csr"])
 @pytest.mark.parametrize("iterations", [0, 1, 7])
-def test_each_iteration_is_a_step_of_the_formula(kind, iterations, dtype):
+def test_each_iteration_is_a_step_of_the_formula(iterations, dtype):
     matrix = random_graph(5)
     n = matrix.shape[0]
     p = np.zeros(n)
@@ -101,7 +83,7 @@ def test_each_iteration_is_a_step_of_the_formula(kind, iterations, dtype):
     x0 = np.random.default_rng(0).random(n)
     x0 /= x0.sum()
     scores, count, converged = solve(
-        matrix, kind, dtype, p, x0, damping=0.85, tol=0.0, max_iterations=iterations
+        matrix, dtype, p, x0, damping=0.85, tol=0.0, max_iterations=iterations
     )
     expected = dense_power_iteration(matrix.toarray(), p, x0, 0.85, iterations)
     eps = np.finfo(dtype).eps

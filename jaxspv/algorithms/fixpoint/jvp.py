@@ -179,7 +179,7 @@ def _tree(graph, changed: Array, tight) -> tuple[Array, Array, Array]:
             hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
             return append(queue, v, first), hops, parent, slots, claims
 
-        carry = for_edges(edges, queue, (queue, *rest), lambda c, vertices, valid: c, visit)
+        carry = for_edges(edges, queue, (queue, *rest), visit)
         return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
 
     none = jnp.full(n, nse, jnp.int32)

@@ -15,9 +15,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ...ops.frame.expand import select_rows
 from ...until import Until
-from ..common.frontier import Queue, append, distinct_or_dropped, edges_of, one_of_each
+from ..common.frontier import Queue, append, distinct_or_dropped, for_edges, one_of_each
 
 VERTICES, EDGES = 2**10, 2**12  # of a frontier that are expanded together
 DENSE = 16
@@ -240,7 +239,11 @@ def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:
         return y, claims, append(touched, v, one)
 
     touched = Queue(work.touched, zero, zero)
-    y, claims, touched = _for_edges(push, work.queue, (work.y, work.claims, touched), visit)
+    nse = push.indices.shape[0]
+    carry = (work.y, work.claims, touched)
+    y, claims, touched = for_edges(
+        push.indptr, nse, work.queue, carry, visit, vertices=VERTICES, edges=EDGES
+    )
 
     def settle(carry):
         first, x, y, queue, moved = carry
@@ -260,24 +263,3 @@ def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:
     _, x, y, queue, moved = lax.while_loop(lambda c: c[0] < touched.tail, settle, start)
     state = State(x, work.state.iterations + 1, moved, queue.tail == 0)
     return _Work(state, y, claims, queue, touched.items, work.queue.items)
-
-
-def _for_edges(push: Push, queue: Queue, carry: Any, visit: Callable[..., Any]) -> Any:
-    """`carry = visit(carry, edges)` over chunks of the edges of the queued vertices."""
-    block = min(queue.items.shape[0], VERTICES)
-    chunk = min(push.indices.shape[0], EDGES)
-
-    def of_block(c):
-        first, carry = c
-        vertices = queue._replace(head=first).window(block)
-        rows = select_rows(push.indptr, vertices, queue.tail - first)
-
-        def of_chunk(c):
-            return c[0] + chunk, visit(c[1], edges_of(vertices, rows, c[0], chunk))
-
-        def more(c):  # the counter may wrap at the end
-            return (c[0] < rows.total) & (c[0] >= 0)
-
-        return first + block, lax.while_loop(more, of_chunk, (jnp.int32(0), carry))[1]
-
-    return lax.while_loop(lambda c: c[0] < queue.tail, of_block, (jnp.int32(0), carry))[1]

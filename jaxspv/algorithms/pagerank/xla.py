@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...ops.mxv.rows import bins, xla
+from ...ops.mxv.rows import bins
 
 
 class _State(NamedTuple):
@@ -41,7 +41,7 @@ def pagerank_xla(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Scores, number of iterations, and whether the last L1 change was <= tol.
 
-    pull(z)[j] = sum over the edges i -> j of A[i, j] z[i] (`pull_row_bins`, `pull_csr`).
+    pull(z)[j] = sum over the edges i -> j of A[i, j] z[i] (`pull_row_bins`).
     strength: (n,) row sums of A, >= 0. personalization, x0: (n,) or (n, B), columns of sum 1, in
     the dtype of the result; of B columns each stops on its own: results (n, B), (B,), (B,).
     damping, tol, max_iterations and min_iterations may be traced. One `pull` and O(n) an iteration.
@@ -90,20 +90,6 @@ def pull_row_bins(layout: bins.RowBins, values: Any) -> Callable[[jax.Array], ja
 
     def pull(scaled: jax.Array) -> jax.Array:
         return bins.spmv(layout, values, scaled, mul=_times, combine=lax.add, identity=0)
-
-    return pull
-
-
-def pull_csr(
-    indptr: jax.Array, indices: jax.Array, data: Any, *, deterministic: bool = False
-) -> Callable[[jax.Array], jax.Array]:
-    """`pull` on the CSR arrays of A transposed; data: (nse,), or 1 for an unweighted graph."""
-    scatter = None if deterministic else "add"
-
-    def pull(scaled: jax.Array) -> jax.Array:
-        return xla.csr_spmv(
-            indptr, indices, data, scaled, mul=_times, combine=lax.add, identity=0, scatter=scatter
-        )
 
     return pull
 

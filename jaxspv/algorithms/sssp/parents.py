@@ -120,9 +120,7 @@ def parents_xla(graph: OutEdges, length: Array, source: Array) -> Array:
             hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
             return append(queue, v, keep), hops, parents, claims
 
-        carry = for_edges(
-            graph, queue, (queue, hops, parents, claims), lambda c, vertices, valid: c, visit
-        )
+        carry = for_edges(graph, queue, (queue, hops, parents, claims), visit)
         return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
 
     first = (jnp.int32(0), queue, hops, parents, jnp.zeros(n, jnp.int32))

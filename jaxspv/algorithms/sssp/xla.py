@@ -11,8 +11,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...ops.frame.expand import select_rows
-from ..common.frontier import Edges, Queue, append, distinct_or_dropped, edges_of, one_of_each
+from ..common import frontier
+from ..common.frontier import Edges, Queue, append, distinct_or_dropped, one_of_each
 from .cpu import FAR, NEAR, WORSE, OutEdges, effect
 from .lengths import extend, infinity, wraps
 
@@ -59,27 +59,10 @@ def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
     return State(length, jnp.full(n, top), ring, _empty(n), jnp.zeros(n, jnp.int32), pred)
 
 
-def for_edges(graph: OutEdges, ring: Queue, carry, begin, visit):
-    """`carry = visit(carry, edges)` over chunks of the edges of the vertices of the ring.
-
-    `begin(carry, vertices, valid)` is called for each block of vertices before their edges.
-    """
-    block, chunk = min(graph.n, VERTICES), min(graph.indices.shape[0], EDGES)
-
-    def of_block(c):
-        first, carry = c
-        vertices = ring._replace(head=first).window(block)
-        left = ring.tail - first
-        carry = begin(carry, vertices, jnp.arange(block, dtype=jnp.int32) < left)
-        rows = select_rows(graph.indptr, vertices, left)
-
-        def of_chunk(c):
-            return c[0] + chunk, visit(c[1], edges_of(vertices, rows, c[0], chunk))
-
-        more = lambda c: (c[0] < rows.total) & (c[0] >= 0)  # noqa: E731 - int32 may wrap at the end
-        return first + block, lax.while_loop(more, of_chunk, (jnp.int32(0), carry))[1]
-
-    return lax.while_loop(lambda c: c[0] < ring.tail, of_block, (ring.head, carry))[1]
+def for_edges(graph: OutEdges, ring: Queue, carry, visit, begin=None):
+    """`carry = visit(carry, edges)` over the edges of the vertices of the ring."""
+    nse, room = graph.indices.shape[0], {"vertices": VERTICES, "edges": EDGES}
+    return frontier.for_edges(graph.indptr, nse, ring, carry, visit, **room, begin=begin)
 
 
 def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
@@ -114,7 +97,7 @@ def _round(graph: OutEdges, state: State, limit: Array | None) -> State:
         beyond = s.beyond if limit is None else append(s.beyond, v, keep & (to == FAR))
         return State(length, s.scanned, ring, beyond, claims, pred)
 
-    return for_edges(graph, state.ring, state._replace(ring=_empty(n)), begin, visit)
+    return for_edges(graph, state.ring, state._replace(ring=_empty(n)), visit, begin)
 
 
 def _ends(graph: OutEdges, edges: Edges) -> tuple[Array, Array]:

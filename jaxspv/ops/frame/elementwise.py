@@ -1,4 +1,8 @@
-"""A user's element-wise function as a traced program: compared by what it does, run at any size."""
+"""A user's element-wise function as a traced program: compared by what it does, run at any size.
+
+A second interpreter of jaxprs beside `pallas_kernels.simt.scalar_jaxpr`, for another target: JAX
+operations on slices of any length here, instructions of one GPU thread there.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.ops.frame.expand import capacities, edge_slots, select_runs
 from jaxspv.ops.mxv.merge import merge_rows
-from jaxspv.ops.mxv.spmspv import CHUNKS
+from jaxspv.ops.mxv.spmspv_xla import CHUNKS
 
 from .. import suite
 from ..harness import Candidate, WrongResult, jitted, measure, summary, timed

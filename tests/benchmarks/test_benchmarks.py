@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from benchmarks import baselines, harness, suite
 from benchmarks.__main__ import main
-from benchmarks.graphs import bfs, generate, sssp, yang2015
+from benchmarks.graphs import algorithms, bfs, generate, sssp, yang2015
 from benchmarks.graphs._traversal import candidates, component_edges, runs_here
 from benchmarks.harness import Candidate, WrongResult, geometric_mean, measure
 from benchmarks.options import Options
@@ -315,6 +315,17 @@ def test_networkx_calls_are_timed_on_old_and_new_graphs(tmp_path):
     records = json.loads(out.read_text())["records"]
     assert {r["program"] for r in records} == {"NetworkX", "jaxspv", "jaxspv, new graph"}
     assert len({r["call"] for r in records}) > 10 and all(r["verified"] for r in records)
+
+
+def test_algorithms_stand_beside_networkx(tmp_path, monkeypatch):
+    kept = ("core numbers", "strong components", "colors")
+    monkeypatch.setattr(algorithms, "CASES", {k: algorithms.CASES[k] for k in kept})
+    out = tmp_path / "out.json"
+    assert main(["algorithms", "--graphs", "delaunay7", "--runs", "2", "--json", str(out)]) == 0
+    records = json.loads(out.read_text())["records"]
+    assert {r["program"] for r in records} == {"jaxspv", "NetworkX", "SciPy"}
+    assert {r["case"] for r in records} == {f"delaunay7 {case}" for case in kept}
+    assert all(set(r) >= RECORD for r in records)
 
 
 def test_loops_give_the_time_of_a_step(tmp_path):

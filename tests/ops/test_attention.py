@@ -316,3 +316,30 @@ def test_float64_is_computed_in_float64():
         assert S.dtype == np.float64
         check_grads(lambda *p: jsp.attention(A, *p), (Q, K, V), order=1, atol=1e-6, rtol=1e-6)
         check_grads(lambda *p: jsp.softmax(jsp.sddmm(A, *p)).data, (Q, K), order=1, rtol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
+@pytest.mark.parametrize("kind", ["dot", "bias", "gat"])
+def test_native_kernels_are_the_xla_form(kind, dtype):
+    A = jsp.rmat(jax.random.key(0), 12)
+    n = A.shape[0]
+    Q, K, V = (normal(k, n, 8, 16, dtype=dtype) for k in range(3))
+    more = {}
+    if kind == "bias":
+        more["bias"] = normal(3, A.nse, 8)
+    if kind == "gat":
+        Q, K = (x[..., 0].astype(np.float32) for x in (Q, K))
+        more["score"] = lambda q, k: jax.nn.leaky_relu(q + k, 0.2)
+
+    def run(backend):
+        def f(Q, K, V):
+            y = jsp.attention(A, Q, K, V, backend=backend, **more).astype(np.float32)
+            return jnp.sum(jnp.sin(y)), y
+
+        return jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2), has_aux=True))(Q, K, V)
+
+    rough = 3e-2 if dtype == jnp.bfloat16 else 1e-3
+    for got, want in zip(jax.tree.leaves(run("pallas")), jax.tree.leaves(run("xla")), strict=True):
+        got, want = (np.asarray(v, np.float32) for v in (got, want))
+        np.testing.assert_allclose(got, want, rtol=rough, atol=rough * np.abs(want).max())

@@ -126,7 +126,7 @@ EXPECTED = ([[23, 6, 7, 4]], [[16, 19, 26, 18]], [[1, 0, 18, 0, 8, 0, 14]])
 
 @pytest.mark.fast
 def test_equal_keys_give_equal_samples():
-    """These numbers are the same on every platform: `-m gpu` runs the test there."""
+    """These numbers are the same on every platform."""
     A = star(30)
     plain = jsp.sample_neighbors(KEY, A, [0], 4).nodes[0].tolist()
     weighted = jsp.sample_neighbors(KEY, A, [0], 4, weights=jnp.arange(A.nse)).nodes[0].tolist()
@@ -143,6 +143,11 @@ def test_equal_keys_give_equal_samples():
         weigh[2].tolist()
         == jsp.sample_neighbors(keys[2], A, [0], 4, weights=A.data).nodes[0].tolist()
     )
+
+
+@pytest.mark.gpu
+def test_equal_keys_give_equal_samples_on_a_gpu():
+    test_equal_keys_give_equal_samples()
 
 
 # ---- Walks ----

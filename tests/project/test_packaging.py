@@ -20,6 +20,8 @@ assert pathlib.Path(jsp.__file__).is_relative_to({where!r}), jsp.__file__
 A = jsp.read_mtx(jsp.bundled("minnesota"))
 assert jax.jit(lambda A: jsp.bfs(A, 0).levels.max())(A) == 99
 assert jax.grad(lambda d: jsp.sssp(A.with_data(d), 0).distances[5])(A.data).sum() > 0
+import networkx as nx
+assert abs(sum(nx.pagerank(nx.path_graph(4), backend="jaxspv").values()) - 1) < 1e-5
 print("smoke", (pathlib.Path(jsp.__file__).parent / "py.typed").exists())
 """
 

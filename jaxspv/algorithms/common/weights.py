@@ -46,7 +46,7 @@ def _found(graph: Graph) -> Facts:
     weights = graph.data
     if on_gpu(weights):
         with known_while_tracing():  # a captured graph is known, inside of a jit too
-            found = jax.device_get(_on_device(weights, graph.out.indptr[-1]))
+            found = jax.device_get(_on_device(weights, graph.out.indptr))
     else:
         count = int(np.asarray(graph.out.indptr)[-1])
         with np.errstate(invalid="ignore"):  # NaN, which is looked for
@@ -63,8 +63,8 @@ def _found(graph: Graph) -> Facts:
 
 
 @jax.jit
-def _on_device(weights, count):
-    return _facts(weights, jnp.arange(weights.shape[0], dtype=jnp.int32) < count, jnp)
+def _on_device(weights, indptr):
+    return _facts(weights, jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1], jnp)
 
 
 def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:

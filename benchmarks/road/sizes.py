@@ -74,7 +74,7 @@ def fresh() -> list[dict[str, Any]]:
     """The command line in a new process, and importing JAX alone; the first fills the cache."""
     seconds: dict[str, list[float]] = {"jaxspv bfs minnesota": [], "import jax": []}
     with tempfile.TemporaryDirectory() as cache:
-        for _ in range(6):
+        for _ in range(4):
             for name, words in (
                 ("jaxspv bfs minnesota", ("-m", "jaxspv", "bfs", "minnesota")),
                 ("import jax", ("-c", "import jax")),

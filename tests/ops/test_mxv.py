@@ -297,7 +297,9 @@ def test_bad_operands_are_named():
     with pytest.raises(TypeError, match="`A` must be a sparse matrix"):
         jsp.mxv(np.ones((2, 2)), jnp.ones(2))
     with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
-        jsp.mxv(A, jnp.ones(3), "plus_times")
+        jsp.mxv(A, jnp.ones(3), jnp.add)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="such as 'min_plus'; got 'such_none'"):
+        jsp.mxv(A, jnp.ones(3), "such_none")
     with pytest.raises(ValueError, match="`method` must be one of"):
         jsp.mxv(A, jsp.vector_from_entries([0], [1.0], 3), method="magic")
     with pytest.raises(ValueError, match="`mask` must have the shape"):

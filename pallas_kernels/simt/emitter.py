@@ -1,0 +1,340 @@
+"""The primitives of `launch.py` as code of one thread: MLIR and PTX.
+
+Every primitive is one or a few instructions, put into the kernel that Mosaic GPU builds through
+`inline_mgpu`: arithmetic and control flow as MLIR, memory accesses and atomics as PTX (whose cache
+operators, scopes and predicates MLIR does not offer alike in all versions of JAX).
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import arith, gpu, llvm, nvvm, scf
+
+from .primitives import Simt, Value
+
+
+class Memory:
+    """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size."""
+
+    def __init__(self, base, kind, size, space):
+        self.base, self.kind, self.size, self.space = base, kind, size, space
+
+
+def type_of(kind):
+    if kind == "f32":
+        return ir.F32Type.get()
+    return ir.IntegerType.get_signless({"i1": 1, "i32": 32, "i64": 64}[kind])
+
+
+def _letter(kind):
+    return "f" if kind == "f32" else "r"
+
+
+_INT = {op: getattr(arith, op + "i") for op in ("add", "sub", "mul", "and", "or", "xor")}
+_INT |= {"shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui, "div": arith.divui}
+_INT |= {"rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}
+_FLOAT = {op: getattr(arith, op + "f") for op in ("add", "sub", "mul")}
+_FLOAT |= {"min": arith.minimumf, "max": arith.maximumf}
+_LOADS = {
+    None: "ld.global",
+    "nc": "ld.global.nc",
+    "stream": "ld.global.nc.L1::no_allocate",
+    "fresh": "ld.relaxed.gpu.global",
+}
+_CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
+_CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+
+
+class Emitter(Simt):
+    """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
+
+    def __init__(self, ctas, threads, shared):
+        self.ctas, self.threads = ctas, threads
+        self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
+        ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
+        dims = [self._index(gpu.block_dim(d)) for d in gpu.Dimension]
+        blocks = [self._index(gpu.block_id(d)) for d in gpu.Dimension]
+        grid = [self._index(gpu.grid_dim(d)) for d in gpu.Dimension]
+        self.thread = ids[0] + dims[0] * (ids[1] + dims[1] * ids[2])
+        self.cta = blocks[0] + grid[0] * (blocks[1] + grid[1] * blocks[2])
+        self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
+        self._slot = self.shared(8)
+
+    def _index(self, v):
+        return Value(self, arith.index_cast(type_of("i32"), v), "i32")
+
+    # values
+    def const(self, x, kind="i32"):
+        if isinstance(x, Value):
+            return x
+        if kind == "f32":
+            return Value(self, arith.constant(type_of(kind), float(x)), kind)
+        x = int(x)
+        if kind == "i32":
+            x = (x + 2**31) % 2**32 - 2**31
+        elif kind == "i1":
+            return Value(self, arith.cmpi(0, self.const(x).v, self.const(1).v), "i1")
+        return Value(self, arith.constant(type_of(kind), x), kind)
+
+    def binary(self, op, a, b):
+        if op == "div" and a.kind == "f32":  # MLIR leaves it open how exact a division is
+            return self._asm("div.rn.f32 $0, $1, $2;", "f32", [a, b], "=f,f,f", False)
+        table = _FLOAT if a.kind == "f32" else _INT
+        return Value(self, table[op](a.v, b.v), a.kind)
+
+    def compare(self, op, a, b):
+        v = arith.cmpf(_CMPF[op], a.v, b.v) if a.kind == "f32" else arith.cmpi(_CMPI[op], a.v, b.v)
+        return Value(self, v, "i1")
+
+    def where(self, c, a, b):
+        a, b = self.pair(a, b)
+        return Value(self, arith.select(self.const(c, "i1").v, a.v, b.v), a.kind)
+
+    def cast(self, x, kind):
+        if x.kind == kind:
+            return x
+        if x.kind == "i1":
+            return self.where(x, self.const(1, kind), self.const(0, kind))
+        if kind == "f32":
+            return Value(self, arith.sitofp(type_of(kind), x.v), kind)
+        return Value(self, arith.fptosi(type_of(kind), x.v), kind)
+
+    def bits(self, x, kind):
+        return x if x.kind == kind else Value(self, arith.bitcast(type_of(kind), x.v), kind)
+
+    def halves(self, word):
+        unpack = "{ .reg .b16 l, h; mov.b32 {l, h}, $1; cvt.f32.f16 $0, "
+        return tuple(self._asm(f"{unpack}{r}; }}", "f32", [word], "=f,r", False) for r in "lh")
+
+    def pack(self, low, high, narrow):
+        code = f"cvt.rn.{narrow}x2.f32 $0, $2, $1;"
+        return self._asm(code, "i32", [low, high], "=r,f,f", False)
+
+    def _asm(self, code, kind, operands, constraints, effects=True):
+        out = ir.Type.parse("!llvm.void") if kind is None else type_of(kind)
+        r = llvm.inline_asm(
+            out, [o.v for o in operands], code, constraints, has_side_effects=effects
+        )
+        return None if kind is None else Value(self, r, kind)
+
+    def popc(self, x):
+        return self._asm("popc.b32 $0, $1;", "i32", [x], "=r,r", False)
+
+    def sqrt(self, x):
+        return self._asm("sqrt.rn.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def exp2(self, x):
+        return self._asm("ex2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def log2(self, x):
+        return self._asm("lg2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def ctz(self, x):
+        code = "{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }"
+        return self._asm(code, "i32", [x], "=r,r", False)
+
+    # control
+    def while_(self, cond, body, *carry):
+        carry = [self.const(c) for c in carry]
+        kinds, types = [c.kind for c in carry], [c.v.type for c in carry]
+        loop = scf.WhileOp(types, [c.v for c in carry])
+        before, after = loop.before.blocks.append(*types), loop.after.blocks.append(*types)
+        with ir.InsertionPoint(before):
+            args = self._wrap(before.arguments, kinds)
+            scf.condition(self.const(cond(*args), "i1").v, [a.v for a in args])
+        with ir.InsertionPoint(after):
+            out = body(*self._wrap(after.arguments, kinds))
+            scf.yield_([self.const(o, k).v for o, k in zip(self.tuple(out), kinds, strict=True)])
+        return tuple(self._wrap(loop.results, kinds))
+
+    def if_(self, cond, then, *default):
+        default = [self.const(d) for d in default]
+        kinds = [d.kind for d in default]
+        branch = scf.IfOp(
+            self.const(cond, "i1").v, [d.v.type for d in default], has_else=bool(default)
+        )
+        with ir.InsertionPoint(branch.then_block):
+            out = self.tuple(then())
+            scf.yield_([self.const(o, k).v for o, k in zip(out, kinds, strict=True)])
+        if default:
+            with ir.InsertionPoint(branch.else_block):
+                scf.yield_([d.v for d in default])
+        return tuple(self._wrap(branch.results, kinds))
+
+    def _wrap(self, values, kinds):
+        return [Value(self, v, kind) for v, kind in zip(values, kinds, strict=True)]
+
+    # memory
+    def shared(self, words, kind="i32"):
+        offset, self._shared_used = self._shared_used, self._shared_used + -(-words // 4) * 4
+        used, most = self._shared_used, self._shared_words
+        if used > most:
+            raise ValueError(f"{used} words of shared memory used, {most} asked for")
+        base = arith.addi(self._shared_base, self.const(4 * offset).v)
+        return Memory(base, kind, words, "shared")
+
+    def _address(self, a, i):
+        i = self.const(i)
+        if a.space == "shared":
+            return Value(self, arith.addi(a.base, (i << 2).v), "i32")
+        wide = arith.shli(arith.extsi(type_of("i64"), i.v), self.const(2, "i64").v)
+        return Value(self, arith.addi(a.base, wide), "i64")
+
+    def _predicated(self, code, kind, a, i, values, mask, outs=1):
+        """Runs `code` (with {addr} and {0}, {1}... for values) under `mask`; outputs are preset by
+        `other`.
+        """
+        addr = self._address(a, i)
+        n = outs if kind is not None else 0
+        letter = "l" if a.space == "global" else "r"
+        operands = [addr, *values]
+        names = [f"${n + j}" for j in range(len(operands))]
+        cons = [f"={_letter(kind)}"] * n + [letter] + [_letter(v.kind) for v in values]
+        if mask is not None:
+            operands.append(self.cast(mask, "i32"))
+            cons.append("r")
+            pre = f"{{ .reg .pred p; setp.ne.b32 p, ${n + len(names)}, 0; "
+            code = pre + code.format(*names[1:], addr=f"[{names[0]}]", p="@p ") + " }"
+        else:
+            code = "{ " + code.format(*names[1:], addr=f"[{names[0]}]", p="") + " }"
+        if n <= 1:
+            return self._asm(code, kind, operands, ",".join(cons))
+        out = ir.Type.parse(f"!llvm.struct<({', '.join([str(type_of(kind))] * n)})>")
+        cons = ["=&" + c[1:] if c[0] == "=" else c for c in cons]
+        r = llvm.inline_asm(
+            out, [o.v for o in operands], code, ",".join(cons), has_side_effects=True
+        )
+        return tuple(Value(self, llvm.extractvalue(type_of(kind), r, [j]), kind) for j in range(n))
+
+    def _load_op(self, a, cache):
+        if a.space == "shared":
+            return "ld.volatile.shared"
+        return _LOADS[cache]
+
+    def load(self, a, i, mask=None, other=0, cache=None):
+        ptx = "f32" if a.kind == "f32" else "b32"
+        op = self._load_op(a, cache)
+        if mask is None:
+            return self._predicated(f"{op}.{ptx} $0, {{addr}};", a.kind, a, i, (), None)
+        other = self.const(other, a.kind)
+        code = f"mov.{ptx} $0, {{0}}; {{p}}{op}.{ptx} $0, {{addr}};"
+        return self._early(code, a.kind, a, i, (other,), mask)
+
+    def _early(self, code, kind, a, i, values, mask):
+        """A predicated access whose output register must not share one of the inputs' registers."""
+        addr = self._address(a, i)
+        operands = [addr, *values, self.cast(mask, "i32")]
+        names = [f"${1 + j}" for j in range(len(operands))]
+        cons = [f"=&{_letter(kind)}", "l" if a.space == "global" else "r"]
+        cons += [_letter(v.kind) for v in values] + ["r"]
+        code = code.format(*names[1:-1], addr=f"[{names[0]}]", p="@p ")
+        code = f"{{ .reg .pred p; setp.ne.b32 p, {names[-1]}, 0; {code} }}"
+        return self._asm(code, kind, operands, ",".join(cons))
+
+    def load_vec(self, a, i, width, mask=None, other=0, cache=None):
+        if width == 1:
+            return (self.load(a, i, mask, other, cache),)
+        ptx = "f32" if a.kind == "f32" else "b32"
+        regs = ", ".join(f"${j}" for j in range(width))
+        code, values = "", ()
+        if mask is not None:
+            values = (self.const(other, a.kind),)
+            code = " ".join(f"mov.{ptx} ${j}, {{0}};" for j in range(width)) + " "
+        code += f"{{p}}{self._load_op(a, cache)}.v{width}.{ptx} {{{{{regs}}}}}, {{addr}};"
+        return self._predicated(code, a.kind, a, i, values, mask, outs=width)
+
+    def store(self, a, i, v, mask=None):
+        v = self.const(v, a.kind)
+        op = "st.volatile.shared" if a.space == "shared" else "st.global"
+        ptx = "f32" if a.kind == "f32" else "b32"
+        self._predicated(f"{{p}}{op}.{ptx} {{addr}}, {{0}};", None, a, i, (v,), mask)
+
+    def store_vec(self, a, i, values, mask=None):
+        if len(values) == 1:
+            return self.store(a, i, values[0], mask)
+        values = [self.const(v, a.kind) for v in values]
+        op = "st.volatile.shared" if a.space == "shared" else "st.global"
+        ptx = "f32" if a.kind == "f32" else "b32"
+        regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
+        code = f"{{p}}{op}.v{len(values)}.{ptx} {{addr}}, {{{{{regs}}}}};"
+        self._predicated(code, None, a, i, values, mask)
+
+    def store_pair(self, a, i, x, y, mask=None):
+        code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.gpu.global.b64 {addr}, q;"
+        values = [self.const(v, a.kind) for v in (x, y)]
+        self._predicated(code, None, a, i, values, mask)
+
+    def prefetch(self, a, i, mask=None):
+        self._predicated("{p}prefetch.global.L2 {addr};", None, a, i, (), mask)
+
+    def _atomic_op(self, op, a, head):
+        scope = "cta" if a.space == "shared" else "gpu"
+        suffix = {"or": "b32", "and": "b32", "xor": "b32", "exch": "b32", "cas": "b32"}.get(op)
+        suffix = suffix or ("f32" if a.kind == "f32" else "u32" if op == "add" else "s32")
+        return f"{head}.relaxed.{scope}.{a.space}.{op}.{suffix}"
+
+    def atomic(self, op, a, i, v, mask=None):
+        v, mask = self.const(v, a.kind), self.const(True, "i1") if mask is None else mask
+        ptx, zero = ("f32", "0f00000000") if a.kind == "f32" else ("b32", "0")
+        code = f"mov.{ptx} $0, {zero}; {{p}}{self._atomic_op(op, a, 'atom')} $0, {{addr}}, {{0}};"
+        return self._early(code, a.kind, a, i, (v,), mask)
+
+    def reduce(self, op, a, i, v, mask=None):
+        v = self.const(v, a.kind)
+        self._predicated(
+            f"{{p}}{self._atomic_op(op, a, 'red')} {{addr}}, {{0}};", None, a, i, (v,), mask
+        )
+
+    def reduce_vec(self, a, i, values, mask=None):
+        if len(values) == 1:
+            return self.reduce("add", a, i, values[0], mask)
+        regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
+        code = f"{{p}}red.relaxed.gpu.global.add.v{len(values)}.f32 {{addr}}, {{{{{regs}}}}};"
+        self._predicated(code, None, a, i, values, mask)
+
+    def atomic_cas(self, a, i, compare, v, mask=None):
+        compare, v = self.const(compare, a.kind), self.const(v, a.kind)
+        mask = self.const(True, "i1") if mask is None else mask
+        code = (
+            f"mov.b32 $0, 0; {{p}}{self._atomic_op('cas', a, 'atom')} $0, {{addr}}, {{0}}, {{1}};"
+        )
+        return self._early(code, a.kind, a, i, (compare, v), mask)
+
+    # warp, CTA, grid
+    def ballot(self, b):
+        full, kind = self.const(-1).v, nvvm.VoteSyncKind.ballot
+        return Value(self, nvvm.vote_sync(full, self.const(b, "i1").v, kind), "i32")
+
+    def _shuffle(self, v, by, kind, clamp):
+        full = self.const(-1).v
+        r = nvvm.shfl_sync(full, v.v, self.const(by).v, self.const(clamp).v, kind)
+        return Value(self, r, v.kind)
+
+    def shfl(self, v, lane):
+        return self._shuffle(v, lane, nvvm.ShflKind.idx, 31)
+
+    def shfl_up(self, v, d):
+        return self._shuffle(v, d, nvvm.ShflKind.up, 0)
+
+    def shfl_xor(self, v, d):
+        return self._shuffle(v, d, nvvm.ShflKind.bfly, 31)
+
+    def sync_warp(self):
+        self._asm("bar.warp.sync 0xffffffff;", None, [], "~{memory}")
+
+    def sync(self):
+        gpu.barrier()
+
+    def sync_count(self, b):
+        code = "{ .reg .pred p; setp.ne.b32 p, $1, 0; bar.red.popc.u32 $0, 0, p; }"
+        return self._asm(code, "i32", [self.cast(b, "i32")], "=r,r")
+
+    def fence(self):
+        self._asm("fence.acq_rel.gpu;", None, [], "~{memory}")
+
+    def clock(self):
+        return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")
+
+    def pause(self, nanoseconds):
+        self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")

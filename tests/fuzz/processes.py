@@ -11,9 +11,13 @@ import sys
 import tempfile
 from typing import Any
 
+import jax
+
 SEEDS = 1_000_000  # between the first seeds of two processes
+FAST = "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false"  # to compile
+OLDER = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 ALONE = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=1",
+    "XLA_FLAGS": FAST + OLDER * jax.__version__.startswith("0.10."),
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }

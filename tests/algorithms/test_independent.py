@@ -88,6 +88,8 @@ def test_matchings_of_graphs():
     A = named("karate")
     found = jax.jit(jsp.maximum_bipartite_matching)(A.asformat("coo"))
     verify.matching(A, found)
+    for other in (jsp.prepare(A), A.to_scipy()):
+        assert int(jsp.maximum_bipartite_matching(other).count) == int(found.count)
     with pytest.raises(AssertionError, match="row 3"):
         verify.matching(A, found._replace(columns=found.columns.at[3].set(30)))
     with pytest.raises(TypeError, match="needs a sparse matrix"):

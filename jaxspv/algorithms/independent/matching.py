@@ -11,9 +11,12 @@ from ..._core.compilation import one_program
 from ..._core.indices import narrowed
 from ..._core.pytree import result_tuple
 from ...formats import CSR, SparseMatrix
+from ...formats.foreign import ours
 
 if TYPE_CHECKING:
     from jaxtyping import Int
+
+    from ...shapes import Matrix
 
 
 @result_tuple
@@ -31,7 +34,7 @@ class Matching(NamedTuple):
     count: Int[Array, ""]
 
 
-def maximum_bipartite_matching(A: SparseMatrix) -> Matching:
+def maximum_bipartite_matching(A: Matrix) -> Matching:
     """As many entries of A as possible, no two of which share a row or a column.
 
     A phase searches from all rows without a column at once: along entries to columns, and from a
@@ -40,7 +43,8 @@ def maximum_bipartite_matching(A: SparseMatrix) -> Matching:
     all do so together. A phase without such a path is the last: what it found is a maximum.
 
     Args:
-        A: (m, n) sparse matrix, rows on one side, columns on the other; values do not matter.
+        A: (m, n) sparse matrix or `Graph`, rows on one side, columns on the other, whatever its
+            values.
 
     Returns:
         `Matching(columns, rows, count)`.
@@ -59,6 +63,8 @@ def maximum_bipartite_matching(A: SparseMatrix) -> Matching:
     >>> jsp.maximum_bipartite_matching(A).columns.tolist()
     [1, 0]
     """
+    A = getattr(A, "out", A)  # of a Graph
+    A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         name = type(A).__name__
         raise TypeError(f"maximum_bipartite_matching needs a sparse matrix; got {name}.")

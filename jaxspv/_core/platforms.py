@@ -35,10 +35,12 @@ class Situation(NamedTuple):
     Attributes:
         allowed: the backends that calls without one of their own may take.
         platforms: those the program may be lowered for.
+        portable: whether it must run in a process that never imported what traced it.
     """
 
     allowed: tuple[Backend, ...] = BACKENDS
     platforms: frozenset[str] = EVERYWHERE
+    portable: bool = False
 
 
 # A context of JAX: part of the key of every cache of traces, that of a nested `jax.jit` too.
@@ -64,8 +66,8 @@ def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
 
 
 def without_kernels() -> contextlib.AbstractContextManager[None]:
-    """Inside, what is traced runs on every platform: native loops on CPUs, XLA elsewhere."""
-    return inside(situation()._replace(allowed=("cpu", "xla")))
+    """Inside, what is traced runs on every platform and is XLA's own: loops on CPUs among it."""
+    return inside(situation()._replace(allowed=("cpu", "xla"), portable=True))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -147,7 +147,7 @@ def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
 op = Op("sddmm", _tangent)
 
 
-def _values(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:
+def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:
     operands = (semiring, X, Y, None)
     ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
     leaves = jax.tree.leaves(operands)
@@ -163,6 +163,3 @@ def register_chunks(op: Op, name: str, run: Callable[..., Any]) -> None:
     for backend in ("cpu", "xla"):
         fn = functools.partial(run, backend)
         op.register(name, backend=backend, batched=functools.partial(rule, fn))(fn)
-
-
-register_chunks(op, "chunks", _values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ..frame.product import positions_as
 from ..frame.repeats import joined
 from ..frame.write import as_accum, write_vector
 from ..mxm.api import DENSE
+from . import cpu as cpu  # registers the loops
 from . import gpu as gpu  # registers the kernel
 from .xla import Prepared, op
 
@@ -116,7 +118,7 @@ def _traced(how: _How, M, X, prepared, semiring, mask, accum, out) -> Array:
     Y = op(
         semiring,
         M,
-        columns.reshape(X.shape[inner], -1),
+        columns.reshape(X.shape[inner], math.prod(columns.shape[1:])),
         prepared,
         backend=how.backend,
         method=method,

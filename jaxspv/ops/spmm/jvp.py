@@ -6,6 +6,7 @@ rows at each entry; over other semirings the columns are those of `mxv`, block b
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,14 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from ..._core.tangents import dense_tangent, is_zero
-from ...formats.base import search_rows
 from ...semirings import plus_times
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose
 from ..mxv import spmv
 from ..mxv.jvp import is_bilinear
 
-HELD = 2**24  # numbers that a block of columns or entries holds
+HELD = 2**24  # numbers that a block of columns holds
+AT_ENTRIES: dict[str, Callable[..., Array]] = {}  # "dots": `<W_i, X_j>` there, set by ops.sddmm
 
 
 def tangent_of(product: Callable[..., Array]) -> Callable[..., Array]:
@@ -88,7 +89,7 @@ def _bilinear(product, primals, tangents, flip):
 
     def transposed(w):
         W = w.reshape(m, k)
-        by_values = dots_at_entries(A, W, X) if live[0] else None
+        by_values = AT_ENTRIES["dots"](_steady(A), W, X) if live[0] else None
         by_X = _turned_product(product, A, W, prepared).reshape(-1) if live[1] else None
         return tuple(s for s in (by_values, by_X) if s is not None)
 
@@ -120,28 +121,12 @@ def _by_definition(A, X, d, v):
 
 def _turned_product(product, A, W, prepared):
     """`A^T W` over (+, x), by the rows of the transpose where somebody has them."""
-    turned = A.T if prepared.turned is None else prepared.turned
+    turned = _steady(A.T) if prepared.turned is None else prepared.turned
     return product(plus_times, turned, W, type(prepared)(None, A), flip=False)
 
 
-def dots_at_entries(A: Any, W: Array, X: Array) -> Array:
-    """`sum_c W[i, c] X[j, c]` at each entry (i, j) of a CSR or CSC, 0 in padding: an SDDMM.
-
-    A block of entries at a time: O(nse + (m + n) k) memory.
-    """
-    if A.compressed == 1:
-        return dots_at_entries(A.T, X, W)
-    nse, k = A.nse, X.shape[1]
-    wide = jnp.promote_types(X.dtype, jnp.float32)
-    size = min(nse, max(1, HELD // k))
-    steps = -(-nse // size)
-
-    def block(i, by_values):
-        at = jnp.minimum(i * size, nse - size)  # the last block overlaps the one before
-        row, col = (lax.dynamic_slice_in_dim(v, at, size) for v in (rows, A.indices))
-        dots = jnp.sum(take(W, row).astype(wide) * take(X, col).astype(wide), axis=1)
-        dots = jnp.where(row < A.shape[0], dots, 0).astype(X.dtype)
-        return lax.dynamic_update_slice_in_dim(by_values, dots, at, 0)
-
-    rows = search_rows(A.indptr, nse)
-    return lax.fori_loop(0, steps, block, jnp.zeros(nse, X.dtype))
+def _steady(A: Any) -> Any:
+    """A with a pattern that XLA does not know: of a constant one it would sort the indices, or
+    search their rows, while compiling, for minutes."""
+    indptr, indices = lax.optimization_barrier((A.indptr, A.indices))
+    return dataclasses.replace(A, indptr=indptr, indices=indices)

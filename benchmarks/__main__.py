@@ -28,6 +28,7 @@ from .road import sizes  # noqa: E402
 
 BENCHMARKS = {
     "spmv": "products.spmv",
+    "spmm": "products.spmm",
     "spmspv": "products.spmspv",
     "mxm": "products.mxm",
     "bfs": "graphs.bfs",

@@ -88,6 +88,46 @@ def _cupy_in_a_row(matrix: Any, vector: Any, repeats: int) -> Callable[[], Any]:
     return call
 
 
+def has_torch() -> bool:
+    """Whether PyTorch is installed and both it and JAX run on a GPU."""
+    if jax.default_backend() != "gpu" or importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def torch_spmm(A: sp.csr_array, X: np.ndarray, dtype: str, repeats: int) -> Callable[[], Any]:
+    """`repeats` products of a `torch.sparse_csr_tensor` (cuSPARSE) in a row, then one wait."""
+    import torch
+
+    kind = getattr(torch, dtype)
+    indptr, indices = (torch.from_numpy(v.astype(np.int32)) for v in (A.indptr, A.indices))
+    data = torch.from_numpy(A.data).to(kind)
+    matrix = torch.sparse_csr_tensor(indptr, indices, data, size=A.shape).cuda()
+    dense = torch.from_numpy(X).to(kind).cuda()
+
+    def call():
+        for _ in range(repeats):
+            Y = matrix @ dense
+        torch.cuda.synchronize()
+        return _Torch(Y)
+
+    return call
+
+
+class _Torch:
+    """A tensor that gives some of its rows to the host when asked."""
+
+    def __init__(self, tensor: Any):
+        self.tensor = tensor
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        import torch
+
+        return self.tensor[torch.from_numpy(np.array(rows)).cuda()].float().cpu().numpy()
+
+
 def cupy_spgemm(A: sp.csr_array) -> Callable[[], Any]:
     """cuSPARSE's A A, with the allocation of its result, and the wait for it."""
     import cupy

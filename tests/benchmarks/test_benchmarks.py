@@ -297,7 +297,7 @@ def test_a_planted_wrong_answer_fails_the_run(monkeypatch, capsys):
     assert "wrong result" in out and "level of vertex 7" in out
 
 
-@pytest.mark.parametrize("benchmark", ["spmv", "spmspv", "sssp", "sources", "pagerank"])
+@pytest.mark.parametrize("benchmark", ["spmv", "spmm", "spmspv", "sssp", "sources", "pagerank"])
 def test_every_benchmark_runs(benchmark, tmp_path, monkeypatch):
     monkeypatch.setattr(spmspv, "DENSITIES", (0.1,))
     out = tmp_path / "out.json"

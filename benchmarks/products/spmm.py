@@ -1,0 +1,150 @@
+"""SpMM Y = A X of some columns and its gradient, against SciPy, BCOO, segment_sum and cuSPARSE."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxspv as jsp
+
+from .. import baselines
+from ..harness import Candidate, measure
+from ..options import Options
+from ..suite import Workload
+from . import _products
+
+BASELINE = "SciPy, 16 columns, float32"
+COLUMNS = {"gpu": (8, 32, 128, 512), "cpu": (16, 64)}
+DTYPES = {"gpu": ("float32", "bfloat16"), "cpu": ("float32",)}
+LOOKED_AT = 1000  # rows of a result, or entries, that are compared
+HELD = 2**29  # products that BCOO and segment_sum may hold
+BOUND = {"float32": 2e-5, "bfloat16": 2e-2}
+
+
+def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
+    """Records of one matrix: forward, and the gradient by values and X, for each k and dtype."""
+    A = workload.matrix()
+    platform = "gpu" if jax.default_backend() == "gpu" else "cpu"
+    records = []
+    for k in COLUMNS[platform]:
+        rng = np.random.default_rng(k)
+        X, W = (rng.random((n, k), np.float32) for n in (A.shape[1], A.shape[0]))
+        for dtype in DTYPES[platform]:
+            found = list(_candidates(A, X, W, dtype, options))
+            some = measure(found, **options.timing())
+            records += [{**r, "columns": k, "dtype": dtype} for r in some]
+    for record in records:
+        work = 2 * A.nnz * record["columns"]
+        record.update(n=A.shape[0], entries=A.nnz, gflops=work / record["median_ms"] * 1e-6)
+    return records
+
+
+def _candidates(A, X, W, dtype, options):
+    label = f"{X.shape[1]} columns, {dtype}"
+    forward, gradient = _checks(A, X, W, dtype)
+    X_, W_ = (jnp.asarray(v).astype(dtype) for v in (X, W))
+    matrix = jsp.from_scipy(A).astype(dtype)
+    graph = jsp.prepare(matrix, for_=())
+
+    def ours(name, product, operand, check):
+        call = _products.call(product, operand.data, (operand, X_, W_), options.repeats or 1)
+        notes = {"inside": bool(options.repeats)}
+        return Candidate(f"{name}, {label}", call, check, options.repeats or 1, None, notes)
+
+    yield ours("jaxspv", _forward, matrix, forward)
+    yield ours("jaxspv gradient", _gradient(_forward), graph, gradient)
+    yield ours("jaxspv gradient, bare CSR", _gradient(_forward), matrix, gradient)
+    if not options.baselines:
+        return
+    if dtype == "float32" and A.nnz * X.shape[1] <= HELD:
+        bcoo = baselines.bcoo_spmv(A)[1]
+        yield ours("BCOO", _by_bcoo, bcoo, forward)
+        yield ours("BCOO gradient", _gradient(_by_bcoo), bcoo, gradient)
+        yield ours("segment_sum", _by_segments, matrix, forward)
+    if jax.default_backend() == "cpu":
+        yield Candidate(f"SciPy, {label}", lambda: A @ X, forward)
+    elif baselines.has_torch():
+        repeats = options.repeats or 1
+        call = baselines.torch_spmm(A, X, dtype, repeats)
+        notes = {"inside": repeats > 1}
+        yield Candidate(f"torch.sparse, {label}", call, forward, repeats, None, notes)
+
+
+# The values are what the chain of `_products` shifts: they are fewer than the numbers of X.
+
+
+def _forward(data, operand):
+    matrix, X, _ = operand
+    return matrix.with_data(data) @ X
+
+
+def _by_bcoo(data, operand):
+    M, X, _ = operand
+    order = {"indices_sorted": M.indices_sorted, "unique_indices": M.unique_indices}
+    return type(M)((data, M.indices), shape=M.shape, **order) @ X
+
+
+def _by_segments(data, operand):
+    M, X, _ = operand
+    row, col = M.rowcol()
+    terms = data[:, None] * X[col]
+    return jax.ops.segment_sum(terms, row, M.shape[0], indices_are_sorted=True)
+
+
+def _gradient(product):
+    def slopes(data, operand):
+        matrix, X, W = operand
+
+        def loss(data, X):
+            Y = product(data, (matrix, X, W))
+            return jnp.vdot(W, Y, preferred_element_type=jnp.float32)
+
+        return jax.grad(loss, (0, 1))(data, X)
+
+    return slopes
+
+
+def _checks(A, X, W, dtype):
+    """Some rows and entries against float64, within the rounding of sums in float32."""
+    as_given = functools.partial(_rounded, dtype=dtype)
+    X, W, bound = as_given(X), as_given(W), BOUND[dtype]
+    exact = A.astype(np.float64)
+    exact.data = as_given(A.data)
+    rows = _some_rows(exact)
+    want = exact[rows] @ X
+    turned = exact.T.tocsr()
+    columns = _some_rows(turned)
+    want_X = turned[columns] @ W
+    entries = np.linspace(0, A.nnz - 1, min(A.nnz, LOOKED_AT)).astype(int)
+    place = np.searchsorted(A.indptr, entries, side="right") - 1
+    want_data = np.sum(W[place] * X[A.indices[entries]], axis=1)
+
+    def forward(Y):
+        _close(Y, rows, want, bound)
+
+    def gradient(slopes):
+        by_values, by_X = slopes
+        _close(by_values, entries, want_data, bound)
+        _close(by_X, columns, want_X, bound)
+
+    return forward, gradient
+
+
+def _rounded(v, dtype):
+    return np.asarray(jnp.asarray(v).astype(dtype).astype(jnp.float32), np.float64)
+
+
+def _some_rows(A):
+    """Rows spread over A, and the longest."""
+    spread = np.linspace(0, A.shape[0] - 1, min(A.shape[0], LOOKED_AT)).astype(int)
+    return np.unique(np.concatenate([spread, np.argsort(np.diff(A.indptr))[-5:]]))
+
+
+def _close(got: Any, places: np.ndarray, want: np.ndarray, bound: float) -> None:
+    some = got[places] if isinstance(got, np.ndarray) else got[jnp.asarray(places)]
+    found = np.asarray(some.astype("float32"), np.float64)
+    np.testing.assert_allclose(found, want, rtol=bound, atol=bound * np.abs(want).max(initial=0))

@@ -15,7 +15,7 @@ the L1 keeps of the rows of x that many entries have), nse (4 + b) and 4 n a til
 once where a tile of it (n_cols t b) stays in the L2 cache, n k b written. Few bytes an entry: the
 L2 cache binds where x fits it, else the memory. Atomics: two words for each cut row and group.
 
-Predicted for an H200 by 4.8 TB/s of each, float32 at 128 columns: rmat18 9.9 GB out of the L2 cache,
+Predicted for an H200 by 4.8 TB/s of each, float32 at 128 columns: rmat18 9.9 GB out of the L2,
 2.1 ms; delaunay20 3.2 GB, 0.67 ms, and 1.1 GB of memory, 0.23. Measured about 1.2 (the L1 has rows
 of x that many entries share) and 1.0 ms: 90 percent of the sum. `benchmarks/NOTES.md` says how.
 """

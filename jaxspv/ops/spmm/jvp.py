@@ -128,5 +128,7 @@ def _turned_product(product, A, W, prepared):
 def _steady(A: Any) -> Any:
     """A with a pattern that XLA does not know: of a constant one it would sort the indices, or
     search their rows, while compiling, for minutes."""
+    if A.compressed is None:
+        return A
     indptr, indices = lax.optimization_barrier((A.indptr, A.indices))
     return dataclasses.replace(A, indptr=indptr, indices=indices)

@@ -30,6 +30,7 @@ BENCHMARKS = {
     "spmv": "products.spmv",
     "spmm": "products.spmm",
     "spmspv": "products.spmspv",
+    "attention": "products.attention",
     "mxm": "products.mxm",
     "bfs": "graphs.bfs",
     "sources": "graphs.sources",

@@ -82,7 +82,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/kernels/sssp/test_sssp_kernel.py::test_any_degree": 0.1,
     "tests/kernels/sssp/test_sssp_kernel.py::test_chains_and_cycles_of_length_zero": 0.25,
     "tests/kernels/sssp/test_sssp_kernel.py::test_low_degree": 0.15,
-    "tests/networkx_backend/test_functions.py::test_as_networkx": 0.35,
+    "tests/networkx_backend/test_functions.py::test_as_networkx": 0.12,
     "tests/ops/test_arrays_as_entries.py::test_aggregate_is_the_definition": 0.3,
     "tests/ops/test_arrays_as_entries.py::test_gradients_in_both_modes_and_padding": 0.15,
     "tests/ops/test_attention.py::test_a_gpu_takes_scores_of_one_number_a_head": 0.2,

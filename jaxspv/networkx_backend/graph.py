@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -167,9 +168,14 @@ def convert_from_nx(
 
 
 def _numbers(attribute: str, data: Iterable[dict], default: Any) -> np.ndarray:
-    values = [d.get(attribute, default) for d in data]
+    data = list(data)
+    try:  # loops in C where all have it or none has any
+        values = list(map(operator.itemgetter(attribute), data)) if any(data) else [default]
+    except KeyError:
+        values = [d.get(attribute, default) for d in data]
     try:
-        numbers = np.array(values) if values else np.zeros(0, np.int64)
+        numbers = np.array(values) if data else np.zeros(0, np.int64)
+        numbers = numbers if len(values) == len(data) else np.repeat(numbers, len(data))
     except (ValueError, OverflowError):  # ragged, or an integer of more than 64 bits
         numbers = np.empty(1, object)
     if numbers.dtype.kind not in "biuf" or numbers.ndim != 1:

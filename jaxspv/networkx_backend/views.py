@@ -26,7 +26,8 @@ def pattern(G: ConvertedGraph, direction: Direction = "out") -> Graph:
     def make() -> Graph:
         row, col = _oriented(G, direction)
         both = direction == "both" or not G.is_directed()
-        row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
+        if G.is_multigraph() or direction == "both":
+            row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
         ones = np.ones(len(row), _dtype())
         return prepare(on_device(len(G), row, col, ones), for_="bfs", symmetric=both)
 
@@ -63,7 +64,8 @@ def weighted(
         values = G.weights(attribute).astype(np.float64)
         if direction == "both":
             values = np.concatenate([values, values])
-        row, col, values = joined(len(G), row, col, values, parallel)
+        if G.is_multigraph() or direction == "both":
+            row, col, values = joined(len(G), row, col, values, parallel)
         graph = on_device(len(G), row, col, values.astype(_dtype()))
         both = direction == "both" or not G.is_directed()
         return prepare(graph, for_=purpose, symmetric=True if both else False)

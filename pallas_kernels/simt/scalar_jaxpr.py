@@ -1,5 +1,7 @@
 """Scalar functions of JAX as code of a kernel, primitive by primitive."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -107,7 +109,8 @@ def hoist(k, closed, *values):
 def _read(k, known, v):
     if not isinstance(v, Literal):
         return known[v]
-    value = np.asarray(v.val, v.aval.dtype)
+    aval: Any = v.aval
+    value = np.asarray(v.val, aval.dtype)
     return k.const(value.item(), KINDS[value.dtype.name])
 
 

@@ -165,8 +165,8 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]
 
     An undirected edge is there twice, a self loop once, parallel edges each on their own.
     """
-    near, nodes, flat = graph.adj, list(graph), itertools.chain.from_iterable
-    near = getattr(graph, "_adj", near)  # without the views that `adj` wraps around all
+    near = dict(graph.adjacency())  # what a class of the user's own may have changed
+    nodes, flat = list(near), itertools.chain.from_iterable
     degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     heads: Iterable = flat(near.values())

@@ -154,7 +154,7 @@ def convert_from_nx(
         made.edge_data = list(data)
         if made.is_multigraph():
             made.keys = [
-                key for near in graph._adj.values() for keys in near.values() for key in keys
+                key for _, near in graph.adjacency() for keys in near.values() for key in keys
             ]
     elif edge_attrs:
         attributes = list(data) if len(edge_attrs) > 1 else data

@@ -60,6 +60,20 @@ def test_views_of_subgraphs(kind):
     )
 
 
+class Complement(nx.Graph):
+    """Its edges are those that are not stored."""
+
+    def adjacency(self):
+        missing = {v: {w: {} for w in self._adj if w not in self._adj[v] and w != v} for v in self}
+        return iter(missing.items())
+
+
+def test_classes_with_an_adjacency_of_their_own():
+    G = Complement(nx.karate_club_graph())
+    found = backend.core_number(converted(G))
+    assert found == nx.core_number(nx.complement(nx.Graph(nx.karate_club_graph())))
+
+
 def test_what_is_no_graph_comes_back_as_it_is():
     assert backend.convert_to_nx({"a": 1}) == {"a": 1}
 

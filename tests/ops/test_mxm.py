@@ -261,7 +261,7 @@ def test_bad_calls_say_what_would_be_right():
     with pytest.raises(TypeError, match="`B` must be a sparse matrix or a Graph"):
         jsp.mxm(A, [[1.0] * N] * L)
     with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
-        jsp.mxm(A, A.T, "plus_times")
+        jsp.mxm(A, A.T, jnp.add)
     with pytest.raises(ValueError, match="`method` must be one of"):
         jsp.mxm(A, A.T, method="magic")
     with pytest.raises(ValueError, match="`chunk` must be a positive integer"):

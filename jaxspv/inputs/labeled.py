@@ -166,6 +166,8 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]
     An undirected edge is there twice, a self loop once, parallel edges each on their own.
     """
     near = dict(graph.adjacency())  # what a class of the user's own may have changed
+    if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
+        near = {node: dict(neighbors.items()) for node, neighbors in near.items()}
     nodes, flat = list(near), itertools.chain.from_iterable
     degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
     index = dict(zip(nodes, range(len(nodes)), strict=True))

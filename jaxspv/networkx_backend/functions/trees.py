@@ -27,7 +27,7 @@ def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> n
     entries = np.flatnonzero(G.row < G.col)
     values = G.weights(weight).astype(float)
     if np.isnan(values).any() and not ignore_nan:
-        raise ValueError(f"NaN found as an edge weight under {weight!r}")
+        raise NotImplementedError(f"a weight under {weight!r} is NaN")
     entries = entries[~np.isnan(values[entries])]
     values = values[entries]
     entries = entries[np.argsort(-values if most else values, kind="stable")]

@@ -85,7 +85,9 @@ def _correlation(G: ConvertedGraph, x: str, y: str, weight: str | None) -> float
     together = tail @ apply_matrix(weighted(G, None, parallel=np.add), head) / count
     spread = tail**2 @ out / count - means[0] ** 2, head**2 @ into / count - means[1] ** 2
     scale = math.sqrt(max(spread[0], 0) * max(spread[1], 0))
-    return float((together - means[0] * means[1]) / scale) if scale else math.nan
+    if not scale:
+        raise NotImplementedError("all degrees are equal: releases of NetworkX answer differently")
+    return float((together - means[0] * means[1]) / scale)
 
 
 def degrees_of_entries(G: ConvertedGraph, direction: Direction) -> np.ndarray:

@@ -101,7 +101,8 @@ class SELL(SparseMatrix):
         if self.nse == 0:
             return self.indices, self.indices
         lanes = self.slices()[:, None] * self.C + jnp.arange(self.C, dtype=jnp.int32)
-        row = with_pattern(self).order.at[lanes.reshape(-1)].get(mode="fill", fill_value=m)
+        order = jnp.asarray(with_pattern(self).order)
+        row = order.at[lanes.reshape(-1)].get(mode="fill", fill_value=m)
         row = jnp.where(self.indices < n, row, m)
         return (self.indices, row) if self.transposed else (row, self.indices)
 

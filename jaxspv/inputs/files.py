@@ -81,9 +81,10 @@ def read_mtx(
             raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
         dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
         values = narrow(coo.data.astype(dtype, copy=False))
-    kept = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
+    kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
     # Nobody holds values in the order of the file: no slot is spared against them.
-    return from_edges(*coo.coords, values, **kept, return_slots=True)[0]
+    row, col = coo.coords
+    return from_edges(row, col, values, **kept, return_slots=True)[0]
 
 
 def write_mtx(

@@ -71,7 +71,7 @@ def _mean(A: Stored, axis: Any, dtype: Any) -> Array:
     return _sum(A, axis, dtype) / _places(A, axis)
 
 
-def _extreme(A: Stored, which: str, axis: Any) -> Array:
+def _extreme(A: Any, which: str, axis: Any) -> Array:
     axis = _axis(A, axis)
     places = _places(A, axis)
     if places == 0:

@@ -28,7 +28,7 @@ def _joined(A: SparseMatrix) -> SparseMatrix:
     coo = A.to_coo()
     m, nse = coo.shape[0], coo.nse
     if nse == 0:
-        return dataclasses.replace(A, unique=True)  # pyright: ignore[reportCallIssue]
+        return dataclasses.replace(A, unique=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
     fresh = (coo.row[1:] != coo.row[:-1]) | (coo.col[1:] != coo.col[:-1])
     group = jnp.cumsum(jnp.append(True, fresh), dtype=coo.index_dtype) - 1
     group = jnp.where(coo.row < m, group, nse)

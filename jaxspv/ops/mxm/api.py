@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.indices import index_dtype_for, narrowed, widened
 from ..._core.platforms import Backend, note
 from ...formats import SparseMatrix
-from ...semirings import Semiring, plus_times
+from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import Options
 from ..frame.call import call as write
 from ..frame.capacity import settled
@@ -109,6 +109,7 @@ def mxm(
         return DENSE["multiply"](A, B, semiring, options, method, backend)
     as_accum(accum)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
+    semiring = as_semiring(semiring)
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
     how: dict[str, Any] = {"nse": capacity, "method": method, "chunk": chunk, "backend": backend}

@@ -130,7 +130,7 @@ def write_mtx(
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
     """Writes a matrix of any format, or a SparseVector, field by field; `load_npz` reads it back.
 
-    Capacity, flags and dtype survive. `scipy.sparse.load_npz` reads a sorted COO, CSR or CSC, if
+    Capacity, padding, flags and dtype survive. `scipy.sparse.load_npz` reads a sorted COO, CSR, CSC, if
     NumPy has its dtype.
 
     Raises:
@@ -151,7 +151,6 @@ def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -
     arrays: dict[str, np.ndarray] = {}
     header = _pack(A, "", arrays)
     if header["format"] in SCIPY and A.sorted and header["leaves"]["data"] == arrays["data"].dtype:
-        header["nse"] = A.nse
         arrays |= _as_scipy_has_them(A, arrays)
     write = np.savez_compressed if compressed else np.savez
     write(path, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
@@ -182,7 +181,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
             if _HEADER in archive:
                 header = json.loads(str(archive[_HEADER]))
                 loaded = _unpack(header, archive)
-                loaded = _padded(loaded, header["nse"]) if "nse" in header else loaded
+                if "spare" in archive:
+                    loaded = _with_spare(loaded, jnp.asarray(archive["spare"]))
                 loaded.check_invariants()
             elif "format" in archive and "shape" in archive:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
@@ -365,18 +365,19 @@ def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[s
     count = int(A.count)
     entries = {name: arrays[name][:count] for name in ("data", *SCIPY[A.format])}
     shape, format = np.array(A.shape), np.array(A.format.encode())
-    return {**entries, "shape": shape, "format": format, "_is_array": np.array(True)}
+    spare = arrays["data"][count:]
+    head = {"shape": shape, "format": format, "_is_array": np.array(True), "spare": spare}
+    return {**entries, **head}
 
 
-def _padded(A: Any, nse: int) -> Any:
-    """A matrix read without its padding in its capacity."""
-    more = nse - A.nse
-    spare = {name: A.shape[axis] for name, axis in SCIPY[A.format].items()} | {"data": 0}
-    filled = {
-        name: jnp.pad(getattr(A, name), (0, more), constant_values=value)
-        for name, value in spare.items()
+def _with_spare(A: Any, spare: Any) -> Any:
+    """A matrix read without its padding, with it."""
+    room = (0, spare.shape[0])
+    indices = {
+        name: jnp.pad(getattr(A, name), room, constant_values=A.shape[axis])
+        for name, axis in SCIPY[A.format].items()
     }
-    return dataclasses.replace(A, **filled)
+    return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)
 
 
 def _as_bits(array: np.ndarray) -> np.ndarray:

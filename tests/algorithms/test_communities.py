@@ -122,7 +122,7 @@ def test_forests_of_real_graphs(name):
 
 
 def test_slopes_and_batches_of_forests():
-    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 3], [1.0, 2.0, 4.0, 1.0], shape=(4, 4))
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 3], [1.0, 4.0, 2.0, 1.0], shape=(4, 4))
 
     def total(w):
         return jsp.minimum_spanning_forest(A.with_data(w)).total

@@ -112,11 +112,11 @@ def test_columns_stop_on_their_own():
     p = np.full((n, 2), 1 / n, np.float32)
     p[:, 1] = np.eye(n, dtype=np.float32)[4]
     kwargs = dict(damping=0.85, tol=1e-5, max_iterations=100)
-    scores, iterations, converged = solve(matrix, "row bins", np.float32, p, p, **kwargs)
+    scores, iterations, converged = solve(matrix, np.float32, p, p, **kwargs)
     assert scores.shape == (n, 2) and converged.all() and iterations[0] != iterations[1]
     for column in range(2):
         own = p[:, column]
-        alone, count, _ = solve(matrix, "row bins", np.float32, own, own, **kwargs)
+        alone, count, _ = solve(matrix, np.float32, own, own, **kwargs)
         assert count == iterations[column]
         np.testing.assert_allclose(scores[:, column], alone, atol=1e-6)
 
@@ -125,7 +125,7 @@ def test_all_vertices_dangling():
     matrix = scipy.sparse.csr_matrix((5, 5))
     p = np.full(5, 0.2, np.float32)
     scores, iterations, converged = solve(
-        matrix, "row bins", np.float32, p, p, damping=0.85, tol=1e-6, max_iterations=10
+        matrix, np.float32, p, p, damping=0.85, tol=1e-6, max_iterations=10
     )
     np.testing.assert_allclose(scores, p, rtol=1e-6)
     assert iterations == 1 and converged

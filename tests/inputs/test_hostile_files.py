@@ -60,7 +60,7 @@ def test_output_is_tried_before_the_work(tmp_path):
         return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
     for output, message in (
-        (tmp_path / "lv.csv", "must end in .npz"),
+        (tmp_path / "lv.txt", "must end in"),
         (tmp_path / "nowhere" / "lv.npz", "there is no folder"),
     ):
         done = run(str(output))

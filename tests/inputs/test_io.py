@@ -71,7 +71,8 @@ def test_read_mtx_options(tmp_path, name):
     path = tmp_path / "a.mtx"
     path.write_text(mtx("integer", "general"))
     A = jsp.read_mtx(str(path), dtype=np.float32, nse=9, format=name, progress=True)
-    assert type(A) is FORMATS[name] and A.nse == 9 and A.dtype == np.float32
+    assert type(A) is FORMATS[name] and A.dtype == np.float32
+    assert A.nse == 9 or name in ("ell", "sell")  # slots follow from the rows
     assert int(A.count) == 4
     np.testing.assert_array_equal(A.todense(), dense("integer", "general")[0])
     with pytest.raises(ValueError, match="`nse` must be at least 4"):

@@ -123,7 +123,7 @@ def test_the_choice_is_explained():
     assert products.format == "csc" and products.per_tile == 256 and products.tiles == 64
     with pytest.raises(ValueError, match="`format` must be one of .*; got 'ell'"):
         jsp.bfs(loose, 0, format="ell")
-    with pytest.raises(ValueError, match="`for_` must be 'bfs' or 'spmspv'; got 'sssp'"):
+    with pytest.raises(ValueError, match="`for_` must be 'bfs', 'spmspv' or 'mxv'; got 'sssp'"):
         jsp.choose_format(jsp.from_scipy(block), "sssp")
     with pytest.raises(ValueError, match="with push_csc; got"):
         jsp.TileRule(("pull_csc",))

@@ -261,7 +261,8 @@ def test_errors_say_what_is_wrong():
     for wrong, kind, words in [
         (dict(x0=jnp.zeros(3)), ValueError, "`x0` must have shape"),
         (dict(x0=jnp.zeros(N, jnp.int32)), TypeError, "must keep the dtype"),
-        (dict(semiring="plus"), TypeError, "`semiring`"),
+        (dict(semiring="plus"), ValueError, "`semiring`"),
+        (dict(semiring=3), TypeError, "`semiring`"),
         (dict(operands=(jnp.zeros(3),)), ValueError, r"`operands\[0\]`"),
         (dict(operands=3), TypeError, "`operands`"),
         (dict(sums={"s": 3}), TypeError, "`sums"),

@@ -95,7 +95,7 @@ def test_stopping_rule():
     matrix = random_graph(6)
     n = matrix.shape[0]
     p = np.full(n, 1 / n, np.float32)
-    run = functools.partial(solve, matrix, "row bins", np.float32, p, p, damping=0.85)
+    run = functools.partial(solve, matrix, np.float32, p, p, damping=0.85)
     scores, k, converged = run(tol=1e-4, max_iterations=100)
     steps = [dense_power_iteration(matrix.toarray(), p, p, 0.85, i) for i in range(int(k) + 1)]
     changes = [np.abs(b - a).sum() for a, b in itertools.pairwise(steps)]

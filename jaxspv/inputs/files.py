@@ -130,8 +130,8 @@ def write_mtx(
 def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
     """Writes a matrix of any format, or a SparseVector, field by field; `load_npz` reads it back.
 
-    Capacity, padding, flags and dtype survive. `scipy.sparse.load_npz` takes a sorted COO, CSR, CSC if
-    NumPy has its dtype.
+    Capacity, padding, flags and dtype survive. `scipy.sparse.load_npz` takes a sorted COO, CSR or
+    CSC, too, of a dtype that NumPy has.
 
     Raises:
         TypeError: A is neither.

@@ -16,8 +16,8 @@ import jaxspv as jsp
 
 # %%
 cities = ["AMS", "BER", "CDG", "DUB"]
-out, into = [0, 0, 1, 2, 1], [1, 2, 3, 3, 2]
-price = jsp.from_edges(out, into, [80.0, 60.0, 90.0, 150.0, 20.0], shape=(4, 4))
+out, into = [0, 0, 1, 1, 2], [1, 2, 2, 3, 3]
+price = jsp.from_edges(out, into, [80.0, 60.0, 20.0, 90.0, 150.0], shape=(4, 4))
 chance = price.with_data(jnp.asarray([0.9, 0.5, 0.8, 0.95, 0.99]))
 places = [(0, 0), (1, 1), (1, -1), (2, 0)]
 ax = jsp.plot.draw(price, pos=places, labels=cities, edge_values=price.data, node_size=900)

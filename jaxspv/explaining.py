@@ -83,9 +83,13 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     >>> print(explain("mxv", A, jnp.ones(2)))
     spmv: xla/segments
       not pallas/merge_path: COO does not list the entries of a row side by side
+      not pallas/ell_rows: it reads rows that are padded, and A is a COO
+      not pallas/sell_rows: it reads rows that are padded, and A is a COO
       not cpu/rows: COO does not list the entries of a row side by side
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
       not xla/pieces: COO does not list the entries of a row side by side
+      not xla/ell: it reads rows that are padded, and A is a COO
+      not xla/sell: it reads rows that are padded, and A is a COO
       note: `prepare(A, for_='mxv')` would arrange the rows in bins.
     """
     if isinstance(op, str) and op not in NAMED or not (isinstance(op, str) or callable(op)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -42,9 +42,39 @@ def without_padding(A: SparseMatrix) -> COO:
     return coo.trim() if is_eager(coo) else coo
 
 
+class PaddedRows(SparseMatrix):
+    """What ELL and SELL share: rows in slots; those of padding have the column past all."""
+
+    indices: Array
+    transposed: bool
+
+    @property
+    def stored_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the arrays: `shape`, reversed where they describe the transpose."""
+        m, n = self.shape
+        return (n, m) if self.transposed else (m, n)
+
+    @property
+    def count(self) -> Int[Array, ""]:
+        there = with_pattern(self).indices < self.stored_shape[1]
+        return jnp.sum(there, dtype=self.index_dtype)
+
+    @property
+    def row_sorted(self) -> bool:
+        return False
+
+    @property
+    def T(self) -> Self:
+        changed: dict[str, Any] = {"shape": self.shape[::-1], "transposed": not self.transposed}
+        return dataclasses.replace(self, **changed)  # pyright: ignore[reportArgumentType]
+
+    def to_coo(self) -> COO:
+        return without_padding(self)
+
+
 @register
 @pytree_dataclass
-class ELL(SparseMatrix):
+class ELL(PaddedRows):
     """Row i holds slots `k = p m + i` for positions p < width: entry `(i, indices[k], data[k])`.
 
     Positions ascend with the column; those behind the last entry of a row are padding, with column
@@ -80,28 +110,9 @@ class ELL(SparseMatrix):
     edges: Edges | None = transient(default=None)
 
     @property
-    def stored_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the arrays: `shape`, reversed where they describe the transpose."""
-        m, n = self.shape
-        return (n, m) if self.transposed else (m, n)
-
-    @property
     def width(self) -> int:
         """Slots a row."""
         return self.nse // max(self.stored_shape[0], 1)
-
-    @property
-    def count(self) -> Int[Array, ""]:
-        there = with_pattern(self).indices < self.stored_shape[1]
-        return jnp.sum(there, dtype=self.index_dtype)
-
-    @property
-    def row_sorted(self) -> bool:
-        return False
-
-    @property
-    def T(self) -> ELL:
-        return dataclasses.replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     def check_invariants(self) -> ELL:
         return check_places(check(self, ("indices",), _promises))
@@ -114,9 +125,6 @@ class ELL(SparseMatrix):
 
     def in_capacity(self, nse: int) -> ELL:
         return type(self).from_coo(self.to_coo().in_capacity(nse))
-
-    def to_coo(self) -> COO:
-        return without_padding(self)
 
     @classmethod
     def from_coo(cls, coo: COO, *, width: int | None = None) -> ELL:

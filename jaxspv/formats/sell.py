@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ from .._core.pytree import describe, is_concrete, pytree_dataclass, static, tran
 from .base import SparseMatrix, register, search_rows
 from .coo import COO
 from .csr import compress
-from .ell import check_padding, without_padding
+from .ell import PaddedRows, check_padding
 from .invariants import Promises, check, check_places, length, pointer
 from .stored import Edges
 
@@ -28,7 +27,7 @@ WINDOW = 1 << 14  # rows sorted together: of a length each, and near enough to r
 
 @register
 @pytree_dataclass
-class SELL(SparseMatrix):
+class SELL(PaddedRows):
     """SELL-C-sigma: slice s holds the rows `order[C s : C (s + 1)]` in lanes, position by position.
 
     Slot `k = slice_ptr[s] + C p + l` is position p of row `order[C s + l]`: entry
@@ -71,24 +70,6 @@ class SELL(SparseMatrix):
     unique: bool = static(default=True)
     edges: Edges | None = transient(default=None)
 
-    @property
-    def stored_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the arrays: `shape`, reversed where they describe the transpose."""
-        m, n = self.shape
-        return (n, m) if self.transposed else (m, n)
-
-    @property
-    def count(self) -> Int[Array, ""]:
-        return jnp.sum(with_pattern(self).indices < self.stored_shape[1], dtype=jnp.int32)
-
-    @property
-    def row_sorted(self) -> bool:
-        return False
-
-    @property
-    def T(self) -> SELL:
-        return dataclasses.replace(self, shape=self.shape[::-1], transposed=not self.transposed)
-
     def check_invariants(self) -> SELL:
         return check_places(check(self, ("indices", "slice_ptr", "order"), _promises))
 
@@ -108,9 +89,6 @@ class SELL(SparseMatrix):
 
     def in_capacity(self, nse: int) -> SELL:
         return type(self).from_coo(self.to_coo().in_capacity(nse), C=self.C)
-
-    def to_coo(self) -> COO:
-        return without_padding(self)
 
     @classmethod
     def from_coo(cls, coo: COO, *, C: int = SLICE, sigma: int | None = None) -> SELL:

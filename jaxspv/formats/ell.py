@@ -45,7 +45,7 @@ def without_padding(A: SparseMatrix) -> COO:
 class PaddedRows(SparseMatrix):
     """What ELL and SELL share: rows in slots; those of padding have the column past all."""
 
-    indices: Array
+    indices: Int[Array, " nse"]
     transposed: bool
 
     @property

@@ -5,9 +5,9 @@ from . import operators as operators
 from . import plot as plot
 from . import semirings as semirings
 from ._core.compilation import gpu_compiler_options as gpu_compiler_options
-from ._core.compilation_cache import enable_compilation_cache as enable_compilation_cache
-from ._core.kept import keep_prepared as keep_prepared
-from ._core.telling import tell_compiling as tell_compiling
+from ._core.eager.compilation_cache import enable_compilation_cache as enable_compilation_cache
+from ._core.eager.kept import keep_prepared as keep_prepared
+from ._core.eager.telling import tell_compiling as tell_compiling
 from .algorithms.bfs.api import BFS as BFS
 from .algorithms.bfs.api import bfs as bfs
 from .algorithms.bfs.tile import TileRule as TileRule

@@ -13,17 +13,17 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from ._core.compilation import on_gpu
-from ._core.derived import gathered, sole
+from ._core.derivatives.derived import gathered, sole
+from ._core.eager.kept import calls_of, kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
-from ._core.kept import calls_of, kept
 from ._core.platforms import note
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
-from .formats.arithmetic import NoValue
 from .formats.base import PRODUCT
 from .formats.csr import sort_by
 from .formats.foreign import ours
+from .formats.methods.arithmetic import NoValue
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -302,7 +302,7 @@ def _with_kept(graph: Graph, name: str) -> Graph:
 
 
 def linked(graph: Graph) -> Graph:
-    """The graph, whose values are differentiated by `out.data` alone: see `_core/derived.py`."""
+    """The graph, differentiated by `out.data` alone: see `_core/derivatives/derived.py`."""
     values, inn = graph.out.data, graph.transposed
     if not isinstance(values, Tracer) or not jnp.issubdtype(values.dtype, jnp.inexact):
         return graph

@@ -17,9 +17,9 @@ import numpy as np
 from jax.extend.backend import backends
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
+from .eager.telling import TELLER
 from .platforms import Situation, inside, is_recording, situation
 from .pytree import is_concrete
-from .telling import TELLER
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 

@@ -18,6 +18,7 @@ import jax
 
 from .batching import one_by_one, vmapped
 from .compilation import compiled_for, eager_operands, inlined, there
+from .derivatives.tangents import instantiate, is_inexact, split
 from .platforms import (
     BACKENDS,
     EVERYWHERE,
@@ -33,7 +34,6 @@ from .platforms import (
     situation,
     using,
 )
-from .tangents import instantiate, is_inexact, split
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import batch_any
+from .._core.derivatives.tangents import dense_tangent, is_zero
 from .._core.dispatch import Op
 from .._core.pytree import is_concrete, result_tuple
-from .._core.tangents import dense_tangent, is_zero
 from ..formats import CSR
 from ..graph import as_graph
 from ..until import iteration_limit

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from .. import verify
-from .._core.compilation_cache import cache_folder
+from .._core.eager.compilation_cache import cache_folder
 from ..algorithms.bfs.api import bfs
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 import scipy.sparse.csgraph
 
-from .._core.compilation_cache import enable_compilation_cache
 from .._core.dispatch import Plan
+from .._core.eager.compilation_cache import enable_compilation_cache
 from ..formats import FORMATS, SparseMatrix
 from ..graph import Graph
 from ..inputs import files, generators

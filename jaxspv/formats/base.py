@@ -20,7 +20,7 @@ from .._core.native_loops import read, write
 from .._core.platforms import Form, choose
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
-from .scipy_methods import SciPyMatrixMethods
+from .methods.scipy_methods import SciPyMatrixMethods
 from .stored import Edges, Stored
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from jax import Array
 
 from .._core.compilation import is_eager, known_while_tracing
 from .._core.pytree import is_concrete
-from ..formats.arithmetic import SUGAR
+from ..formats.methods.arithmetic import SUGAR
 from ..formats.stored import Stored
 from ..inputs.construct import from_edges
 from ..monoids import max_, min_, plus

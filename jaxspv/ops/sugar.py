@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..formats import SparseMatrix
-from ..formats.arithmetic import SUGAR
 from ..formats.base import PRODUCT
+from ..formats.methods.arithmetic import SUGAR
 from ..formats.stored import Stored
 from ..graph import Graph
 from ..masks import as_mask

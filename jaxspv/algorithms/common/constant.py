@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._core.tangents import is_inexact
+from ..._core.derivatives.tangents import is_inexact
 
 
 def constant(primals: Any, tangents: Any, result: Any, **static: Any) -> Any:

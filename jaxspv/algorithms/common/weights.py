@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing, on_gpu
-from ..._core.kept import kept
+from ..._core.eager.kept import kept
 from ...graph import Graph, arrays_of
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ..._core.tangents import dense_tangent, is_zero
+from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ...ops.frame.product import product, safe, take
 from ...ops.mxv.spmv import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each

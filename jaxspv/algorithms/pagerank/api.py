@@ -14,10 +14,10 @@ from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu, scalar
+from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
-from ..._core.tangents import is_zero, jvp_of_perturbed
 from ...graph import Graph, as_graph, register_layout
 from ...monoids import plus
 from ...ops.mxv.rows.layout import Rows, arrange

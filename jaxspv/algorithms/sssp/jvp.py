@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ..._core.tangents import is_zero
+from ..._core.derivatives.tangents import is_zero
 from ...formats import CSR
 from .tight_edges import tree_edges
 

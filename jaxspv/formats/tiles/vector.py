@@ -10,8 +10,8 @@ from jax import Array, lax
 
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
-from ..arithmetic import NoValue
 from ..invariants import check, of_bits, of_vector_tiles
+from ..methods.arithmetic import NoValue
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..._core.derivatives.tangents import is_inexact
 from ..._core.indices import with_pattern
 from ..._core.platforms import Backend
-from ..._core.tangents import is_inexact
 from ..frame.call import matrix
 from ..frame.elementwise import trace
 from ..sddmm.api import bare, check_ends

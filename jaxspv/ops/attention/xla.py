@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.batching import over_trailing
+from ..._core.derivatives.tangents import dense_tangent, is_inexact, is_zero
 from ..._core.dispatch import Op
-from ..._core.tangents import dense_tangent, is_inexact, is_zero
 from ...monoids import logaddexp, plus
 from ..aggregate import softmax_of_lines, wide
 from ..frame.entries import take

@@ -17,8 +17,8 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import is_eager
+from ..._core.eager.telling import TELLER
 from ..._core.indices import alike, one_value, widened, with_index_dtype
-from ..._core.telling import TELLER
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.stored import Stored

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.tangents import is_zero, jvp_of_perturbed
+from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
 from ...monoids import Monoid, plus
 from ...semirings import Semiring
 

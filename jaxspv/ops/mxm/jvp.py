@@ -11,8 +11,8 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.compilation import on_gpu
+from ..._core.derivatives.tangents import dense_tangent, is_zero, jvp_of_perturbed
 from ..._core.platforms import Form, choose
-from ..._core.tangents import dense_tangent, is_zero, jvp_of_perturbed
 from ...formats import CSR, SparseMatrix
 from ...formats.csr import sorted_csr
 from ..frame.product import safe, take

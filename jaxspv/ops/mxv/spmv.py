@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.batching import vmapped
+from ..._core.derivatives.tangents import is_zero
 from ..._core.dispatch import Op
-from ..._core.tangents import is_zero
 from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.batching import vmapped
+from ..._core.derivatives.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
 from ..._core.dispatch import Op
 from ..._core.platforms import Form, choose
-from ..._core.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
 from ..aggregate import wide

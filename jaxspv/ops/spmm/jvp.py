@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ..._core.tangents import dense_tangent, is_zero
+from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ...semirings import plus_times
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 sys.path.insert(0, str(ROOT / "examples"))
 import notebook  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse.csgraph as csgraph
 
 import jaxspv as jsp
-from jaxspv._core import kept
+from jaxspv._core.eager import kept
 from jaxspv.algorithms.common import weights
 
 pytestmark = pytest.mark.fast

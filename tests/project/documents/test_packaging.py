@@ -12,7 +12,7 @@ import zipfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SMOKE = """
 import pathlib, jax, jax.numpy as jnp, jaxspv as jsp, pallas_kernels

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import pytest
 
 import jaxspv as jsp
-from jaxspv._core import telling
 from jaxspv._core.compilation import compiled_for
+from jaxspv._core.eager import telling
 from jaxspv._core.platforms import situation
 
 pytestmark = pytest.mark.fast

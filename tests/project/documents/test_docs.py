@@ -14,7 +14,7 @@ import pytest
 
 import jaxspv
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 sys.path.insert(0, str(DOCS / "_ext"))

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
-from .compilation import known_while_tracing
-from .platforms import explains_eager_call, is_recording
+from ..compilation import known_while_tracing
+from ..platforms import explains_eager_call, is_recording
 
 _T = TypeVar("_T")
 

@@ -1,0 +1,1 @@
+"""What eager calls keep in memory and on disk, and the line they print while compiling."""

@@ -1,6 +1,6 @@
 """Writes the map in CONTRIBUTING.md from LAYERS and docstrings: `python tests/map_of_code.py`.
 
-What stands between the markers is its; `tests/project/documents/test_contributing.py` holds that it is so.
+`tests/project/documents/test_contributing.py` holds that the page shows what this writes.
 """
 
 import ast

@@ -18,8 +18,8 @@ from jaxspv._core.compat import kernels_refused
 ROOT = pathlib.Path(__file__).parents[2]
 FORMAT = (
     "tests/formats/test_formats.py",
-    "tests/ops/mxv/test_mxv.py",
-    "tests/ops/mxv/test_layers.py",
+    "tests/ops/products/test_mxv.py",
+    "tests/ops/products/test_layers.py",
     "tests/gradients/test_gradients.py",
 )
 MONOID = (

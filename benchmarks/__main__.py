@@ -17,7 +17,7 @@ import jax  # noqa: E402
 import tqdm  # noqa: E402
 
 from . import suite  # noqa: E402
-from .graphs import launches, networkx_calls, yang2015  # noqa: E402
+from .graphs import launches, networkx_calls  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
 from .products import padded_rows  # noqa: E402
@@ -25,6 +25,7 @@ from .report.plot import save  # noqa: E402
 from .report.table import render  # noqa: E402
 from .report.write import main as write_report  # noqa: E402
 from .road import sizes  # noqa: E402
+from .traversal import yang2015  # noqa: E402
 
 BENCHMARKS = {
     "spmv": "products.spmv",
@@ -32,9 +33,9 @@ BENCHMARKS = {
     "spmspv": "products.spmspv",
     "attention": "products.attention",
     "mxm": "products.mxm",
-    "bfs": "graphs.bfs",
-    "sources": "graphs.sources",
-    "sssp": "graphs.sssp",
+    "bfs": "traversal.bfs",
+    "sources": "traversal.sources",
+    "sssp": "traversal.sssp",
     "pagerank": "graphs.pagerank",
     "loops": "graphs.loops",
     "generate": "graphs.generate",
@@ -45,8 +46,8 @@ BENCHMARKS = {
     "launches": "graphs.launches",
     "tiles": "products.tiles",
     "gpu_report": "products.padded_rows",
-    "tilebfs": "graphs.tile_bfs",
-    "yang2015": "graphs.yang2015",
+    "tilebfs": "traversal.tile_bfs",
+    "yang2015": "traversal.yang2015",
     "road": "road.graphblas",
     "networkx": "graphs.networkx_calls",
 }

@@ -99,6 +99,17 @@ def test_a_file_says_what_it_is_for_and_stays_short(path):
     assert len(lines) <= 400, f"{len(lines)} lines"
 
 
+ROOMS = sorted({path.parent for path in [*PACKAGES, *OTHERS] if path.parent.name != "examples"})
+MOST_FILES = 12  # beside `__init__.py`; the examples are one list, read by its numbers
+CROWDED = {"jaxspv/networkx_backend/functions"}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=relative)
+def test_a_folder_holds_no_more_than_a_dozen_files(room):
+    files = sorted(path.name for path in room.glob("*.py") if path.name != "__init__.py")
+    assert len(files) <= MOST_FILES or relative(room) in CROWDED, f"{len(files)} files: {files}"
+
+
 @pytest.mark.parametrize("path", PACKAGES, ids=relative)
 def test_imports_go_downwards(path):
     name = dotted(path)

@@ -15,8 +15,8 @@ import jaxspv as jsp
 
 from ..harness import Candidate, blocking, chained, measure, timed
 from ..options import Options
+from ..prepared import method_name, runs_here
 from ..suite import Workload
-from ._traversal import method_name, runs_here
 
 BASELINE = "SciPy"
 

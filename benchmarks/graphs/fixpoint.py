@@ -19,9 +19,9 @@ from jaxspv import verify
 
 from ..harness import Candidate, blocking, chained, measure
 from ..options import Options
+from ..prepared import inside, method_name, runs_here
 from ..suite import Workload
-from ._traversal import inside, method_name, runs_here
-from .sssp import LARGE, check_certificate
+from ..traversal.sssp import LARGE, check_certificate
 
 STEPS, TOLERANCE = 20, 1e-6
 

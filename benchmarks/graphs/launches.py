@@ -19,8 +19,8 @@ from jaxspv import verify
 
 from ..harness import Candidate, measure
 from ..options import Options
+from ..prepared import runs_here
 from ..suite import Workload
-from ._traversal import runs_here
 
 STEPS, DENSITY = 1000, 0.05
 SIZES = (256, 1024, 4096)

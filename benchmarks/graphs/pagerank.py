@@ -16,8 +16,8 @@ from jaxspv import verify
 from .. import baselines
 from ..harness import Candidate, blocking, chained, measure
 from ..options import Options
+from ..prepared import method_name, prepared, runs_here
 from ..suite import Workload
-from ._traversal import method_name, prepared, runs_here
 
 BASELINE = "SciPy"
 DAMPING, TOLERANCE, MAX_ITERATIONS = 0.85, 1e-6, 200

@@ -14,9 +14,9 @@ from jax import lax
 import jaxspv as jsp
 
 from .. import baselines
-from ..graphs._traversal import prepared
 from ..harness import Candidate, jitted, measure
 from ..options import Options
+from ..prepared import prepared
 from ..suite import Workload
 
 BASELINE = "BCOO, gradient by both"

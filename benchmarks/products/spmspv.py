@@ -12,9 +12,9 @@ import numpy as np
 import jaxspv as jsp
 
 from .. import baselines
-from ..graphs._traversal import runs_here
 from ..harness import Candidate, jitted, measure, timed
 from ..options import Options
+from ..prepared import runs_here
 from ..suite import Workload
 from . import _products
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 import jaxspv as jsp
 
 from .. import baselines
-from ..graphs._traversal import method_name, prepared, runs_here
 from ..harness import Candidate, measure, timed
 from ..options import Options
+from ..prepared import method_name, prepared, runs_here
 from ..suite import Workload
 from . import _products
 

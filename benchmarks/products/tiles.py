@@ -1,7 +1,7 @@
 """Tiles: SpMSpV by tiles and by columns, conversion, memory.
 
 The experiments of Ji et al., "TileSpMSpV", ICPP 2022, section 4 (Figures 6 and 11), on matrices of
-`tile_suite.py` and of the data folder (their pattern made symmetric). `graphs/tile_bfs.py` has
+`tile_suite.py` and of the data folder (their pattern made symmetric). `traversal/tile_bfs.py` has
 those of TileBFS.
 """
 

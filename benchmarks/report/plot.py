@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graphs.yang2015 import METHODS, SORTS
+from ..traversal.yang2015 import METHODS, SORTS
 from . import plot_tiles
 from .stored import of_run
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..graphs import yang2015
 from ..harness import geometric_mean
+from ..traversal import yang2015
 from . import peers, stored, table_road, table_tiles
 
 Record = dict[str, Any]

@@ -14,12 +14,13 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from benchmarks import baselines, harness, suite
 from benchmarks.__main__ import main
-from benchmarks.graphs import algorithms, bfs, generate, sssp, yang2015
-from benchmarks.graphs._traversal import candidates, component_edges, runs_here
+from benchmarks.graphs import algorithms, generate
 from benchmarks.harness import Candidate, WrongResult, geometric_mean, measure
 from benchmarks.options import Options
+from benchmarks.prepared import candidates, component_edges, runs_here
 from benchmarks.products import spmspv
 from benchmarks.report import table
+from benchmarks.traversal import bfs, sssp, yang2015
 from jaxspv import verify
 
 RECORD = {

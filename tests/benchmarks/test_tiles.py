@@ -10,9 +10,9 @@ import pytest
 import jaxspv as jsp
 from benchmarks import tile_suite
 from benchmarks.__main__ import main
-from benchmarks.graphs import tile_bfs
 from benchmarks.products.bucket import bucket_spmspv
 from benchmarks.report import plot_tiles, table_tiles
+from benchmarks.traversal import tile_bfs
 
 
 @pytest.mark.parametrize("workload", tile_suite.SMALL, ids=lambda w: w.name)

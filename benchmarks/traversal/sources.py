@@ -16,8 +16,8 @@ from jaxspv import verify
 from .. import baselines
 from ..harness import Candidate, blocking, chained, jitted, measure
 from ..options import Options
+from ..prepared import prepared
 from ..suite import Workload
-from ._traversal import prepared
 
 COUNT = 32
 CHECKED = 4  # of them, by the independent checker; the others against one search each

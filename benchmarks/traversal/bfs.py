@@ -12,8 +12,8 @@ from jaxspv import verify
 from .. import baselines
 from ..harness import Candidate, measure
 from ..options import Options
+from ..prepared import candidates, component_edges, finish, prepared
 from ..suite import Workload
-from ._traversal import candidates, component_edges, finish, prepared
 
 BASELINE = "SciPy"
 

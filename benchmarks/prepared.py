@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 
-from ..harness import Candidate, blocking, chained, nbytes, timed
-from ..options import Options
+from .harness import Candidate, blocking, chained, nbytes, timed
+from .options import Options
 
 Verify = Callable[[Any], None]
 

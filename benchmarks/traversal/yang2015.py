@@ -36,8 +36,8 @@ from jaxspv.ops.mxv.spmspv_xla import CHUNKS
 from .. import suite
 from ..harness import Candidate, WrongResult, jitted, measure, summary, timed
 from ..options import Options
+from ..prepared import component_edges
 from ..suite import Workload
-from ._traversal import component_edges
 
 METHODS = {"scatter": "no sort", "sort": "radix sort", "merge": "merge sort", "dense": "SpMV"}
 SORTS = ("scatter", "sort", "merge")

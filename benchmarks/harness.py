@@ -81,14 +81,15 @@ def measure(
     """Verifies, warms up and times every candidate; one record each, in milliseconds.
 
     Args:
-        runs: timed calls of each, one of every candidate a round, the order rotating.
+        runs: timed calls of each, one of every candidate a round, in an order drawn anew: who
+            always ran behind the same program would have its memory and its caches.
         limit_s: a candidate whose runs would take longer keeps its one warm call as its time; its
             record says `runs: 1`.
         profile: whether the launches of one call on a GPU are counted, after the timed runs.
 
     Returns:
         Records with `program, median_ms, min_ms, max_ms, spread, runs, first_s, compile_s,
-        prepare_s` and the notes of the candidate. `spread` is the interquartile range over the
+        prepare_s, verified` and the candidate's notes. `spread` is the interquartile range over the
         median, `first_s` the first call with its compilation, `compile_s` what it took beyond the
         median. A program that raises has NaN for times, `verified: False` and `error`.
 
@@ -103,9 +104,9 @@ def measure(
         samples[k].clear()
     gc.collect()
     _wake([candidates[k].call for k in again])
-    for round_ in range(runs):
-        for place in range(len(again)):
-            k = again[(place + round_) % len(again)]
+    draw = np.random.default_rng(0)
+    for _ in range(runs):
+        for k in draw.permutation(again):
             samples[k].append(timed(candidates[k].call)[1])
     records = [
         summary(c.name, s, f, repeats=c.repeats, prepare_s=c.prepare_s) | c.notes

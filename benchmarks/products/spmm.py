@@ -50,62 +50,72 @@ def _candidates(A, X, W, dtype, options):
     matrix = jsp.from_scipy(A).astype(dtype)
     graph = jsp.prepare(matrix, for_=())
 
-    def ours(name, product, operand, check):
-        call = _products.call(product, operand.data, (operand, X_, W_), options.repeats or 1)
+    def inside(name, product, shifted, operand, check):
+        call = _products.call(product, shifted, operand, options.repeats or 1)
         notes = {"inside": bool(options.repeats)}
         return Candidate(f"{name}, {label}", call, check, options.repeats or 1, None, notes)
 
+    def ours(name, product, operand, check):
+        return inside(name, product, operand.data, (operand, X_), check)
+
+    def slopes(name, product, operand):
+        return inside(name, _gradient(product), W_, (operand, X_), gradient)
+
     yield ours("jaxspv", _forward, matrix, forward)
-    yield ours("jaxspv gradient", _gradient(_forward), graph, gradient)
-    yield ours("jaxspv gradient, bare CSR", _gradient(_forward), matrix, gradient)
+    yield slopes("jaxspv gradient", _forward, graph)
+    yield slopes("jaxspv gradient, bare CSR", _forward, matrix)
     if not options.baselines:
         return
     if dtype == "float32" and A.nnz * X.shape[1] <= HELD:
         bcoo = baselines.bcoo_spmv(A)[1]
         yield ours("BCOO", _by_bcoo, bcoo, forward)
-        yield ours("BCOO gradient", _gradient(_by_bcoo), bcoo, gradient)
+        yield slopes("BCOO gradient", _by_bcoo, bcoo)
         yield ours("segment_sum", _by_segments, matrix, forward)
     if jax.default_backend() == "cpu":
         yield Candidate(f"SciPy, {label}", lambda: A @ X, forward)
     elif baselines.has_torch():
         repeats = options.repeats or 1
         call = baselines.torch_spmm(A, X, dtype, repeats)
-        notes = {"inside": repeats > 1}
-        yield Candidate(f"torch.sparse, {label}", call, forward, repeats, None, notes)
+        notes, check, name = {"inside": repeats > 1}, forward, "torch.sparse"
+        if dtype == "bfloat16":  # it is off by more than half on rmat18: told, not refused
+            notes["verified"], check, name = False, _unchecked, "torch.sparse (unchecked)"
+        yield Candidate(f"{name}, {label}", call, check, repeats, None, notes)
 
 
-# The values are what the chain of `_products` shifts: they are fewer than the numbers of X.
+# What the chain of `_products` shifts comes first. Of a product these are the values, which are
+# fewer than the numbers of X. Of a gradient it is the cotangent W, as both slopes depend on it: of
+# slopes by values that do not, XLA would make those of one step for all.
 
 
 def _forward(data, operand):
-    matrix, X, _ = operand
+    matrix, X = operand
     return matrix.with_data(data) @ X
 
 
 def _by_bcoo(data, operand):
-    M, X, _ = operand
+    M, X = operand
     order = {"indices_sorted": M.indices_sorted, "unique_indices": M.unique_indices}
     return type(M)((data, M.indices), shape=M.shape, **order) @ X
 
 
 def _by_segments(data, operand):
-    M, X, _ = operand
+    M, X = operand
     row, col = M.rowcol()
     terms = data[:, None] * X[col]
     return jax.ops.segment_sum(terms, row, M.shape[0], indices_are_sorted=True)
 
 
 def _gradient(product):
-    def slopes(data, operand):
-        matrix, X, W = operand
-
-        def loss(data, X):
-            Y = product(data, (matrix, X, W))
-            return jnp.vdot(W, Y, preferred_element_type=jnp.float32)
-
-        return jax.grad(loss, (0, 1))(data, X)
+    def slopes(W, operand):
+        matrix, X = operand
+        Y, back = jax.vjp(lambda data, X: product(data, (matrix, X)), matrix.data, X)
+        return back(W.astype(Y.dtype))
 
     return slopes
+
+
+def _unchecked(_):
+    """Takes any result."""
 
 
 def _checks(A, X, W, dtype):

@@ -55,6 +55,7 @@ def render(document: dict[str, Any]) -> str:
         "Medians in milliseconds by the host's clock; every result was verified before it was "
         "timed; `*`: one run, for want of time."
         + (" A row tells the runs it comes from." if several else "")
+        + ("" if all(map(_is_verified, document["records"])) else " Unchecked are those so called.")
     )
     newest = sorted(document["records"], key=lambda r: -r["run"])
     for name in sorted({r["benchmark"] for r in newest}, key=_order(document["records"])):
@@ -72,6 +73,10 @@ def render(document: dict[str, Any]) -> str:
     if failures:
         parts += ["## Not measured", "\n".join(failures)]
     return "\n\n".join(parts) + "\n"
+
+
+def _is_verified(record: Record) -> bool:
+    return record.get("verified", True)
 
 
 def _order(records: list[Record]) -> Callable[[str], int]:

@@ -23,6 +23,7 @@ from .xla import columns_together, fold_of, no_dense_fold, op, result_dtype, wid
 COMPILED = ("float32", "float64", "int32", "int64")  # what jaxlib's loop takes
 BYTES = 64  # of a row of X that the loops take together: XLA keeps no more of it in registers
 UNROLL = 4  # entries of a row a turn
+CLIPPED = 2**15  # indices that are clipped together: from twice as many XLA shares them by cores
 SCATTERED = 2**14  # numbers that are scattered together: what caches hold
 
 
@@ -59,9 +60,23 @@ def _compiled(semiring, A, X, prepared, *, flip):
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A, X, dtype)
     rows = by_rows(A)
-    inside = jnp.clip(rows.indices, 0, A.shape[1] - 1)  # it reads wherever they say
+    inside = _clipped(rows.indices, A.shape[1])  # it reads wherever they say
     M = sparse.BCSR((rows.data, inside, rows.indptr), shape=A.shape)
     return (M @ X).astype(dtype)
+
+
+def _clipped(indices: Array, n: int) -> Array:
+    """Within [0, n), part by part: of all at once XLA makes a task for each core and waits for the
+    last, which takes longer than the product where another program has that core."""
+    nse = indices.shape[0]
+    size = min(nse, CLIPPED)
+
+    def some(e, clipped):
+        at = jnp.minimum(e * size, nse - size)
+        part = jnp.clip(lax.dynamic_slice_in_dim(clipped, at, size), 0, n - 1)
+        return (lax.dynamic_update_slice_in_dim(clipped, part, at, 0),)
+
+    return each(0, -(-nse // size), some, indices)[0]
 
 
 def _row_loops(semiring, A, X, prepared, *, flip):

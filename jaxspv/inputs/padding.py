@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None) -> Graph:
-    """The graph with ghost vertices up to `n` and padding up to `nse` slots; eager.
+    """The graph with ghost vertices up to `n` and padding up to `nse` slots.
 
     Programs are compiled for shapes: graphs padded to equal sizes share them. A ghost has no edges,
     and algorithms know it: it bears no mass in `pagerank`, is no component, and `num_vertices`
@@ -31,14 +31,16 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
         A: a square sparse matrix in any format, A[i, j] the edge i -> j, or a Graph not yet
             prepared.
         n: vertices, ghosts included; None: the next of 4, 5, 6, 7 times a power of two.
-        nse: slots; None: likewise.
+        nse: slots; None: likewise. Under jit it must be given; entries that do not fit set
+            `overflow`.
 
     Returns:
         A `Graph` of `num_vertices` vertices among `n`, `unpad` cuts results for it.
 
     Raises:
         TypeError: A is no sparse matrix or Graph.
-        ValueError: A is traced, padded or prepared already, not square, or does not fit.
+        ValueError: A is padded or prepared already, not square, or does not fit; `nse` is missing
+            under jit.
 
     Cost: a copy of the arrays.
 
@@ -50,25 +52,30 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     >>> jsp.unpad(jsp.pagerank(G), G).scores.shape
     (3,)
     """
-    if not is_concrete(A):
-        raise ValueError("`pad` needs concrete values: call it outside of jit.")
+    traced = not is_concrete(A)
+    if traced and nse is None:
+        raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
     graph = as_graph(A, "`pad`")
     if graph.layouts or graph.transposed is not None or graph.num_vertices is not None:
         raise ValueError("`pad` takes a graph before it is padded or prepared.")
-    out, count = graph.out, int(np.asarray(graph.out.indptr)[-1])
+    out, count = graph.out, 0 if traced else int(np.asarray(graph.out.indptr)[-1])
     n = bucketed(graph.n) if n is None else n
     nse = bucketed(count) if nse is None else nse
     for name, size, least in (("n", n, graph.n), ("nse", nse, count)):
         if not least <= size < LIMIT:
             raise ValueError(f"`{name}` must be from {least} to {LIMIT - 1}; got {size}.")
-    slots, rows = nse - out.nse, n - graph.n
-    if on_gpu(out.indices):
+    slots, rows, overflow = nse - out.nse, n - graph.n, out.overflow
+    if traced:
+        overflow = overflow | (out.indptr[-1] > nse)
+        indptr = jnp.minimum(out.indptr, nse)
+        data, indices, indptr = _padded(out.data, out.indices, indptr, slots, rows, jnp)
+    elif on_gpu(out.indices):
         data, indices, indptr = _padded(out.data, out.indices, out.indptr, slots, rows, jnp)
     else:
         data, indices, indptr = (np.asarray(x) for x in (out.data, out.indices, out.indptr))
         made = _padded(data, indices, indptr, slots, rows, np)
         data, indices, indptr = map(jnp.asarray, made)
-    padded = CSR(data, indices, indptr, out.overflow, (n, n), out.sorted, out.unique)
+    padded = CSR(data, indices, indptr, overflow, (n, n), out.sorted, out.unique)
     return dataclasses.replace(
         graph, out=padded, num_vertices=jnp.asarray(np.asarray(graph.n, np.int32))
     )

@@ -14,7 +14,7 @@ from .._core.compilation import known_while_tracing
 from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, entries_of, find, keep, padded_keys, sort_entries, take
+from .frame.entries import Entries, element, entries_of, find, keep, padded_keys, sort_entries, take
 from .frame.index import Index, as_index
 
 if TYPE_CHECKING:
@@ -82,15 +82,14 @@ def _extract_vector(u, i, j, options) -> Any:
     if index.point:
         if options != Options(nse=options.nse):
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
-        return _element(u, index, None)
+        return _element(u, index)
     return call(_subvector, (u, index), options, dense=is_dense(u))
 
 
 @jax.jit
-def _element(A, rows, cols) -> Array:
-    e = entries_of(A)
-    slot, found = find(e, tuple(x.values for x in (rows, cols) if x is not None))
-    return jnp.where(found, take(e.data, slot), jnp.zeros((), e.data.dtype))[0]
+def _element(A, *indices) -> Array:
+    value, found = element(A, tuple(index.values for index in indices))
+    return jnp.where(found, value, jnp.zeros((), value.dtype))
 
 
 def _subvector(u, index) -> Any:

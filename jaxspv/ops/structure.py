@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,7 +16,7 @@ from ..inputs.construct import check_shape, from_edges
 from ..monoids import Monoid, any_
 from ..operators import as_binary, times
 from .frame.call import Options, call, format_of, is_dense, matrix, operand
-from .frame.entries import Entries, both, entries_of, find, keep, sort_entries, take
+from .frame.entries import Entries, both, element, entries_of, keep, sort_entries
 from .frame.index import as_index
 
 if TYPE_CHECKING:
@@ -358,11 +357,4 @@ def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Arr
         as_index(name, index, extent).values
         for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
     )
-    return _find_one(A, place)
-
-
-@jax.jit
-def _find_one(A, place):
-    e = entries_of(A)
-    slot, found = find(e, place)
-    return take(e.data, slot)[0], found[0]
+    return element(A, place)

@@ -38,7 +38,8 @@ def test_joins_over_axes(shape, dtype):
 EXPRESSIONS = """
 A > 0 | A < 0 | A != 0 | A > 1 | A >= 1 | A <= -1 | A != B | A < B | A > B | A > D | A <= D
 A ** 2 | abs(A) | A.power(3) | A.multiply(2) | A.multiply(B) | A.multiply(D)
-A.dot(B.T) | A.dot(2) | A.dot(D.T) | A.copy() | A.astype(float32) | A.tocsc() | A.tocoo()
+A.dot(B.T) | A.dot(2) | A.dot(D.T) | A.copy() | A.astype(float32)
+A.tocsr() | A.tocsc() | A.tocoo()
 A.diagonal() | A.diagonal(-2) | A.diagonal(3)"""
 
 
@@ -65,6 +66,31 @@ def test_setdiag(k, values):
     got = A.setdiag(values, k)
     np.testing.assert_array_equal(got.toarray(), S.toarray())
     assert got.format == A.format and A.shape == got.shape
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["tiled", "bittiled"])
+def test_other_formats(format):
+    """Words of bits hold no values: of them, the pattern."""
+    S, A = random(6)
+    A = A.asformat(format)
+    if format == "bittiled":
+        S = sp.csr_array(S != 0)
+    for name in ("sum", "mean", "min", "max"):
+        for axis in (None, 1):
+            want, got = (getattr(matrix, name)(axis=axis) for matrix in (S, A))
+            np.testing.assert_allclose(dense(got), dense(want), rtol=1e-6, err_msg=name)
+    for do in (
+        lambda M: M.astype(np.float32),
+        lambda M: M.dot(np.ones(7, np.float32)),
+        lambda M: M.multiply(2),
+        lambda M: M.diagonal(1),
+        lambda M: M.tocsr(),
+        abs,
+    ):
+        np.testing.assert_allclose(dense(do(A)), dense(do(S)), rtol=1e-6)
+    for want, got in zip(S.nonzero(), A.nonzero(), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_vectors():

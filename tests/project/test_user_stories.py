@@ -338,3 +338,53 @@ def test_attention_layer_trains_as_a_module_of_flax_nnx():
         values.append(float(value))
     assert values[-1] < values[0] / 3
     assert (model.values[...] != A.data).any()
+
+
+# ---- A semiring of one's own and a masked product ----
+
+widest = jsp.Semiring(add=jsp.monoids.max_, mul=jnp.minimum)  # the identity is the monoid's
+
+
+@pytest.mark.long
+def test_widest_ways_of_two_edges_and_triangles_under_a_mask():
+    graph = nx.gnp_random_graph(40, 0.15, seed=2)
+    A = jsp.from_networkx(graph)
+    values = jax.random.uniform(jax.random.key(0), (A.nse,))
+    D = np.asarray(A.with_data(values).todense())
+    two = np.minimum(D[:, :, None], D[None]).max(1)  # absent: 0, below every value
+
+    @jax.jit
+    def capacities(values):
+        B = A.with_data(values)
+        return jsp.mxm(B, B, widest, nse=40 * 40)
+
+    found = capacities(values)
+    assert not found.overflow
+    np.testing.assert_array_equal(found.todense(), two)
+    batch = jax.vmap(lambda v: capacities(v).sum())(jnp.stack([values, 2 * values]))
+    np.testing.assert_allclose(batch, [two.sum(), 2 * two.sum()], rtol=1e-5)
+    slope = jax.grad(lambda v: capacities(v).sum())(values)
+    np.testing.assert_allclose(slope.sum(), found.count, rtol=1e-6)  # each from one edge
+    L = jsp.select(A, jsp.operators.tril, -1)
+    closed = jsp.mxm(L, L.T, jsp.semirings.plus_pair, mask=jsp.structure(L))
+    assert float(closed.sum()) == sum(nx.triangles(graph).values()) / 3
+    assert closed.nse <= L.nse  # never the whole product
+
+
+# ---- NetworkX unchanged: tests/networkx_backend/test_dispatch.py ----
+# ---- Ways through a search, looked at; over devices: docs/devices.md, run on 1 and 4 of them ----
+
+
+@pytest.mark.long
+def test_ways_through_a_search_give_the_same_levels_and_can_be_looked_at():
+    figure = pytest.importorskip("matplotlib.figure")
+    A = jsp.rmat(jax.random.key(0), 7, 8)
+    bits, want = A.asformat("bittiled"), jsp.bfs(A, 0, format="csr").levels
+    for ways in (("push_csc",), ("push_csc", "push_csr", "pull_csc")):
+        got = jsp.bfs(bits, 0, rule=jsp.TileRule(kernels=ways)).levels
+        np.testing.assert_array_equal(got, want)
+    left, right = figure.Figure().subplots(1, 2)
+    bars = [int(bar.get_height()) for bar in jsp.plot.frontier(A, 0, left).patches]
+    assert bars == np.bincount(want[want >= 0]).tolist()
+    assert "tiles" in jsp.plot.tiles(A, right, nt=32).get_title()
+    assert "bfs" in str(jsp.explain("bfs", A, 0))

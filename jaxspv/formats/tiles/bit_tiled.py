@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.indices import narrowed
@@ -146,6 +147,10 @@ class BitTiled(SparseMatrix):
         row, col = self.rowcol()
         pattern = COO(self.data, row, col, self.overflow, self.shape, False, True)
         return pattern.with_data(data)
+
+    def astype(self, dtype: Any) -> Any:
+        """This matrix for booleans; else a COO with ones of `dtype` at its entries."""
+        return self if np.dtype(dtype) == bool else self.with_data(self.data.astype(dtype))
 
     def check_invariants(self) -> BitTiled:
         self.by_row.checked(self, self.shape)

@@ -85,12 +85,25 @@ def test_too_small_or_too_large(sizes):
         jsp.pad(random_graph(50, 80, 0), **sizes)
 
 
+@pytest.mark.long
+def test_under_jit():
+    A = random_graph(20, 30, 0)
+    count = int(A.count)
+    for nse in (count + 9, count, count - 3):
+        H = jax.jit(lambda A, nse=nse: jsp.pad(A, n=32, nse=nse))(A)
+        assert (H.n, H.nse, int(H.num_vertices)) == (32, nse, 20)
+        assert bool(H.out.overflow) == (nse < count)
+        if nse >= count:
+            want = jsp.pad(A, n=32, nse=nse)
+            close(H.out.check_invariants(), want.out)
+
+
 def test_refused():
     A = random_graph(9, 20, 0)
     for G in (jsp.pad(A), jsp.prepare(A)):
         with pytest.raises(ValueError, match="before"):
             jsp.pad(G)
-    with pytest.raises(ValueError, match="concrete"):
+    with pytest.raises(ValueError, match="`nse` must be given under jit"):
         jax.jit(lambda A: jsp.pad(A).out.data)(A)
     with pytest.raises(TypeError, match="pad"):
         jsp.pad(np.eye(3))

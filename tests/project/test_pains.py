@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv._core import kept
+from jaxspv._core.eager import kept
 from jaxspv.algorithms.common import weights
 
 D = np.array([[0, 2, 0, 0], [3, 0, 1, 0], [0, 0, 4, 5], [0, 0, 0, 6]], np.float32)

@@ -18,7 +18,7 @@ from ..._core.indices import index_dtype_for, with_index_dtype, with_pattern
 from ..._core.platforms import Form, choose
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.search import Keys
-from ...formats import COO, CSC, CSR, FORMATS
+from ...formats import COO, FORMATS
 from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from ...monoids import plus
@@ -238,12 +238,13 @@ def element(A: Any, place: Keys) -> tuple[Array, Array]:
 
     A CSR or CSC is searched in one row or column, by bisection; of others all keys are made.
     """
-    if not (isinstance(A, (CSR, CSC)) and A.sorted and A.unique):
+    axis = getattr(A, "compressed", None)
+    if axis is None or not (A.sorted and A.unique):
         e = entries_of(A)
         slot, found = find(e, place)
         return take(e.data, slot)[0], found[0]
     A = with_index_dtype(with_pattern(A), A.index_dtype)
-    major, minor = (k.astype(A.index_dtype) for k in (place[A.compressed], place[1 - A.compressed]))
+    major, minor = (k.astype(A.index_dtype) for k in (place[axis], place[1 - axis]))
     low, high = take(A.indptr, major), take(A.indptr, major + 1)  # of an extent: equal
     slot = search.lower_bound((A.indices,), (minor,), low, high)
     return take(A.data, slot)[0], ((slot < high) & (take(A.indices, slot) == minor))[0]

@@ -10,6 +10,7 @@ import public_api  # noqa: E402  (beside this file)
 import stored_results  # noqa: E402
 
 import jaxspv  # noqa: E402
+import jaxspv.verify  # noqa: E402, F401  (a module of its own, which the reference shows)
 
 project, author = "jaxspv", "The jaxspv authors"
 copyright = "the jaxspv authors"
@@ -48,6 +49,7 @@ stored_results.copy(HERE.parent / "benchmarks", HERE / "results")
 
 html_theme = "furo"
 html_title = "jaxspv"
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False

@@ -1,7 +1,12 @@
-"""Draws the figures of the pages as SVG: `python docs/figures.py`; a test holds them equal."""
+"""Draws the figures of the pages as SVG: `python docs/figures.py`; a test holds them equal.
 
+None is wider than a telephone, so that its letters can be read there; what belongs side by side on
+a wide screen is several figures.
+"""
+
+import functools
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 HERE = pathlib.Path(__file__).parent / "_static"
 INK, MUTED, LINE, PAPER = "#1f2933", "#66727f", "#9aa5b1", "#fbfbf9"
@@ -46,7 +51,8 @@ def cells(x: float, y: float, items: Iterable[str], color: str = INK, **more: ob
     drawn = []
     for k, item in enumerate(items):
         drawn.append(box(x + 38 * k, y, 38, 28, **more))
-        drawn.append(text(x + 38 * k + 19, y + 19, item, fill=color))
+        if item:
+            drawn.append(text(x + 38 * k + 19, y + 19, item, fill=color))
     return "".join(drawn)
 
 
@@ -59,6 +65,7 @@ def page(width: int, height: int, parts: Iterable[str]) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" '
         f'font-family="system-ui, sans-serif"><defs>{heads}</defs>'
         f'<rect width="{width}" height="{height}" rx="10" fill="{PAPER}"/>'
         + "\n".join(parts)
@@ -66,29 +73,35 @@ def page(width: int, height: int, parts: Iterable[str]) -> str:
     )
 
 
-def semirings() -> str:
-    """One step from the two vertices on the left, over three semirings."""
-    parts = []
-    columns = (
-        ("plus_times", "2", "3", "4", "1", "2x4 + 3x1 = 11", BLUE),
-        ("min_plus", "2", "3", "4", "1", "min(2+4, 3+1) = 4", ORANGE),
-        ("or_and", "1", "1", "1", "1", "(1 and 1) or (1 and 1) = 1", GREEN),
+SEMIRINGS = {  # name: the two vertices, the two edges, what arrives, what it answers
+    "plus_times": ("23", "41", "2 x 4 + 3 x 1 = 11", "how much arrives", BLUE),
+    "min_plus": ("23", "41", "min(2 + 4, 3 + 1) = 4", "how short is the way", ORANGE),
+    "max_min": ("23", "41", "max(min(2, 4), min(3, 1)) = 2", "how wide is the way", GREEN),
+    "or_and": ("10", "11", "(1 and 1) or (0 and 1) = 1", "is there a way", BLUE),
+    "any_secondi": ("ab", "41", "a or b, the sender", "from where", ORANGE),
+    "log_plus": ("23", "41", "log(exp(2 + 4) + exp(3 + 1))", "all ways, the best most", GREEN),
+}
+
+
+def semiring(name: str) -> str:
+    """One step from the two vertices on the left, over one semiring."""
+    (a, b), (u, v), result, answer, color = SEMIRINGS[name]
+    return page(
+        235,
+        204,
+        (
+            text(117, 28, name, weight="bold", fill=color),
+            arrow(61, 70, 163, 94, color),
+            arrow(61, 132, 163, 108, color),
+            text(113, 68, u, fill=MUTED),
+            text(113, 142, v, fill=MUTED),
+            vertex(43, 66, a, color),
+            vertex(43, 136, b, color),
+            vertex(183, 101, "?", color, PALE),
+            text(117, 174, result, size=13),
+            text(117, 192, answer, size=13, fill=MUTED),
+        ),
     )
-    for k, (name, a, b, u, v, result, color) in enumerate(columns):
-        x = 20 + 250 * k
-        parts += [
-            box(x, 20, 230, 190, fill="#ffffff", stroke=PALE),
-            text(x + 115, 46, name, weight="bold", fill=color),
-            arrow(x + 60, 92, x + 162, 116, color),
-            arrow(x + 60, 154, x + 162, 130, color),
-            text(x + 112, 90, u, fill=MUTED),
-            text(x + 112, 164, v, fill=MUTED),
-            vertex(x + 42, 88, a, color),
-            vertex(x + 42, 158, b, color),
-            vertex(x + 182, 123, "?", color, PALE),
-            text(x + 115, 198, result, size=13),
-        ]
-    return page(770, 230, parts)
 
 
 def capacity() -> str:
@@ -96,99 +109,103 @@ def capacity() -> str:
     parts = [
         text(24, 45, "indices", anchor="start", fill=MUTED),
         text(24, 85, "data", anchor="start", fill=MUTED),
-        cells(110, 26, ("1", "4"), BLUE, fill="#ffffff", stroke=BLUE),
-        cells(186, 26, ("6", "6"), MUTED, fill=PALE, dash="4 3"),
-        cells(110, 66, ("10", "40"), BLUE, fill="#ffffff", stroke=BLUE),
-        cells(186, 66, ("?", "?"), MUTED, fill=PALE, dash="4 3"),
-        text(148, 122, "count = 2", fill=BLUE),
-        text(224, 122, "padding", fill=MUTED),
-        text(285, 45, "an index of 6 is the length: no place", anchor="start", fill=MUTED),
-        text(285, 85, "whatever stands there reaches nothing", anchor="start", fill=MUTED),
-        text(285, 122, "capacity nse = 4, static", anchor="start"),
+        cells(95, 26, ("1", "4"), BLUE, fill="#ffffff", stroke=BLUE),
+        cells(171, 26, ("6", "6"), MUTED, fill=PALE, dash="4 3"),
+        cells(95, 66, ("10", "40"), BLUE, fill="#ffffff", stroke=BLUE),
+        cells(171, 66, ("?", "?"), MUTED, fill=PALE, dash="4 3"),
+        text(133, 116, "count 2", fill=BLUE),
+        text(209, 116, "padding", fill=MUTED),
+        text(256, 45, "6: no place", anchor="start", fill=MUTED),
+        text(256, 85, "never read", anchor="start", fill=MUTED),
+        text(171, 142, "capacity nse = 4, static"),
     ]
-    return page(570, 145, parts)
+    return page(350, 158, parts)
 
 
 def csr() -> str:
     """A matrix of four rows, and its three arrays."""
     rows = (("", "2", "7", ""), ("", "", "3", ""), ("", "", "", "1"), ("", "", "", ""))
-    parts = [text(96, 30, "A", weight="bold")]
+    parts = [text(52, 102, "A =", weight="bold")]
     for i, row in enumerate(rows):
-        parts.append(cells(20, 42 + 28 * i, row, BLUE, fill="#ffffff"))
+        parts.append(cells(84, 24 + 28 * i, row, BLUE, fill="#ffffff"))
     for y, name, items, color in (
-        (42, "indptr", ("0", "2", "3", "4", "4"), ORANGE),
-        (88, "indices", ("1", "2", "2", "3"), GREEN),
-        (134, "data", ("2", "7", "3", "1"), BLUE),
+        (154, "indptr", ("0", "2", "3", "4", "4"), ORANGE),
+        (192, "indices", ("1", "2", "2", "3"), GREEN),
+        (230, "data", ("2", "7", "3", "1"), BLUE),
     ):
-        parts.append(text(285, y + 19, name, anchor="end", fill=MUTED))
-        parts.append(cells(300, y, items, color, fill="#ffffff"))
-    parts.append(text(300, 182, "row i: slots indptr[i] to indptr[i+1]", anchor="start", size=13))
-    return page(580, 200, parts)
+        parts.append(text(74, y + 19, name, anchor="end", fill=MUTED))
+        parts.append(cells(84, y, items, color, fill="#ffffff"))
+    parts.append(text(170, 282, "row i: slots indptr[i] to indptr[i+1]", size=13))
+    return page(340, 298, parts)
 
 
-def directions() -> str:
-    """Pushing along out-edges of the frontier, pulling along in-edges of what is unseen."""
-    parts = []
-    for x, title, color, note in (
-        (20, "push", BLUE, "few in the frontier: look at their out-edges"),
-        (390, "pull", ORANGE, "many: each unseen vertex asks its in-edges"),
-    ):
-        parts += [box(x, 20, 350, 200, fill="#ffffff", stroke=PALE)]
-        parts += [text(x + 175, 46, title, weight="bold", fill=color)]
-        parts += [text(x + 175, 206, note, size=13)]
-        left = [(x + 75, 85), (x + 75, 150)]
-        right = [(x + 275, 75), (x + 275, 118), (x + 275, 161)]
-        for a, b in ((0, 0), (0, 1), (1, 1), (1, 2)):
-            (x1, y1), (x2, y2) = left[a], right[b]
-            if title == "push":
-                parts.append(arrow(x1 + 20, y1, x2 - 21, y2, color))
-            else:
-                parts.append(arrow(x2 - 20, y2, x1 + 21, y1, color))
-        parts += [vertex(*place, name, INK, PALE) for place, name in zip(left, "ab", strict=True)]
-        parts += [vertex(*place, name) for place, name in zip(right, "cde", strict=True)]
-        parts += [text(x + 75, 188, "frontier", size=12, fill=MUTED)]
-    return page(760, 235, parts)
+def direction(title: str) -> str:
+    """Pushing along out-edges of the frontier, or pulling along in-edges of what is unseen."""
+    color, first, second = {
+        "push": (BLUE, "few in the frontier:", "walk their out-edges"),
+        "pull": (ORANGE, "many: each unseen vertex", "asks its in-edges"),
+    }[title]
+    left, right = [(75, 72), (75, 137)], [(265, 62), (265, 105), (265, 148)]
+    parts = [text(170, 30, title, weight="bold", fill=color)]
+    for a, b in ((0, 0), (0, 1), (1, 1), (1, 2)):
+        (x1, y1), (x2, y2) = left[a], right[b]
+        if title == "push":
+            parts.append(arrow(x1 + 20, y1, x2 - 21, y2, color))
+        else:
+            parts.append(arrow(x2 - 20, y2, x1 + 21, y1, color))
+    parts += [vertex(*place, name, INK, PALE) for place, name in zip(left, "ab", strict=True)]
+    parts += [vertex(*place, name) for place, name in zip(right, "cde", strict=True)]
+    parts += [text(75, 178, "frontier", size=13, fill=MUTED)]
+    parts += [text(265, 186, "unseen", size=13, fill=MUTED)]
+    parts += [text(170, 212, first, size=13), text(170, 230, second, size=13)]
+    return page(340, 246, parts)
+
+
+def launches() -> str:
+    """A loop of launches: the host between the levels."""
+    parts = [text(18, 30, "a loop of launches", anchor="start", weight="bold")]
+    for k in range(3):
+        x = 18 + 115 * k
+        parts += [box(x, 62, 66, 36, fill=PALE, stroke=BLUE), text(x + 33, 85, f"level {k}")]
+        if k < 2:
+            parts += [arrow(x + 68, 80, x + 113, 80), text(x + 90, 54, "host", fill=MUTED)]
+    return page(332, 116, parts)
 
 
 def persistent() -> str:
-    """A loop of launches against one launch with barriers inside."""
-    parts = [text(20, 38, "a loop of launches", anchor="start", weight="bold")]
-    for k in range(4):
-        x = 20 + 175 * k
-        parts += [box(x, 52, 85, 36, fill=PALE, stroke=BLUE), text(x + 42, 75, f"level {k}")]
-        if k < 3:
-            parts += [arrow(x + 88, 70, x + 172, 70), text(x + 130, 61, "host", fill=MUTED)]
-    parts += [text(20, 132, "one launch", anchor="start", weight="bold")]
-    parts += [box(12, 144, 452, 56, stroke=ORANGE, dash="5 4")]
-    for k in range(4):
-        x = 20 + 112 * k
-        parts += [box(x, 154, 85, 36, fill=PALE, stroke=ORANGE), text(x + 42, 177, f"level {k}")]
-        if k < 3:
-            parts.append(f'<rect x="{x + 94}" y="150" width="6" height="44" fill="{ORANGE}"/>')
-    parts.append(text(480, 177, "| grid barrier: no host between levels", anchor="start", size=13))
-    return page(740, 215, parts)
+    """One launch with barriers inside."""
+    parts = [text(18, 30, "one launch", anchor="start", weight="bold")]
+    parts += [box(12, 44, 308, 54, stroke=ORANGE, dash="5 4")]
+    for k in range(3):
+        x = 20 + 113 * k
+        parts += [box(x, 53, 66, 36, fill=PALE, stroke=ORANGE), text(x + 33, 76, f"level {k}")]
+        if k < 2:
+            parts.append(f'<rect x="{x + 86}" y="49" width="6" height="44" fill="{ORANGE}"/>')
+    parts.append(text(166, 122, "bars: grid barriers, no host between", size=13))
+    return page(332, 138, parts)
 
 
 def merge_path() -> str:
     """Rows of very different lengths, cut into pieces of equal work."""
-    lengths, parts = (2, 9, 1, 0, 4), [text(20, 34, "rows", anchor="start", weight="bold")]
+    lengths, parts = (2, 9, 1, 0, 4), [text(18, 30, "rows", anchor="start", weight="bold")]
     colors, done = (BLUE, ORANGE, GREEN, MUTED), 0
     for i, length in enumerate(lengths):
-        parts.append(text(36, 68 + 30 * i, str(i), fill=MUTED))
+        parts.append(text(26, 62 + 30 * i, str(i), fill=MUTED))
         for k in range(length):
             share = done // 4
             parts.append(
-                box(56 + 30 * k, 50 + 30 * i, 26, 24, fill=colors[share], stroke="#ffffff")
+                box(44 + 30 * k, 44 + 30 * i, 26, 24, fill=colors[share], stroke="#ffffff")
             )
             done += 1
-    parts.append(text(370, 34, "four lanes, four entries each", anchor="start", weight="bold"))
+    parts.append(text(18, 220, "four lanes, four entries each", anchor="start", weight="bold"))
     for k, color in enumerate(colors):
-        parts.append(text(385, 68 + 30 * k, f"{k}", fill=MUTED))
+        parts.append(text(26, 252 + 30 * k, f"{k}", fill=MUTED))
         parts += [
-            box(405 + 30 * j, 50 + 30 * k, 26, 24, fill=color, stroke="#ffffff") for j in range(4)
+            box(44 + 30 * j, 234 + 30 * k, 26, 24, fill=color, stroke="#ffffff") for j in range(4)
         ]
-    parts.append(text(370, 190, "a row cut in two is joined at the end", anchor="start", size=13))
-    return page(640, 212, parts)
+    parts.append(text(180, 264, "a row cut in two", anchor="start", size=13))
+    parts.append(text(180, 282, "is joined at the end", anchor="start", size=13))
+    return page(340, 366, parts)
 
 
 def tiles() -> str:
@@ -207,19 +224,33 @@ def tiles() -> str:
             parts.append(
                 f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{INK}" stroke-width="1.4"/>'
             )
-    parts.append(text(240, 40, "tile (0, 0) as words, a bit an entry", anchor="start"))
+    parts.append(text(222, 34, "tile (0, 0): a word", anchor="start", size=13))
+    parts.append(text(222, 52, "a row, a bit a place", anchor="start", size=13))
     for i, word in enumerate(("0100", "1001", "0010", "0000")):
-        parts.append(text(240, 66 + 24 * i, word, anchor="start", fill=BLUE, size=16))
-        parts.append(text(300, 66 + 24 * i, f"row {i}", anchor="start", fill=MUTED, size=13))
-    parts.append(text(240, 172, "empty tiles (white) are not stored;", anchor="start", size=13))
-    parts.append(text(240, 192, "tiles here are 32 or 64 wide", anchor="start", size=13))
-    return page(520, 220, parts)
+        parts.append(text(222, 82 + 24 * i, word, anchor="start", fill=BLUE, size=16))
+        parts.append(text(276, 82 + 24 * i, f"row {i}", anchor="start", fill=MUTED, size=13))
+    parts.append(text(20, 224, "white tiles are empty: not stored.", anchor="start", size=13))
+    parts.append(text(20, 242, "Tiles really are 32 or 64 wide.", anchor="start", size=13))
+    return page(356, 258, parts)
 
 
-FIGURES = (semirings, capacity, csr, directions, persistent, merge_path, tiles)
+def favicon() -> str:
+    """The sign in the browser's tab: a small sparse matrix."""
+    places = {(0, 0), (0, 2), (1, 1), (2, 0), (2, 2), (1, 3), (3, 1), (3, 3)}
+    parts = [box(1, 1, 30, 30, fill="#ffffff", stroke=BLUE, rx=5)]
+    for i, j in sorted(places):
+        parts.append(box(4 + 6 * j, 4 + 6 * i, 5, 5, fill=ORANGE if i == j else BLUE, rx=1))
+    return page(32, 32, parts)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    **{f"semiring_{name}": functools.partial(semiring, name) for name in SEMIRINGS},
+    **{name: functools.partial(direction, name) for name in ("push", "pull")},
+    **{f.__name__: f for f in (capacity, csr, launches, persistent, merge_path, tiles, favicon)},
+}
 
 
 if __name__ == "__main__":
-    for figure in FIGURES:
-        (HERE / f"{figure.__name__}.svg").write_text(figure())
-        print(f"_static/{figure.__name__}.svg")
+    for name, figure in FIGURES.items():
+        (HERE / f"{name}.svg").write_text(figure())
+        print(f"_static/{name}.svg")

@@ -149,8 +149,7 @@ def copy_notebooks(examples: pathlib.Path, folder: pathlib.Path) -> None:
     notebooks = sorted(examples.glob("[0-9]*.ipynb"))
     for notebook in notebooks:
         _update(folder / notebook.name, notebook.read_text())
-    stems = [notebook.stem for notebook in notebooks]
-    toc = "\n".join(f"{s.partition('_')[2].replace('_', ' ').capitalize()} <{s}>" for s in stems)
+    toc = "\n".join(notebook.stem for notebook in notebooks)
     head = "# Notebooks\n\nEach is the script of the same name in `examples/`, with what it prints "
     head += "and draws.\n"
     _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")

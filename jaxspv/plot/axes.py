@@ -30,6 +30,21 @@ def axes_or_new(ax: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
+def titled(ax: Any, words: str) -> None:
+    """A title that fits above narrow axes."""
+    ax.set_title(words, fontsize="medium")
+
+
+def legend_above(ax: Any) -> None:
+    """A legend in one row over what is drawn: the axes grow upwards by as much as it needs."""
+    ax.legend(frameon=False, loc="upper center", ncols=2, fontsize="medium", handlelength=1.2)
+    low, high = ax.get_ylim()
+    if ax.get_yscale() == "log":
+        ax.set_ylim(low, high * (high / low) ** 0.16)
+    else:
+        ax.set_ylim(low, high + 0.16 * (high - low))
+
+
 def entries_on_host(A: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
     """Rows and columns of the stored entries, and the shape.
 

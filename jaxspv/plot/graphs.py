@@ -9,6 +9,7 @@ import numpy as np
 from .axes import BLUE, GREY, axes_or_new, entries_on_host
 
 MOST = 2000  # vertices that forces are computed for, each pair in every step
+GAP = 0.055  # between two points that forces place, of the side of the picture
 
 
 def layout(row: np.ndarray, col: np.ndarray, n: int, *, seed: int = 0, steps: int = 80):
@@ -28,6 +29,21 @@ def layout(row: np.ndarray, col: np.ndarray, n: int, *, seed: int = 0, steps: in
         np.add.at(push, col, pull)
         length = np.maximum(np.sqrt((push**2).sum(1, keepdims=True)), 1e-12)
         place += push / length * np.minimum(length, 0.2 * (1 - step / steps))
+    gap = min(GAP, 0.5 / np.sqrt(max(n, 1))) * np.ptp(place, axis=0).max() if n else 0.0
+    return apart_by(place, gap)
+
+
+def apart_by(place: np.ndarray, gap: float, *, steps: int = 20) -> np.ndarray:
+    """The same places, with pairs nearer than `gap` pushed apart, so that points can be told."""
+    other = ~np.eye(len(place), dtype=bool)
+    for _ in range(steps):
+        way = place[:, None] - place[None]
+        distance = np.sqrt((way**2).sum(-1))
+        near = (distance < gap) & other
+        if not near.any():
+            break
+        share = np.where(near, (gap - distance) / np.maximum(distance, 1e-12), 0)
+        place = place + 0.5 * (way * share[..., None]).sum(1) / near.sum(1, keepdims=True).clip(1)
     return place
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .axes import BLUE, ORANGE, axes_or_new, entries_on_host
+from .axes import BLUE, ORANGE, axes_or_new, entries_on_host, legend_above, titled
 
 
 def spy(A: Any, ax: Any = None, *, bins: int = 256, cmap: str = "Blues") -> Any:
@@ -42,11 +42,13 @@ def spy(A: Any, ax: Any = None, *, bins: int = 256, cmap: str = "Blues") -> Any:
     shown = np.log1p(counts)
     image = ax.imshow(shown, cmap=cmap, extent=extent, interpolation="nearest", vmin=0)
     if cell > 1:
-        bar = ax.figure.colorbar(image, ax=ax, label="entries a cell", shrink=0.8)
+        beside = ax.inset_axes((1.04, 0.1, 0.05, 0.8))  # where the picture is, not the axes' room
+        bar = ax.figure.colorbar(image, cax=beside, label="entries a cell")
         most = int(counts.max(initial=0))
         ticks = [k for k in (0, 1, 10, 100, 1000, 10_000, 100_000) if k <= most]
         bar.set_ticks(np.log1p(ticks), labels=[f"{k:,}" for k in ticks])
-    ax.set(xlabel="column", ylabel="row", title=f"{m:,} x {n:,}, {len(row):,} entries")
+    ax.set(xlabel="column", ylabel="row")
+    titled(ax, f"{m:,} x {n:,}, {len(row):,} entries")
     return ax
 
 
@@ -83,7 +85,7 @@ def degree_distribution(A: Any, ax: Any = None, *, direction: str = "out") -> An
     ax.plot(degree, count[degree], "o", color=BLUE, markersize=4, markeredgewidth=0)
     ax.set(xscale="log", yscale="log", xlabel=f"{direction}-degree", ylabel="vertices")
     mean = len(index) / max(size, 1)
-    ax.set_title(f"mean {mean:.3g}, largest {degree.max(initial=0):,}, {alone:,} of degree 0")
+    titled(ax, f"mean {mean:.3g}, largest {degree.max(initial=0):,}, {alone:,} of degree 0")
     return ax
 
 
@@ -121,7 +123,7 @@ def tiles(A: Any, ax: Any = None, *, nt: int = 64) -> Any:
     ax.set_xticks(range(len(power)), labels, rotation=45, ha="right")
     mean = per_tile.mean() if len(per_tile) else 0.0
     ax.axvline(np.log2(mean) if mean else 0, color=ORANGE, linewidth=1.5, label=f"mean {mean:.3g}")
-    ax.legend(frameon=False)
     ax.set(xlabel=f"entries in a tile of {nt} by {nt}", ylabel="tiles")
-    ax.set_title(f"{len(per_tile):,} of {of:,} tiles hold entries")
+    legend_above(ax)
+    titled(ax, f"{len(per_tile):,} of {of:,} tiles hold entries")
     return ax

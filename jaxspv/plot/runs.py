@@ -11,7 +11,7 @@ import numpy as np
 from ..algorithms.bfs.api import bfs
 from ..algorithms.bfs.direction import pull_is_cheaper
 from ..graph import Graph, prepare
-from .axes import BLUE, GREY, ORANGE, axes_or_new
+from .axes import BLUE, GREY, ORANGE, axes_or_new, legend_above, titled
 
 
 def directions(G: Graph, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -60,11 +60,11 @@ def frontier(G: Any, source: int, ax: Any = None) -> Any:
     shown = [(BLUE, "pushes to the next"), (ORANGE, "the next pulls")]
     for color, words in shown if pull.any() else shown[:1]:
         ax.plot([], [], "s", color=color, label=words)
-    ax.legend(frameon=False)
     ax.set(xlabel="level", ylabel="vertices")
     if size.max() > 500:  # the source's level has one vertex
         ax.set_yscale("log")
-    ax.set_title(f"{len(size)} levels, {int(size.sum()):,} of {G.n:,} vertices reached")
+    legend_above(ax)
+    titled(ax, f"{len(size)} levels reach {int(size.sum()):,} of {G.n:,} vertices")
     return ax
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 DOCS, BUILT = ROOT / "docs", ROOT / "docs" / "_build"
 SOURCES = ("*.md", "*.toml", "docs/*.md", "docs/*.py", "docs/_ext/*.py", "docs/_static/*.*")
 SOURCES += ("jaxspv/**/*.py", "examples/*.ipynb", "benchmarks/**/*.md")

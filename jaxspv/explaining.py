@@ -38,13 +38,17 @@ from .algorithms.soft_sssp import soft_sssp
 from .algorithms.sssp.api import sssp
 from .algorithms.trees.forest import minimum_spanning_forest
 from .algorithms.triangles import triangle_count
+from .ops.aggregate import aggregate, softmax
+from .ops.attention.api import attention
 from .ops.mxm.api import mxm
 from .ops.mxv.api import mxv, spmspv, spmv, vxm
+from .ops.sddmm.api import sddmm
 
 NAMED: dict[str, Callable[..., Any]] = {
     fn.__name__: fn
     for fn in (
-        *(mxv, vxm, spmv, spmspv, mxm, bfs, sssp, soft_sssp, pagerank, fixpoint),
+        *(mxv, vxm, spmv, spmspv, mxm, sddmm, attention, aggregate, softmax),
+        *(bfs, sssp, soft_sssp, pagerank, fixpoint),
         *(connected_components, triangle_count, strongly_connected_components),
         *(betweenness_centrality, closeness_centrality, clustering, average_clustering),
         *(k_truss, core_number, k_core, maximal_independent_set, greedy_color),

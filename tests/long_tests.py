@@ -201,7 +201,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/project/calls/test_composition.py::test_scan_while_checkpoint_and_jit_give_one_value_and_one_slope": 0.15,
     "tests/project/calls/test_composition.py::test_tree_utilities_donation_and_serialisation_of_leaves": 0.3,
     "tests/project/calls/test_eager.py::test_an_eager_call_starts_one_program": 0.0,
-    "tests/project/calls/test_explain.py::test_a_lowered_program_holds_what_was_explained": 0.05,
+    "tests/project/calls/test_explain.py::test_a_lowered_program_holds_what_was_explained": 0.04,
     "tests/project/calls/test_explicit_mesh.py::test_replicated_operands": 0.0,
     "tests/project/calls/test_kept.py::test_nothing_is_kept_alive_and_only_so_many_matrices": 0.0,
     "tests/project/calls/test_kept.py::test_other_formats_are_converted_once": 0.0,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._core.dispatch import Op
@@ -89,8 +90,10 @@ def _checked(name: str, vertices: Any, n: int) -> Array:
     vertices = jnp.asarray(vertices)
     if not jnp.issubdtype(vertices.dtype, jnp.integer):
         raise TypeError(f"`{name}` must hold integer vertices; got dtype {vertices.dtype}.")
-    if is_concrete(vertices) and bool(jnp.any((vertices < 0) | (vertices >= n))):
-        raise ValueError(f"`{name}` must lie in [0, {n}).")
+    if is_concrete(vertices):
+        values = np.asarray(vertices)
+        if ((values < 0) | (values >= n)).any():
+            raise ValueError(f"`{name}` must lie in [0, {n}).")
     return within(vertices, n)
 
 

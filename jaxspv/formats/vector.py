@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import known, scalar, to_device
+from .._core.compilation import known, known_while_tracing, scalar, to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..monoids import as_monoid, plus
@@ -167,16 +167,21 @@ def vector_from_dense(
     >>> vector_from_dense([0.0, 2.0, 0.0])
     SparseVector(float32[1], shape=(3,))
     """
-    x = jnp.asarray(x)
-    if x.ndim != 1:
-        raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
-    differs = ~jnp.isnan(x) if fill != fill else x != jnp.asarray(fill, x.dtype)
+    if jnp.ndim(x) != 1:
+        raise ValueError(f"`x` must be one-dimensional; got shape {jnp.shape(x)}.")
     if nse is None:
         if not is_concrete(x):
             raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-        nse = int(jnp.sum(differs))
+        with known_while_tracing():
+            nse = int(jnp.sum(_differs(jnp.asarray(x), fill)))
+    x = jnp.asarray(x)
+    differs = _differs(x, fill)
     dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
     return with_index_dtype(from_present(x, differs, nse), dtype)
+
+
+def _differs(x: Array, fill: Any) -> Array:
+    return ~jnp.isnan(x) if fill != fill else x != jnp.asarray(fill, x.dtype)
 
 
 def vector_from_entries(

@@ -11,6 +11,7 @@ import jaxspv as jsp
 I, J = np.array([0, 1, 1]), np.array([1, 2, 2])
 DENSE = np.array([[0, 1, 2], [3, 0, 0], [0, 4, 0]], np.float32)
 A = jsp.from_dense(DENSE)
+SYMMETRIC = jsp.from_dense(DENSE + DENSE.T)
 CASES = {
     "from_edges": lambda t, a: jsp.from_edges(a(I), a(J), t, shape=(3, 3)),
     "from_edges of constants": lambda t, a: jsp.from_edges(a(I), a(J), a(J), shape=(3, 3)),
@@ -20,6 +21,8 @@ CASES = {
     "vector_from_entries": lambda t, a: jsp.vector_from_entries(a(I), t, 3),
     "build": lambda t, a: jsp.build((a(I[:2]), a(J[:2])), t[:2], (3, 3)),
     "from_dense": lambda t, a: jsp.from_dense(a(DENSE), nse=5).with_data(jnp.tile(t, 2)[:5]),
+    "vector_from_dense": lambda t, a: jsp.vector_from_dense(a(DENSE[0])).with_data(t[:2]),
+    "similarity": lambda t, a: jsp.similarity(SYMMETRIC, a(I), a(J)).jaccard,
     "extract": lambda t, a: jsp.extract(A, a(I), a(J)),
     "assign": lambda t, a: jsp.assign(A, t[0], a(I[:2]), a(J[:2])),
     "set_element": lambda t, a: jsp.set_element(A, t[0], a(1), a(2)),

@@ -167,14 +167,14 @@ def vector_from_dense(
     >>> vector_from_dense([0.0, 2.0, 0.0])
     SparseVector(float32[1], shape=(3,))
     """
-    if jnp.ndim(x) != 1:
-        raise ValueError(f"`x` must be one-dimensional; got shape {jnp.shape(x)}.")
     if nse is None:
         if not is_concrete(x):
             raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
         with known_while_tracing():
             nse = int(jnp.sum(_differs(jnp.asarray(x), fill)))
     x = jnp.asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
     differs = _differs(x, fill)
     dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
     return with_index_dtype(from_present(x, differs, nse), dtype)

@@ -42,6 +42,7 @@ from .algorithms.connectivity.strong import StrongComponents as StrongComponents
 from .algorithms.connectivity.strong import (
     strongly_connected_components as strongly_connected_components,
 )
+from .algorithms.degrees import degree_histogram as degree_histogram
 from .algorithms.fixpoint.api import Fixpoint as Fixpoint
 from .algorithms.fixpoint.api import fixpoint as fixpoint
 from .algorithms.independent.matching import Matching as Matching
@@ -52,6 +53,7 @@ from .algorithms.independent.sets import Coloring as Coloring
 from .algorithms.independent.sets import IndependentSet as IndependentSet
 from .algorithms.independent.sets import greedy_color as greedy_color
 from .algorithms.independent.sets import maximal_independent_set as maximal_independent_set
+from .algorithms.ordering.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.pagerank.api import PageRank as PageRank
 from .algorithms.pagerank.api import pagerank as pagerank
 from .algorithms.paths.acyclic import TopologicalOrder as TopologicalOrder
@@ -62,6 +64,8 @@ from .algorithms.paths.eccentricities import Eccentricities as Eccentricities
 from .algorithms.paths.eccentricities import diameter as diameter
 from .algorithms.paths.eccentricities import eccentricity as eccentricity
 from .algorithms.paths.reduction import transitive_reduction as transitive_reduction
+from .algorithms.paths.several import ShortestPaths as ShortestPaths
+from .algorithms.paths.several import k_shortest_paths as k_shortest_paths
 from .algorithms.paths.targets import ShortestPath as ShortestPath
 from .algorithms.paths.targets import (
     all_pairs_shortest_path_length as all_pairs_shortest_path_length,

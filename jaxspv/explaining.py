@@ -25,13 +25,16 @@ from .algorithms.components import connected_components
 from .algorithms.connectivity.bipartite import bipartition, is_bipartite
 from .algorithms.connectivity.cores import core_number, k_core
 from .algorithms.connectivity.strong import strongly_connected_components
+from .algorithms.degrees import degree_histogram
 from .algorithms.fixpoint.api import fixpoint
 from .algorithms.independent.matching import maximum_bipartite_matching
 from .algorithms.independent.sets import greedy_color, maximal_independent_set
+from .algorithms.ordering.cuthill_mckee import reverse_cuthill_mckee
 from .algorithms.pagerank.api import pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph, topological_sort
 from .algorithms.paths.eccentricities import diameter, eccentricity
 from .algorithms.paths.reduction import transitive_reduction
+from .algorithms.paths.several import k_shortest_paths
 from .algorithms.paths.targets import all_pairs_shortest_path_length, astar, has_path
 from .algorithms.similarity import similarity
 from .algorithms.soft_sssp import soft_sssp
@@ -56,6 +59,7 @@ NAMED: dict[str, Callable[..., Any]] = {
         *(transitive_reduction, all_pairs_shortest_path_length, astar, has_path),
         *(square_clustering, triangle_centrality, bipartition, is_bipartite),
         *(maximum_bipartite_matching, topological_sort, is_directed_acyclic_graph),
+        *(reverse_cuthill_mckee, k_shortest_paths, degree_histogram),
         *(minimum_spanning_forest, label_propagation, louvain, modularity),
     )
 }

@@ -7,10 +7,17 @@ from .groups import communities as communities
 from .groups import forest as forest
 from .groups import label_propagation as label_propagation
 from .groups import modularity_of as modularity_of
+from .orders import cuthill_mckee as cuthill_mckee
+from .orders import shortest_paths as shortest_paths
+from .orders import topological_order as topological_order
+from .orders import transitive_reduction as transitive_reduction
 from .scores import average_clustering as average_clustering
 from .scores import betweenness as betweenness
 from .scores import closeness as closeness
 from .scores import clustering as clustering
+from .scores import eigenvector as eigenvector
+from .scores import hits as hits
+from .scores import katz as katz
 from .subgraphs import coloring as coloring
 from .subgraphs import cores as cores
 from .subgraphs import independent_set as independent_set

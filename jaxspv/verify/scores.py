@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
+import scipy.sparse.linalg
 
 from .common import close, expect, matrix_of, pattern_of, undirected_pattern
 
@@ -86,3 +87,45 @@ def _coefficients(A: Any) -> np.ndarray:
     degree = np.diff(pattern.indptr).astype(float)
     walks = np.asarray((pattern @ pattern).multiply(pattern).sum(axis=1)).ravel()
     return np.divide(walks, degree * (degree - 1), out=np.zeros(len(degree)), where=degree > 1)
+
+
+def eigenvector(A: Any, result: Any, *, weighted: bool = True, atol: float = 1e-5) -> None:
+    """Of length 1, not negative; a step `x + x A`, scaled, moves no score by more than `atol`."""
+    matrix, x = _values(A, weighted), np.asarray(result.scores, np.float64)
+    step = x + matrix.T @ x
+    expect(np.isclose(np.linalg.norm(x), 1, rtol=1e-4), "the scores are not of length 1.")
+    expect((x >= 0).all(), "a score is negative.")
+    close("eigenvector centrality", x, step / np.linalg.norm(step), 0, atol)
+
+
+def katz(
+    A: Any,
+    result: Any,
+    alpha: float = 0.1,
+    beta: Any = 1.0,
+    *,
+    normalized: bool = True,
+    weighted: bool = True,
+) -> None:
+    """Scores that solve `x = alpha x A + beta`, by SciPy's direct solver."""
+    matrix = _values(A, weighted)
+    n = matrix.shape[0]
+    system = scipy.sparse.csc_array(scipy.sparse.eye_array(n) - alpha * matrix.T)
+    want: Any = scipy.sparse.linalg.spsolve(system, np.broadcast_to(beta, n).astype(float))
+    want = want / np.linalg.norm(want) if normalized else want
+    close("Katz centrality", result.scores, want, 1e-3, 1e-5 * abs(want).max())
+
+
+def hits(A: Any, result: Any, *, weighted: bool = True, atol: float = 1e-5) -> None:
+    """Sums of 1; authorities are `hubs A`, and `A authorities` are the hubs again, both scaled."""
+    matrix = _values(A, weighted)
+    hubs, authorities = (np.asarray(v, np.float64) for v in (result.hubs, result.authorities))
+    after = matrix.T @ hubs
+    close("authority", authorities, after / after.sum(), 1e-4, atol)
+    back = matrix @ authorities
+    close("hub", hubs, back / back.sum(), 1e-4, atol)
+
+
+def _values(A: Any, weighted: bool) -> Any:
+    matrix = matrix_of(A)
+    return matrix.astype(np.float64) if weighted else pattern_of(matrix)

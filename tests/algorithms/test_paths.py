@@ -7,6 +7,7 @@ import pytest
 from graph_cases import named, networkx_of, random_matrix
 
 import jaxspv as jsp
+from jaxspv import verify
 
 
 @pytest.mark.parametrize("name", ["karate", "jazz", "minnesota"])
@@ -62,6 +63,7 @@ def test_generations_are_those_of_networkx(entries, backend):
     H = jsp.pad(jsp.from_scipy(A), n=36, nse=100)
     found = jsp.topological_sort(H, backend=backend)
     assert bool(found.acyclic) and (found.order[30:] == 36).all()
+    verify.topological_order(A, jsp.unpad(found, H))
     for k, generation in enumerate(networkx.topological_generations(g)):
         assert all(int(found.generations[v]) == k for v in generation)
     place = np.argsort(np.asarray(found.order)[:30])
@@ -118,6 +120,9 @@ def test_reductions_are_those_of_networkx():
         left = jsp.transitive_reduction(G).to_scipy().tocoo()
         found = set(zip(left.row.tolist(), left.col.tolist(), strict=True))
         assert found == set(want.edges)
+    verify.transitive_reduction(A, left.tocsr()[:40, :40])
+    with pytest.raises(AssertionError, match="could go"):
+        verify.transitive_reduction(A, A)
     with pytest.raises(ValueError, match="must have no cycle"):
         jsp.transitive_reduction(jsp.from_edges([0, 1], [1, 0], shape=(2, 2)))
 
@@ -160,3 +165,40 @@ def test_a_heuristic_leads_to_the_target():
         jsp.astar(A, 0, 40, 5 * h)
     with pytest.raises(ValueError, match=r"shape \(144,\)"):
         jsp.astar(A, 0, 40, h[:3])
+
+
+@pytest.mark.parametrize("entries, seed", [(90, 0), (200, 1), (0, 2)])
+def test_several_paths_are_those_of_scipy(entries, seed):
+    A = random_matrix(30, entries, seed)
+    H = jsp.pad(jsp.from_scipy(A), n=36, nse=256)
+    for source, target in ((0, 5), (3, 17), (7, 7), (11, 2)):
+        for weighted in (True, False):
+            found = jsp.k_shortest_paths(H, source, target, 6, weighted=weighted)
+            verify.shortest_paths(A, source, target, 6, found, weighted=weighted)
+    some = jax.jit(lambda H, s: jsp.k_shortest_paths(H, s, 5, 6))(H, 0)
+    np.testing.assert_allclose(some.distances, jsp.k_shortest_paths(H, 0, 5, 6).distances)
+
+
+def test_several_paths_through_equal_and_parallel_edges():
+    row, col = [0, 0, 0, 1, 2, 1, 2, 3], [1, 1, 2, 3, 3, 2, 1, 4]
+    lengths = np.float32([3, 1, 0, 0, 1, 0, 0, 2])
+    ends = np.int32(row), np.int32(col)
+    A = jsp.COO(lengths, *ends, np.bool_(False), (5, 5), sorted=False, unique=False)
+    found = jsp.k_shortest_paths(A, 0, 4, 5)
+    assert found.distances.tolist() == [2, 3, 3, 4, np.inf] and int(found.count) == 4
+    ways = {tuple(found.path(k).tolist()) for k in range(4)}
+    g = networkx.DiGraph(zip(row, col, strict=True))
+    assert ways == set(map(tuple, networkx.all_simple_paths(g, 0, 4)))
+    assert found.path(4).size == 0
+    for error, call in (
+        ("`number`", lambda: found.path(5)),
+        ("`k` must", lambda: jsp.k_shortest_paths(A, 0, 4, 0)),
+        (r"\[0, 5\)", lambda: jsp.k_shortest_paths(A, 0, 5, 1)),
+        ("one vertex", lambda: jsp.k_shortest_paths(A, [0, 1], 4, 1)),
+        (
+            "slot 1 is not",
+            lambda: jsp.k_shortest_paths(jsp.from_dense([[0, 1], [-1.0, 0]]), 0, 1, 1),
+        ),
+    ):
+        with pytest.raises(ValueError, match=error):
+            call()

@@ -8,6 +8,7 @@ import pytest
 from graph_cases import named, networkx_of, random_matrix, same
 
 import jaxspv as jsp
+from jaxspv import verify
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -21,7 +22,9 @@ def test_scores_are_those_of_networkx(symmetric, weighted):
         assert bool(found.converged) and (found.scores[30:] == 0).all()
         want = networkx.eigenvector_centrality(g, 500, 1e-9, weight=name)
         same(found.scores[:30], want, rtol=1e-3, atol=1e-4)
+        verify.eigenvector(A, jsp.unpad(found, H), weighted=weighted)
     found = jsp.katz_centrality(H, 0.01, 1.0, weighted=weighted)
+    verify.katz(A, jsp.unpad(found, H), 0.01, weighted=weighted)
     same(found.scores[:30], networkx.katz_centrality(g, 0.01, weight=name), rtol=1e-4)
     bare = jsp.katz_centrality(H, 0.01, 2.0, weighted=weighted, normalized=False)
     want = networkx.katz_centrality(g, 0.01, 2.0, normalized=False, weight=name)
@@ -29,6 +32,9 @@ def test_scores_are_those_of_networkx(symmetric, weighted):
     if weighted:
         hubs, authorities = networkx.hits(g, tol=1e-10)
         found = jsp.hits(H, 1e-7, 1000)
+        verify.hits(A, jsp.unpad(found, H))
+        with pytest.raises(AssertionError, match="authority of vertex"):
+            verify.hits(A, jsp.unpad(found._replace(hubs=found.hubs[::-1]), H))
         same(found.hubs[:30], hubs, rtol=1e-3, atol=1e-4)
         same(found.authorities[:30], authorities, rtol=1e-3, atol=1e-4)
 

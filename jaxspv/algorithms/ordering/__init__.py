@@ -1,0 +1,1 @@
+"""Orders of the vertices by which entries come near the diagonal."""

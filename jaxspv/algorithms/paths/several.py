@@ -1,0 +1,258 @@
+"""The k shortest paths between two vertices."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.compilation import one_program
+from ..._core.pytree import is_concrete, result_tuple
+from ...formats import CSR
+from ...formats.csr import sorted_csr
+from ...graph import Graph, as_graph
+from ...until import reached
+from ..common.edges import ends_of
+from ..common.sources import check_source
+from ..common.weights import facts_of
+from ..sssp.api import sssp
+from ..sssp.forms import traced_delta
+
+if TYPE_CHECKING:
+    from jaxtyping import Int, Num
+
+    from ...shapes import Count, Matrix
+
+
+@result_tuple
+class ShortestPaths(NamedTuple):
+    """What `k_shortest_paths` found.
+
+    Attributes:
+        distances: (k,) sums of the weights, ascending; inf where there are no more paths.
+        vertices: (k, n) int32, the vertices of each path, the source first; n behind the target.
+        hops: (k,) int32, the edges of each path; -1 where there are no more.
+        count: int32, the paths found.
+    """
+
+    distances: Num[Array, " k"]
+    vertices: Int[Array, "k n"]
+    hops: Int[Array, " k"]
+    count: Int[Array, ""]
+
+    def path(self, number: int) -> Int[np.ndarray, " hops"]:
+        """Vertices of path `number`, from 0 on, both ends included; empty: there is none.
+
+        Raises:
+            ValueError: the result is traced, or `number` is out of range.
+        """
+        if not is_concrete(self.vertices):
+            raise ValueError("`path` needs concrete values: call it outside of jit.")
+        k = self.hops.shape[0]
+        if not 0 <= number < k:
+            raise ValueError(f"`number` must lie in [0, {k}); got {number}.")
+        return np.asarray(self.vertices)[number, : int(self.hops[number]) + 1]
+
+
+def k_shortest_paths(
+    G: Matrix, source: Count, target: Count, k: int, *, weighted: bool = True
+) -> ShortestPaths:
+    """The k shortest paths without a vertex twice, shortest first.
+
+    The next one leaves a path found before at some vertex: a search from there, without the
+    vertices before it and the edges by which paths with the same beginning go on. Each search is
+    led by the distances to the target, which one search against the edges gives: weights become
+    `w(u, v) + h(v) - h(u)`, 0 along shortest paths. A path leaves behind the vertex where it has
+    itself left another one, so that none comes twice.
+
+    Args:
+        G: a `Graph` or a square sparse matrix of weights >= 0, A[i, j] the edge i -> j.
+        source, target: vertices.
+        k: how many, 1 or more.
+        weighted: whether lengths are sums of weights, else numbers of edges.
+
+    Returns:
+        `ShortestPaths(distances, vertices, hops, count)`, float32 or the dtype of the weights.
+        Which of equally long paths come is not told, but always the same.
+
+    Raises:
+        TypeError: G is no graph, a vertex no integer.
+        ValueError: G is not square, a concrete vertex is out of range, a concrete weight is
+            negative or NaN, or k is no positive integer.
+
+    Cost: a search for each vertex of the paths found, at most k n of them, mostly of few vertices
+    but with a pass over the edges each; 2 k n numbers.
+
+    Source: Yen, "Finding the k shortest loopless paths in a network", Management Science 17, 1971;
+    Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
+    Management Science 18, 1972.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 0, 1, 2], [1, 2, 3, 3], [1.0, 2.0, 1.0, 1.0], shape=(4, 4))
+    >>> found = jsp.k_shortest_paths(A, 0, 3, 3)
+    >>> found.distances.tolist(), found.path(0).tolist(), found.path(1).tolist(), int(found.count)
+    ([2.0, 3.0, inf], [0, 1, 3], [0, 2, 3], 2)
+    """
+    graph = as_graph(G, "k_shortest_paths", ())
+    if not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"`k` must be a positive integer; got {k!r}.")
+    source, target = (jnp.asarray(check_source(v, graph.n)) for v in (source, target))
+    if source.ndim or target.ndim:
+        raise ValueError("`source` and `target` must each be one vertex.")
+    if weighted and is_concrete(graph.data):
+        slot = facts_of(graph).negative
+        if slot >= 0:
+            raise ValueError(f"weights must be >= 0; the one in slot {slot} is not.")
+    A = sorted_csr(graph.out)
+    dtype = jnp.promote_types(A.dtype, jnp.float32)
+    data = A.data.astype(dtype) if weighted else jnp.ones(A.nse, dtype)
+    return one_program(_search, dataclasses.replace(A, data=data), source, target, k=int(k))
+
+
+class _Found(NamedTuple):
+    """Paths, best first or in no order; slots without one have distance inf.
+
+    Attributes:
+        distances: (k,).
+        vertices: (k, n) int32; n behind the end.
+        hops: (k,) int32.
+        left: (k,) int32, the place of the vertex where it leaves the path it came from.
+    """
+
+    distances: Array
+    vertices: Array
+    hops: Array
+    left: Array
+
+    def put(self, slot: Any, path: _Found) -> _Found:
+        """With one path in a slot."""
+        return _Found(*(a.at[slot].set(b, mode="drop") for a, b in zip(self, path, strict=True)))
+
+    def at(self, slot: Any) -> _Found:
+        """The path of a slot."""
+        return _Found(*(a[slot] for a in self))
+
+
+def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
+    n = A.shape[0]
+    inf = jnp.asarray(jnp.inf, A.dtype)
+    none = _Found(
+        jnp.full(k, inf),
+        jnp.full((k, n), n, jnp.int32),
+        jnp.full(k, -1, jnp.int32),
+        jnp.zeros(k, jnp.int32),
+    )
+    if n == 0 or A.nse == 0:
+        path = none.at(0)
+        path = path._replace(vertices=path.vertices.at[0].set(source))
+        path = path._replace(distances=inf * 0, hops=jnp.int32(0))
+        found = none.put(jnp.where((source == target) & (source < n), 0, k), path)
+        return ShortestPaths(*found[:3], jnp.sum(found.hops >= 0, dtype=jnp.int32))
+    leave = _Leaving(A, target)
+    nowhere = none.at(0)
+    start = nowhere._replace(vertices=nowhere.vertices.at[0].set(source), hops=jnp.int32(1))
+
+    def following(state):
+        number, last, found, waiting = state
+
+        def vertex(place, waiting):
+            path = leave(last, place, found)
+            worst = jnp.argmax(waiting.distances)
+            better = path.distances < waiting.distances[worst]
+            return waiting.put(jnp.where(better, worst, k), path)
+
+        waiting = lax.fori_loop(last.left, last.hops, vertex, waiting)
+        best = jnp.argmin(waiting.distances)
+        new = waiting.at(best)
+        return number + 1, new, found.put(number, new), waiting.put(best, nowhere)
+
+    state = lax.while_loop(
+        lambda s: (s[0] < k) & (s[1].hops >= 0), following, (jnp.int32(0), start, none, none)
+    )
+    found = state[2]
+    return ShortestPaths(*found[:3], jnp.sum(found.hops >= 0, dtype=jnp.int32))
+
+
+class _Leaving:
+    """The shortest path that leaves another one at a vertex.
+
+    Attributes:
+        h: (n,) distances to the target.
+        reduced: (nse,) `w(u, v) + h(v) - h(u)`, inf where v does not lead to the target.
+    """
+
+    def __init__(self, A: CSR, target: Array):
+        self.A, self.target = A, target
+        self.tail, self.head = ends_of(Graph(A))
+        self.delta = jnp.maximum(traced_delta(A.indptr, A.data), jnp.finfo(A.dtype).tiny)
+        back = Graph(A.T.asformat("csr"))
+        h = sssp(back, target, delta=self.delta, parents=False).distances
+        before, after = (h.at[v].get(mode="fill", fill_value=0) for v in (self.tail, self.head))
+        led = jnp.isfinite(before) & jnp.isfinite(after)
+        safe = jnp.where(led, after, 0) - jnp.where(led, before, 0)
+        self.reduced = jnp.where(led, jnp.maximum(A.data + safe, 0), jnp.inf)
+
+    def __call__(self, path: _Found, place: Array, found: _Found) -> _Found:
+        """`path` up to `place`, then another way than the paths of `found` that begin like that."""
+        n, tail, head = self.A.shape[0], self.tail, self.head
+        number = jnp.arange(n, dtype=jnp.int32)
+        spur = path.vertices[place]
+        passed = (
+            jnp.zeros(n, bool)
+            .at[jnp.where(number < place, path.vertices, n)]
+            .set(True, mode="drop")
+        )
+        alike = jnp.all((found.vertices == path.vertices) | (number > place), axis=1)
+        taken = jnp.where(alike, found.vertices[:, jnp.minimum(place + 1, n - 1)], n)
+        closed = jnp.zeros(n, bool).at[taken].set(True, mode="drop")
+
+        def at(flags):
+            return flags.at[head].get(mode="fill", fill_value=False)
+
+        shut = at(passed) | ((tail == spur) & at(closed))
+        lengths = jnp.where(shut, jnp.inf, self.reduced)
+        graph = Graph(dataclasses.replace(self.A, data=lengths))
+        tree = sssp(graph, spur, until=reached(self.target), delta=self.delta)
+        there = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
+        vertices, hops = self._joined(path, place, tree.parents, there)
+        distance = jnp.where(there, self._length(vertices, hops), jnp.inf)
+        return _Found(distance, vertices, hops, place)
+
+    def _joined(self, path, place, parents, there):
+        """The path up to `place` and the branch of the tree from there to the target."""
+        n = self.A.shape[0]
+        spur = path.vertices[place]
+
+        def up(c):
+            at, length, branch = c
+            return parents[at], length + 1, branch.at[n - 1 - length].set(at)
+
+        start = jnp.where(there, self.target, spur), jnp.int32(0), jnp.full(n, n, jnp.int32)
+        _, length, branch = lax.while_loop(lambda c: (c[0] != spur) & (c[1] < n), up, start)
+        number = jnp.arange(n, dtype=jnp.int32)
+        # Vertex i + 1 of the branch, from the spur on, is in slot n - length + i.
+        behind = branch.at[n - length + number - place - 1].get(mode="fill", fill_value=n)
+        vertices = jnp.where(number <= place, path.vertices, behind)
+        vertices = jnp.where(number <= place + length, vertices, n)
+        hops = place + length
+        return jnp.where(there, vertices, n), jnp.where(there, hops, -1)
+
+    def _length(self, vertices: Array, hops: Array) -> Array:
+        """The sum of the weights along a path: the least entry of each pair of neighbours."""
+        n = self.A.shape[0]
+        number = jnp.arange(n, dtype=jnp.int32)
+        inside = number < hops
+        following = (
+            jnp.full(n, n, jnp.int32)
+            .at[jnp.where(inside, vertices, n)]
+            .set(jnp.append(vertices[1:], n), mode="drop")
+        )
+        here = following.at[self.tail].get(mode="fill", fill_value=n) == self.head
+        here &= self.tail < n
+        weight = jnp.full(n, jnp.inf, self.A.dtype)
+        weight = weight.at[jnp.where(here, self.tail, n)].min(self.A.data, mode="drop")
+        along = weight.at[jnp.where(inside, vertices, n)].get(mode="fill", fill_value=0)
+        return jnp.sum(along)

@@ -9,6 +9,7 @@ from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
 from .expand import operands
 from .jvp import tangent
+from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
 from .loops.masked import multiply_where
 from .result import lists_places, matrix_of, sorted_mask
@@ -31,6 +32,13 @@ def no_cells(semiring, A, B, mask, *_, **__) -> str | None:
         return f"the monoid `{semiring.add.name}` has no scatter"
     if B.shape[1] > CELLS:
         return f"a row of {B.shape[1]} places exceeds a block of {CELLS} cells"
+    return None
+
+
+def no_vectors(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why products with vectors are refused, or None."""
+    if semiring.mul.position == "firsti":
+        return "a product with a vector does not know the row of the matrix that it came from"
     return None
 
 
@@ -73,3 +81,10 @@ def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
 
 for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
     op.register("gustavson", backend=_backend, batched="in turn")(_gustavson)
+
+
+@op.register("spmspv", refuse=no_vectors)
+def _spmspv(semiring, A, B, mask, found, *, nse, size, products):
+    """A product with a sparse vector for each row of A."""
+    r = multiply_by_vectors(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    return matrix_of(r, A, B)

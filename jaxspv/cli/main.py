@@ -17,7 +17,6 @@ from .._core.eager.compilation_cache import cache_folder
 from ..algorithms.bfs.api import bfs
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
-from ..explaining import explain
 from ..formats import FORMATS
 from ..graph import Graph, prepare
 from ..inputs import files
@@ -25,7 +24,15 @@ from ..ops.mxv.api import mxv
 from . import structure
 from .output import save_table, show
 from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, source_of
-from .support import cached, check_writable, describe_matrix, open_graph, reached_edges, timed
+from .support import (
+    cached,
+    check_writable,
+    describe_matrix,
+    open_graph,
+    plan_of,
+    reached_edges,
+    timed,
+)
 
 GRAPHS = """FILE is a path (.mtx, .mtx.gz, .npz), a bundled graph (karate, jazz, minnesota,
 delaunay_n13), or a generator with its sizes:
@@ -150,7 +157,7 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
 def _bfs(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = prepared(args, "bfs")
     source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
-    plan = explain("bfs", G, source, **choice)
+    plan = plan_of("bfs", G, source, **choice)
     timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
     levels = np.asarray(result.levels)
     found = {
@@ -167,7 +174,7 @@ def _bfs(args: argparse.Namespace) -> dict[str, Any]:
 def _sssp(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = prepared(args, "sssp")
     source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
-    plan = explain("sssp", G, source, **choice)
+    plan = plan_of("sssp", G, source, **choice)
     timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
@@ -186,7 +193,7 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
 def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = prepared(args, "pagerank")
     choice = {"backend": args.backend, "method": args.method}
-    plan = explain("pagerank", G, **choice)
+    plan = plan_of("pagerank", G, **choice)
     timing, result = timed(
         lambda: pagerank(G, args.damping, args.tol, args.max_iterations, **choice), args.repeat
     )

@@ -16,7 +16,6 @@ from ..algorithms.components import connected_components
 from ..algorithms.connectivity.cores import core_number
 from ..algorithms.sssp.api import sssp
 from ..algorithms.triangles import triangle_count
-from ..explaining import explain
 from ..formats import SparseMatrix
 from ..graph import Graph
 from ..inputs.construct import from_edges
@@ -24,7 +23,7 @@ from ..monoids import min_
 from ..until import reached
 from .output import save_table
 from .running import METHOD_HELP, add_running, failure_of, prepared, report_of
-from .support import reached_edges, timed
+from .support import plan_of, reached_edges, timed
 
 SAMPLED = 256  # sources of betweenness by default
 
@@ -83,7 +82,7 @@ def _undirected_edges(G: Graph) -> int:
 
 def _components(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms, choice = _open(args)
-    plan = explain("connected_components", G, **choice)
+    plan = plan_of("connected_components", G, **choice)
     timing, result = timed(lambda: connected_components(G, **choice), args.repeat)
     labels = np.asarray(result.labels)
     sizes = np.sort(np.bincount(labels, minlength=G.n))[::-1]
@@ -99,7 +98,7 @@ def _components(args: argparse.Namespace) -> dict[str, Any]:
 
 def _triangles(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms, choice = _open(args)
-    plan = explain("triangle_count", G, **choice)
+    plan = plan_of("triangle_count", G, **choice)
     timing, result = timed(lambda: triangle_count(G, **choice), args.repeat)
     found = {"triangles": int(result.count), "failed": failure_of(result)}
     save_table(args.output, triangles=[int(result.count)])
@@ -108,7 +107,7 @@ def _triangles(args: argparse.Namespace) -> dict[str, Any]:
 
 def _core(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms, choice = _open(args)
-    plan = explain("core_number", G, **choice)
+    plan = plan_of("core_number", G, **choice)
     timing, result = timed(lambda: core_number(G, **choice), args.repeat)
     cores = np.asarray(result.cores)
     most = int(result.degeneracy)
@@ -119,7 +118,7 @@ def _core(args: argparse.Namespace) -> dict[str, Any]:
 
 def _louvain(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms, choice = _open(args)
-    plan = explain("louvain", G, **choice)
+    plan = plan_of("louvain", G, **choice)
     timing, result = timed(lambda: louvain(G, **choice), args.repeat)
     labels = np.asarray(result.labels)
     sizes = np.bincount(labels, minlength=1)
@@ -140,7 +139,7 @@ def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
     count = min(SAMPLED, G.n) if args.sources is None else args.sources
     drawn = np.random.default_rng(args.seed).choice(G.n, count, replace=False)
     sources = None if count == G.n else np.sort(drawn).astype(np.int32)
-    plan = explain("betweenness_centrality", G, sources, **choice)
+    plan = plan_of("betweenness_centrality", G, sources, **choice)
     timing, result = timed(lambda: betweenness_centrality(G, sources, **choice), args.repeat)
     scores = np.asarray(result.scores)
     top = np.argsort(-scores, kind="stable")[: args.top]
@@ -161,7 +160,7 @@ def _path(args: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"`{name}` must lie in [0, {G.n}); got {vertex}.")
     search: Any = bfs if args.hops else sssp
     choice["until"] = reached(args.end)
-    plan: Plan = explain(search.__name__, G, args.start, **choice)
+    plan: Plan = plan_of(search.__name__, G, args.start, **choice)
     timing, result = timed(lambda: search(G, args.start, **choice), args.repeat)
     parents, walk = np.asarray(result.parents), []
     if parents[args.end] >= 0:

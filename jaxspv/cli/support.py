@@ -14,10 +14,13 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.sparse.csgraph
+import scipy  # its modules are imported when they are first used
 
+from .._core.compilation import there
 from .._core.dispatch import Plan
 from .._core.eager.compilation_cache import enable_compilation_cache
+from .._core.platforms import inside, situation
+from ..explaining import explain
 from ..formats import FORMATS, SparseMatrix
 from ..graph import Graph
 from ..inputs import files, generators
@@ -184,9 +187,20 @@ def reached_edges(G: Graph, reached: np.ndarray) -> int:
     return (arcs - loops) // 2 + loops
 
 
+def platform() -> str:
+    """The name, as programs are lowered for it, of this process's default device."""
+    return {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
+
+
+def plan_of(name: str, *operands: Any, **choice: Any) -> Plan:
+    """The plan of a call on the default device; forms for other platforms are not traced."""
+    with inside(there(situation(), platform())):
+        return explain(name, *operands, **choice)
+
+
 def what_ran(plan: Plan) -> dict[str, Any]:
     """Backend and method that serve this process's default device, and the plan in words."""
-    impl = plan.on({"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()))
+    impl = plan.on(platform())
     return {
         "backend": impl.backend,
         "method": impl.name,

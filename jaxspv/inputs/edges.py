@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
+import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
 from .._core.indices import INT32, LIMIT, index_dtype_for, within

@@ -17,8 +17,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.io
-import scipy.sparse
+import scipy  # its modules are imported when they are first used
 
 from .._core.pytree import is_concrete
 from ..formats import FORMATS, SparseMatrix

@@ -52,7 +52,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import device, mosaic
+from . import device
 from . import interpret as interpreted
 from .primitives import CONTROL_WORDS
 
@@ -99,10 +99,16 @@ def launch(
         memory = dict.fromkeys(optional) | dict(zip(names, references, strict=True))
         kernel(k, types.SimpleNamespace(**memory))
 
-    run = _interpret if interpret else mosaic.run
+    run = _interpret if interpret else _launch
     shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control
     results = run(body, inputs, made, started, ctas, threads, shared, control, name)
     return dict(zip(names[len(inputs) :], results, strict=True))
+
+
+def _launch(*launch):
+    from . import mosaic  # Pallas takes long to import, and only a launch needs it
+
+    return mosaic.run(*launch)
 
 
 def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csgraph
+from tests.algorithms.test_on_gpu import GRAPHS
 
 import jaxspv as jsp
-from tests.algorithms.test_on_gpu import GRAPHS
 
 pytestmark = pytest.mark.gpu
 SOURCES = 64

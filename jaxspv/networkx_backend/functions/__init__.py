@@ -1,20 +1,5 @@
 """The functions of NetworkX that run here; each is entered by `implements`."""
 
-from . import (  # noqa: F401 - entered by their import
-    bipartite,
-    centralities,
-    clusters,
-    components,
-    cores,
-    cuts,
-    degrees,
-    distance_measures,
-    generic_paths,
-    link_analysis,
-    link_prediction,
-    neighbors,
-    strong_components,
-    trees,
-    unweighted_paths,
-    weighted_paths,
-)
+from .connectivity import bipartite, components, cores, cuts, strong_components, trees  # noqa: F401 - entered by their import
+from .paths import generic, measures, unweighted, weighted  # noqa: F401
+from .scores import centralities, clusters, degrees, link_analysis, link_prediction, neighbors  # noqa: F401

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms.trees.forest import minimum_spanning_forest
-from ..graph import ConvertedGraph, convert_to_nx
-from ..registry import implements
-from ..results import labels
-from ..views import on_device
+from ....algorithms.trees.forest import minimum_spanning_forest
+from ...graph import ConvertedGraph, convert_to_nx
+from ...registry import implements
+from ...results import labels
+from ...views import on_device
 
 
 def _kruskal(**arguments: Any) -> str | None:

@@ -8,11 +8,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..products import apply_matrix, degrees, mutual
-from ..registry import implements
-from ..results import nbunch
-from ..views import Direction, pattern, weighted
+from ...graph import ConvertedGraph
+from ...products import apply_matrix, degrees, mutual
+from ...registry import implements
+from ...results import nbunch
+from ...views import Direction, pattern, weighted
 
 SIDES = ("in", "out", "in+out")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from ...algorithms.connectivity.strong import strongly_connected_components as components_of
-from ..graph import ConvertedGraph
-from ..products import mutual
-from ..registry import implements
-from ..results import groups, labels
-from ..views import pattern
+from ....algorithms.connectivity.strong import strongly_connected_components as components_of
+from ...graph import ConvertedGraph
+from ...products import mutual
+from ...registry import implements
+from ...results import groups, labels
+from ...views import pattern
 
 
 def _membership(G: ConvertedGraph) -> np.ndarray:

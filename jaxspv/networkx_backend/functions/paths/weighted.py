@@ -8,13 +8,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ...algorithms.sssp.api import sssp
-from ...checking import check
-from ..graph import ConvertedGraph
-from ..registry import double_precision, implements
-from ..results import ascending, labels, pairs, path_to, paths, vertex
-from ..searches import all_distances, as_numbers, distances, lengths
-from ..views import joined, on_device
+from ....algorithms.sssp.api import sssp
+from ....checking import check
+from ...graph import ConvertedGraph
+from ...registry import double_precision, implements
+from ...results import ascending, labels, pairs, path_to, paths, vertex
+from ...searches import all_distances, as_numbers, distances, lengths
+from ...views import joined, on_device
 
 
 def _settled(far: np.ndarray, cutoff: float | None) -> np.ndarray:

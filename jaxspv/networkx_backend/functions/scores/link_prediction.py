@@ -7,9 +7,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..products import common_neighbors, degrees
-from ..registry import implements
+from ...graph import ConvertedGraph
+from ...products import common_neighbors, degrees
+from ...registry import implements
 
 
 def _pairs_given(**arguments: Any) -> str | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..products import closed_walks, mutual, triangle_counts, triangles_of_edges
-from ..registry import implements
-from ..results import by_node, chosen
-from ..views import joined, on_device, simple_pattern
+from ...graph import ConvertedGraph
+from ...products import closed_walks, mutual, triangle_counts, triangles_of_edges
+from ...registry import implements
+from ...results import by_node, chosen
+from ...views import joined, on_device, simple_pattern
 
 
 def _simple(**arguments: Any) -> str | None:

@@ -11,14 +11,14 @@ import networkx as nx
 import numpy as np
 from jax import lax
 
-from ...algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
-from ...checking import check
-from ...graph import Graph
-from ...ops.mxv.api import mxv
-from ..graph import ConvertedGraph
-from ..registry import implements
-from ..results import by_node
-from ..views import pattern, weighted
+from ....algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
+from ....checking import check
+from ....graph import Graph
+from ....ops.mxv.api import mxv
+from ...graph import ConvertedGraph
+from ...registry import implements
+from ...results import by_node
+from ...views import pattern, weighted
 
 
 @implements(cost="searches")

@@ -7,11 +7,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ...algorithms.pagerank.api import pagerank as pagerank_of
-from ...inputs.padding import unpad
-from ..registry import implements
-from ..results import by_node
-from ..views import weighted
+from ....algorithms.pagerank.api import pagerank as pagerank_of
+from ....inputs.padding import unpad
+from ...registry import implements
+from ...results import by_node
+from ...views import weighted
 
 
 def _starts(**arguments: Any) -> str | None:

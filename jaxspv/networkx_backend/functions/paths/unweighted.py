@@ -10,11 +10,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..registry import double_precision, implements
-from ..results import ascending, labels, pairs, path_to, paths, vertex
-from ..searches import all_levels, bfs_tree, levels, queue
-from ..views import Direction
+from ...graph import ConvertedGraph
+from ...registry import double_precision, implements
+from ...results import ascending, labels, pairs, path_to, paths, vertex
+from ...searches import all_levels, bfs_tree, levels, queue
+from ...views import Direction
 
 
 def within(found: np.ndarray, cutoff: float | None) -> np.ndarray:

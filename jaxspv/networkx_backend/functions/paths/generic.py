@@ -8,11 +8,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..registry import double_precision, implements
-from ..results import ascending, pairs, paths, vertex
-from ..searches import as_numbers, distances, levels, queue
-from . import unweighted_paths, weighted_paths
+from ...graph import ConvertedGraph
+from ...registry import double_precision, implements
+from ...results import ascending, pairs, paths, vertex
+from ...searches import as_numbers, distances, levels, queue
+from . import unweighted, weighted
 
 
 def _way(weight: str | None, method: str) -> str:
@@ -37,10 +37,10 @@ def shortest_path(G, source=None, target=None, weight=None, method="dijkstra"):
     way = _way(weight, method)
     if source is not None and target is not None:
         if way == "unweighted":
-            return unweighted_paths.bidirectional_shortest_path(G, source, target)
+            return unweighted.bidirectional_shortest_path(G, source, target)
         if way == "dijkstra":
-            return weighted_paths.bidirectional_dijkstra(G, source, target, weight)[1]
-        return weighted_paths.bellman_ford_path(G, source, target, weight)
+            return weighted.bidirectional_dijkstra(G, source, target, weight)[1]
+        return weighted.bellman_ford_path(G, source, target, weight)
     negative = way == "bellman-ford"
     if source is None and target is None:
 
@@ -69,14 +69,14 @@ def shortest_path_length(G, source=None, target=None, weight=None, method="dijks
                 raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
             return int(hops)
         if way == "dijkstra":
-            return weighted_paths.dijkstra_path_length(G, source, target, weight)
-        return weighted_paths.bellman_ford_path_length(G, source, target, weight)
+            return weighted.dijkstra_path_length(G, source, target, weight)
+        return weighted.bellman_ford_path_length(G, source, target, weight)
     if source is None and target is None:
         if way == "unweighted":
-            return unweighted_paths.all_pairs_shortest_path_length(G)
+            return unweighted.all_pairs_shortest_path_length(G)
         if way == "dijkstra":
-            return weighted_paths.all_pairs_dijkstra_path_length(G, weight=weight)
-        return weighted_paths.all_pairs_bellman_ford_path_length(G, weight=weight)
+            return weighted.all_pairs_dijkstra_path_length(G, weight=weight)
+        return weighted.all_pairs_bellman_ford_path_length(G, weight=weight)
     end, direction = (source, "out") if target is None else (target, "in")
     start = vertex(G, end, f"{'Source' if target is None else 'Target'} {end} not in G")
     if way == "unweighted":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from ...algorithms.components import connected_components as components_of
-from ...checking import check
-from ..graph import ConvertedGraph
-from ..registry import implements
-from ..results import groups, labels
-from ..searches import levels
-from ..views import pattern
+from ....algorithms.components import connected_components as components_of
+from ....checking import check
+from ...graph import ConvertedGraph
+from ...registry import implements
+from ...results import groups, labels
+from ...searches import levels
+from ...views import pattern
 
 
 def membership(G: ConvertedGraph) -> np.ndarray:

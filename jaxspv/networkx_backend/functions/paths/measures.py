@@ -9,13 +9,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..graph import ConvertedGraph
-from ..products import degrees
-from ..registry import implements, null_graph
-from ..results import labels, nbunch
-from ..searches import all_distances, all_levels, levels
-from ..views import Direction
-from .components import is_strong, membership
+from ...graph import ConvertedGraph
+from ...products import degrees
+from ...registry import implements, null_graph
+from ...results import labels, nbunch
+from ...searches import all_distances, all_levels, levels
+from ...views import Direction
+from ..connectivity.components import is_strong, membership
 
 
 def _given(**arguments: Any) -> str | None:

@@ -9,11 +9,11 @@ import networkx as nx
 import numpy as np
 from networkx.algorithms.community.quality import NotAPartition
 
-from ..graph import ConvertedGraph
-from ..products import apply_matrix, degrees, neighbors_of
-from ..registry import implements
-from ..results import labels
-from ..views import weighted
+from ...graph import ConvertedGraph
+from ...products import apply_matrix, degrees, neighbors_of
+from ...registry import implements
+from ...results import labels
+from ...views import weighted
 
 
 def _members(G: ConvertedGraph, nodes: Iterable) -> list[int]:

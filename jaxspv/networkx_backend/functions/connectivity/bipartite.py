@@ -5,12 +5,12 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from ...algorithms.bfs.api import bfs
-from ...checking import check
-from ..graph import ConvertedGraph
-from ..registry import implements
-from ..results import by_node, labels
-from ..views import joined, on_device
+from ....algorithms.bfs.api import bfs
+from ....checking import check
+from ...graph import ConvertedGraph
+from ...registry import implements
+from ...results import by_node, labels
+from ...views import joined, on_device
 from .components import membership
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from ..products import degrees
-from ..registry import implements
-from ..results import by_node, labels
-from .components import is_strong, membership
+from ...products import degrees
+from ...registry import implements
+from ...results import by_node, labels
+from ..connectivity.components import is_strong, membership
 
 
 def _centrality(G, side) -> dict:

@@ -1,0 +1,1 @@
+"""How a graph hangs together: components, cores, trees, sides, cuts."""

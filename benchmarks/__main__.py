@@ -17,7 +17,7 @@ import jax  # noqa: E402
 import tqdm  # noqa: E402
 
 from . import suite  # noqa: E402
-from .graphs import launches, networkx_calls  # noqa: E402
+from .graphs import graphblas_sharp, launches, networkx_calls  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .options import Options  # noqa: E402
 from .products import padded_rows  # noqa: E402
@@ -32,6 +32,7 @@ BENCHMARKS = {
     "spmm": "products.spmm",
     "spmspv": "products.spmspv",
     "attention": "products.attention",
+    "gnn": "products.gnn",
     "mxm": "products.mxm",
     "bfs": "traversal.bfs",
     "sources": "traversal.sources",
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "generate": "graphs.generate",
     "components": "graphs.components",
     "algorithms": "graphs.algorithms",
+    "graphblas_sharp": "graphs.graphblas_sharp",
     "gradients": "products.gradients",
     "fixpoint": "graphs.fixpoint",
     "launches": "graphs.launches",
@@ -124,6 +126,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return yang2015.workloads(settings)
     if name == "gpu_report":
         return padded_rows.workloads(settings)
+    if name == "graphblas_sharp":
+        return graphblas_sharp.workloads(settings)
     if name == "launches":
         return launches.workloads()
     if name in ("tiles", "tilebfs"):

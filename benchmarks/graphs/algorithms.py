@@ -24,7 +24,7 @@ MOST_FOR_NETWORKX = 3_000_000  # entries; it takes a microsecond an edge and pas
 MOST_SEARCHES = 2_000_000_000  # entries times vertices, of closeness from every vertex
 
 
-class _Case(NamedTuple):
+class Case(NamedTuple):
     """One algorithm on one graph.
 
     Attributes:
@@ -57,15 +57,15 @@ def _strong(matrix):
 
 
 CASES = {
-    "strong components": _Case(
+    "strong components": Case(
         jsp.strongly_connected_components,
         verify.strong_components,
         lambda g: list(nx.strongly_connected_components(g)),
         _strong,
         directed=True,
     ),
-    "core numbers": _Case(jsp.core_number, verify.cores, nx.core_number),
-    "betweenness, 8 sources": _Case(
+    "core numbers": Case(jsp.core_number, verify.cores, nx.core_number),
+    "betweenness, 8 sources": Case(
         lambda G: jsp.betweenness_centrality(G, _sources(G), directed=True),
         lambda A, r: verify.betweenness(
             A, r, np.linspace(0, A.shape[0] - 1, min(SOURCES, A.shape[0])).astype(np.int32)
@@ -73,43 +73,43 @@ CASES = {
         _sampled,
         passes=SOURCES,
     ),
-    "closeness": _Case(
+    "closeness": Case(
         jsp.closeness_centrality, verify.closeness, nx.closeness_centrality, passes=-1
     ),
-    "clustering": _Case(jsp.clustering, verify.clustering, nx.clustering, passes=8),
-    "4-truss": _Case(
+    "clustering": Case(jsp.clustering, verify.clustering, nx.clustering, passes=8),
+    "4-truss": Case(
         lambda G: jsp.k_truss(G, 4),
         lambda A, r: verify.truss(A, 4, r),
         lambda g: nx.k_truss(g, 4),
         passes=20,
     ),
-    "independent set": _Case(
+    "independent set": Case(
         lambda G: jsp.maximal_independent_set(jax.random.key(0), G),
         verify.independent_set,
         lambda g: nx.maximal_independent_set(g, seed=0),
     ),
-    "colors": _Case(
+    "colors": Case(
         jsp.greedy_color, verify.coloring, lambda g: nx.greedy_color(g, "largest_first")
     ),
-    "spanning forest": _Case(
+    "spanning forest": Case(
         jsp.minimum_spanning_forest,
         verify.forest,
         lambda g: list(nx.minimum_spanning_edges(g)),
         sp.csgraph.minimum_spanning_tree,
     ),
-    "label propagation": _Case(
+    "label propagation": Case(
         jsp.label_propagation,
         verify.label_propagation,
         lambda g: list(nx.community.label_propagation_communities(g)),
         passes=10,
     ),
-    "Louvain": _Case(
+    "Louvain": Case(
         lambda G: jsp.louvain(G, weighted=False),
         lambda A, r: verify.communities(A, r, weighted=False),
         lambda g: nx.community.louvain_communities(g, weight=None, seed=0),
         passes=20,
     ),
-    "eigenvector centrality": _Case(
+    "eigenvector centrality": Case(
         lambda G: jsp.eigenvector_centrality(G, 1e-6, 200, weighted=False),
         lambda A, r: None,
         lambda g: nx.eigenvector_centrality(g, 1000, 1e-6),
@@ -120,17 +120,22 @@ CASES = {
 
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one graph: a case for each algorithm."""
-    A: Any = workload.matrix()
-    joined = workload.symmetrised()
-    B: Any = joined.weighted()
+    A, B = workload.matrix(), workload.symmetrised().weighted()
+    return records_of(CASES, A, B, workload.name, options)
+
+
+def records_of(
+    cases: dict[str, Case], A: sp.csr_array, B: sp.csr_array, name: str, options: Options
+) -> list[dict[str, Any]]:
+    """Every case on A, the matrix as it is stored, or on B, the same joined with its mirror."""
     graphs = {
         directed: jsp.prepare(jsp.from_scipy(M), for_=(), symmetric=None if directed else True)
         for directed, M in ((True, A), (False, B))
     }
     networkx = functools.cache(lambda directed: _networkx(A if directed else B, directed))
     records = []
-    for name, case in CASES.items():
-        if name == "closeness" and A.shape[0] * B.nnz > MOST_SEARCHES:
+    for label, case in cases.items():
+        if label == "closeness" and A.shape[0] * B.nnz > MOST_SEARCHES:
             continue
         matrix, graph = (A if case.directed else B), graphs[case.directed]
         check = functools.partial(case.check, matrix)
@@ -146,7 +151,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
             candidates.append(Candidate("SciPy", call, lambda r: None))
         found = measure(candidates, **options.timing())
         for record in found:
-            record.update(n=A.shape[0], entries=matrix.nnz, case=f"{workload.name} {name}")
+            record.update(n=A.shape[0], entries=matrix.nnz, case=f"{name} {label}")
         records += found
     return records
 

@@ -14,11 +14,11 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from benchmarks import baselines, harness, suite
 from benchmarks.__main__ import main
-from benchmarks.graphs import algorithms, generate
+from benchmarks.graphs import algorithms, generate, graphblas_sharp
 from benchmarks.harness import Candidate, WrongResult, geometric_mean, measure
 from benchmarks.options import Options
 from benchmarks.prepared import candidates, component_edges, runs_here
-from benchmarks.products import spmspv
+from benchmarks.products import gnn, spmspv
 from benchmarks.report import table
 from benchmarks.traversal import bfs, sssp, yang2015
 from jaxspv import verify
@@ -297,6 +297,44 @@ def test_a_planted_wrong_answer_fails_the_run(monkeypatch, capsys):
     assert main(["bfs", "--graphs", "grid12", "--no-baselines"]) == 1
     out = capsys.readouterr().out
     assert "wrong result" in out and "level of vertex 7" in out
+
+
+@pytest.mark.parametrize("layer", gnn.LAYERS)
+def test_layers_of_graph_networks(layer, tmp_path, monkeypatch):
+    monkeypatch.setattr(gnn, "LAYERS", {layer: gnn.LAYERS[layer]})
+    out = tmp_path / "out.json"
+    assert main(["gnn", "--graphs", "delaunay7", "--runs", "2", "--json", str(out)]) == 0
+    records = json.loads(out.read_text())["records"]
+    cases = {f"gnn: {layer}", f"gnn: {layer}, with gradients"}
+    assert {r["benchmark"] for r in records} == cases
+    assert {r["program"] for r in records} == {*gnn.LAYERS[layer].forms}
+
+
+def test_a_layer_of_wrong_slopes_is_refused():
+    forms = gnn.LAYERS["GCN"]
+    M = forms.matrix(suite.get("grid12").matrix())
+    weights = (jnp.eye(gnn.FEATURES),)
+    x = np.random.default_rng(0).random((M.shape[0], gnn.FEATURES), np.float32)
+    matrix = gnn._operand("segment_sum", M)
+    slopes = gnn._with_slopes(gnn._product)(jnp.asarray(x), (matrix, weights))
+    check = gnn._check_slopes(gnn._product, matrix, weights, x)
+    check(slopes)
+    with pytest.raises(AssertionError, match="is not"):
+        check(jax.tree.map(lambda v: 2 * v, slopes))
+
+
+def test_operations_of_graphblas_sharp(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXSPV_DATA", str(tmp_path))
+    assert graphblas_sharp.workloads(Options()) == []
+    (rmat,) = graphblas_sharp.workloads(Options(max_scale=21))
+    assert "cit-Patents" in rmat.origin
+    out = tmp_path / "out.json"
+    arguments = ["--graphs", "delaunay7", "--runs", "2", "--json", str(out)]
+    assert main(["graphblas_sharp", *arguments]) == 0
+    records = json.loads(out.read_text())["records"]
+    assert {r["case"].removeprefix("delaunay7 ").split(",")[0] for r in records} == {
+        *("mxv", "mxm", "ewise_add", "BFS", "SSSP", "triangles", "betweenness")
+    }
 
 
 @pytest.mark.parametrize("benchmark", ["spmv", "spmm", "spmspv", "sssp", "sources", "pagerank"])

@@ -51,8 +51,9 @@ def test_cells_of_a_script_in_the_percent_format(tmp_path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_example_runs(path):
-    if "import optax" in path.read_text():
-        pytest.importorskip("optax")
+    for package in ("optax", "flax", "equinox"):
+        if re.search(rf"^(import|from) {package}\b", path.read_text(), re.MULTILINE):
+            pytest.importorskip(package)
     done = subprocess.run(
         [sys.executable, str(path)],
         **{"cwd": ROOT, "capture_output": True, "text": True, "timeout": 300},

@@ -18,19 +18,19 @@ from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
-from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 
 from .. import suite
 from .gradient_kernels import kernels
 
 F = np.float32
-TIMES, PLUS = trace(lambda a, b: a * b, F, F), trace(lambda a, b: a + b, F, F)
+PLUS_TIMES = ScalarSemiring.of(lambda a, b: a * b, lambda a, b: a + b, 0.0, F)
 
 
 def product(A, x, w, **options):
     """A x by the kernel."""
     options.pop("hot")
-    return {"product": csr_spmv(*A, x, mul=TIMES, combine=PLUS, identity=0.0, **options)}
+    return {"product": csr_spmv(*A, x, semiring=PLUS_TIMES, **options)}
 
 
 def slopes(A, x, w, values=True, vector=True, hot=None, **options):

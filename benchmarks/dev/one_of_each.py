@@ -29,7 +29,7 @@ from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pull.pagerank import pagerank
 from pallas_kernels.simt.launch import launch
-from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import default_config, default_delta, sssp
 
 from .. import suite
@@ -103,9 +103,7 @@ def _shortest(arrays, source, n, form):
         (),
         (),
         prepared=arrays,
-        mul=trace(jnp.add, f32, f32),
-        combine=trace(jnp.minimum, f32, f32),
-        identity=np.inf,
+        semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, f32),
         update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
         stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
         facts=("changed",),

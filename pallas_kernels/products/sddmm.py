@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from ..simt.scalar_jaxpr import KINDS, evaluate
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 LIMIT = 2**31 - 2**22  # pairs, and words of an operand, that int32 can count
@@ -52,9 +52,7 @@ def sddmm(
     x: jax.Array,
     y: jax.Array,
     *,
-    mul,
-    combine,
-    identity,
+    semiring: ScalarSemiring,
     tile: Tile | None = None,
     ctas: int | None = None,
     threads: int = 256,
@@ -63,13 +61,11 @@ def sddmm(
     """s[nse, heads] of x[m, heads, k], y[n, heads, k]; none of the sizes is 0.
 
     row, col int32[nse]: places; s holds the identity where one is out of range. x and y have one
-    dtype: float32, int32, bfloat16 or float16, the last two widened to float32. mul(x, y) -> term
-    and combine(term, term) -> term are closed jaxprs of scalars (`scalar_jaxpr.trace`), combine
-    associative and commutative with its identity; s has the dtype of terms. nse heads and the words
-    of x and of y stay below LIMIT.
+    dtype: float32, int32, bfloat16 or float16, the last two widened to float32; s has that of
+    terms. nse heads and the words of x and of y stay below LIMIT.
     """
     (m, heads, k), n, nse = x.shape, y.shape[0], row.shape[0]
-    narrow, term = NARROW.get(x.dtype.name), combine.out_avals[0].dtype
+    narrow, term = NARROW.get(x.dtype.name), semiring.dtype
     valid = k
     if narrow:
         x, y = (_words(v) for v in (x, y))
@@ -80,7 +76,7 @@ def sddmm(
     if ctas is None:
         most = resident_ctas() * (2048 // threads) * tile.waves
         ctas = max(1, min(most, -(-pairs // (per_warp * (threads // 32)))))
-    job = _Job(m, n, heads, pairs, k, valid, tile, mul, combine, identity, narrow)
+    job = _Job(m, n, heads, pairs, k, valid, tile, semiring, narrow)
     s = launch(
         lambda k, g: _Dots(k, g, job).run(),
         {"row": row, "col": col, "x": x.reshape(-1), "y": y.reshape(-1)},
@@ -101,7 +97,7 @@ def _words(v):
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """What is static: the sizes, width in words and in columns of a pair, and the functions."""
+    """What is static: the sizes, width in words and in columns of a pair, the algebra."""
 
     m: int
     n: int
@@ -110,9 +106,7 @@ class _Job:
     width: int
     columns: int
     tile: Tile
-    mul: object
-    combine: object
-    identity: object
+    semiring: ScalarSemiring
     narrow: str | None
 
 
@@ -121,7 +115,7 @@ class _Dots:
 
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
-        self.identity = k.const(job.identity, KINDS[job.combine.out_avals[0].dtype.name])
+        self.identity = job.semiring.neutral(k)
         self.member, self.group = k.lane & (job.tile.lanes - 1), k.lane // job.tile.lanes
 
     def run(self):
@@ -155,7 +149,7 @@ class _Dots:
                 sums[u] = self._combined(sums[u], a, b, column, t)
         d = job.tile.lanes // 2
         while d:
-            sums = [evaluate(k, job.combine, s, k.shfl_xor(s, d)) for s in sums]
+            sums = [evaluate(k, job.semiring.combine, s, k.shfl_xor(s, d)) for s in sums]
             d //= 2
         for p, s, i in zip(pairs, sums, inside, strict=True):
             k.store(g.s, p, s, mask=i & (self.member == 0))
@@ -172,7 +166,7 @@ class _Dots:
         k, job = self.k, self.job
         odd = job.narrow and job.columns % 2
         for j, (x, y) in enumerate(zip(a, b, strict=True)):
-            term = evaluate(k, job.mul, x, y)
+            term = evaluate(k, job.semiring.mul, x, y)
             known = mask & (column * 2 + j < job.columns) if odd else mask
-            total = evaluate(k, job.combine, total, k.where(known, term, self.identity))
+            total = evaluate(k, job.semiring.combine, total, k.where(known, term, self.identity))
         return total

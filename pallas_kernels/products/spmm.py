@@ -30,7 +30,7 @@ from ..rows.merge_path import place, search
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
-from ..simt.scalar_jaxpr import KINDS, evaluate, uses
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 AHEAD = 4  # pieces of one row whose parts are loaded together
@@ -67,9 +67,7 @@ def csr_spmm(
     data: jax.Array,
     x: jax.Array,
     *,
-    mul,
-    combine,
-    identity,
+    semiring: ScalarSemiring,
     dtype=None,
     tile: Tile | None = None,
     ctas: int | None = None,
@@ -80,14 +78,12 @@ def csr_spmm(
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     x[columns, k]. data and x are float32, int32, bfloat16 or float16, the last two widened to
-    float32. mul(a, x) -> term and combine(term, term) -> term are closed jaxprs of scalars
-    (`scalar_jaxpr.trace`), combine associative and commutative with its identity; y has their
-    dtype, or `dtype`, one of the narrow ones where x is. n + nse < `merge_path.LIMIT`, x and y less
-    than 2^31 words. tile.words divides the words of a row. ctas: for one tile of columns; any
-    number is right.
+    float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is. n + nse <
+    `merge_path.LIMIT`, x and y less than 2^31 words. tile.words divides the words of a row. ctas:
+    for one tile of columns; any number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
-    term, narrow = combine.out_avals[0].dtype, NARROW.get(x.dtype.name)
+    term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
     thin = narrow if dtype is not None and jnp.dtype(dtype) == x.dtype else None
     x = jnp.pad(x, ((0, 0), (0, k % 2))) if narrow else x
     width = x.shape[1] // 2 if narrow else k
@@ -102,7 +98,7 @@ def csr_spmm(
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
     if data.dtype.name in NARROW:
         data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
-    job = _Job(n, width, columns, ctas, tile, mul, combine, identity, narrow, thin, packed)
+    job = _Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed)
     y = launch(
         lambda k, m: _Product(k, m, job).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)},
@@ -140,9 +136,7 @@ class _Job:
     columns: int
     ctas: int
     tile: Tile
-    mul: object
-    combine: object
-    identity: object
+    semiring: ScalarSemiring
     narrow: str | None
     thin: str | None
     packed: str | None
@@ -154,7 +148,7 @@ class _Product:
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
         tile, warps = job.tile, k.threads // 32
-        self.identity = k.const(job.identity, KINDS[job.combine.out_avals[0].dtype.name])
+        self.identity = job.semiring.neutral(k)
         self.size = tile.words * (2 if job.narrow else 1)  # columns of a lane
         self.member, self.leader = k.lane & (tile.lanes - 1), k.lane & -tile.lanes
         part = k.cta // job.ctas
@@ -212,7 +206,7 @@ class _Product:
         longest = k.warp_fold(k.maximum, self.high - base)
         ends = [self._end(self.first + j) for j in range(2)]
         state = [self.first, *ends, *[self.identity] * self.size]
-        fields = 2 if uses(self.job.mul, 0) else 1
+        fields = 2 if uses(self.job.semiring.mul, 0) else 1
 
         def body(offset, *carry):
             fetched = [list(carry[j * held : (j + 1) * held]) for j in range(fields)]
@@ -250,7 +244,7 @@ class _Product:
         cache = "stream" if lanes >= 8 else "nc"
         found = k.loads(self.g.indices, places, masks, other=-1, cache=cache)
         found = [k.where(k.below(j, self.job.columns), j, -1) for j in found]
-        if not uses(self.job.mul, 0):
+        if not uses(self.job.semiring.mul, 0):
             return found
         if not self.job.packed:
             return found + k.loads(self.g.data, places, masks, cache=cache)
@@ -270,8 +264,7 @@ class _Product:
         quick = k.all((end >= at + unroll) | (r >= self.last)) & clean
 
         def combined(acc, a, v):
-            terms = [evaluate(k, job.mul, a, u) for u in v]
-            return [evaluate(k, job.combine, s, t) for s, t in zip(acc, terms, strict=True)]
+            return self._combined(acc, [evaluate(k, job.semiring.mul, a, u) for u in v])
 
         def whole():
             acc = state[3:]
@@ -292,6 +285,10 @@ class _Product:
         acc = k.if_(quick, whole, *state[3:])
         return k.if_(~quick, cut, *state[:3], *acc)
 
+    def _combined(self, acc, terms):
+        add = self.job.semiring.combine
+        return [evaluate(self.k, add, a, t) for a, t in zip(acc, terms, strict=True)]
+
     def _shared(self, values, b):
         """The values of `unroll` entries of a block, from number b on, in all lanes of a group."""
         k, lanes = self.k, self.job.tile.lanes
@@ -303,7 +300,7 @@ class _Product:
     def _row(self, j, mask):
         """The columns of this lane of row j of x; None where they do not matter."""
         k, job = self.k, self.job
-        if not uses(job.mul, 1):
+        if not uses(job.semiring.mul, 1):
             return [None] * self.size
         at = j * job.width + self.column
         words = k.load_vec(self.g.x, at, job.tile.words, mask=mask, cache="nc")
@@ -367,13 +364,13 @@ class _Product:
             k.if_(last, lambda r=r, head=head, tail=tail: self._combine(r, head, tail))
 
     def _combine(self, r, head, tail):
-        k, job = self.k, self.job
+        k = self.k
 
         def some(p, *acc):
             for j in range(AHEAD):
                 there = p + j <= tail
                 part = self._kept(p + j, 0, there)
-                both = [evaluate(k, job.combine, a, b) for a, b in zip(acc, part, strict=True)]
+                both = self._combined(acc, part)
                 acc = [k.where(there, b, a) for a, b in zip(acc, both, strict=True)]
             return tuple(acc)
 

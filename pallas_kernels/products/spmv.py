@@ -21,7 +21,7 @@ from ..rows.stream import Stream
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ARRIVALS
-from ..simt.scalar_jaxpr import KINDS, evaluate, uses
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
@@ -38,9 +38,7 @@ def csr_spmv(
     data: jax.Array,
     x: jax.Array,
     *,
-    mul,
-    combine,
-    identity,
+    semiring: ScalarSemiring,
     shape: Shape | None = None,
     ctas: int | None = None,
     threads: int = 1024,
@@ -49,18 +47,16 @@ def csr_spmv(
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
-    data and x[columns] are float32 or int32. mul(a, x) -> term and combine(term, term) -> term are
-    closed jaxprs of scalars (`scalar_jaxpr.trace`), combine associative and commutative with its
-    identity. n + nse < `merge_path.LIMIT`. Any number of CTAs is right.
+    data and x[columns] are float32 or int32. n + nse < `merge_path.LIMIT`. Any number of CTAs is
+    right.
     """
     n = indptr.shape[0] - 1
-    term = combine.out_avals[0].dtype
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
     ctas = ctas or resident_ctas()
     return launch(
-        lambda k, m: _Product(k, m, n, x.shape[0], shape, mul, combine, identity).run(),
+        lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
-        {"y": (n, term), "rows": ctas, "parts": (ctas, term)},
+        {"y": (n, semiring.dtype), "rows": ctas, "parts": (ctas, semiring.dtype)},
         ctas=ctas,
         threads=threads,
         shared_words=SHARED + shape.shared_words(threads),
@@ -72,12 +68,12 @@ def csr_spmv(
 class _Product(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, shape, mul, combine, identity):
-        identity = k.const(identity, KINDS[combine.out_avals[0].dtype.name])
-        streams = [g.indices, g.data] if uses(mul, 0) else [g.indices]
+    def __init__(self, k, g, n, columns, shape, semiring):
+        identity = semiring.neutral(k)
+        streams = [g.indices, g.data] if uses(semiring.mul, 0) else [g.indices]
         super().__init__(k, g.indptr, n, streams, shape, identity)
-        self.g, self.columns, self.mul, self.pair = g, columns, mul, combine
-        self.reads_x = uses(mul, 1)
+        self.g, self.columns, self.semiring = g, columns, semiring
+        self.reads_x = uses(semiring.mul, 1)
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
 
@@ -90,12 +86,12 @@ class _Product(CsrRows):
             for j, t in zip(index, there, strict=True)
         ]
         return [
-            k.where(t, evaluate(k, self.mul, a, v), self.identity)
+            k.where(t, evaluate(k, self.semiring.mul, a, v), self.identity)
             for t, a, v in zip(there, data, x, strict=True)
         ]
 
     def combine(self, a, b):
-        return evaluate(self.k, self.pair, a, b)
+        return evaluate(self.k, self.semiring.combine, a, b)
 
     def settle(self, r, y, mask):
         k = self.k

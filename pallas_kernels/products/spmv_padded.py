@@ -13,7 +13,7 @@ import jax
 
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from ..simt.scalar_jaxpr import KINDS, evaluate, uses
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 UNROLL = 8
 
@@ -24,9 +24,7 @@ def padded_spmv(
     x: jax.Array,
     rows: int,
     *,
-    mul,
-    combine,
-    identity,
+    semiring: ScalarSemiring,
     slices: tuple[jax.Array, jax.Array] | None = None,
     unroll: int = UNROLL,
     ctas: int | None = None,
@@ -37,16 +35,15 @@ def padded_spmv(
 
     indices int32[nse], data[nse]: position p of row i in slot p rows + i, or, with slices =
     (slice_ptr int32[s + 1], order int32[s C]), that of row order[s C + l] in slot
-    slice_ptr[s] + p C + l. An index of len(x) or more is padding. mul, combine, identity: as in
-    `csr_spmv`.
+    slice_ptr[s] + p C + l. An index of len(x) or more is padding.
     """
-    term = combine.out_avals[0].dtype
+    mul = semiring.mul
     listed = {} if slices is None else {"slice_ptr": slices[0], "order": slices[1]}
     lanes = rows if slices is None else slices[1].shape[0]
     C = 0 if slices is None else lanes // (slices[0].shape[0] - 1)
 
     def kernel(k, m):
-        neutral = k.const(identity, KINDS[term.name])
+        neutral = semiring.neutral(k)
         reads = uses(mul, 0), uses(mul, 1)
 
         def fold(first, stride, end):
@@ -67,7 +64,7 @@ def padded_spmv(
             return k.while_(lambda at, y: at < end, some, first, neutral)[1]
 
         def combined(u, v):
-            return evaluate(k, combine, u, v)
+            return evaluate(k, semiring.combine, u, v)
 
         def of_ell(i):
             k.store(m.y, i, fold(i, rows, indices.shape[0]))
@@ -82,7 +79,7 @@ def padded_spmv(
     return launch(
         kernel,
         {"indices": indices, "data": data, "x": x, **listed},
-        {"y": (rows, term)},
+        {"y": (rows, semiring.dtype)},
         ctas=ctas or 2 * resident_ctas(),
         threads=threads,
         name="sell_spmv" if listed else "ell_spmv",

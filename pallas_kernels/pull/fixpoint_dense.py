@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from ..simt.scalar_jaxpr import KINDS, evaluate, hoist
+from ..simt.scalar_jaxpr import KINDS, ScalarSemiring, evaluate, hoist
 
 FACTS = {"change": "f32", "changed": "i32"}  # kinds of the L1 change and the number of changes
 
@@ -31,9 +31,7 @@ def fixpoint_dense(
     scalars: tuple[jax.Array, ...],
     *,
     prepared: dict[str, jax.Array],
-    mul,
-    combine,
-    identity,
+    semiring: ScalarSemiring,
     update,
     sums: tuple = (),
     targets: jax.Array | None = None,
@@ -49,7 +47,7 @@ def fixpoint_dense(
 
     x0 (n,), vectors (n,) each and scalars () each are float32 or int32. prepared: the in-edges by
     `prepare_pagerank`, with "values" for each entry or "scales" for each position: the weight of
-    all out-edges of its vertex. mul(x, a) -> term, combine(term, term) -> term with its identity,
+    all out-edges of its vertex. semiring.mul(x, a) -> term.
     update(x, y, step, *vectors, *scalars, *sums) -> x, and each of sums(x, *vectors, *scalars) are
     closed jaxprs of scalars. targets int32[2 k]: (vertex, its position) of those that are watched.
     stop(step, reached, unchanged, change, scalars) -> (leave, flag) as kernel values: reached is a
@@ -62,8 +60,8 @@ def fixpoint_dense(
     c = sizes(prepared, n)
     c.kind, c.scaled = KINDS[x0.dtype.name], "scales" in prepared
     c.vectors, c.scalars, c.targets = len(vectors), len(scalars), targets.shape[0]
-    c.mul, c.combine, c.update, c.sums, c.stop, c.facts = mul, combine, update, sums, stop, facts
-    term = combine.out_avals[0].dtype
+    c.semiring, c.update, c.sums, c.stop, c.facts = semiring, update, sums, stop, facts
+    term = semiring.dtype
     kinds = [FACTS[fact] for fact in facts] + [KINDS[s.out_avals[0].dtype.name] for s in sums]
     operands = operands_of(prepared, "scales" if c.scaled else "values")
     operands |= {"x0": x0, "targets": targets}
@@ -78,7 +76,7 @@ def fixpoint_dense(
         **workspace(c, len(kinds), ctas, term),
     }
     outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
-    machine = kinds, KINDS[term.name], identity, batch, unroll
+    machine = kinds, KINDS[term.name], semiring.identity, batch, unroll
     out = launch(
         lambda k, m: _Loop(k, c, m, *machine).run(),
         operands,
@@ -174,7 +172,7 @@ class _Loop(PullRows):
     def _pass_on(self, place, x, scale, mask):
         """What the out-edges of an element gather."""
         if self.c.scaled:
-            x = evaluate(self.k, self.c.mul, x, scale)
+            x = evaluate(self.k, self.c.semiring.mul, x, scale)
         self.k.store(self.m.passed, place, x, mask=mask)
 
     def _counted(self, totals, old, new, own, mask):
@@ -227,12 +225,12 @@ class _Loop(PullRows):
         values = k.loads(m.values, places, masks, cache="stream")
         x = [k.load(m.passed, read + v) for v in index]
         return [
-            k.where(v < c.n, evaluate(k, c.mul, z, a), self.identity)
+            k.where(v < c.n, evaluate(k, c.semiring.mul, z, a), self.identity)
             for v, z, a in zip(index, x, values, strict=True)
         ]
 
     def combine(self, a, b):
-        return evaluate(self.k, self.c.combine, a, b)
+        return evaluate(self.k, self.c.semiring.combine, a, b)
 
 
 def _differs(new, old):

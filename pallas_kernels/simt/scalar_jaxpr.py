@@ -1,5 +1,6 @@
 """Scalar functions of JAX as code of a kernel, primitive by primitive."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -33,6 +34,32 @@ _OTHER = {*_SIMPLE, "convert_element_type", "integer_pow"}
 def trace(fn, *dtypes):
     """The closed jaxpr of a function of scalars."""
     return jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct((), d) for d in dtypes))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalarSemiring:
+    """The algebra of a product in a kernel: `combine` of `mul(a, x)`, closed jaxprs of scalars.
+
+    combine(term, term) -> term is associative and commutative, with its `identity`.
+    """
+
+    mul: ClosedJaxpr
+    combine: ClosedJaxpr
+    identity: Any
+
+    @classmethod
+    def of(cls, mul, combine, identity, a, x=None, term=None):
+        """That of functions of scalars of dtypes a and x whose terms are `term`; both a if None."""
+        return cls(trace(mul, a, x or a), trace(combine, term or a, term or a), identity)
+
+    @property
+    def dtype(self):
+        """That of terms."""
+        return self.combine.out_avals[0].dtype
+
+    def neutral(self, k):
+        """The identity as a value of a kernel `k`."""
+        return k.const(self.identity, KINDS[self.dtype.name])
 
 
 def refuse(fn, *dtypes):

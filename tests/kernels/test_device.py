@@ -24,7 +24,7 @@ from pallas_kernels.products.tile_words import count_tiles
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
 from pallas_kernels.pull.pagerank import pagerank
 from pallas_kernels.simt import device, mosaic
-from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import sssp
 from pallas_kernels.sssp.fixpoint_push import fixpoint_push
 from pallas_kernels.sssp.tight_edges import first_tight
@@ -66,9 +66,7 @@ def fixpoint(x, prepared):
         (),
         (),
         prepared=prepared,
-        mul=trace(jax.lax.add, F32, F32),
-        combine=trace(jax.lax.min, F32, F32),
-        identity=np.inf,
+        semiring=ScalarSemiring.of(jax.lax.add, jax.lax.min, np.inf, F32),
         update=trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
         stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
     )
@@ -108,9 +106,7 @@ BARRIER = {  # kernels whose CTAs wait for each other
 }
 FREE = {  # any number of CTAs is right
     "csr_spmv": (
-        lambda *a: csr_spmv(
-            *a, mul=trace(jax.lax.mul, F32, F32), combine=trace(jax.lax.add, F32, F32), identity=0.0
-        ),
+        lambda *a: csr_spmv(*a, semiring=ScalarSemiring.of(jax.lax.mul, jax.lax.add, 0.0, F32)),
         *WEIGHTED,
         VECTOR,
     ),

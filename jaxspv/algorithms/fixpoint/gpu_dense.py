@@ -11,6 +11,7 @@ from jax import Array
 
 from pallas_kernels.prepare.sliced_rows import weights_of_vertices
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
 
@@ -74,7 +75,7 @@ def run(call: Call) -> tuple[Array, Array, Array, Array]:
     functions = _functions(call)
     traced = {name: trace_scalar(fn, *dtypes) for name, (fn, dtypes) in functions.items()}
     prepared = graph.layouts["fixpoint"].kernel
-    term = traced["combine"].out_avals[0].dtype
+    identity = semiring.add.identity_of(traced["combine"].out_avals[0].dtype)[()]
     tree = jax.tree.structure(until)
     kinds = {c.kind for c in until.conditions()}
     facts = (("change",) if "residual" in kinds else ()) + (
@@ -92,9 +93,7 @@ def run(call: Call) -> tuple[Array, Array, Array, Array]:
         arrays.vectors,
         arrays.scalars,
         prepared=prepared,
-        mul=traced["mul"],
-        combine=traced["combine"],
-        identity=semiring.add.identity_of(term)[()].item(),
+        semiring=ScalarSemiring(traced["mul"], traced["combine"], identity.item()),
         update=traced["update"],
         sums=tuple(traced[name] for name, _ in sums),
         targets=_targets(until, prepared, x0.shape[0]),

@@ -9,6 +9,7 @@ from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_padded import padded_spmv
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 
 from ..._core.compat import kernels_refused
 from ...formats import ELL, SELL
@@ -26,7 +27,7 @@ from .spmv import (
     sell,
 )
 
-_SCALARS = ("float32", "int32")
+SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, x, rows, *, flip) -> str | None:
@@ -37,33 +38,42 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
         return "kernels count rows and entries in int32"
     if rows is not None and rows.ranks is None and not rows.direct:
         return "the values lie in the bins of the rows, their columns close together: faster"
-    return _no_scalars(semiring, A, x, rows, flip=flip)
+    return _no_values(semiring, A, x, rows, flip=flip)
 
 
-def _no_scalars(semiring, A, x, rows, *, flip) -> str | None:
+def _no_values(semiring, A, x, rows, *, flip) -> str | None:
     """Why a kernel cannot combine the products of these values."""
     if A.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
+    if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
+    return no_dense_fold(semiring, A, x, rows, flip=flip) or no_scalars(semiring, A, x, flip)
+
+
+def no_scalars(semiring, A, x, flip) -> str | None:
+    """Why kernels do not know the functions of a semiring, for values of the dtypes of A and x."""
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
-    if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
-        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
-    reason = no_dense_fold(semiring, A, x, rows, flip=flip)
-    if reason is not None:
-        return reason
-    term = result_dtype(semiring, A, x, flip)
-    if term.name not in _SCALARS:
+    product, addition = _functions(semiring, A, x, flip)
+    term = addition[2][0]
+    if term.name not in SCALARS:
         return f"kernels combine float32 and int32 values, not {term}"
-    for name, fn, dtypes in functions(semiring, A, x, flip):
-        reason = scalar_jaxpr.refuse(fn, *dtypes)
-        if reason is not None:
+    for name, fn, dtypes in (product, addition):
+        if reason := scalar_jaxpr.refuse(fn, *dtypes):
             return f"`{name}`: {reason}"
     return None
 
 
-def functions(semiring, A, x, flip):
+def scalars(semiring, A, x, flip) -> ScalarSemiring:
+    """The semiring as kernels take it, for values of the dtypes of A and x."""
+    (_, mul, given), (_, combine, terms) = _functions(semiring, A, x, flip)
+    identity = semiring.add.identity_of(terms[0])[()].item()
+    return ScalarSemiring.of(mul, combine, identity, *given, terms[0])
+
+
+def _functions(semiring, A, x, flip):
     """(name, function of scalars, its dtypes) of the product and of the addition."""
     term = result_dtype(semiring, A, x, flip)
 
@@ -79,7 +89,7 @@ def _merge_path(semiring, A, x, rows, *, flip):
     indices = A.indices
     if rows is not None and rows.ranks is not None:
         indices, x = rows.ranks, take(x, rows.bins.order)
-    return csr_spmv(A.indptr, indices, A.data, x, **_scalars(semiring, A, x, flip))
+    return csr_spmv(A.indptr, indices, A.data, x, semiring=scalars(semiring, A, x, flip))
 
 
 op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(pieces))(
@@ -87,28 +97,21 @@ op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at
 )
 
 
-def _scalars(semiring, A, x, flip):
-    """The product, the addition and its identity as kernels take them."""
-    mul, combine = (scalar_jaxpr.trace(fn, *d) for _, fn, d in functions(semiring, A, x, flip))
-    identity = semiring.add.identity_of(result_dtype(semiring, A, x, flip))[()].item()
-    return {"mul": mul, "combine": combine, "identity": identity}
-
-
 def _padded_not_here(semiring, A, x, rows, *, flip) -> str | None:
     if A.transposed:
         return "the arrays list the entries by column"
-    return kernels_refused() or _no_scalars(semiring, A, x, rows, flip=flip)
+    return kernels_refused() or _no_values(semiring, A, x, rows, flip=flip)
 
 
 def _ell_rows(semiring, A, x, rows, *, flip):
     """A thread a row, position by position."""
-    return padded_spmv(A.indices, A.data, x, A.shape[0], **_scalars(semiring, A, x, flip))
+    return padded_spmv(A.indices, A.data, x, A.shape[0], semiring=scalars(semiring, A, x, flip))
 
 
 def _sell_rows(semiring, A, x, rows, *, flip):
     """A thread a row, slice by slice."""
-    slices, scalars = (A.slice_ptr, A.order), _scalars(semiring, A, x, flip)
-    return padded_spmv(A.indices, A.data, x, A.shape[0], slices=slices, **scalars)
+    how = {"semiring": scalars(semiring, A, x, flip), "slices": (A.slice_ptr, A.order)}
+    return padded_spmv(A.indices, A.data, x, A.shape[0], **how)
 
 
 for _format, _run, _columns in ((ELL, _ell_rows, ell), (SELL, _sell_rows, sell)):

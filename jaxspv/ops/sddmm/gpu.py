@@ -8,14 +8,11 @@ from jax import Array
 
 from pallas_kernels.products.sddmm import LIMIT, NARROW
 from pallas_kernels.products.sddmm import sddmm as kernel
-from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
-from ..mxv.spmv_gpu import functions
+from ..mxv.spmv_gpu import SCALARS, no_scalars, scalars
 from .xla import op
-
-_SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, X, Y) -> str | None:
@@ -24,24 +21,15 @@ def _not_here(semiring, A, X, Y) -> str | None:
         return reason
     if 0 in (A.nse, *X.shape, *Y.shape):
         return "there is nothing to multiply"
-    if jax.tree.leaves(semiring):
-        return "the semiring has parameters"
     if semiring.add.identity is None:
         return f"the monoid `{semiring.add.name}` has no identity to pad with"
-    if X.dtype != Y.dtype or X.dtype.name not in (*_SCALARS, *NARROW):
+    if X.dtype != Y.dtype or X.dtype.name not in (*SCALARS, *NARROW):
         kinds = "float32, int32, bfloat16 or float16"
         return f"kernels take {kinds}, both alike, not {X.dtype} and {Y.dtype}"
     heads = X.size // (X.shape[0] * X.shape[-1])
     if max(A.nse * heads, X.size, Y.size) > LIMIT or A.index_dtype != jnp.int32:
         return "kernels count pairs and numbers in int32"
-    x, y = _wide(X), _wide(Y)
-    (_, _, _), (_, _, (term, _)) = pair = functions(semiring, x, y, False)
-    if term.name not in _SCALARS:
-        return f"kernels combine float32 and int32 values, not {term}"
-    for name, fn, dtypes in pair:
-        if reason := scalar_jaxpr.refuse(fn, *dtypes):
-            return f"`{name}`: {reason}"
-    return None
+    return no_scalars(semiring, _wide(X), _wide(Y), False)
 
 
 def _wide(x):
@@ -51,7 +39,6 @@ def _wide(x):
 
 def _entries(semiring, A, X, Y) -> Array:
     """Pairs (entry, head) shared evenly by groups of lanes, which have the columns; one launch."""
-    (_, mul, of), (_, combine, terms) = functions(semiring, _wide(X), _wide(Y), False)
     row, col = A.rowcol()
     (m, *heads, k), n = X.shape, Y.shape[0]
     values = kernel(
@@ -59,9 +46,7 @@ def _entries(semiring, A, X, Y) -> Array:
         col,
         X.reshape(m, -1, k),
         Y.reshape(n, -1, k),
-        mul=scalar_jaxpr.trace(mul, *of),
-        combine=scalar_jaxpr.trace(combine, *terms),
-        identity=semiring.add.identity_of(terms[0])[()].item(),
+        semiring=scalars(semiring, _wide(X), _wide(Y), False),
     )
     one = jax.ShapeDtypeStruct((), X.dtype)
     dtype = jax.eval_shape(lambda x, y: semiring.add.admit(semiring.mul(x, y)), one, one).dtype

@@ -7,14 +7,11 @@ import jax.numpy as jnp
 
 from pallas_kernels.products.spmm import NARROW, csr_spmm
 from pallas_kernels.rows.merge_path import LIMIT
-from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
-from ..mxv.spmv_gpu import functions
+from ..mxv.spmv_gpu import SCALARS, no_scalars, scalars
 from .xla import columns_together, no_dense_fold, op, result_dtype, widened
-
-_SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, X, prepared, *, flip) -> str | None:
@@ -25,19 +22,10 @@ def _not_here(semiring, A, X, prepared, *, flip) -> str | None:
         return "kernels count rows and entries in int32"
     if max(A.shape) * X.shape[1] > LIMIT:
         return "kernels count the numbers of X and of the result in int32"
-    if jax.tree.leaves(semiring):
-        return "the semiring has parameters"
     for v in (A, X):
-        if v.dtype.name not in (*_SCALARS, *NARROW):
+        if v.dtype.name not in (*SCALARS, *NARROW):
             return f"kernels take float32, int32, bfloat16 and float16, not {v.dtype}"
-    A, X = _wide(A), _wide(X)
-    term = result_dtype(semiring, A, X, flip)
-    if term.name not in _SCALARS:
-        return f"kernels combine float32 and int32 values, not {term}"
-    for name, fn, dtypes in functions(semiring, A, X, flip):
-        if reason := scalar_jaxpr.refuse(fn, *dtypes):
-            return f"`{name}`: {reason}"
-    return None
+    return no_scalars(semiring, _wide(A), _wide(X), flip)
 
 
 def _wide(v):
@@ -50,11 +38,7 @@ def _merge_path(semiring, A, X, prepared, *, flip):
     A, dtype = A.asformat("csr"), result_dtype(semiring, A, X, flip)
     if X.dtype.name in NARROW and dtype.name not in ("float32", X.dtype.name):
         A, X = widened(A, X, dtype)
-    plain = _wide(A), _wide(X)
-    mul, combine = (scalar_jaxpr.trace(fn, *d) for _, fn, d in functions(semiring, *plain, flip))
-    term = result_dtype(semiring, *plain, flip)
-    identity = semiring.add.identity_of(term)[()].item()
-    how = {"mul": mul, "combine": combine, "identity": identity, "dtype": dtype}
+    how = {"semiring": scalars(semiring, _wide(A), _wide(X), flip), "dtype": dtype}
     return csr_spmm(A.indptr, A.indices, A.data, X, **how).astype(dtype)
 
 

@@ -22,7 +22,7 @@ from pallas_kernels.products.spmv_vjp import csr_vjp
 from pallas_kernels.rows import lanes
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
-from pallas_kernels.simt.scalar_jaxpr import trace, uses
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from tests.kernels.test_lowering import lower
 
 HOST = {"ctas": 3, "threads": 64, "interpret": True}
@@ -71,9 +71,7 @@ def product(A, x, name, **options):
     return csr_spmv(
         *map(jnp.asarray, A),
         jnp.asarray(x),
-        mul=trace(mul, dtype, dtype),
-        combine=trace(combine, dtype, dtype),
-        identity=identity[dtype.kind],
+        semiring=ScalarSemiring.of(mul, combine, identity[dtype.kind], dtype),
         **(options or HOST),
     )
 

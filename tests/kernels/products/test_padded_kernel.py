@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from pallas_kernels.products.spmv_padded import padded_spmv
-from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
 
 HOST = {"ctas": 2, "threads": 64, "interpret": True}
@@ -51,9 +51,7 @@ def product(A, x, name, options):
         A.data,
         x,
         A.shape[0],
-        mul=trace(mul, dtype, dtype),
-        combine=trace(combine, dtype, dtype),
-        identity=identity,
+        semiring=ScalarSemiring.of(mul, combine, identity, dtype),
         slices=slices,
         **options,
     )

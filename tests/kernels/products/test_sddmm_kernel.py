@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.products.sddmm import Tile, sddmm
-from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
 
 M, N, NSE = 9, 7, 53
@@ -19,17 +19,10 @@ def operands(heads, k, dtype=np.float32, seed=0):
     return tuple(map(jnp.asarray, (row, rng.permuted(col[:-4]).tolist() + [N] * 4, x, y)))
 
 
-def functions(add, mul, dtype):
-    return {
-        "mul": scalar_jaxpr.trace(mul, dtype, dtype),
-        "combine": scalar_jaxpr.trace(add, dtype, dtype),
-    }
-
-
 def run(row, col, x, y, add=jnp.add, mul=jnp.multiply, identity=0, **how):
     term = jnp.float32 if x.dtype.itemsize == 2 else x.dtype
     col = jnp.asarray(col, jnp.int32)
-    return sddmm(row, col, x, y, **functions(add, mul, term), identity=identity, **how)
+    return sddmm(row, col, x, y, semiring=ScalarSemiring.of(mul, add, identity, term), **how)
 
 
 @pytest.mark.parametrize(

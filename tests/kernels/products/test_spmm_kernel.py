@@ -8,7 +8,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from pallas_kernels.products.spmm import Tile, csr_spmm, tile_for
-from pallas_kernels.simt.scalar_jaxpr import trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
 from tests.kernels.test_lowering import lower
 
@@ -37,9 +37,7 @@ def check(lengths, dtype, k, name, tile=None, values=None, result=None, **option
         jnp.asarray(indices),
         jnp.asarray(data).astype(values or dtype),
         jnp.asarray(x).astype(dtype),
-        mul=trace(mul, base, base),
-        combine=trace(combine, base, base),
-        identity=identity[np.dtype(base).kind],
+        semiring=ScalarSemiring.of(mul, combine, identity[np.dtype(base).kind], base),
         dtype=result or dtype,
         tile=tile,
         **(options or HOST),
@@ -85,8 +83,8 @@ def test_extremes_stay_in_their_rows():
     indptr, indices = jnp.array([0, 2, 3, 4, 5]), jnp.array([0, 1, 2, 2, 37])
     data = jnp.array([jnp.inf, 1, jnp.nan, 2, 7])
     mul, combine, *_ = SEMIRINGS["plus_times"]
-    fold = {"mul": trace(mul, "f", "f"), "combine": trace(combine, "f", "f"), "identity": 0.0}
-    y = csr_spmm(indptr, indices, data, jnp.ones((COLUMNS, 2)), **fold, **HOST)
+    semiring = ScalarSemiring.of(mul, combine, 0.0, "f")
+    y = csr_spmm(indptr, indices, data, jnp.ones((COLUMNS, 2)), semiring=semiring, **HOST)
     np.testing.assert_array_equal(y, np.repeat([[np.inf], [np.nan], [2], [0]], 2, 1))
 
 

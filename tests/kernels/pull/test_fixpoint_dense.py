@@ -15,7 +15,7 @@ from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked
 from pallas_kernels.prepare import sliced_rows
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank, weights_of_vertices
 from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
-from pallas_kernels.simt.scalar_jaxpr import evaluate, hoist, trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, evaluate, hoist, trace
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
 
@@ -47,9 +47,7 @@ def shortest(graph, x0, ctas=2, stop=None, targets=None, **options):
         (),
         (),
         prepared=arrays(graph),
-        mul=trace(jnp.add, F32, F32),
-        combine=trace(jnp.minimum, F32, F32),
-        identity=np.inf,
+        semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
         update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
         stop=stop or at_most(500),
         targets=targets,
@@ -135,9 +133,7 @@ def test_sums_operands_and_change(name):
         (jnp.asarray(p), jnp.asarray(lost)),
         (jnp.float32(0.85),),
         prepared=arrays((indptr, indices, values)),
-        mul=trace(jnp.multiply, F32, F32),
-        combine=trace(jnp.add, F32, F32),
-        identity=0.0,
+        semiring=ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, F32),
         update=trace(update, F32, F32, I32, *kinds, F32, I32),
         sums=(
             trace(lambda x, p, lost, d: x * lost, F32, *kinds),
@@ -172,9 +168,7 @@ def test_one_launch():
             (),
             (),
             prepared=prepared,
-            mul=trace(jnp.add, F32, F32),
-            combine=trace(jnp.minimum, F32, F32),
-            identity=np.inf,
+            semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
             update=trace(lambda old, y, i: jnp.minimum(old, y / jnp.sqrt(old) ** 3), F32, F32, I32),
             stop=at_most(9),
         ),

@@ -175,6 +175,8 @@ from .ops.structure import transpose as transpose
 from .ops.sugar import where as where
 from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
+from .sharding.api import shard as shard
+from .sharding.graph import ShardedGraph as ShardedGraph
 from .until import Until as Until
 from .until import max_iterations as max_iterations
 from .until import reached as reached

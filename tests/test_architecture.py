@@ -26,7 +26,7 @@ LAYERS = (
     ("inputs", "graph"),
     ("ops",),
     ("algorithms",),
-    ("explaining", "exporting", "checking", "autodiff", "verify", "plot"),
+    ("sharding", "explaining", "exporting", "checking", "autodiff", "verify", "plot"),
     ("cli", "networkx_backend", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -24,7 +24,12 @@ PAGES = (
         "Operators, monoids, semirings and masks: built in, or from your own functions.",
         ("operators", "monoids", "semirings", "masks"),
     ),
-    ("graphs", "Graph and prepare", "What the fast paths need, computed once.", ("graph",)),
+    (
+        "graphs",
+        "Graph, prepare, shard",
+        "What the fast paths need, computed once; graphs over several devices.",
+        ("graph", "sharding"),
+    ),
     ("operations", "Operations", "Products and the other operations of GraphBLAS.", ("ops",)),
     (
         "algorithms",

@@ -12,6 +12,7 @@ from pallas_kernels.components import components as components_kernel
 from .._core.batching import batch_any
 from .._core.compat import kernels_refused
 from .._core.dispatch import Op
+from .._core.overloads import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
@@ -38,6 +39,7 @@ class Components(NamedTuple):
     status: Int[Array, ""]
 
 
+@overloadable
 def connected_components(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Components:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.dispatch import Op
+from .._core.overloads import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..formats import CSR
@@ -36,6 +37,7 @@ class Triangles(NamedTuple):
     overflow: Bool[Array, ""]
 
 
+@overloadable
 def triangle_count(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Triangles:

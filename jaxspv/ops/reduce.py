@@ -13,6 +13,7 @@ from jax import Array, lax
 
 from .._core.batching import over_trailing
 from .._core.indices import LIMIT, with_pattern
+from .._core.overloads import overloadable
 from ..monoids import Monoid, as_monoid, plus
 from .frame.call import Dense, Options, call, operand
 from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
 
 
+@overloadable
 def reduce(
     A: Operand,
     add: Any = plus,

@@ -19,6 +19,7 @@ from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ..._core.dispatch import Op
 from ..._core.indices import bucketed
+from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
@@ -62,6 +63,7 @@ class BFS(NamedTuple):
         return path_to(self.parents, target)
 
 
+@overloadable
 def bfs(
     G: Matrix,
     source: Sources,

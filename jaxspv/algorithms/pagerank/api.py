@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu, scalar
-from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
 from ..._core.dispatch import Op
+from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
 from ...graph import Graph, as_graph, register_layout
@@ -25,6 +25,7 @@ from ...until import iteration_limit
 from ..common.in_edges import sliced_in_edges
 from ..common.status import finished
 from ..common.weights import facts_of
+from .jvp import implicit_tangent
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class PageRankLayout:
     kernel: dict[str, Array] | None = None
 
 
+@overloadable
 def pagerank(
     G: Matrix,
     damping: Real = 0.85,
@@ -124,24 +126,36 @@ def pagerank(
         note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
     if "pagerank" not in graph.layouts and is_concrete(graph.data):
         _check_weights(graph)
-    if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
-        raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
-    p = _personalization(personalization, graph)
-    operands = (
-        scalar(damping, graph.dtype),
-        scalar(tol, graph.dtype),
-        scalar(iteration_limit("max_iterations", max_iterations), jnp.int32),
-        scalar(iteration_limit("min_iterations", min_iterations), jnp.int32),
-    )
+    p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
+    operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
 
 
-def _personalization(personalization: Any, graph: Graph) -> Array | None:
+def checked_numbers(
+    damping: Real, tol: Real, max_iterations: Count, min_iterations: Count, dtype: Any
+) -> tuple[Any, ...]:
+    """The four as arrays.
+
+    Raises:
+        ValueError: `damping` is out of [0, 1], a number of iterations negative.
+    """
+    if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
+        raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
+    return (
+        scalar(damping, dtype),
+        scalar(tol, dtype),
+        scalar(iteration_limit("max_iterations", max_iterations), jnp.int32),
+        scalar(iteration_limit("min_iterations", min_iterations), jnp.int32),
+    )
+
+
+def checked_personalization(
+    personalization: Any, n: int, dtype: Any, exists: Array | None = None
+) -> Array | None:
     """Checked and scaled; None stands for the uniform one, which the programs make themselves."""
-    n = graph.n
     if personalization is None:
         return None
-    p = jnp.asarray(personalization, graph.dtype)
+    p = jnp.asarray(personalization, dtype)
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
     if is_concrete(p):
@@ -150,8 +164,8 @@ def _personalization(personalization: Any, graph: Graph) -> Array | None:
             raise ValueError("`personalization` must be non-negative and not NaN.")
         if not host.sum() > 0:
             raise ValueError("`personalization` must not be zero everywhere.")
-    if graph.exists is not None:
-        p = jnp.where(graph.exists, p, 0)
+    if exists is not None:
+        p = jnp.where(exists, p, 0)
     return p / jnp.sum(p)
 
 
@@ -229,66 +243,30 @@ def _layout(graph: Graph) -> PageRankLayout:
     return PageRankLayout(rows, None, strength, kernel)
 
 
-# ---- The step, its derivative, and the implementations ----
-
-
-def _step(data, x, p, damping, row, col, n):
-    """One step of the iteration on triplets; differentiable and transposable."""
-    valid = row < n
-    data = jnp.where(valid, data, jnp.zeros((), data.dtype))
-    strength = plus.segment_reduce(data, row, n)
-    share = jnp.where(strength > 0, x / jnp.where(strength > 0, strength, 1), 0)
-    flow = plus.segment_reduce(data * jnp.take(share, row, mode="clip"), col, n)
-    dangling = jnp.sum(jnp.where(strength > 0, 0, x))
-    return damping * (flow + dangling * p) + (1 - damping) * p
+# ---- The derivative and the implementations ----
 
 
 def _tangent(primals, tangents, result):
-    """Implicit differentiation: `x' = dF/dx x' + dF/d(data, p, d) (data', p', d')`."""
     graph, p, damping, tol, _, _ = primals
     graph_dot, p_dot, damping_dot = tangents[:3]
-    p = _distribution(p, graph)
     row, col = graph.out.rowcol()
-    x, n = result.scores, graph.n
-    tangents = graph_dot.out.data, p_dot, damping_dot
-    if is_zero(tangents):
-        return PageRank(jnp.zeros_like(x), None, None, None)  # pyright: ignore
+    n, valid = graph.n, row < graph.n
 
-    def step(data, p, damping):
-        return _step(data, x, p, damping, row, col, n)
+    def strength(data):
+        return plus.segment_reduce(jnp.where(valid, data, jnp.zeros((), data.dtype)), row, n)
 
-    _, source = jvp_of_perturbed(step, (graph.data, p, damping), tangents)
+    def flow(data, share):
+        data = jnp.where(valid, data, jnp.zeros((), data.dtype))
+        terms = data * jnp.take(share, row, mode="clip")
+        return plus.segment_reduce(terms, jnp.where(valid, col, n), n)
 
-    valid = row < n
-    data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    strength = plus.segment_reduce(data, row, n)
-    spread = strength > 0
-    share = data / jnp.take(jnp.where(spread, strength, 1), row, mode="clip")
-    target = jnp.where(valid, col, n)
-
-    def matvec(v):  # (I - dF/dx) v; F is affine in x
-        flow = plus.segment_reduce(share * jnp.take(v, row, mode="clip"), target, n)
-        return v - damping * (flow + jnp.sum(jnp.where(spread, 0, v)) * p)
-
-    def richardson(project):
-        """I - matvec contracts with factor d, on vectors of sum 0 mostly much faster."""
-
-        def solve(matvec, b):
-            def step(state):
-                v, _, k = state
-                new = project(v + b - matvec(v))
-                return new, jnp.sum(jnp.abs(new - v)) > tol * jnp.sum(jnp.abs(new)), k + 1
-
-            first = (project(b), jnp.bool_(True), jnp.int32(0))
-            return lax.while_loop(lambda s: s[1] & (s[2] < 1000), step, first)[0]
-
-        return solve
-
-    # The scores sum to 1 whatever is perturbed, so `source` sums to 0, and the solution of the
-    # transposed system matters up to a constant: its slowest mode, which decays with d alone, is
-    # left out.
-    scores = lax.custom_linear_solve(
-        matvec, source, richardson(lambda v: v), richardson(lambda v: v - jnp.mean(v))
+    scores = implicit_tangent(
+        result.scores,
+        (graph.data, _distribution(p, graph), damping),
+        (graph_dot.out.data, p_dot, damping_dot),
+        strength=strength,
+        flow=flow,
+        tol=tol,
     )
     return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
 

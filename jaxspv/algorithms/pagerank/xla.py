@@ -28,6 +28,11 @@ class _State(NamedTuple):
     iterations: jax.Array
 
 
+def over_vertices(x: jax.Array) -> jax.Array:
+    """The sum over the vertices, of each column."""
+    return jnp.sum(x, axis=0)
+
+
 def pagerank_xla(
     pull: Callable[[jax.Array], jax.Array],
     strength: jax.Array,
@@ -38,13 +43,15 @@ def pagerank_xla(
     tol: Any,
     max_iterations: Any,
     min_iterations: Any = 0,
+    total: Callable[[jax.Array], jax.Array] = over_vertices,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Scores, number of iterations, and whether the last L1 change was <= tol.
 
     pull(z)[j] = sum over the edges i -> j of A[i, j] z[i] (`pull_row_bins`).
     strength: (n,) row sums of A, >= 0. personalization, x0: (n,) or (n, B), columns of sum 1, in
     the dtype of the result; of B columns each stops on its own: results (n, B), (B,), (B,).
-    damping, tol, max_iterations and min_iterations may be traced. One `pull` and O(n) an iteration.
+    damping, tol, max_iterations and min_iterations may be traced. total: the sum over all vertices,
+    of which a device may hold a part. One `pull` and O(n) an iteration.
     """
     dtype, batch = x0.dtype, x0.shape[1:]
     per_vertex = strength.shape + (1,) * len(batch)
@@ -58,14 +65,14 @@ def pagerank_xla(
         return unsettled & (state.iterations < max_iterations)
 
     def dangling_mass(scores: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.where(has_edges, 0, scores), axis=0)
+        return total(jnp.where(has_edges, 0, scores))
 
     def step(state: _State) -> _State:
         going = active(state)
         teleport = damping * state.dangling + (1 - damping)
         new = damping * pull(state.scaled) + teleport * personalization
         new = jnp.where(going, new, state.scores)
-        change = jnp.sum(jnp.abs(new - state.scores), axis=0)
+        change = total(jnp.abs(new - state.scores))
         return _State(
             scores=new,
             scaled=new * inverse,

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..._core.indices import index_dtype_for, narrowed, widened
+from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, note
 from ...formats import SparseMatrix
 from ...semirings import Semiring, as_semiring, plus_times
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ...shapes import Allowed
 
 
+@overloadable
 def mxm(
     A: Any,
     B: Any,

@@ -13,6 +13,7 @@ from jax import Array
 
 from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
 from ..._core.indices import index_dtype_for, narrowed, widened
+from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, Situation, note, situation
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ...shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
 
 
+@overloadable
 def mxv(
     A: Matrix,
     x: Vector | DenseMatrix | SparseVector,
@@ -95,6 +97,7 @@ def mxv(
     return _multiply(A, x, semiring, options, method, backend, flip=False)
 
 
+@overloadable
 def vxm(
     x: Vector | DenseMatrix | SparseVector,
     A: Matrix,

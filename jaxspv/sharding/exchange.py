@@ -1,0 +1,141 @@
+"""What devices tell each other inside of a `shard_map`, and the frame that runs one.
+
+A vector is cut like the vertices: each device has the places of its own piece. Before a product it
+needs those of its rows or columns (`along_rows`, `along_cols`: an all-gather), after it the partial
+results of several devices are joined and each keeps its piece (`fold_rows`, `fold_cols`: an
+all-to-all and a sum over what arrived, for any monoid and in one order). Sets of vertices travel as
+words of 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import PartitionSpec
+
+from .._core.derivatives.tangents import is_inexact
+from .._core.platforms import using
+from ..formats import CSR
+from ..monoids import Monoid
+from .partition import WORD, Partition
+
+
+class Local(NamedTuple):
+    """What one device has of a sharded graph.
+
+    Attributes:
+        block: CSR of its entries, rows and columns by their places in its groups of pieces.
+        order: (r,) int32, the vertex at each place of its piece; n: none.
+        part: the partition.
+    """
+
+    block: CSR
+    order: Array
+    part: Partition
+
+    def piece(self, x: Array, fill: Any = 0) -> Array:
+        """(r, ...) the places of this device of a vector (n, ...) over all vertices."""
+        return x.at[self.order].get(mode="fill", fill_value=fill)
+
+    def along_rows(self, piece: Array) -> Array:
+        """(rows, ...) of all rows of the block, from a piece (r, ...)."""
+        return _gathered(piece, self.part.col_axes)
+
+    def along_cols(self, piece: Array) -> Array:
+        """(columns, ...) of all columns of the block, from a piece (r, ...)."""
+        return _gathered(piece, self.part.row_axes)
+
+    def fold_rows(self, partial: Array, add: Monoid) -> Array:
+        """A piece, from partial results (rows, ...) of all devices of these rows."""
+        return _folded(partial, self.part.col_axes, self.part.grid[1], add)
+
+    def fold_cols(self, partial: Array, add: Monoid) -> Array:
+        """A piece, from partial results (columns, ...) of all devices of these columns."""
+        return _folded(partial, self.part.row_axes, self.part.grid[0], add)
+
+    def fold_cols_of_bits(self, partial: Array) -> Array:
+        """`fold_cols` of a set of columns by union, 32 places a word."""
+        R = self.part.grid[0]
+        if R == 1:
+            return partial
+        words = packed(partial).reshape(R, -1)
+        arrived = lax.all_to_all(words, self.part.row_axes, 0, 0)
+        return unpacked(lax.reduce(arrived, arrived.dtype.type(0), lax.bitwise_or, (0,)))
+
+    def bits_along_rows(self, piece: Array) -> Array:
+        """`along_rows` of a set of places, 32 a word."""
+        return piece if not self.part.col_axes else unpacked(self.along_rows(packed(piece)))
+
+    def total(self, x: Array) -> Array:
+        """The sum over all devices."""
+        return lax.psum(x, self.part.axes)
+
+    def everywhere(self, piece: Array) -> Array:
+        """(n, ...) over all vertices, in the order of their numbers, on every device."""
+        everyone = _gathered(self.order, self.part.axes)
+        values = _gathered(piece, self.part.axes)
+        empty = jnp.zeros((self.part.n, *piece.shape[1:]), piece.dtype)
+        at = empty.at[everyone]  # each vertex once
+        return at.add(values, mode="drop") if is_inexact(piece) else at.set(values, mode="drop")
+
+
+def packed(bits: Array) -> Array:
+    """Words of 32 bits; k a multiple of 32."""
+    weights = jnp.left_shift(jnp.uint32(1), jnp.arange(WORD, dtype=jnp.uint32))
+    return jnp.sum(jnp.where(bits.reshape(-1, WORD), weights, jnp.uint32(0)), 1, dtype=jnp.uint32)
+
+
+def unpacked(words: Array) -> Array:
+    """The bits of words."""
+    shifts = jnp.arange(WORD, dtype=jnp.uint32)
+    return ((words[:, None] >> shifts) & 1).astype(bool).reshape(-1)
+
+
+def on_mesh(body: Callable[..., Any], G: Any, *operands: Any) -> Any:
+    """`body(local, *operands)` on every device of the mesh of a sharded graph.
+
+    Operands and results are whole on every device. Inside of a `shard_map` over the axes of the
+    partition, whose caller passed the arrays of G by `G.spec`, the body runs as it is.
+    """
+    part: Partition = G.part
+
+    def run(arrays, *operands):
+        data, indices, indptr, order = (x[0, 0] for x in arrays)
+        lost = jnp.zeros((), bool)
+        block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
+        with using("cpu"):  # no kernel of one device has run beside others of its kind
+            return body(Local(block, order, part), *operands)
+
+    arrays = (G.data, G.indices, G.indptr, G.order)
+    around = jax.sharding.get_abstract_mesh()
+    if set(part.axes) <= set(around.manual_axes):
+        return run(arrays, *operands)
+    whole = PartitionSpec()
+    # The loops inside do not say which of their values differ between devices.
+    return jax.shard_map(
+        run,
+        mesh=part.mesh if around.empty else None,
+        in_specs=(part.spec, *(whole for _ in operands)),
+        out_specs=whole,
+        check_vma=False,
+    )(arrays, *operands)
+
+
+def _gathered(piece: Array, axes: tuple[str, ...]) -> Array:
+    return lax.all_gather(piece, axes, tiled=True) if axes else piece
+
+
+def _folded(partial: Array, axes: tuple[str, ...], parts: int, add: Monoid) -> Array:
+    if parts == 1:
+        return partial
+    pieces = partial.reshape(parts, -1, *partial.shape[1:])
+    return add.reduce(lax.all_to_all(pieces, axes, 0, 0), axis=0).astype(partial.dtype)
+
+
+def mine(local: Local, vertex: Array) -> Array:
+    """Which place of this device is that of a vertex; out of range: none."""
+    return (local.order == vertex) & (local.order < local.part.n)

@@ -1,0 +1,63 @@
+"""What every function on a sharded graph goes through: its operation, its operands, its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .._core.compilation import is_eager
+from .._core.derivatives.tangents import jvp_of_perturbed
+from .._core.dispatch import Op
+from .._core.platforms import note
+from .graph import ShardedGraph
+
+
+def differentiated(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The tangent of an operation whose XLA form JAX differentiates: no loop to run backwards."""
+
+    def tangent(primals, tangents, result, **static):
+        del result
+        return jvp_of_perturbed(lambda *p: run(*p, **static), primals, tangents)[1]
+
+    return tangent
+
+
+def told(G: ShardedGraph) -> ShardedGraph:
+    """G; for `explain`, how it is spread."""
+    R, C = G.part.grid
+    way = "rows" if C == 1 else "columns" if R == 1 else "blocks"
+    note(f"{way} over {R} by {C} devices, room for {G.data.shape[-1]:,} entries on each")
+    return G
+
+
+def refused(name: str, given: dict[str, Any]) -> None:
+    """What a function does not take for a sharded graph.
+
+    Raises:
+        NotImplementedError: one of the options is given.
+    """
+    for option, value in given.items():
+        if value is not None and value is not False and value != "auto":
+            raise NotImplementedError(
+                f"`{option}` of {name} is not there for a ShardedGraph; got {value!r}."
+            )
+
+
+def whole(G: ShardedGraph, x: Any) -> Array:
+    """A vector over the vertices, in an eager call on every device of the mesh."""
+    if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
+        return jax.device_put(x, G.part.replicated)
+    return jnp.asarray(x)
+
+
+def _devices(G: ShardedGraph) -> set[Any]:
+    return set(G.part.mesh.devices.flat)
+
+
+def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> Op:
+    """The operation of a public function on a mesh; a form in one launch would register here."""
+    return Op(f"{name} on a mesh", tangent)

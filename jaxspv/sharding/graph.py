@@ -1,0 +1,131 @@
+"""ShardedGraph: one graph over the devices of a mesh."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.indices import LIMIT
+from .._core.pytree import describe, is_concrete, pytree_dataclass, static
+from ..formats import CSR
+from ..formats.base import PRODUCT
+from ..formats.methods.arithmetic import NoValue
+from .partition import Partition
+
+if TYPE_CHECKING:
+    from jax.sharding import PartitionSpec
+    from jaxtyping import Int, Shaped
+
+
+@pytree_dataclass
+class ShardedGraph(NoValue):
+    """A square matrix A whose entries lie on the devices of a mesh; made by `shard`.
+
+    Every array begins with the axes (R, C) of the partition, over which it is sharded by `spec`:
+    `jax.shard_map` over the mesh takes the graph with `in_specs=G.spec`.
+
+    Attributes:
+        data: (R, C, nse) values; of each device its own, in the order of its rows and columns.
+        indices: (R, C, nse) int32 local columns; slots beyond the last row are padding.
+        indptr: (R, C, rows + 1) int32 offsets of the local rows.
+        order: (R, C, places) int32, the vertices dealt to each device; n: none.
+        part: the partition, static.
+        unique: no entry of A is stored twice, static.
+        symmetric: the pattern of A is symmetric, checked or declared, static.
+
+    >>> import jax, jaxspv as jsp
+    >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
+    >>> G = jsp.shard(jsp.from_edges([0, 1, 2], [1, 2, 0], shape=(3, 3)), mesh)
+    >>> G.n, jsp.bfs(G, 0).levels.tolist()
+    (3, [0, 1, 2])
+    """
+
+    data: Shaped[Array, "R C nse"]
+    indices: Int[Array, "R C nse"]
+    indptr: Int[Array, "R C offsets"]
+    order: Int[Array, "R C places"]
+    part: Partition = static()
+    unique: bool = static(default=True)
+    symmetric: bool = static(default=False)
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.part.n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the values."""
+        return self.data.dtype
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """How each of its arrays is sharded."""
+        return self.part.spec
+
+    def with_data(self, data: Shaped[Array, "R C nse"]) -> ShardedGraph:
+        """The same pattern with new values, in the order of `data`. Traceable.
+
+        Raises:
+            ValueError: they have another shape.
+        """
+        if jnp.shape(data) != self.data.shape:
+            raise ValueError(f"`data` must have shape {self.data.shape}; got {jnp.shape(data)}.")
+        return dataclasses.replace(self, data=jnp.asarray(data))
+
+    def astype(self, dtype: Any) -> ShardedGraph:
+        """The same pattern with values of another dtype."""
+        return dataclasses.replace(self, data=self.data.astype(dtype))
+
+    def unshard(self) -> CSR:
+        """The whole matrix as a CSR, in every process; eager.
+
+        Raises:
+            ValueError: it is traced, or has 2^31 - 1 entries or more.
+        """
+        if not is_concrete(self):
+            raise ValueError("`unshard` needs concrete values: call it outside of jit.")
+        whole = jax.jit(lambda *x: x, out_shardings=self.part.replicated)
+        arrays = whole(self.data, self.indices, self.indptr, self.order)
+        data, indices, indptr, order = map(np.asarray, arrays)
+        R, C = self.part.grid
+        counts = indptr[..., -1].astype(np.int64)
+        if counts.sum() >= LIMIT:
+            raise ValueError(f"one matrix holds fewer than 2^31 - 1 entries; got {counts.sum()}.")
+        rows, cols, values = [], [], []
+        for i in range(R):
+            for j in range(C):
+                count = counts[i, j]
+                vertices = order[i].reshape(-1)
+                rows.append(np.repeat(vertices, np.diff(indptr[i, j])))
+                cols.append(order[:, j].reshape(-1)[indices[i, j, :count]])
+                values.append(data[i, j, :count])
+        row, col, value = map(np.concatenate, (rows, cols, values))
+        by = np.lexsort((col, row))
+        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=self.n))])
+        values, columns = jnp.asarray(value[by]), jnp.asarray(col[by], jnp.int32)
+        offsets = jnp.asarray(ends, jnp.int32)
+        return CSR(values, columns, offsets, jnp.zeros((), bool), self.shape, True, self.unique)
+
+    def __matmul__(self, other: Any) -> Any:
+        return PRODUCT["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return PRODUCT["rmatmul"](self, other)
+
+    def __repr__(self) -> str:
+        R, C = self.part.grid
+        return (
+            f"ShardedGraph({describe(self.data)}, n={self.n}, {R} by {C} devices, "
+            f"spec={self.part.spec})"
+        )

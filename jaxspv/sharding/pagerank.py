@@ -1,0 +1,117 @@
+"""PageRank on a sharded graph: the iteration of one device, on pieces of its vectors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.compilation import one_program
+from .._core.eager.kept import kept
+from .._core.overloads import overload
+from .._core.pytree import is_concrete
+from ..algorithms.common.status import finished
+from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization, pagerank
+from ..algorithms.pagerank.jvp import implicit_tangent
+from ..algorithms.pagerank.xla import pagerank_xla
+from ..monoids import plus
+from .exchange import Local, on_mesh
+from .frame import mesh_op, told
+from .graph import ShardedGraph
+
+
+def _strength(local: Local) -> Array:
+    """A piece of the row sums."""
+    row, _ = local.block.rowcol()
+    sums = plus.segment_reduce(local.block.data, row, local.part.block_shape[0], sorted=True)
+    return local.fold_rows(sums, plus)
+
+
+def _flow(local: Local, share: Array) -> Array:
+    """A piece of `share A`, from one of `share`."""
+    row, col = local.block.rowcol()
+    rows, cols = local.part.block_shape
+    terms = local.block.data * jnp.take(local.along_rows(share), row, mode="clip")
+    sums = plus.segment_reduce(terms, jnp.where(row < rows, col, cols), cols)
+    return local.fold_cols(sums, plus)
+
+
+def _tangent(primals, tangents, result):
+    G, p, damping, tol, _, _ = primals
+
+    def everywhere(piece_of):
+        def on(data, *vectors):
+            def body(local, *vectors):
+                return local.everywhere(piece_of(local, *map(local.piece, vectors)))
+
+            return on_mesh(body, G.with_data(data), *vectors)
+
+        return on
+
+    scores = implicit_tangent(
+        result.scores,
+        (G.data, jnp.full(G.n, 1 / G.n, G.dtype) if p is None else p, damping),
+        (tangents[0].data, tangents[1], tangents[2]),
+        strength=everywhere(_strength),
+        flow=everywhere(_flow),
+        tol=tol,
+    )
+    return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
+
+
+op = mesh_op("pagerank", _tangent)
+
+
+@op.register("collectives")
+def _pieces(G, p, damping, tol, max_iterations, min_iterations):
+    """An exchange of the shares and two sums over the devices an iteration."""
+
+    def body(local: Local, p, damping, tol, max_iterations, min_iterations):
+        if p is None:
+            mine = jnp.where(local.order < G.n, jnp.asarray(1 / G.n, G.dtype), 0)
+        else:
+            mine = local.piece(p)
+        scores, iterations, converged = pagerank_xla(
+            lambda share: _flow(local, share),
+            _strength(local),
+            mine,
+            mine,
+            damping=damping,
+            tol=tol,
+            max_iterations=max_iterations,
+            min_iterations=min_iterations,
+            total=lambda x: local.total(jnp.sum(x)),
+        )
+        return local.everywhere(scores), iterations, converged, jnp.int32(0)
+
+    return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))
+
+
+@overload(pagerank, ShardedGraph)
+def _pagerank(
+    G,
+    damping=0.85,
+    tol=1e-6,
+    max_iterations=100,
+    personalization=None,
+    *,
+    min_iterations=0,
+    backend=None,
+    method=None,
+):
+    if not jnp.issubdtype(G.dtype, jnp.floating):
+        G = G.astype(jnp.float32)
+    if G.n == 0:
+        raise ValueError("pagerank needs at least one vertex.")
+    if is_concrete(G.data):
+        least = kept((G.data,), "least", lambda: float(one_program(_least, G.data)))
+        if not least >= 0:
+            raise ValueError(f"weights must not be negative or NaN; the least is {least}.")
+    p = checked_personalization(personalization, G.n, G.dtype)
+    numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
+    return finished(op(told(G), p, *numbers, backend=backend, method=method), "pagerank")
+
+
+def _least(data: Array) -> Array:
+    """The smallest value, padding (0) included; NaN where there is one."""
+    return jnp.min(data, initial=np.inf)

@@ -1,0 +1,142 @@
+"""Which device of a mesh holds which vertices and entries: rows, or blocks of rows and columns.
+
+Vertices are dealt into as many pieces as there are devices, R by C of them, each with r places.
+Device (i, j) holds the entries whose row lies in the pieces (i, *) and whose column lies in the
+pieces (*, j). With C = 1 these are whole rows, those of its own piece; with R = 1 whole columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from .._core.indices import LIMIT
+
+if TYPE_CHECKING:
+    from jaxtyping import Int, Num
+
+WORD = 32  # places of a piece come in words of as many bits
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """How a square matrix of n vertices lies on a mesh; static and hashable.
+
+    Attributes:
+        mesh: the devices.
+        row_axes, col_axes: the axes of the mesh that split rows and columns; () splits nothing.
+        n: vertices.
+        places: r, of each piece; a multiple of 32.
+    """
+
+    mesh: Mesh
+    row_axes: tuple[str, ...]
+    col_axes: tuple[str, ...]
+    n: int
+    places: int
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the mesh that split anything, rows first."""
+        return self.row_axes + self.col_axes
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """(R, C): pieces along rows and along columns."""
+        R, C = (
+            math.prod(self.mesh.shape[a] for a in axes) for axes in (self.row_axes, self.col_axes)
+        )
+        return R, C
+
+    @property
+    def block_shape(self) -> tuple[int, int]:
+        """(C r, R r): rows and columns of the entries of one device."""
+        R, C = self.grid
+        return C * self.places, R * self.places
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """Of every array of a sharded graph, which begins with the axes (R, C)."""
+        return PartitionSpec(self.row_axes or None, self.col_axes or None)
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """`spec` on the mesh."""
+        return NamedSharding(self.mesh, self.spec)
+
+    @property
+    def replicated(self) -> NamedSharding:
+        """Everything on every device."""
+        return NamedSharding(self.mesh, PartitionSpec())
+
+    def deal(self, weights: Num[np.ndarray, " n"]) -> Int[np.ndarray, "pieces places"]:
+        """The vertices of each piece, heaviest first; n where there is none.
+
+        Dealt in the order of their weights, every other round backwards: the sums of two pieces
+        differ by at most the largest weight.
+        """
+        R, C = self.grid
+        table = np.full(self.places * R * C, self.n, np.int32)
+        table[: self.n] = np.argsort(-weights, kind="stable")
+        table = table.reshape(self.places, R * C)
+        table[1::2] = table[1::2, ::-1]
+        return np.ascontiguousarray(table.T)
+
+    def positions(self, pieces: Int[np.ndarray, "pieces places"]) -> Int[np.ndarray, " n"]:
+        """(n,) where each vertex lies when the pieces follow one another."""
+        flat = pieces.reshape(-1)
+        there = np.flatnonzero(flat < self.n)
+        positions = np.empty(self.n, np.int64)
+        positions[flat[there]] = there
+        return positions
+
+    def place_of(
+        self, row: Int[np.ndarray, " k"], col: Int[np.ndarray, " k"]
+    ) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
+        """Device number, local row and local column of entries given by positions."""
+        R, C = self.grid
+        r = self.places
+        i, local_row = np.divmod(row, C * r)
+        strip, offset = np.divmod(col, r)
+        owner, j = np.divmod(strip, C)
+        return i * C + j, local_row, owner * r + offset
+
+
+def partition(mesh: Any, spec: Any, n: int) -> Partition:
+    """The partition of an (n, n) matrix by a `PartitionSpec` of its rows and columns.
+
+    Args:
+        mesh: a `jax.sharding.Mesh`.
+        spec: `P("d")`: rows over the axis "d"; `P("r", "c")`: rows over "r", columns over "c"; a
+            tuple of axes stands for all of them; None: rows over all axes.
+        n: vertices.
+
+    Raises:
+        TypeError: `mesh` is no mesh, `spec` no spec.
+        ValueError: `spec` names an axis that the mesh has not, one twice, none, or more than two
+            dimensions; more places than int32 can number.
+    """
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"`mesh` must be a jax.sharding.Mesh; got {type(mesh).__name__}.")
+    spec = PartitionSpec(mesh.axis_names) if spec is None else spec
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(f"`spec` must be a PartitionSpec or None; got {spec!r}.")
+    if len(spec) > 2:
+        raise ValueError(f"`spec` must have an entry for rows and one for columns; got {spec}.")
+    parts = [() if s is None else (s,) if isinstance(s, str) else tuple(s) for s in spec]
+    rows, cols = (*parts, (), ())[:2]
+    named = rows + cols
+    if not named or len(set(named)) < len(named) or not set(named) <= set(mesh.axis_names):
+        raise ValueError(
+            f"`spec` must name axes of the mesh, {mesh.axis_names}, each at most once and one at "
+            f"least; got {spec}."
+        )
+    pieces = math.prod(mesh.shape[a] for a in named)
+    places = WORD * max(-(-n // (WORD * pieces)), 1)
+    if n >= LIMIT or places * pieces >= LIMIT:
+        raise ValueError(f"a sharded graph has fewer than 2^31 - 1 vertices; got {n}.")
+    return Partition(mesh, rows, cols, n, places)

@@ -1,0 +1,56 @@
+"""The work of one device between two exchanges: the edges of a set of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..algorithms.common.frontier import Edges, Queue, append, for_edges
+from ..formats import CSR
+
+VERTICES, EDGES = 2**14, 2**16  # of a set that are expanded together, at most
+MANY = 8  # beyond one entry of so many all entries are looked at in order
+
+
+def reached_by(block: CSR, rows: Array) -> Array:
+    """(columns,) bool: where an entry of the rows (bool) lies."""
+    extent = block.shape[1]
+
+    def mark(reached, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        return reached.at[jnp.where(edges.valid, v, extent)].set(True, mode="drop")
+
+    def at_once(reached):
+        row, col = block.rowcol()
+        there = rows.at[row].get(mode="fill", fill_value=False)
+        return reached.at[jnp.where(there, col, extent)].set(True, mode="drop")
+
+    return over_rows(block, rows, jnp.zeros(extent, bool), mark, at_once)
+
+
+def over_rows(
+    block: CSR,
+    rows: Array,
+    carry: Any,
+    visit: Callable[[Any, Edges], Any],
+    at_once: Callable[[Any], Any],
+) -> Any:
+    """`visit` over the entries of the rows in chunks, or `at_once(carry)` where they are many.
+
+    Cost: O(rows) and the entries of the rows, or all entries.
+    """
+    m, nse = block.shape[0], block.nse
+    if nse <= EDGES:  # nothing to save
+        return at_once(carry)
+    degrees = jnp.diff(block.indptr)
+    entries = jnp.sum(jnp.where(rows, degrees, 0).astype(jnp.float32))
+
+    def in_chunks(carry):
+        empty = Queue(jnp.zeros(m, jnp.int32), jnp.int32(0), jnp.int32(0))
+        queue = append(empty, jnp.arange(m, dtype=jnp.int32), rows & (degrees > 0))
+        return for_edges(block.indptr, nse, queue, carry, visit, vertices=VERTICES, edges=EDGES)
+
+    return lax.cond(entries * MANY > nse, at_once, in_chunks, carry)

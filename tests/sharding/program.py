@@ -1,0 +1,236 @@
+"""What runs in a process of its own with several CPU devices: sharded graphs beside one device.
+
+`python program.py NAME ...` runs the checks of these names on their meshes and prints a line of
+JSON for each: [name, "right"] or [name, what was wrong].
+"""
+
+import functools
+import json
+import os
+import sys
+import traceback
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import jaxspv as jsp
+from jaxspv.sharding import push
+
+RNG = np.random.default_rng(0)
+MESHES = {  # shape, names of the axes, spec
+    "one": ((1,), ("d",), None),
+    "two": ((2,), ("d",), P("d")),
+    "four": ((4,), ("d",), P("d")),
+    "eight": ((8,), ("d",), None),
+    "columns": ((4,), ("d",), P(None, "d")),
+    "blocks": ((2, 2), ("r", "c"), P("r", "c")),
+    "both": ((2, 4), ("r", "c"), P("c", "r")),
+    "one axis of two": ((2, 2), ("r", "c"), P("c")),
+}
+
+
+def mesh_of(name, kind=AxisType.Auto):
+    shape, names, spec = MESHES[name]
+    return jax.make_mesh(shape, names, axis_types=(kind,) * len(names)), spec
+
+
+@functools.cache
+def several():
+    """One matrix with much in it: a random graph, a directed path, isolated vertices, a cycle with
+    a zero edge, self loops; values that no sum rounds."""
+    n = 34 + 30 + 9 + 7
+    dense = np.zeros((n, n), np.float32)
+    random = RNG.random((34, 34)) < 0.1
+    dense[:34, :34] = np.where(random, RNG.integers(1, 9, (34, 34)), 0)
+    for v in range(34, 63):
+        dense[v, v + 1] = 1 + v % 3
+    dense[75, 75] = dense[75, 76] = dense[76, 77] = 2
+    return jsp.from_dense(dense)
+
+
+def same(got, want, **tolerance):
+    np.testing.assert_allclose(got, want, **(tolerance or {"rtol": 0}))
+
+
+def exact(got, want):
+    jax.tree.map(np.testing.assert_array_equal, got, want)
+
+
+def products(A, x, X):
+    return {
+        "mxv": jsp.mxv(A, x),
+        "min_plus": jsp.vxm(x, A, jsp.semirings.min_plus),
+        "max_min": jsp.mxv(A, x, "max_min"),
+        "logical": jsp.mxv(A, x > 0.5, jsp.semirings.or_and),
+        "mxm": A @ X,
+        "left": X.T @ A,
+        "all": jsp.reduce(A),
+        "most": jsp.reduce(A, jsp.monoids.max_, axis=0).todense(),
+        "rows": jsp.reduce(A, axis=1).todense(),
+    }
+
+
+def slopes(A, x):
+    def of(f):
+        return A.with_data(jax.grad(lambda d: f(A.with_data(d)))(A.data))
+
+    return {
+        "plus": of(lambda B: jnp.sum(jnp.square(B @ x))),
+        "min": of(lambda B: jnp.sum(jnp.sin(jsp.vxm(x, B, jsp.semirings.max_plus).clip(-9, 9)))),
+        "pagerank": of(lambda B: jnp.vdot(x, jsp.pagerank(B, tol=1e-7).scores)),
+    }
+
+
+def searches(A):
+    stop = jsp.reached(40) | jsp.max_iterations(3)
+    return {
+        "one": jsp.bfs(A, 3, deterministic=True),
+        "several": jsp.bfs(A, jnp.array([70, 75, 34]), deterministic=True),
+        "until": jsp.bfs(A, 34, until=stop, deterministic=True),
+    }
+
+
+def everything(A, x, X):
+    return {
+        "products": products(A, x, X),
+        "searches": searches(A),
+        "pagerank": jsp.pagerank(A),
+        "personal": jsp.pagerank(A, 0.5, personalization=x, max_iterations=4),
+    }
+
+
+def compare(got, want):
+    exact(got["searches"], want["searches"])
+    for name, value in want["products"].items():
+        same(got["products"][name], value, rtol=1e-6)
+    for name in ("pagerank", "personal"):
+        same(got[name].scores, want[name].scores, rtol=1e-4)
+        assert abs(int(got[name].iterations) - int(want[name].iterations)) <= 1
+        assert bool(got[name].converged) == bool(want[name].converged)
+
+
+def operands(A):
+    n = A.shape[0]
+    x = jnp.asarray(RNG.random(n), jnp.float32)
+    return x, jnp.asarray(RNG.random((n, 3)), jnp.float32)
+
+
+@functools.cache
+def on_one_device():
+    A = several()
+    given = operands(A)
+    return A, given, jax.jit(everything)(A, *given)
+
+
+def on(name):
+    """Under jit, all functions in one program; the matrix comes back as it was."""
+    A, given, want = on_one_device()
+    mesh, spec = mesh_of(name)
+    G = jsp.shard(A, mesh, spec)
+    back = G.unshard()
+    exact((back.indptr, back.indices, back.data), (A.indptr, A.indices, A.data))
+    compare(jax.jit(everything)(G, *given), want)
+
+
+def small():
+    """More devices than vertices, devices without entries, no entries at all."""
+    mesh, _ = mesh_of("eight")
+    few = jsp.from_edges([0, 2], [1, 0], [2.0, 3.0], shape=(3, 3))
+    for A in (few, jsp.from_edges([], [], shape=(1, 1))):
+        G = jsp.shard(A, mesh)
+        exact(jsp.bfs(G, 0), jsp.bfs(A, 0, deterministic=True))
+        same(jsp.mxv(G, jnp.ones(A.shape[0])), jsp.mxv(A, jnp.ones(A.shape[0])))
+
+
+def chunks():
+    """Rows expanded in chunks, as on large graphs."""
+    push.EDGES, push.VERTICES, push.MANY = 8, 4, 1
+    A, _, want = on_one_device()
+    exact(jax.jit(searches)(jsp.shard(A, *mesh_of("blocks"))), want["searches"])
+
+
+def explicit():
+    """Explicit axes, eagerly, under `set_mesh` and from inside of a `shard_map`."""
+    A, (x, X), want = on_one_device()
+    mesh, spec = mesh_of("blocks", AxisType.Explicit)
+    G = jsp.shard(A, mesh, spec)
+
+    def some(G, x):
+        return jsp.mxv(G, x), jsp.bfs(G, 3, deterministic=True), jsp.pagerank(G).iterations
+
+    with jax.set_mesh(mesh):
+        whole = jax.shard_map(some, in_specs=(G.spec, P()), out_specs=P(), check_vma=False)
+        found = [jax.jit(some)(G, x), jax.jit(whole)(G, x)]
+    for y, search, iterations in (some(G, x), *found):
+        same(y, want["products"]["mxv"], rtol=1e-6)
+        exact(search, want["searches"]["one"])
+        assert abs(int(iterations) - int(want["pagerank"].iterations)) <= 1
+
+
+def gradients():
+    """Slopes by the values, in the places of the matrix."""
+    A, (x, _), _ = on_one_device()
+    mesh, spec = mesh_of("blocks")
+    got, want = jax.jit(slopes)(jsp.shard(A, mesh, spec), x), jax.jit(slopes)(A, x)
+    for name, slope in want.items():
+        same(got[name].unshard().data, slope.data, rtol=1e-3, atol=1e-6)
+
+
+def told():
+    """`explain` names the form; what cannot be is refused with words."""
+    A, (mesh, spec) = several(), mesh_of("blocks")
+    G = jsp.shard(A, mesh, spec)
+    plan = str(jsp.explain("bfs", G))
+    assert "bfs on a mesh: xla/collectives" in plan and "blocks over 2 by 2 devices" in plan
+    for error, words, call in (
+        (
+            NotImplementedError,
+            "`mask`",
+            lambda: jsp.mxv(G, jnp.ones(G.n), mask=jnp.ones(G.n, bool)),
+        ),
+        (NotImplementedError, "positional", lambda: jsp.mxv(G, jnp.ones(G.n), "any_secondi")),
+        (ValueError, "80 vertices", lambda: jsp.mxv(G, jnp.ones(3))),
+        (ValueError, "`source` must lie", lambda: jsp.bfs(G, 80)),
+        (ValueError, "must not be negative", lambda: jsp.pagerank(G.with_data(-G.data - 1))),
+        (ValueError, "`spec` must name axes", lambda: jsp.shard(A, mesh, P("x"))),
+        (TypeError, "`mesh` must be", lambda: jsp.shard(A, 4)),
+        (ValueError, "square", lambda: jsp.shard(jsp.from_dense(np.ones((2, 3))), mesh)),
+        (ValueError, "outside of jit", lambda: jax.jit(lambda A: jsp.shard(A, mesh).data)(A)),
+    ):
+        try:
+            call()
+        except error as e:
+            assert words in str(e), (words, str(e))
+        else:
+            raise AssertionError(words)
+
+
+def quick():
+    """A product and a search on two devices."""
+    A = several()
+    G, x = jsp.shard(A, *mesh_of("two")), jnp.arange(A.shape[0], dtype=jnp.float32)
+    y, search = jax.jit(lambda G, x: (jsp.mxv(G, x), jsp.bfs(G, 34)))(G, x)
+    same(y, A.to_scipy() @ np.asarray(x))
+    levels = np.append(np.full(34, -1), np.append(np.arange(30), np.full(16, -1)))
+    exact(search[0], levels)
+    exact(search[1], np.where(levels > 0, np.arange(80) - 1, np.where(levels == 0, 34, -1)))
+
+
+CHECKS = {f"on {name}": (lambda name=name: on(name)) for name in MESHES}
+CHECKS |= {f.__name__: f for f in (quick, small, chunks, explicit, gradients, told)}
+
+if __name__ == "__main__":
+    for check in sys.argv[1:]:
+        try:
+            CHECKS[check]()
+            said = "right"
+        except Exception:
+            said = traceback.format_exc()[-3000:]
+        print(json.dumps([check, said]), flush=True)

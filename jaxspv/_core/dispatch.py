@@ -4,6 +4,9 @@ An operation checks its arguments and then calls `Op.__call__`: custom_jvp, then
 that the program may be lowered for the implementation that serves the call (`platforms.branch`),
 with its batch rule. The choice is made while tracing, from types, shapes, dtypes and static
 arguments.
+
+Before all that a public function is `overloadable`: types of operands that it does not know, such
+as graphs spread over devices, bring a function of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import dataclasses
 import functools
 import html
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import jax
 
@@ -34,6 +37,8 @@ from .platforms import (
     situation,
     using,
 )
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,3 +311,34 @@ def _rule_of_xla(kernel: Impl, plan: Plan) -> Callable[..., Any]:
             return usual(run, axis_size, in_batched, *operands)
 
     return rule
+
+
+# ---- Types that bring functions of their own ----
+
+
+def overloadable(fn: _F) -> _F:
+    """Decorator of a public function: a call with an operand of a type that `overload` named goes
+    to what was registered for it. Asked are the first two positional operands and the named ones.
+    """
+    table: dict[type, Callable[..., Any]] = {}
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        for operand in (*args[:2], *kwargs.values()):
+            own = table.get(type(operand))
+            if own is not None:
+                return own(*args, **kwargs)
+        return fn(*args, **kwargs)
+
+    call.overloads = table  # pyright: ignore[reportAttributeAccessIssue]
+    return cast(_F, call)
+
+
+def overload(fn: Callable[..., Any], kind: type) -> Callable[[_F], _F]:
+    """Decorator: what `fn`, which is `overloadable`, does with operands of this type."""
+
+    def add(own: _F) -> _F:
+        fn.overloads[kind] = own  # pyright: ignore[reportFunctionMemberAccess]
+        return own
+
+    return add

@@ -11,8 +11,7 @@ from pallas_kernels.components import components as components_kernel
 
 from .._core.batching import batch_any
 from .._core.compat import kernels_refused
-from .._core.dispatch import Op
-from .._core.overloads import overloadable
+from .._core.dispatch import Op, overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph

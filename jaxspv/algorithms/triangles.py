@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.dispatch import Op
-from .._core.overloads import overloadable
+from .._core.dispatch import Op, overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..formats import CSR

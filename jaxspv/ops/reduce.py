@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
+from .._core.dispatch import overloadable
 from .._core.indices import LIMIT, with_pattern
-from .._core.overloads import overloadable
 from ..monoids import Monoid, as_monoid, plus
 from .frame.call import Dense, Options, call, operand
 from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take

@@ -64,7 +64,8 @@ def shard(
         raise ValueError("`shard` takes no ghosts: give the graph before `pad`.")
     out = one_value("`shard`", graph.out)
     count = int(out.indptr[-1])
-    row = np.repeat(np.arange(graph.n), np.diff(np.asarray(out.indptr)))
+    degrees = np.diff(np.asarray(out.indptr, np.int64))
+    row = np.repeat(np.arange(graph.n), degrees)
     col, data = np.asarray(out.indices)[:count], np.asarray(out.data)[:count]
     part = partition(mesh, spec, graph.n)
     known = symmetric if symmetric is not None else isinstance(A, Graph) and A.symmetric
@@ -97,10 +98,18 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
     for k in range(R * C):
         mine = by[starts[k] : starts[k + 1]]
         values[k, : mine.size], indices[k, : mine.size] = data[mine], local_col[mine]
-    arrays = (values, indices, indptr.astype(np.int32), pieces)
-    placed = (_on_devices(part, x.reshape(R, C, -1)) for x in arrays)
-    return ShardedGraph(*placed, part, unique, symmetric)
+    return ShardedGraph(
+        data=_on_devices(part, values),
+        indices=_on_devices(part, indices),
+        indptr=_on_devices(part, indptr.astype(np.int32)),
+        order=_on_devices(part, pieces),
+        part=part,
+        unique=unique,
+        symmetric=symmetric,
+    )
 
 
 def _on_devices(part: Partition, host: np.ndarray) -> Array:
+    """One row of `host` for each device."""
+    host = host.reshape(*part.grid, -1)
     return jax.make_array_from_callback(host.shape, part.sharding, lambda index: host[index])

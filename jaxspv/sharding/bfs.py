@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.overloads import overload
+from .._core.dispatch import overload
 from ..algorithms.bfs.api import BFS, UNTIL, bfs
 from ..algorithms.common.sources import check_source
 from ..algorithms.common.status import finished
@@ -40,7 +40,10 @@ class _State(NamedTuple):
     found: Array
 
 
-def _search(local: Local, source: Array, until: Any, *, parents: bool) -> tuple[Any, ...]:
+def search(
+    local: Local, source: Array, until: Any = None, counts: Array | None = None
+) -> tuple[Array, Array]:
+    """(r,) levels of a piece, and how many levels there are; by the entries that count (all)."""
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
     counted = jnp.int32
 
@@ -57,7 +60,7 @@ def _search(local: Local, source: Array, until: Any, *, parents: bool) -> tuple[
         return (s.size > 0) & ~jnp.asarray(stop)
 
     def level(s: _State):
-        reached = reached_by(local.block, local.bits_along_rows(s.new))
+        reached = reached_by(local.block, local.bits_along_rows(s.new), counts)
         new = local.fold_cols_of_bits(reached) & (s.levels < 0)
         levels = jnp.where(new, s.depth + 1, s.levels)
         return _State(new, levels, s.depth + 1, *common(new, levels))
@@ -66,24 +69,28 @@ def _search(local: Local, source: Array, until: Any, *, parents: bool) -> tuple[
     levels = jnp.where(first, 0, -1).astype(jnp.int32)
     start = _State(first, levels, jnp.int32(0), *common(first, levels))
     end = lax.while_loop(going, level, start)
-    tree = _smallest_parents(local, end.levels, source) if parents else None
-    deep = end.depth + (end.size > 0)
-    whole_tree = None if tree is None else local.everywhere(tree)
-    return local.everywhere(end.levels), whole_tree, deep.astype(jnp.int32), jnp.int32(0)
+    return end.levels, (end.depth + (end.size > 0)).astype(jnp.int32)
 
 
-def _smallest_parents(local: Local, levels: Array, source: Array) -> Array:
-    """Of the in-neighbours one level nearer to the source the one of smallest number."""
+def smallest_parents(
+    local: Local, levels: Array, source: Array, counts: Array | bool = True
+) -> Array:
+    """(r,) of the in-neighbours one level nearer to the source the one of smallest number."""
     row, col = local.block.rowcol()
-    extent = local.part.block_shape[1]
     above = local.along_rows(levels).at[row].get(mode="fill", fill_value=-1)
     below = local.along_cols(levels).at[col].get(mode="fill", fill_value=-1)
-    tail = local.along_rows(local.order).at[row].get(mode="clip")
-    tight = (above >= 0) & (below == above + 1)
-    best = jnp.full(extent, NOBODY).at[jnp.where(tight, col, extent)].min(tail, mode="drop")
-    best = local.fold_cols(best, min_)
+    best = least_tail(local, counts & (above >= 0) & (below == above + 1))
     best = jnp.where(levels == 0, source, best)
     return jnp.where(levels >= 0, best, -1).astype(jnp.int32)
+
+
+def least_tail(local: Local, counts: Array) -> Array:
+    """(r,) the smallest vertex that an entry that counts comes from; NOBODY: there is none."""
+    row, col = local.block.rowcol()
+    extent = local.part.block_shape[1]
+    tail = local.along_rows(local.order).at[row].get(mode="clip")
+    at = jnp.where(counts & (row < local.part.block_shape[0]), col, extent)
+    return local.fold_cols(jnp.full(extent, NOBODY).at[at].min(tail, mode="drop"), min_)
 
 
 op = mesh_op("bfs")
@@ -95,7 +102,10 @@ def _bitmaps(G, source, until, *, parents):
 
     def body(local, source, until):
         def one(s):
-            return _search(local, s, until, parents=parents)
+            levels, deep = search(local, s, until)
+            tree = smallest_parents(local, levels, s) if parents else None
+            found = [None if v is None else local.everywhere(v) for v in (levels, tree)]
+            return *found, deep, jnp.int32(0)
 
         return one(source) if source.ndim == 0 else lax.map(one, source)
 

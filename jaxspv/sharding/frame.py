@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.compilation import is_eager
+from .._core.compilation import is_eager, one_program
 from .._core.derivatives.tangents import jvp_of_perturbed
 from .._core.dispatch import Op
+from .._core.eager.kept import kept
 from .._core.platforms import note
 from .graph import ShardedGraph
 
@@ -56,6 +57,15 @@ def whole(G: ShardedGraph, x: Any) -> Array:
 
 def _devices(G: ShardedGraph) -> set[Any]:
     return set(G.part.mesh.devices.flat)
+
+
+def least_weight(G: ShardedGraph) -> float:
+    """The least of the concrete values of a graph, or 0; NaN where one is. Asked once."""
+    return kept((G.data,), "least", lambda: float(one_program(_least, G.data)))
+
+
+def _least(data: Array) -> Array:
+    return jnp.min(data, initial=0)  # padding holds 0
 
 
 def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> Op:

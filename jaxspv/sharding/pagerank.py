@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from .._core.compilation import one_program
-from .._core.eager.kept import kept
-from .._core.overloads import overload
+from .._core.dispatch import overload
 from .._core.pytree import is_concrete
 from ..algorithms.common.status import finished
 from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization, pagerank
@@ -16,7 +13,7 @@ from ..algorithms.pagerank.jvp import implicit_tangent
 from ..algorithms.pagerank.xla import pagerank_xla
 from ..monoids import plus
 from .exchange import Local, on_mesh
-from .frame import mesh_op, told
+from .frame import least_weight, mesh_op, told
 from .graph import ShardedGraph
 
 
@@ -103,15 +100,8 @@ def _pagerank(
         G = G.astype(jnp.float32)
     if G.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
-    if is_concrete(G.data):
-        least = kept((G.data,), "least", lambda: float(one_program(_least, G.data)))
-        if not least >= 0:
-            raise ValueError(f"weights must not be negative or NaN; the least is {least}.")
+    if is_concrete(G.data) and not (least := least_weight(G)) >= 0:
+        raise ValueError(f"weights must not be negative or NaN; the least is {least}.")
     p = checked_personalization(personalization, G.n, G.dtype)
     numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
     return finished(op(told(G), p, *numbers, backend=backend, method=method), "pagerank")
-
-
-def _least(data: Array) -> Array:
-    """The smallest value, padding (0) included; NaN where there is one."""
-    return jnp.min(data, initial=np.inf)

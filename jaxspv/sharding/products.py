@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.overloads import overload
+from .._core.dispatch import overload
 from ..formats.stored import Stored
 from ..monoids import Monoid, as_monoid, lor, plus
 from ..ops.frame.call import Dense, Options, call

@@ -9,40 +9,52 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..algorithms.common.frontier import Edges, Queue, append, for_edges
+from ..algorithms.sssp.lengths import extend
 from ..formats import CSR
 
 VERTICES, EDGES = 2**14, 2**16  # of a set that are expanded together, at most
 MANY = 8  # beyond one entry of so many all entries are looked at in order
 
 
-def reached_by(block: CSR, rows: Array) -> Array:
-    """(columns,) bool: where an entry of the rows (bool) lies."""
+def reached_by(block: CSR, rows: Array, counts: Array | None = None) -> Array:
+    """(columns,) bool: where an entry of the rows (bool) lies, of those that count (all)."""
     extent = block.shape[1]
 
     def mark(reached, edges: Edges):
+        valid = edges.valid
+        if counts is not None:
+            valid &= counts.at[edges.slot].get(mode="clip")
         v = block.indices.at[edges.slot].get(mode="clip")
-        return reached.at[jnp.where(edges.valid, v, extent)].set(True, mode="drop")
+        return reached.at[jnp.where(valid, v, extent)].set(True, mode="drop")
 
-    def at_once(reached):
-        row, col = block.rowcol()
-        there = rows.at[row].get(mode="fill", fill_value=False)
-        return reached.at[jnp.where(there, col, extent)].set(True, mode="drop")
-
-    return over_rows(block, rows, jnp.zeros(extent, bool), mark, at_once)
+    return over_rows(block, rows, jnp.zeros(extent, bool), mark)
 
 
-def over_rows(
-    block: CSR,
-    rows: Array,
-    carry: Any,
-    visit: Callable[[Any, Edges], Any],
-    at_once: Callable[[Any], Any],
-) -> Any:
-    """`visit` over the entries of the rows in chunks, or `at_once(carry)` where they are many.
+def relaxed(block: CSR, lengths: Array, top: Array) -> Array:
+    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`."""
+    extent = block.shape[1]
+
+    def relax(best, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        value = extend(lengths[edges.tail], block.data.at[edges.slot].get(mode="clip"))
+        return best.at[jnp.where(edges.valid, v, extent)].min(value, mode="drop")
+
+    return over_rows(block, lengths < top, jnp.full(extent, top), relax)
+
+
+def over_rows(block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges], Any]) -> Any:
+    """`visit` over the entries of the rows in chunks, or over all at once where they are many.
 
     Cost: O(rows) and the entries of the rows, or all entries.
     """
     m, nse = block.shape[0], block.nse
+
+    def at_once(carry):
+        row, _ = block.rowcol()
+        there = rows.at[row].get(mode="fill", fill_value=False)
+        slot = jnp.arange(nse, dtype=jnp.int32)
+        return visit(carry, Edges(slot, jnp.minimum(row, m - 1), there))
+
     if nse <= EDGES:  # nothing to save
         return at_once(carry)
     degrees = jnp.diff(block.indptr)

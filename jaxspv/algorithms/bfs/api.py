@@ -17,9 +17,8 @@ from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
-from ..._core.dispatch import Op
+from ..._core.dispatch import Op, overloadable
 from ..._core.indices import bucketed
-from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout

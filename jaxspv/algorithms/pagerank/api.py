@@ -14,8 +14,7 @@ from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu, scalar
-from ..._core.dispatch import Op
-from ..._core.overloads import overloadable
+from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
 from ...graph import Graph, as_graph, register_layout

@@ -14,8 +14,7 @@ from pallas_kernels.sssp.api import sssp as sssp_kernel
 
 from ..._core.batching import one_by_one, vmapped
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Op
-from ..._core.overloads import overloadable
+from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph

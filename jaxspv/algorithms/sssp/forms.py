@@ -155,7 +155,7 @@ def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) 
 
 def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
     """`default_delta` by the mean of the finite weights, vertices and entries."""
-    width = mean * float(_width_over_mean(n, entries, np))
+    width = mean * float(width_over_mean(n, entries, np))
     return width if jnp.issubdtype(dtype, jnp.floating) else max(int(width), 1)
 
 
@@ -169,13 +169,14 @@ def traced_delta(indptr: Array, weights: Array) -> Array:
     finite = jnp.where(valid & (weights < top), weights, jnp.zeros((), dtype))
     count = jnp.maximum(indptr[-1], 1).astype(jnp.float32)
     mean = jnp.sum(finite.astype(jnp.float32)) / count
-    width = (mean * _width_over_mean(indptr.shape[0] - 1, count, jnp)).astype(dtype)
+    width = (mean * width_over_mean(indptr.shape[0] - 1, count, jnp)).astype(dtype)
     if jnp.issubdtype(dtype, jnp.integer):
         width = jnp.maximum(width, jnp.ones((), dtype))
     return jnp.where(jnp.any(finite < 0), top, width)
 
 
-def _width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
+def width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
+    """The factor of `default_delta` for n vertices and `count` entries."""
     return xp.clip(4 * max(n, 1) / xp.maximum(count, 1), 0.15, 3.0)
 
 

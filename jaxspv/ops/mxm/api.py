@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ..._core.dispatch import overloadable
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, note
 from ...formats import SparseMatrix
 from ...semirings import Semiring, as_semiring, plus_times

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
+from ..._core.dispatch import overloadable
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.overloads import overloadable
 from ..._core.platforms import Backend, Situation, note, situation
 from ...formats import SparseMatrix
 from ...formats.foreign import ours

@@ -16,7 +16,7 @@ from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
 from ..formats.foreign import CONVERTERS
 from ..monoids import Monoid, as_monoid, plus
-from .edges import in_order, moved, noted, unique_host, unique_traced
+from .edges import in_order, moved, noted, taken, unique_host, unique_traced
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Shaped
@@ -272,6 +272,7 @@ def _square(row: Any, col: Any) -> tuple[int, int]:
 
 
 def _indices(name: str, values: Any) -> Any:
+    values = taken(values)
     array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
     if array.size == 0:
         return array.astype(np.int32)
@@ -292,6 +293,7 @@ def _check_range(name: str, index: Any, extent: int) -> None:
 def _values(values: Any, edges: int) -> Any:
     if values is None:
         return np.ones(edges, np.float32)
+    values = taken(values)
     if not isinstance(values, (jax.Array, np.ndarray)):
         values = np.asarray(values)
         if values.dtype == np.float64:

@@ -15,6 +15,7 @@ from ..formats import SparseMatrix
 from ..graph import Graph
 from ..monoids import Monoid, plus
 from .construct import from_edges
+from .edges import taken
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Int, Shaped
@@ -38,7 +39,7 @@ def from_edge_index(
     (in an undirected graph the same).
 
     Args:
-        edge_index: int (2, edges).
+        edge_index: int (2, edges): of NumPy, JAX, or what speaks DLPack, as PyTorch does.
         edge_attr: (edges,), or (edges, ...): an array an entry; None: float32 ones.
         num_nodes: n; None: one more than the largest index, which must be concrete.
         nse, dup, return_slots, format: as in `from_edges`.
@@ -53,6 +54,7 @@ def from_edge_index(
     >>> from_edge_index(np.array([[0, 1], [1, 2]]), np.array([5.0, 6.0])).todense().tolist()
     [[0.0, 5.0, 0.0], [0.0, 0.0, 6.0], [0.0, 0.0, 0.0]]
     """
+    edge_index, edge_attr = taken(edge_index), taken(edge_attr)
     index = edge_index if isinstance(edge_index, jax.Array) else np.asarray(edge_index)
     if index.ndim != 2 or index.shape[0] != 2:
         raise ValueError(f"`edge_index` must have shape (2, edges); got {index.shape}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from typing import Any
@@ -16,6 +17,18 @@ from .._core.indices import INT32, LIMIT, index_dtype_for, within
 from .._core.platforms import for_cuda
 from ..formats import COO, SparseMatrix
 from ..formats.stored import Edges
+
+ON_CPU = 1  # DLPack's kDLCPU
+
+
+def taken(values: Any) -> Any:
+    """Arrays of other libraries (PyTorch, CuPy) by DLPack, on a CPU without a copy; else as is."""
+    if isinstance(values, (jax.Array, np.ndarray)) or not hasattr(values, "__dlpack__"):
+        return values
+    if values.__dlpack_device__()[0] == ON_CPU:
+        with contextlib.suppress(BufferError, RuntimeError):  # a dtype that NumPy lacks
+            return np.from_dlpack(values)
+    return jnp.from_dlpack(values)
 
 
 def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):

@@ -65,13 +65,13 @@ def read_mtx(
     CSR(float32[156], shape=(34, 34))
     """
     named = not os.path.exists(path) and str(path) in bundled_names()
-    path = bundled(str(path)) if named else _existing(path)
-    with _refusing(path, "Matrix Market file"):
-        with _opened(path, progress=False) as file:
+    path = bundled(str(path)) if named else existing(path)
+    with refusing(path, "Matrix Market file"):
+        with opened(path, progress=False) as file:
             header = read_header(file)
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
-        with _opened(path, progress) as file:
+        with opened(path, progress) as file:
             matrix = scipy.io.mmread(_Forwards(file), spmatrix=False)
         if field == "complex":
             raise ValueError("its values are complex")
@@ -174,8 +174,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     ...     load_npz(path).todense().tolist()
     [[0.0, 2.5]]
     """
-    path = _existing(path)
-    with _refusing(path, "archive of a sparse matrix"):
+    path = existing(path)
+    with refusing(path, "archive of a sparse matrix"):
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
                 header = json.loads(str(archive[_HEADER]))
@@ -240,7 +240,7 @@ def bundled(name: str) -> pathlib.Path:
     raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
 
 
-def _existing(path: str | os.PathLike[str]) -> pathlib.Path:
+def existing(path: str | os.PathLike[str]) -> pathlib.Path:
     path = pathlib.Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory, not a file.")
@@ -254,7 +254,7 @@ def _data_folder() -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def _refusing(path: pathlib.Path, what: str) -> Iterator[None]:
+def refusing(path: pathlib.Path, what: str) -> Iterator[None]:
     """Whatever a broken file raises becomes a ValueError with its name and the reason."""
     broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error, MemoryError)
     try:
@@ -275,7 +275,7 @@ class _Forwards:
 
 
 @contextlib.contextmanager
-def _opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
+def opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
     """The file's bytes, decompressed; the bar counts those on the disk."""
     from tqdm import tqdm
 

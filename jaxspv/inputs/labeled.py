@@ -1,7 +1,8 @@
-"""Graphs whose vertices have names: from and to NetworkX, from tables; results by name."""
+"""Graphs whose vertices have names: from and to NetworkX and igraph; results by name."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,6 @@ from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
 from ..formats.foreign import CONVERTERS
 from ..graph import Graph
-from ..monoids import Monoid, plus
 from .construct import from_edges
 
 if TYPE_CHECKING:
@@ -215,10 +215,29 @@ def to_networkx(
     """
     import networkx as nx
 
+    names, tails, heads, values = _edges_of(A, labels, directed)
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_nodes_from(names)
+    ends = [[names[v] for v in side.tolist()] for side in (tails, heads)]
+    if weight is None:
+        graph.add_edges_from(zip(*ends, strict=True))
+    else:
+        graph.add_weighted_edges_from(zip(*ends, values.tolist(), strict=True), weight=weight)
+    return graph
+
+
+def _edges_of(
+    A: SparseMatrix | Graph, labels: Labels | None, directed: bool
+) -> tuple[Sequence, np.ndarray, np.ndarray, np.ndarray]:
+    """Names of the vertices, both ends of the edges and their values; undirected ones once.
+
+    Raises:
+        TypeError, ValueError: as `to_networkx`.
+    """
     if not isinstance(A, (SparseMatrix, Graph)):
         raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
     if not is_concrete(A):
-        raise ValueError("`A` must be concrete: call `to_networkx` outside of jit.")
+        raise ValueError("`A` must be concrete: call this outside of jit.")
     n = A.shape[0]
     if isinstance(A, Graph):
         n, A = n if A.num_vertices is None else int(A.num_vertices), A.out
@@ -229,18 +248,10 @@ def to_networkx(
     matrix = A.to_scipy().tocsr()
     if not directed and not _symmetric(matrix):
         raise ValueError("`A` must equal its transpose for `directed=False`.")
-    names: Sequence = range(n) if labels is None else labels.names
-    graph = nx.DiGraph() if directed else nx.Graph()
-    graph.add_nodes_from(names)
     coo = matrix.tocoo()
     kept = slice(None) if directed else coo.row <= coo.col
-    ends = [[names[v] for v in side[kept].tolist()] for side in (coo.row, coo.col)]
-    if weight is None:
-        graph.add_edges_from(zip(*ends, strict=True))
-    else:
-        values = coo.data[kept].tolist()
-        graph.add_weighted_edges_from(zip(*ends, values, strict=True), weight=weight)
-    return graph
+    names: Sequence = range(n) if labels is None else labels.names
+    return names, coo.row[kept], coo.col[kept], coo.data[kept]
 
 
 def _symmetric(matrix: Any) -> bool:
@@ -252,60 +263,94 @@ def _symmetric(matrix: Any) -> bool:
     return all(np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields)
 
 
-def from_pandas(
-    frame: Any,
-    source: str = "source",
-    target: str = "target",
-    weight: str | None = None,
+def from_igraph(
+    graph: Any,
     *,
-    directed: bool = True,
-    dup: Monoid = plus,
+    weight: str | None = "weight",
     dtype: Any = None,
     format: str = "csr",
-) -> tuple[Any, Labels]:
-    """A matrix and the labels of its vertices from a table with a row an edge.
+    labels: bool = False,
+) -> Any:
+    """The adjacency matrix of an igraph graph: A[i, j] is the edge i -> j; parallel edges add up.
 
     Args:
-        frame: a pandas DataFrame, or any mapping of names to columns (polars, a dict of arrays).
-        source, target: the columns of the ends: labels of any hashable kind.
-        weight: the column of the values; None: ones.
-        directed: False: every row is an edge in both directions.
-        dup: the monoid that joins equal pairs.
+        graph: `igraph.Graph`, directed or not.
+        weight: edge attribute, ones where the graph has none of this name; None for ones.
         dtype: of the values; float32 by default.
         format: name of the format.
+        labels: also give the `Labels` of the vertices: their attribute "name", else 0, 1, ...
 
     Returns:
-        (matrix, `Labels`), vertices in the order in which the table meets them, row by row.
+        The matrix; or (matrix, `Labels`).
 
     Raises:
-        ValueError: a column is not there, or columns differ in length.
+        TypeError: `graph` is no igraph graph.
+        ValueError: an edge lacks the weight that others have.
 
-    >>> A, labels = from_pandas({"source": ["b", "b"], "target": ["a", "c"]}, directed=False)
-    >>> labels.names, A.todense().tolist()
-    (['b', 'a', 'c'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> import jaxspv as jsp
+    >>> class Path:  # what is asked of an igraph graph
+    ...     def get_edgelist(self): return [(0, 1), (1, 2)]
+    ...     def is_directed(self): return False
+    ...     def vcount(self): return 3
+    ...     es = vs = type("", (), {"attributes": lambda self: []})()
+    >>> jsp.from_igraph(Path()).todense().tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    tails, heads = (_column(frame, name).tolist() for name in (source, target))
-    if len(tails) != len(heads):
-        raise ValueError(f"{source!r} and {target!r} differ in length.")
-    labels = Labels(dict.fromkeys(itertools.chain.from_iterable(zip(tails, heads, strict=True))))
-    row, col = (labels.vertices(side) for side in (tails, heads))
-    values = np.ones(len(row)) if weight is None else _column(frame, weight)
-    values = np.asarray(values, np.float32 if dtype is None else dtype)
-    if len(values) != len(row):
-        raise ValueError(f"{weight!r} and {source!r} differ in length.")
-    if not directed:
+    if not hasattr(graph, "get_edgelist"):
+        raise TypeError(f"`graph` must be an igraph graph; got {graph!r}.")
+    row, col = np.array(graph.get_edgelist(), np.int32).reshape(-1, 2).T
+    values = np.ones(len(row), np.float32 if dtype is None else dtype)
+    if weight is not None and weight in graph.es.attributes():
+        found = graph.es[weight]
+        if None in found:
+            raise ValueError(f"edge {found.index(None)} of `graph` lacks the attribute {weight!r}.")
+        values = np.asarray(found, values.dtype)
+    if not graph.is_directed():
         proper = row != col
         row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]
         values = np.r_[values, values[proper]]
-    shape = (len(labels), len(labels))
-    return from_edges(row, col, values, shape=shape, dup=dup, format=format), labels
+    n = graph.vcount()
+    A = from_edges(row, col, values, shape=(n, n), format=format)
+    if not labels:
+        return A
+    return A, Labels(graph.vs["name"] if "name" in graph.vs.attributes() else range(n))
 
 
-def _column(frame: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(frame[name])
-    except (KeyError, IndexError) as error:
-        raise ValueError(f"`frame` has no column {name!r}.") from error
+def to_igraph(
+    A: SparseMatrix | Graph,
+    labels: Labels | None = None,
+    *,
+    weight: str | None = "weight",
+    directed: bool = True,
+) -> Any:
+    """An igraph graph with the edge i -> j for every entry A[i, j], stored zeros included.
+
+    Args:
+        A: square matrix in any format, or a `Graph` (without its ghosts).
+        labels: go into the vertex attribute "name"; None: there is none.
+        weight: the edge attribute that takes the values; None: none does.
+        directed: False: an undirected one, for a matrix that equals its transpose.
+
+    Raises:
+        TypeError: A is no sparse matrix or Graph.
+        ValueError: it is traced or not square, `labels` are not as many as vertices, or
+            `directed=False` and A differs from its transpose.
+        ImportError: igraph is not installed.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    >>> jsp.to_igraph(A).get_edgelist()  # doctest: +SKIP
+    [(0, 1), (1, 2)]
+    """
+    names, tails, heads, values = _edges_of(A, labels, directed)
+    igraph = importlib.import_module("igraph")
+    graph = igraph.Graph(len(names), np.stack([tails, heads], 1).tolist(), directed=directed)
+    if labels is not None:
+        graph.vs["name"] = labels.names
+    if weight is not None:
+        graph.es[weight] = values.tolist()
+    return graph
 
 
 CONVERTERS["networkx"] = from_networkx
+CONVERTERS["igraph"] = from_igraph

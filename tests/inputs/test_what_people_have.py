@@ -58,6 +58,27 @@ def test_graphs_of_other_libraries():
         jsp.bfs(S.toarray(), 0)
 
 
+class Tensor:
+    """An array of another library: only its buffer can be had."""
+
+    def __init__(self, array):
+        self.shape = array.shape
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
+def test_buffers_of_other_libraries():
+    index = np.array([[0, 1, 1], [1, 2, 0]])
+    for values in (np.float32([1, 2, 3]), jnp.arange(3, dtype=jnp.bfloat16)):
+        B = jsp.from_edge_index(Tensor(index), Tensor(values))
+        C = jsp.from_edges(Tensor(index[0]), Tensor(index[1]), Tensor(values))
+        want = np.zeros((3, 3))
+        want[tuple(index)] = values
+        for made in (B, C):
+            assert made.dtype == values.dtype
+            np.testing.assert_array_equal(made.todense(), want)
+    np.testing.assert_array_equal(np.from_dlpack(B.indices), B.indices)
+
+
 def test_bcsr_and_back():
     back = jsp.from_bcsr(A.to_bcsr())
     np.testing.assert_array_equal(back.todense(), A.todense())

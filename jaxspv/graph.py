@@ -169,11 +169,11 @@ class Graph(NoValue):
 
     def _with_values(self, out: CSR) -> Graph:
         one_value("a Graph", out)
-        still = dataclasses.replace(out, data=lax.stop_gradient(out.data))
+        constant = dataclasses.replace(out, data=lax.stop_gradient(out.data))
         transposed = self.transposed
         if transposed is not None and self.inn_slots is not None:
-            transposed = transposed.with_data(still.data[self.inn_slots])
-        graph = dataclasses.replace(self, out=still, transposed=transposed)
+            transposed = transposed.with_data(constant.data[self.inn_slots])
+        graph = dataclasses.replace(self, out=constant, transposed=transposed)
         layouts = {
             name: layout if (revalue := LAYOUTS[name].revalue) is None else revalue(layout, graph)
             for name, layout in self.layouts.items()

@@ -101,7 +101,7 @@ class Monoid:
         return FORMS.get(kind)
 
     def atomic(self, dtype: DTypeLike) -> Scatter | None:
-        """The scatter of XLA, and the atomic of a GPU, that joins terms of `dtype`; or None.
+        """The scatter of XLA, and the atomic of a GPU, that combines terms of `dtype`; or None.
 
         For truth values the one of 0 and 1.
 

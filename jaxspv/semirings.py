@@ -1,4 +1,4 @@
-"""Semirings: `add` joins what reaches one place, `mul` extends a path by an edge.
+"""Semirings: `add` combines what reaches one place, `mul` extends a path by an edge.
 
 To add one, add a line at the end of this file; `ALL` (and so every test) picks it up.
 """
@@ -33,7 +33,7 @@ class Semiring:
     `semiring(add, mul)`, once, at module level: a new function object means a new compilation.
 
     Attributes:
-        add: the monoid that joins.
+        add: the monoid that combines.
         mul: the operator that extends.
         name: `add_mul`, as in python-graphblas.
         annihilation: where `mul(zero, x) == mul(x, zero) == zero` with `zero` the identity of

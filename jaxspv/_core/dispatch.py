@@ -130,13 +130,13 @@ class Op:
         *,
         backend: Backend = "xla",
         refuse: Callable[..., str | None] = lambda *operands, **static: None,
-        batched: Callable[..., Any] | Literal["in turn"] | None = None,
+        batched: Callable[..., Any] | Literal["map"] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator adding an implementation; of one backend the first registered is preferred.
 
         `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
-        with a leading axis; "in turn": one lane after the other. Without it: of "xla" JAX's own
-        batching, of "cpu" in turn, of "pallas" what the XLA implementation does.
+        with a leading axis; "map": `lax.map` over the lanes. Without it: of "xla" JAX's own
+        batching, of "cpu" "map", of "pallas" what the XLA implementation does.
         """
 
         def add(run):

@@ -80,14 +80,14 @@ class Form:
             an NVIDIA GPU.
         run: `run(*operands) -> result`, traceable.
         batched: `batched(axis_size, in_batched, *operands) -> result`, every leaf with a leading
-            axis: what vmap does. "in turn": one lane after the other. None: JAX's own batching,
-            of "cpu" in turn.
+            axis: what vmap does. "map": `lax.map` over the lanes. None: JAX's own batching,
+            of "cpu" "map".
     """
 
     name: str
     backend: Backend
     run: Callable[..., Any]
-    batched: Callable[..., Any] | Literal["in turn"] | None = None
+    batched: Callable[..., Any] | Literal["map"] | None = None
 
     def __str__(self) -> str:
         return f"{self.backend}/{self.name}"

@@ -23,7 +23,7 @@ class Form(NamedTuple):
     Attributes:
         whole: `(x, axes, identity) -> y`.
         segments: `(terms, segments, count, identity, sorted) -> y`, without a sort.
-        scatter: the scatter of XLA, and the atomic of a GPU, that joins terms.
+        scatter: the scatter of XLA, and the atomic of a GPU, that combines terms.
         weight: `(tangents, terms, totals)`: the tangents times the derivative of the result by each
             term, where the tangent of a reduction is the sum of them.
     """

@@ -125,7 +125,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
                 of bounds drops its edge. Left out, what `from_edges` noted on the matrix: an object
                 that was an argument or a result of a transformed function has no such note.
             values: array (edges,), or (edges, ...) where an entry is an array.
-            dup: the monoid that joins edges of one slot; plus by default.
+            dup: the monoid that combines edges of one slot; plus by default.
 
         Raises:
             ValueError: `slots` are left out and unknown, or shapes differ.

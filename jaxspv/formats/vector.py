@@ -78,7 +78,7 @@ class SparseVector(Stored):
         """The same entries ascending, each place once: what is sorted and unique stays as it is.
 
         Args:
-            dup: the monoid that joins the values of equal places; plus by default.
+            dup: the monoid that combines the values of equal places; plus by default.
         """
         if with_pattern(self).sorted and self.unique:
             return self

@@ -47,7 +47,7 @@ def from_edges(
             number of edges under jit. Where the edges are not in the order of the slots, or may not
             be, and the slots would be as many, it is one more: `with_data`, which takes values in
             slot order, so refuses values in the order of the edges; see `with_edge_data`.
-        dup: the monoid that joins the values of equal pairs.
+        dup: the monoid that combines the values of equal pairs.
         return_slots: also give, for each edge, the slot that holds it (`nse` where it was dropped),
             for `with_edge_data(slots, values)`; there is no slot to spare then.
         format: name of the format.

@@ -35,7 +35,7 @@ def from_edge_index(
 ) -> Any:
     """The matrix with A[edge_index[0, e], edge_index[1, e]] = edge_attr[e]: source, then target.
 
-    PyG sends messages from source to target and joins them there: its layers multiply by `A.T`
+    PyG sends messages from source to target and combines them there: its layers multiply by `A.T`
     (in an undirected graph the same).
 
     Args:

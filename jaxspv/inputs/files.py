@@ -51,7 +51,7 @@ def read_mtx(
         path: the file, or the name of a bundled graph.
         dtype: of the values; by default float32 for real and pattern (ones) files, int32 for
             integer ones.
-        dup: the monoid that joins entries at one place.
+        dup: the monoid that combines entries at one place.
         nse: capacity; the number of entries by default.
         format: name of the format.
         progress: shows a bar on stderr.

@@ -155,7 +155,7 @@ def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:
     return A, B, op.op if isinstance(op, Monoid) else as_binary(op)
 
 
-def join(op: BinaryOp, x: Array, y: Array, where: Array, keys: Any) -> Array:
+def combine(op: BinaryOp, x: Array, y: Array, where: Array, keys: Any) -> Array:
     """`op(x, y)` at the places `keys`; positional operators give the place."""
     if op.position is None:
         return both(op, x, y, where)
@@ -167,7 +167,7 @@ def _add(A, B, op) -> Entries:
     a, b = entries_of(A), entries_of(B)
     U = union(a, b)
     x, y = take(a.data, U.left), take(b.data, U.right)
-    z = join(op, x, y, U.in_left & U.in_right, U.places.keys)
+    z = combine(op, x, y, U.in_left & U.in_right, U.places.keys)
     one = jnp.where(U.in_left, x.astype(z.dtype), y.astype(z.dtype))
     return U.places.with_data(jnp.where(U.in_left & U.in_right, z, one))
 
@@ -182,7 +182,7 @@ def _union(A, B, op, left_default, right_default) -> Entries:
     U = union(a, b)
     x = jnp.where(U.in_left, take(a.data, U.left), left_default)
     y = jnp.where(U.in_right, take(b.data, U.right), right_default)
-    return U.places.with_data(join(op, x, y, U.places.valid(), U.places.keys))
+    return U.places.with_data(combine(op, x, y, U.places.valid(), U.places.keys))
 
 
 def _spread(A: Any) -> tuple[Array, Array]:
@@ -202,7 +202,7 @@ def _places(A: Any, B: Any) -> tuple[Array]:
 
 def _add_dense(A, B, op) -> Dense:
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
-    z = join(op, x, y, in_x & in_y, _places(A, B))
+    z = combine(op, x, y, in_x & in_y, _places(A, B))
     return Dense(jnp.where(in_x & in_y, z, jnp.where(in_x, x, y).astype(z.dtype)))
 
 
@@ -211,12 +211,12 @@ def _union_dense(A, B, op, left_default, right_default) -> Dense:
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
     x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
     everywhere = jnp.ones(x.shape, bool)
-    return Dense(join(op, x, y, everywhere, _places(A, B)))
+    return Dense(combine(op, x, y, everywhere, _places(A, B)))
 
 
 def _mult_dense(A, B, op) -> Dense:
     everywhere = jnp.ones(A.shape, bool)
-    return Dense(join(op, A, B, everywhere, _places(A, B)))
+    return Dense(combine(op, A, B, everywhere, _places(A, B)))
 
 
 def _mult(A, B, op) -> Entries:
@@ -227,4 +227,4 @@ def _mult(A, B, op) -> Entries:
     else:
         slot, hit = find(a, b.keys)
         base, x, y = b, take(a.data, slot), b.data
-    return keep(base.with_data(join(op, x, y, hit, base.keys)), hit)
+    return keep(base.with_data(combine(op, x, y, hit, base.keys)), hit)

@@ -45,7 +45,7 @@ def reduce(
         add: monoid, or a well-known function such as `jnp.maximum`.
         axis: the axis that vanishes, as in NumPy; None: both, to a scalar.
         mask, accum, out, replace, nse: as in `ewise_add`, for a vector result. To a scalar, `out`
-            is a scalar that `accum` joins with the result, and there is no mask.
+            is a scalar that `accum` combines with the result, and there is no mask.
 
     Returns:
         A SparseVector in which empty rows (columns) have no entry, or, where `out` is dense, a

@@ -78,10 +78,10 @@ def _extreme(A: Any, which: str, axis: Any) -> Array:
         raise ValueError(f"the {which} of no places: the shape is {A.shape}.")
     if A.dtype == bool:
         return _extreme(A.astype(jnp.int8), which, axis).astype(bool)
-    add, joins = EXTREMES[which]
+    add, extreme = EXTREMES[which]
     stored = _joined(A, add, axis)
     count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
-    return jnp.where(count < places, joins(stored, jnp.zeros((), stored.dtype)), stored)
+    return jnp.where(count < places, extreme(stored, jnp.zeros((), stored.dtype)), stored)
 
 
 def _dot(A: Any, other: Any) -> Any:

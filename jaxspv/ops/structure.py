@@ -260,7 +260,7 @@ def build(
         indices: (rows, columns), each int (k,), for a matrix; int (k,) for a vector.
         values: (k,), or a scalar for all.
         shape: (m, n) or n.
-        dup: joins values of equal places from the first to the last: a BinaryOp, Monoid or
+        dup: combines values of equal places from the first to the last: a BinaryOp, Monoid or
             function; None: a place must not come twice, which is checked for concrete indices;
             under jit the first then stays.
         nse, format, index_dtype: as in `from_edges`.
@@ -281,7 +281,7 @@ def build(
         _check_places(indices)
     elif isinstance(dup, Monoid):
         joined = dup
-    else:  # a scan of runs joins from the left, so that first, second and others mean what they say
+    else:  # a scan of runs combines from the left: first, second and others mean what they say
         joined = Monoid(as_binary(dup), 0, dtypes="biufc")
     if isinstance(indices, tuple) and len(indices) == 2:
         rows, cols = indices

@@ -75,14 +75,14 @@ def csr_attention_vjp(
         interpret=interpret,
     )
 
-    def slope(name):
+    def cotangent(name):
         if name not in wanted:
             return None
         return found[name].reshape(shapes[name])[..., : wanted[name].shape[-1]]
 
     by_entry = (found.get(name) for name in ("dbias", "dedges"))
     each = (x if x is None else x.reshape(-1, heads) for x in by_entry)
-    return *(slope(name) for name in ("dq", "dk", "dv")), *each
+    return *(cotangent(name) for name in ("dq", "dk", "dv")), *each
 
 
 class _Backward(Attention):
@@ -103,10 +103,9 @@ class _Backward(Attention):
             scores = self._scores(q, keys, places, there)
             weights = [k.exp2(s - level) for s in scores]
             terms = zip(weights, self._dots(w, values), strict=True)
-            slopes = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
-            entries = zip(
-                places, there, cols, keys, self._edges(places, there), weights, slopes, strict=True
-            )
+            cotangents = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
+            edges = self._edges(places, there)
+            entries = zip(places, there, cols, keys, edges, weights, cotangents, strict=True)
             for e, t, c, key, edge, p, s in entries:
                 t = t & self.inside
                 first = t & (self.feature == 0)

@@ -20,7 +20,7 @@ LISTED, PUSHED, PULLED = 0, 1, 2
 NARROW = 16  # frontiers with fewer edges than one in NARROW vertices are LISTED
 # Cost of an edge pushed and of a vertex pulled, in edges pulled.
 PUSH, VERTEX = 2.0, 2.0
-BLOCK = 4  # edges that a pull joins without a branch
+BLOCK = 4  # edges whose words a pull combines without a branch
 # A search that has looked at less than one in HOPELESS of all edges of all sources by level
 # EARLY_LEVEL is long and thin: the sources share little, and are better searched from one by one.
 EARLY_LEVEL, HOPELESS = 32, 8
@@ -63,7 +63,7 @@ def bfs_sources_cpu(graph: Adjacency, sources: Array, bits: int) -> tuple[Array,
     A vertex carries one word, a bit a source, so that an edge is looked at once for all the
     sources that have reached its tail: it hands on all of them, for those that did so before the
     last level have reached its head as well. A level is pushed (every out-edge of the frontier) or
-    pulled (every vertex that some source misses joins the words of its in-neighbours until no bit
+    pulled (every vertex that some source misses takes the words of its in-neighbours until no bit
     is missing), whichever has fewer edges. Levels are noted in binary, a word for each bit of the
     level, so that all sources of a vertex share the write. Ends early where levels are more than
     `bits` bits can tell apart, or look as if they will be.
@@ -169,7 +169,7 @@ def _push_and_list(s: State, indptr, indices) -> tuple[Array, Array, Array]:
 
 
 def _push(s: State, seen: Array, indptr, indices) -> Array:
-    """`seen` after the level if it is PUSHED: out-neighbours join the words of the frontier."""
+    """`seen` after the level if it is PUSHED: out-neighbours take the words of the frontier."""
 
     def vertex(c):
         i, seen = c
@@ -188,14 +188,14 @@ def _push(s: State, seen: Array, indptr, indices) -> Array:
 
 
 def _pull(s: State, seen: Array, every, indptr, indices) -> Array:
-    """`seen` after the level if it is PULLED: a vertex joins the words of its in-neighbours."""
+    """`seen` after the level if it is PULLED: a vertex takes the words of its in-neighbours."""
     n = seen.shape[0]
 
     def vertex(c):
         v, e, seen = c
         last = read(indptr, v + 1)
 
-        def join(c):
+        def combine(c):
             e, word = c
             for k in range(BLOCK):
                 other = read(s.old, read(indices, e + k))
@@ -203,7 +203,7 @@ def _pull(s: State, seen: Array, every, indptr, indices) -> Array:
             return e + BLOCK, word
 
         _, word = lax.while_loop(
-            lambda c: (c[0] < last) & (c[1] != every), join, (e, read(s.old, v))
+            lambda c: (c[0] < last) & (c[1] != every), combine, (e, read(s.old, v))
         )
         return v + 1, last, write(seen, v, word)
 

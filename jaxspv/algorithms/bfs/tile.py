@@ -112,7 +112,7 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
     return None
 
 
-@op.register("tile", backend="pallas", refuse=_no_kernel, batched="in turn")
+@op.register("tile", backend="pallas", refuse=_no_kernel, batched="map")
 def _kernel(A, source, until, *, parents, bounds, rule):
     """TileBFS in one launch; parents come from the levels, by a look at every entry."""
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
@@ -135,7 +135,7 @@ def _kernel(A, source, until, *, parents, bounds, rule):
     return levels, _tree(A, source, levels) if parents else None, num_levels, status
 
 
-@op.register("tile", batched="in turn")
+@op.register("tile", batched="map")
 def _xla(A, source, until, *, parents, bounds, rule):
     """TileBFS as a device loop over the words."""
     del bounds  # the same numbers are leaves of `until`

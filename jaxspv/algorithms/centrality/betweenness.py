@@ -154,7 +154,7 @@ def _dtype(graph: Graph) -> Any:
     return jnp.promote_types(graph.dtype, jnp.float32) if floats else jnp.dtype(jnp.float32)
 
 
-@op.register("brandes", backend="cpu", batched="in turn")
+@op.register("brandes", backend="cpu", batched="map")
 def _brandes(graph, sources, *, weighted, endpoints):
     """One source after the other, in native loops."""
     out, dtype = graph.out, _dtype(graph)

@@ -12,7 +12,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
-from .strong_cpu import strong_sequential
+from .strong_cpu import strong_components_cpu
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -75,7 +75,7 @@ op = Op("strongly_connected_components")
 @op.register("depth_first", backend="cpu")
 def _depth_first(graph):
     """One depth-first search, in native loops."""
-    return _of(strong_sequential(graph.out.indptr, graph.out.indices), graph)
+    return _of(strong_components_cpu(graph.out.indptr, graph.out.indices), graph)
 
 
 @op.register("coloring")

@@ -42,7 +42,7 @@ class _Search(NamedTuple):
     labels: Array
 
 
-def strong_sequential(indptr: Array, indices: Array) -> Array:
+def strong_components_cpu(indptr: Array, indices: Array) -> Array:
     """(n,) int32: the smallest vertex of the strong component of each.
 
     A vertex that is left with `least == own` is the root of a component: all that was opened since.

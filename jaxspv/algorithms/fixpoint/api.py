@@ -101,7 +101,7 @@ def fixpoint(
         A: a square matrix, or a Graph; `prepare(A, for_="fixpoint")` arranges the in-edges. Where
             `monotone`, its weights and x0 must not be NaN.
         x0: (n,), the start.
-        semiring: `add` joins, `mul(x[i], A[i, j])` extends.
+        semiring: `add` combines, `mul(x[i], A[i, j])` extends.
         update: `update(old, y, i, *operands, sums)` gives the new vector, element by element, in
             the dtype of x0: old and y are (n,), i the int32 number of steps taken, sums a dict of
             scalars. It may capture arrays. None: y; with `monotone`, `add(old, y)`.

@@ -179,7 +179,7 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
     return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
 
 
-@op.register("persistent", backend="pallas", refuse=_not_persistent, batched="in turn")
+@op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights."""
     del max_steps
@@ -248,9 +248,9 @@ def _bellman_ford(form, graph, source, until, delta, *, parents, deterministic, 
 
 for _form in FORMS:
     op.register(
-        "delta_stepping", backend=_form, batched=_relaxed_together if _form == "xla" else "in turn"
+        "delta_stepping", backend=_form, batched=_relaxed_together if _form == "xla" else "map"
     )(functools.partial(_delta_stepping, _form))
-    op.register("bellman_ford", backend=_form, refuse=_has_delta, batched="in turn")(
+    op.register("bellman_ford", backend=_form, refuse=_has_delta, batched="map")(
         functools.partial(_bellman_ford, _form)
     )
 

@@ -130,7 +130,7 @@ def shortest_path_tree(
 ) -> Array:
     """`tree_of` in the form for the platform that is lowered for."""
     forms = (
-        platforms.Form("tree", form, functools.partial(tree_of, form), "in turn") for form in FORMS
+        platforms.Form("tree", form, functools.partial(tree_of, form), "map") for form in FORMS
     )
     return platforms.choose(
         "shortest-path tree", (indptr, indices, weights, distances, source), *forms

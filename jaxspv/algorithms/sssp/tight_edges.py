@@ -46,7 +46,7 @@ def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
         return _tree_edges(B, d, jnp.asarray(source, jnp.int32))
 
     operands = A.indptr, A.indices, A.data, distances, source
-    return choose("tight edges", operands, Form("tree_edges", "xla", run, "in turn"))
+    return choose("tight edges", operands, Form("tree_edges", "xla", run, "map"))
 
 
 def _tree_edges(A, d, source):

@@ -37,7 +37,7 @@ def from_pandas(
         source, target: the columns of the ends: labels of any hashable kind.
         weight: the column of the values; None: ones.
         directed: False: every row is an edge in both directions.
-        dup: the monoid that joins equal pairs.
+        dup: the monoid that combines equal pairs.
         dtype: of the values; float32 by default.
         format: name of the format.
 

@@ -63,7 +63,7 @@ def read_edges(
             asked for by name, or where ends should be integers and are none.
         comments: a line of a text that starts with one of these characters is left out, as is an
             empty one.
-        dup: the monoid that joins equal pairs.
+        dup: the monoid that combines equal pairs.
         dtype: of the values; float32 by default.
         format: name of the format.
         progress: shows a bar on stderr.

@@ -143,12 +143,12 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
 op.register("rows", backend="pallas", refuse=not_here, batched=_batched)(_rows)
 
 
-def _pulled(score, moving, by_value, A, operands, V) -> Callable[..., list[Array]] | None:
+def _pulled(score, perturbed, by_value, A, operands, V) -> Callable[..., list[Array]] | None:
     """The transpose of the tangent by the kernel of cotangents, where it serves."""
     if not_here(A, operands, V, score=score) is not None:
         return None
     _, Q, K, (bias, edges) = operands
-    by_query, by_key, *rest = moving
+    by_query, by_key, *rest = perturbed
     by_bias = bias is not None and rest[0]
     by_edge = edges is not None and rest[-1]
 

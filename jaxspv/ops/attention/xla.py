@@ -78,7 +78,7 @@ def _tangent(primals, tangents, result, *, score):
     A, operands, V = primals
     leaves = jax.tree.leaves(operands)
     dots = live_tangents(tangents[1])
-    moving = [t is not None for t in dots]
+    perturbed = [t is not None for t in dots]
     by_value = not is_zero(tangents[2])
     parts = [t for t in dots if t is not None]
     parts += [dense_tangent(tangents[2])] if by_value else []
@@ -87,7 +87,7 @@ def _tangent(primals, tangents, result, *, score):
 
     def spread(parts):
         given = iter(parts)
-        found = [next(given) if on else None for on in moving]
+        found = [next(given) if on else None for on in perturbed]
         return found, next(given) if by_value else None
 
     given = (A, operands, V, *result)
@@ -97,8 +97,8 @@ def _tangent(primals, tangents, result, *, score):
         return by_platform("tangent of attention", run, *given, list(parts))
 
     def transposed(cotangents):
-        run = functools.partial(_pulled, score, moving, by_value)
-        kernel = KERNELS["pulled"](score, moving, by_value, A, operands, V)
+        run = functools.partial(_pulled, score, perturbed, by_value)
+        kernel = KERNELS["pulled"](score, perturbed, by_value, A, operands, V)
         name = "cotangent of attention"
         return by_platform(name, run, *given, *cotangents, kernel=kernel)
 
@@ -142,31 +142,32 @@ def _pushed(score, spread, backend, A, operands, V, y, logs, parts):
     return [(moved - t[..., None] * y.astype(t.dtype)).astype(y.dtype), t]
 
 
-def _pulled(score, moving, by_value, backend, A, operands, V, y, logs, w, u):
+def _pulled(score, perturbed, by_value, backend, A, operands, V, y, logs, w, u):
     ends, leaves = _ends(backend, A, operands, V, score)
     level, w = _level(logs), w.astype(logs.dtype)
     less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
-    by_score = any(moving)
+    by_score = any(perturbed)
 
     def step(sums, row, col, own):
         local = ends.local(leaves, row, col, own)
         sums, V_sum = sums
         w_here = take(w, row)
 
-        def slope_of(s):
+        def cotangent_of(s):
             dp = jnp.sum(w_here * take(V, col).astype(w.dtype), axis=-1)
             p = _weights(s, row, level)
             return jnp.where(p > 0, p * (dp - take(less, row)), 0)
 
         outs: list[Any] = []
         if by_score:
-            sums, outs = ends.pull(local, moving, sums, row, col, slope_of)
+            sums, outs = ends.pull(local, perturbed, sums, row, col, cotangent_of)
         if by_value:
             p = _weights(ends.at(local), row, level)
             V_sum = V_sum.at[col].add(p[..., None] * w_here, mode="drop")
         return (sums, V_sum), outs
 
-    start = ends.zeros(leaves, moving, w.dtype), jnp.zeros(V.shape, w.dtype) if by_value else None
+    zeros = jnp.zeros(V.shape, w.dtype) if by_value else None
+    start = ends.zeros(leaves, perturbed, w.dtype), zeros
     (sums, V_sum), own = ends.over(step, start, ends.entries(leaves))
     found = ends.joined(sums, own) if by_score else []
     return [s for s in found if s is not None] + ([V_sum] if by_value else [])
@@ -189,14 +190,14 @@ def composed(score: Callable[..., Array], A: Any, operands: Any, V: Array) -> tu
 
 def _by_definition(A, operands, V, score, dots, V_dot):
     leaves, tree = jax.tree.flatten(operands)
-    moving = [t is not None for t in dots]
+    perturbed = [t is not None for t in dots]
 
     def f(parts, V):
         given = iter(parts)
-        full = [next(given) if on else v for v, on in zip(leaves, moving, strict=True)]
+        full = [next(given) if on else v for v, on in zip(leaves, perturbed, strict=True)]
         return composed(score, A, jax.tree.unflatten(tree, full), V)
 
-    parts = [v for v, on in zip(leaves, moving, strict=True) if on]
+    parts = [v for v, on in zip(leaves, perturbed, strict=True) if on]
     V_dot = jnp.zeros_like(V) if V_dot is None else V_dot
     return jax.jvp(f, (parts, V), ([t for t in dots if t is not None], V_dot))[1]
 

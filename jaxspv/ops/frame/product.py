@@ -186,7 +186,7 @@ def reduce_tangent(
     *,
     sorted: bool = False,
 ) -> Array:
-    """The tangent of `y = add.segment_reduce(terms, segments, len(y))`, of a monoid that joins.
+    """The tangent of `y = add.segment_reduce(terms, segments, len(y))`, of a monoid that combines.
 
     A weighted sum of tangents where the monoid has weights: 1 of (+), softmax of logaddexp. Else
     through the derivative of its own operator along a segmented scan, exact where a product has

@@ -55,10 +55,11 @@ def mxm(
     Args:
         A: (m, l), any format, or a `Graph`; or an array (..., m, l).
         B: (l, n), likewise; or an array (..., l, n).
-        semiring: `add` joins, `mul` extends; positional operators, `any` and your own included.
+        semiring: `add` combines, `mul` extends; positional operators, `any` and your own included.
         mask: boolean (m, n) array, sparse matrix (by value), `structure(M)` or `~` of these: places
             that are not allowed are not computed; they stay what they are in `out`.
-        accum: operator, monoid or function that joins an entry of `out` (first) and of the product.
+        accum: operator, monoid or function that combines an entry of `out` (first)
+            and one of the product.
         out: sparse (m, n) matrix, an array where an operand is one: the C of `C<mask, replace> =
             C accum (A B)`; None: nothing is stored in it. The result is a new matrix of its dtype
             and format.

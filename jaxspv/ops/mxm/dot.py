@@ -59,7 +59,7 @@ def multiply_by_dots(
         terms = add.admit(semiring.mul.at(x, y, p.row, k, j))
         wrapped |= wraps(semiring, p._replace(valid=valid), x, y)
         place = jnp.where(valid, p.a, places)
-        if not add.scatters:  # places ascend: what is not there joins as the identity
+        if not add.scatters:  # places ascend: a missing product counts as the identity
             terms = jnp.where(valid, terms, jnp.asarray(add.identity_of(dtype)))
             part = add.segment_reduce(terms, p.a, places, sorted=True)
             here = jnp.zeros(places, bool).at[place].set(True, mode="drop")

@@ -1,4 +1,4 @@
-"""Sparse times sparse for any device: expand the products, sort them by place, join equal places.
+"""Sparse times sparse for any device: expand the products, sort by place, combine equal ones.
 
 The products of row i are those of A[i, k] with row k of B. They are numbered through all rows, so
 that every step takes equally many, whatever the rows look like. A step carries the last row on,

@@ -80,7 +80,7 @@ def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
 
 
 for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
-    op.register("gustavson", backend=_backend, batched="in turn")(_gustavson)
+    op.register("gustavson", backend=_backend, batched="map")(_gustavson)
 
 
 @op.register("spmspv", refuse=no_vectors)

@@ -60,7 +60,7 @@ def mxv(
     Args:
         A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows in bins).
         x: dense (n,) array, or a `SparseVector` of length n.
-        semiring: `add` joins, `mul` extends; or its name, such as "min_plus".
+        semiring: `add` combines, `mul` extends; or its name, such as "min_plus".
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
             that are not allowed stay missing.
         accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.

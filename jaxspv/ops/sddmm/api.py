@@ -42,7 +42,7 @@ def sddmm(
         A: (m, n) matrix or `Graph`; with axes of heads COO, CSR or CSC.
         X: (m, ..., k) array: what each row has. Axes in the middle are heads, each by itself.
         Y: (n, ..., k) array: what each column has.
-        semiring: `add` joins, `mul` extends; not positional.
+        semiring: `add` combines, `mul` extends; not positional.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
     Returns:

@@ -113,43 +113,43 @@ class ByEntry:
 
     def moved(self, local: Leaves, dots: Leaves) -> tuple[Array, Array]:
         """Values, and their tangent by `dots`, the tangents of `local`."""
-        moving = [t is not None for t in dots]
-        parts = [v for v, on in zip(local, moving, strict=True) if on]
+        perturbed = [t is not None for t in dots]
+        parts = [v for v, on in zip(local, perturbed, strict=True) if on]
         dots = [t for t in dots if t is not None]
-        return jax.jvp(lambda p: self.at(_put(p, local, moving)), (parts,), (dots,))
+        return jax.jvp(lambda p: self.at(_put(p, local, perturbed)), (parts,), (dots,))
 
-    def zeros(self, leaves: Leaves, moving: Sequence[bool], dtype: Any) -> list[Any]:
+    def zeros(self, leaves: Leaves, perturbed: Sequence[bool], dtype: Any) -> list[Any]:
         """What `pull` adds to: None for the leaves of entries and those that do not move."""
         return [
             jnp.zeros(v.shape, dtype) if on and kind != "entry" else None
-            for v, kind, on in zip(leaves, self.kinds, moving, strict=True)
+            for v, kind, on in zip(leaves, self.kinds, perturbed, strict=True)
         ]
 
     def pull(
         self,
         local: Leaves,
-        moving: Sequence[bool],
+        perturbed: Sequence[bool],
         total: Leaves,
         row: Array,
         col: Array,
         cotangent: Callable[[Array], Array],
     ) -> tuple[list[Any], list[Any]]:
         """`total` plus the cotangents that `cotangent(values)` has; those of the entries' own."""
-        parts = [v for v, on in zip(local, moving, strict=True) if on]
-        values, back = jax.vjp(lambda p: self.at(_put(p, local, moving)), parts)
+        parts = [v for v, on in zip(local, perturbed, strict=True) if on]
+        values, back = jax.vjp(lambda p: self.at(_put(p, local, perturbed)), parts)
         valid = row < self.shape[0]
         g = cotangent(values)
-        slopes = iter(back(jnp.where(beside(valid, g), g, 0).astype(values.dtype))[0])
+        cotangents = iter(back(jnp.where(beside(valid, g), g, 0).astype(values.dtype))[0])
         sums, own = list(total), []
-        for k, (kind, on) in enumerate(zip(self.kinds, moving, strict=True)):
-            slope: Any = next(slopes) if on else None
+        for k, (kind, on) in enumerate(zip(self.kinds, perturbed, strict=True)):
+            found: Any = next(cotangents) if on else None
             if kind == "entry":
-                own.append(slope if slope is None else jnp.where(beside(valid, slope), slope, 0))
+                own.append(jnp.where(beside(valid, found), found, 0) if on else None)
             elif on and kind == "params":
-                sums[k] = sums[k] + slope.astype(sums[k].dtype)
+                sums[k] = sums[k] + found.astype(sums[k].dtype)
             elif on:
                 place = sums[k].at[row if kind == "row" else col]
-                sums[k] = place.add(slope.astype(sums[k].dtype), mode="drop")
+                sums[k] = place.add(found.astype(sums[k].dtype), mode="drop")
         return sums, own
 
     def joined(self, sums: Leaves, own: Leaves) -> list[Any]:
@@ -160,6 +160,6 @@ class ByEntry:
         ]
 
 
-def _put(parts: Leaves, others: Leaves, moving: Sequence[bool]) -> list[Any]:
+def _put(parts: Leaves, others: Leaves, perturbed: Sequence[bool]) -> list[Any]:
     given = iter(parts)
-    return [next(given) if on else v for v, on in zip(others, moving, strict=True)]
+    return [next(given) if on else v for v, on in zip(others, perturbed, strict=True)]

@@ -74,4 +74,4 @@ def _row_loop(semiring, A, X, Y) -> Array:
     return values
 
 
-op.register("row_loop", backend="cpu", refuse=_not_here, batched="in turn")(_row_loop)
+op.register("row_loop", backend="cpu", refuse=_not_here, batched="map")(_row_loop)

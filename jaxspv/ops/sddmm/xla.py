@@ -48,7 +48,7 @@ def by_platform(
 
     kernel: `kernel(*operands)` for NVIDIA GPUs, one after the other under vmap.
     """
-    forms = [] if kernel is None else [Form("rows", "pallas", kernel, "in turn")]
+    forms = [] if kernel is None else [Form("rows", "pallas", kernel, "map")]
     for backend in ("cpu", "xla"):
         fn = functools.partial(run, backend)
         forms.append(Form("chunks", backend, fn, functools.partial(vmapped, fn)))
@@ -61,14 +61,14 @@ def _tangent(primals, tangents, values):
     operands = (semiring, X, Y, None)
     leaves = jax.tree.leaves(operands)
     dots = live_tangents((tangents[0], *tangents[2:]))
-    moving = [t is not None for t in dots]
-    if not any(moving):
+    perturbed = [t is not None for t in dots]
+    if not any(perturbed):
         return jnp.zeros_like(values)
     ordinary = is_ordinary(semiring, X, Y)
 
     def spread(parts):
         parts = iter(parts)
-        return [next(parts) if on else None for on in moving]
+        return [next(parts) if on else None for on in perturbed]
 
     def definition(parts):
         ends = ByEntry.of(inner, A, operands, max(A.nse, 1))
@@ -98,14 +98,15 @@ def _tangent(primals, tangents, values):
         def run(backend, A, leaves, g):
             if ordinary and backend == "xla":
                 sides = ((A, Y), (A.T, X))
-                return [by_heads(M, g, v) for (M, v), on in zip(sides, moving, strict=True) if on]
+                wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
+                return [by_heads(M, g, v) for M, v in wanted]
             ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
 
             def step(sums, row, col, g):
                 local = ends.local(leaves, row, col, [])
-                return ends.pull(local, moving, sums, row, col, lambda _: g)[0], None
+                return ends.pull(local, perturbed, sums, row, col, lambda _: g)[0], None
 
-            sums = ends.over(step, ends.zeros(leaves, moving, g.dtype), g)[0]
+            sums = ends.over(step, ends.zeros(leaves, perturbed, g.dtype), g)[0]
             return [s for s in sums if s is not None]
 
         return by_platform("cotangent of sddmm", run, A, leaves, *cotangents)

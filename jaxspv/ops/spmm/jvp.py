@@ -44,18 +44,18 @@ def _by_columns(primals, tangents, Y, flip):
     """That of `mxv` for each column; what a block computes on the way is computed again."""
     semiring, A, X, _ = primals
     semiring_dot, A_dot, X_dot, _ = tangents
-    moving = not is_zero(X_dot)
-    still = SymbolicZero(jax.typeof(X[:, 0]))
+    perturbed = not is_zero(X_dot)
+    constant = SymbolicZero(jax.typeof(X[:, 0]))
 
     assert spmv.op.tangent is not None
     of_vector = spmv.op.tangent
 
     def column(x, y, x_dot=None):
-        x_dot = still if x_dot is None else x_dot
+        x_dot = constant if x_dot is None else x_dot
         dots = semiring_dot, A_dot, x_dot, None
         return of_vector((semiring, A, x, None), dots, y, flip=flip)
 
-    columns = (X.T, Y.T, dense_tangent(X_dot).T) if moving else (X.T, Y.T)
+    columns = (X.T, Y.T, dense_tangent(X_dot).T) if perturbed else (X.T, Y.T)
     size = max(1, HELD // (A.nse + sum(A.shape)))
     return lax.map(jax.checkpoint(lambda c: column(*c)), columns, batch_size=size).T
 

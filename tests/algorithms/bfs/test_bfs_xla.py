@@ -172,7 +172,7 @@ def search(form, graph, source, *, pull=True, stop_value=0, **options):
 
 def in_turn(form, run):
     """`run` as an operation has it: under vmap one lane after the other."""
-    return lambda *operands: choose("search", operands, Form("search", form, run, "in turn"))
+    return lambda *operands: choose("search", operands, Form("search", form, run, "map"))
 
 
 COMMON = 300, 5000  # vertices and capacity

@@ -129,7 +129,7 @@ def graph(rng, m, weights, n=N, capacity=CAPACITY):
 
 def in_turn(form, run):
     """`run` as an operation has it: under vmap one lane after the other."""
-    return lambda *operands: choose("search", operands, Form("search", form, run, "in turn"))
+    return lambda *operands: choose("search", operands, Form("search", form, run, "map"))
 
 
 @functools.cache

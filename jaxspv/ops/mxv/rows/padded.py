@@ -47,20 +47,20 @@ def sell_spmv(
     rows: int,
     *,
     mul: Callable[[Any, Any], Any],
-    join: Callable[[Array, Array, int], Array],
+    combine: Callable[[Array, Array, int], Array],
     identity: Any,
 ) -> Array:
     """As `ell_spmv` for slices: slice_of (groups,) of each group of C slots, order (slices * C,).
 
-    join(terms (groups,), slice_of, slices): the addition by segments, for one lane.
+    combine(terms (groups,), slice_of, slices): the addition by segments, for one lane.
     """
     slots, groups = indices.shape[0], slice_of.shape[0]
     terms = _terms(indices.reshape(groups, slots // groups), data, x, mul, identity)
     lanes = terms.reshape(groups, -1)
     slices = order.shape[0] * groups // slots
-    joined = jax.vmap(lambda lane: join(lane, slice_of, slices), 1, 1)(lanes)
+    combined = jax.vmap(lambda lane: combine(lane, slice_of, slices), 1, 1)(lanes)
     y = jnp.full((rows, *x.shape[1:]), jnp.asarray(identity, terms.dtype))
-    return y.at[order].set(joined.reshape(-1, *x.shape[1:]), mode="drop")
+    return y.at[order].set(combined.reshape(-1, *x.shape[1:]), mode="drop")
 
 
 def _terms(index: Array, data: Array, x: Array, mul: Callable, identity: Any) -> Array:

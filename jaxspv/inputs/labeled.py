@@ -167,7 +167,7 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]
     """
     near = dict(graph.adjacency())  # what a class of the user's own may have changed
     if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
-        near = {node: dict(neighbors.items()) for node, neighbors in near.items()}
+        near = {node: dict(_mapping(graph, node, found).items()) for node, found in near.items()}
     nodes, flat = list(near), itertools.chain.from_iterable
     degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
     index = dict(zip(nodes, range(len(nodes)), strict=True))
@@ -183,6 +183,11 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]
         row, col = np.repeat(row, parallel), np.repeat(col, parallel)
         data = flat(map(_values, bundles))
     return nodes, row, col, data
+
+
+def _mapping(graph: Any, node: Any, neighbors: Any) -> Any:
+    """Neighbours with attributes; some classes of NetworkX's own yield bare sets of them."""
+    return neighbors if hasattr(neighbors, "items") else graph[node]
 
 
 def to_networkx(

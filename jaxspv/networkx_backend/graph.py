@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
@@ -169,10 +170,11 @@ def convert_from_nx(
 
 def _numbers(attribute: str, data: Iterable[dict], default: Any) -> np.ndarray:
     data = list(data)
-    try:  # loops in C where all have it or none has any
-        values = list(map(operator.itemgetter(attribute), data)) if any(data) else [default]
+    try:  # loops in C where all have it or none has
+        values = list(map(operator.itemgetter(attribute), data))
     except KeyError:
-        values = [d.get(attribute, default) for d in data]
+        some = any(map(operator.contains, data, itertools.repeat(attribute)))
+        values = [d.get(attribute, default) for d in data] if some else [default]
     try:
         numbers = np.array(values) if data else np.zeros(0, np.int64)
         numbers = numbers if len(values) == len(data) else np.repeat(numbers, len(data))

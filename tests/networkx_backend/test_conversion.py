@@ -74,6 +74,18 @@ def test_classes_with_an_adjacency_of_their_own():
     assert found == nx.core_number(nx.complement(nx.Graph(nx.karate_club_graph())))
 
 
+class Sets(nx.Graph):
+    """As the complements within NetworkX: neighbours are sets without attributes."""
+
+    def adjacency(self):
+        return ((v, set(near)) for v, near in super().adjacency())
+
+
+def test_classes_whose_neighbours_are_sets():
+    G = Sets(nx.karate_club_graph())
+    assert backend.core_number(converted(G)) == nx.core_number(nx.karate_club_graph())
+
+
 def test_what_is_no_graph_comes_back_as_it_is():
     assert backend.convert_to_nx({"a": 1}) == {"a": 1}
 

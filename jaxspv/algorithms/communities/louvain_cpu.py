@@ -82,53 +82,61 @@ def _moved(s: _Level, resolution: Array) -> Array:
     def sweep(c):
         group, inside, beside, due, _, number = c
 
-        def vertex(v, group, inside, beside, due, moves, own):
-            mine, last = read(k, v), read(s.indptr, v + 1)
-            first = jnp.where(read(due, v) >= number, read(s.indptr, v), last)
+        def following(v, due):
+            """The first vertex from v on that is due."""
+            return lax.while_loop(lambda v: (v < s.n) & (read(due, v) < number), lambda v: v + 1, v)
+
+        def vertex(c):
+            v, own, group, inside, beside, due = c
+            mine, first, last = read(k, v), read(s.indptr, v), read(s.indptr, v + 1)
             pull = factor * mine
 
-            def note(e, beside):
+            def note(e, most, best, beside):
                 other = read(group, read(s.indices, e))
-                return (write(beside, other, read(beside, other) + read(between, e)),)
+                sum_ = read(beside, other) + read(between, e)
 
-            def weigh(e, most, best):
-                other = read(group, read(s.indices, e))
-                gain = read(beside, other) - pull * read(inside, other)
-                return jnp.maximum(gain, most), jnp.where(gain > most, other, best)
+                def put(other, sum_, most, best, beside):
+                    # Weights are not negative: what is weighed last of a community is the most.
+                    gain = jnp.where(other == own, -jnp.inf, sum_ - pull * read(inside, other))
+                    best = jnp.where(gain > most, other, best)
+                    return other, sum_, jnp.maximum(gain, most), best, write(beside, other, sum_)
 
-            def forget(c):
-                e, beside = c
-                return e + 1, write(beside, read(group, read(s.indices, e)), jnp.float32(0))
+                return once(True, put, other, sum_, most, best, beside)[2:]
 
-            def wake(e, due):
-                u = read(s.indices, e)
-                return (write(due, u, number + (u <= v)),)
-
-            (beside,) = each(first, last, note, beside)
+            most, best, beside = each(first, last, note, jnp.float32(-jnp.inf), own, beside)
             stay = read(beside, own) - pull * (read(inside, own) - mine)
-            _, best = each(first, last, weigh, stay + least, own)
-            # Each loop waits for the one before, which reads what it writes: `best` is never < 0.
-            first = first + is_negative(best)
-            done, beside = lax.while_loop(lambda c: c[0] < last, forget, (first, beside))
-            wait = is_negative(done)
-            (due,) = each(jnp.where(best == own, last, first) + wait, last, wake, due)
-            group = write(group, v + wait, best)
+            best = jnp.where(most > stay + least, best, own)
+            # The loop waits for the one before, which reads what it writes: `best` is never < 0.
+            start = first + is_negative(best)
+
+            def leave(c):
+                e, beside, due = c
+                u = read(s.indices, e)
+                beside = write(beside, read(group, u), jnp.float32(0))
+                # The slot behind the last takes what need not be looked at.
+                due = write(due, jnp.where(best == own, size, u), number + (u <= v))
+                return e + 1, beside, due
+
+            done, beside, due = lax.while_loop(lambda c: c[0] < last, leave, (start, beside, due))
+            group = write(group, v + is_negative(done), best)
             less, more = read(inside, own) - mine, read(inside, best) + mine
 
             def shift(less, more, inside):
                 return less, more, write(write(inside, own, less), best, more)
 
             inside = once(best != own, shift, less, more, inside)[2]
+            v = following(v + 1, due)
             # Read here, as a read and a write of one turn would have no order.
-            return group, inside, beside, due, moves + (best != own), read(group, v + 1)
+            return v, read(group, v), group, inside, beside, due
 
-        own = read(group, jnp.int32(0))
-        state = each(0, s.n, vertex, group, inside, beside, due, jnp.int32(0), own)
-        return *state[:-1], number + 1
+        v = following(jnp.int32(0), due)
+        start = v, read(group, v), group, inside, beside, due
+        _, _, new, *state = lax.while_loop(lambda c: c[0] < s.n, vertex, start)
+        return new, *state, jnp.any(new != group), number + 1
 
     vertices = jnp.arange(size, dtype=jnp.int32)
-    start = (vertices, k, zeros, jnp.zeros(size, jnp.int32), jnp.int32(1), jnp.int32(0))
-    return lax.while_loop(lambda c: (c[4] > 0) & (c[5] < SWEEPS), sweep, start)[0]
+    start = (vertices, k, zeros, jnp.zeros(size + 1, jnp.int32), jnp.bool_(True), jnp.int32(0))
+    return lax.while_loop(lambda c: c[4] & (c[5] < SWEEPS), sweep, start)[0]
 
 
 def _joined(s: _Level, group: Array) -> _Level:

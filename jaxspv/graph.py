@@ -1,4 +1,4 @@
-"""Graph: a matrix and what the fast algorithms need beside it, computed once by `prepare`."""
+"""Graph: a matrix with the layouts that the fast algorithms need, computed once by `prepare`."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Graph(NoValue):
         return f"Graph({self.out!r}, {kind}, prepared for {names})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the facts and a picture of the pattern."""
+        """The HTML representation for notebooks: facts and a picture of the pattern."""
         index = self.out.rowcol()
         facts = {"values": describe(self.data), "edges": self.nse}
         facts |= {"direction": "symmetric" if self.symmetric else "directed"}

@@ -72,7 +72,7 @@ class Semiring:
         return stated(np.dtype(dtype))
 
     def zero(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
-        """What stands for a missing entry when a result is made dense: the identity of `add`."""
+        """The value of a missing entry when a result is made dense: the identity of `add`."""
         return self.add.identity_of(dtype)
 
 

@@ -1,4 +1,4 @@
-"""What public signatures call their arrays: kinds and shapes, for readers, type checkers and tests.
+"""Names for the dtypes and shapes of arrays in public signatures, in jaxtyping's words.
 
 Annotations are never evaluated and nothing here is needed at run time: jaxtyping is a dependency of
 development alone. In a shape n, m, k and nse are extents, `*sources` is () or (k,) and `*entry` the

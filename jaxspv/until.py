@@ -1,4 +1,4 @@
-"""When a traversal or an iteration stops: one small algebra, joined by `|` and `&`."""
+"""Stopping conditions of traversals and iterations, combined by `|` and `&`."""
 
 from __future__ import annotations
 

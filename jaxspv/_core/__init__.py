@@ -1,1 +1,1 @@
-"""What everything stands on: pytrees, indices, compilation, batching, the choice of a backend."""
+"""Foundations: pytrees, index dtypes, compilation, batch rules, the choice of a backend."""

@@ -1,4 +1,4 @@
-"""Batch rules: one predicate for a whole batch, one lane after the other, JAX's own."""
+"""Batching rules for `custom_vmap`: reduced predicates, a `lax.map` fallback, JAX's own vmap."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How eager calls are compiled, and the options that keep a loop on a GPU."""
+"""Compilation of eager calls, and the XLA options that keep a loop on a GPU."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Eager(NamedTuple):
 
 
 def eager_operands(operands: Any) -> Eager | None:
-    """What an eager call asks of its operands, in one pass; None inside of a trace."""
+    """The flattened operands of an eager call and their platform; None inside of a trace."""
     leaves, tree = jax.tree.flatten(operands)
     for leaf in leaves:
         kind = type(leaf)
@@ -130,13 +130,13 @@ _HOLDS_VALUES: dict[type, bool] = {}  # class of a leaf -> whether its objects a
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
-    """Inside, what is computed of concrete arrays is concrete, in a trace too."""
+    """A context in which operations on concrete arrays give concrete arrays, inside a trace too."""
     # Outside of traces there is nothing to ensure, and constants would become programs.
     return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
 
 
 def known(array: Any) -> Any:
-    """A concrete JAX array as NumPy's while something is traced: there it gives tracers else."""
+    """A concrete JAX array as a NumPy array inside a trace, where JAX operations would trace it."""
     captured = isinstance(array, jax.Array) and is_concrete(array) and not is_eager(array)
     return np.asarray(array) if captured else array
 

@@ -1,4 +1,4 @@
-"""Operations: which implementation runs, and the layers above it.
+"""Operations: tables of implementations, the choice among them, and the layers above it.
 
 An operation checks its arguments and then calls `Op.__call__`: custom_jvp, then for each platform
 that the program may be lowered for the implementation that serves the call (`platforms.branch`),
@@ -54,7 +54,7 @@ class Impl(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What runs where, and why not the rest: what `explain` shows.
+    """The result of `explain`: which implementation runs on which platform, and why not others.
 
     Attributes:
         op: name of the operation.
@@ -84,7 +84,7 @@ class Plan:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the text, one line each."""
+        """The HTML representation for notebooks: the text in a `<pre>` block."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def _lines(self) -> list[str]:
@@ -255,8 +255,9 @@ class Op:
 
 @functools.lru_cache(maxsize=1024)
 def _program(op: Op, registered: int, tree: Any, where: Situation, how: Any) -> Callable[..., Any]:
-    """An eager call with operands of one structure: takes their leaves. JAX keeps a program for
-    each of their types, so that nothing is asked again of what these decide, the plan least of all.
+    """The compiled function of eager calls whose operands have this structure; takes the leaves.
+
+    JAX caches one program for each combination of dtypes and shapes, so the plan is made once.
     """
     del registered  # an implementation more is another plan
     backend, method, static = how
@@ -279,7 +280,7 @@ def _form(impl: Impl, plan: Plan, static: dict[str, Any]) -> Form:
         return impl.run(*operands, **static)
 
     def traced_once(*operands):
-        """Once for all operands of the same types."""
+        """Traced once for each combination of types."""
         if is_recording():
             return run(*operands)
         key = (impl, tuple(sorted(static.items())), situation())
@@ -297,7 +298,7 @@ def _batched(rule, static, axis_size, in_batched, *operands):
 
 
 def _rule_of_xla(kernel: Impl, plan: Plan) -> Callable[..., Any]:
-    """What vmap does where a kernel has no rule: what it does to the XLA implementation."""
+    """The batching rule of a kernel without one of its own: that of the XLA implementation."""
     xla = next((impl for impl in plan.chosen if impl.backend == "xla"), None)
 
     def rule(axis_size, in_batched, *operands, **static):

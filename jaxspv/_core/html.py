@@ -1,4 +1,4 @@
-"""How objects show in notebooks: a small table, and a picture of the pattern."""
+"""HTML representations for notebooks: a table of facts and a picture of the pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype of indices, decided here alone: int32, or int64 where asked for or needed."""
+"""The dtype of indices: int32, or int64 where asked for or needed. No other file decides it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def within(index: Any, extent: int, dtype: Any = INT32, *, from_end: bool = Fals
 
 
 def stored_dtype(x: Any, names: Iterable[str]) -> np.dtype:
-    """What the index arrays `names` of a sparse object have: int64 if any of them has."""
+    """The common dtype of the index arrays `names` of a sparse object: int64 if any has it."""
     found = [getattr(getattr(x, name), "dtype", INT32) for name in names]
     return INT64 if INT64 in found else INT32
 

@@ -1,4 +1,4 @@
-"""The one choice by platform: which form of a computation runs on the device it is lowered for.
+"""The choice by platform: which form of a computation runs on the device it is lowered for.
 
 A form is for NVIDIA GPUs ("pallas"), for CPUs ("cpu": loops that XLA compiles to native code) or
 for every platform ("xla"). `choose` puts all forms that may run into the program, each as a branch
@@ -48,7 +48,7 @@ _SITUATION = jax.make_user_context(default_value=Situation())
 
 
 def situation() -> Situation:
-    """That of the trace around this."""
+    """The situation of the current trace."""
     return _SITUATION.value
 
 
@@ -58,7 +58,7 @@ def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
 
 
 def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
-    """Inside, operations that name no backend are traced for this one; "cpu" leans on "xla"."""
+    """A context in which operations without `backend=` use it; "cpu" falls back to "xla"."""
     if backend is None:
         return contextlib.nullcontext()
     allowed = tuple(b for b in BACKENDS if b == backend or b == "xla")
@@ -66,7 +66,7 @@ def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
 
 
 def without_kernels() -> contextlib.AbstractContextManager[None]:
-    """Inside, what is traced runs on every platform and is XLA's own: loops on CPUs among it."""
+    """A context without kernels: only what XLA compiles itself, native CPU loops included."""
     return inside(situation()._replace(allowed=("cpu", "xla"), portable=True))
 
 
@@ -217,7 +217,7 @@ class Choice:
 
 @dataclasses.dataclass
 class Record:
-    """The choices of a trace, outermost first, and its notes.
+    """The recorded choices of a trace, outermost first, and its notes.
 
     `level`: JAX's state where what is traced stands for an eager call; None: nowhere.
     """
@@ -235,7 +235,7 @@ _CHOICE: contextvars.ContextVar[Choice | None] = contextvars.ContextVar("choice"
 
 @contextlib.contextmanager
 def recording() -> Iterator[Record]:
-    """Inside, choices are written down, and nothing is taken from a cache of traces."""
+    """A context that records all choices; no cached trace is used in it."""
     found = Record()
     token, outer = _RECORD.set(found), _CHOICE.set(None)
     try:
@@ -248,7 +248,7 @@ def recording() -> Iterator[Record]:
 
 @contextlib.contextmanager
 def unrecorded() -> Iterator[None]:
-    """Inside, choices belong to nothing that runs: a question about shapes."""
+    """A context without recording, for traces that only ask for shapes."""
     token = _RECORD.set(None)
     try:
         with _RECORDING(0):
@@ -258,7 +258,7 @@ def unrecorded() -> Iterator[None]:
 
 
 def is_recording() -> bool:
-    """Whether choices are written down here."""
+    """Whether choices are recorded here."""
     return _RECORD.get() is not None
 
 
@@ -274,7 +274,7 @@ def explains_eager_call() -> bool:
 
 
 def note(text: str) -> None:
-    """What `explain` should add to the plan: what `prepare` would gain, a warning."""
+    """Adds a note to the plan of `explain`: what `prepare` would gain, a warning."""
     found = _RECORD.get()
     if found is not None and text not in found.notes:
         found.notes.append(text)
@@ -282,7 +282,7 @@ def note(text: str) -> None:
 
 @contextlib.contextmanager
 def record(name: str, forms: dict[Backend, Any], plan: Any = None) -> Iterator[None]:
-    """Writes a choice down, if somebody records; what is traced inside belongs to it."""
+    """Records a choice, if anybody records; choices traced inside are nested in it."""
     found = _RECORD.get()
     if found is None:
         yield
@@ -298,7 +298,7 @@ def record(name: str, forms: dict[Backend, Any], plan: Any = None) -> Iterator[N
 
 
 def recorder_of(form: Form) -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """A context in which choices are written down as those inside `form` of the choice around."""
+    """A context whose choices are recorded as nested in `form` of the enclosing choice."""
     choice, found = _CHOICE.get(), _RECORD.get()
     if choice is None or found is None:
         return contextlib.nullcontext

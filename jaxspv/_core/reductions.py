@@ -1,4 +1,4 @@
-"""Reductions of arrays: what XLA has for each known addition, and scans and folds for any other."""
+"""Reductions: XLA's own for the known monoids, scans and folds for any other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
 
 
 class Form(NamedTuple):
-    """What XLA has for an addition.
+    """XLA's operations for a known monoid.
 
     Attributes:
         whole: `(x, axes, identity) -> y`.

@@ -1,4 +1,4 @@
-"""Binary search of many keys at once, each in a sorted range of its own."""
+"""Vectorised binary search: each key in a sorted range of its own."""
 
 from __future__ import annotations
 

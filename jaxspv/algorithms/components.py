@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Components(NamedTuple):
-    """What `connected_components` found.
+    """The result of `connected_components`.
 
     Attributes:
         labels: (n,) int32, the smallest vertex of the component of each vertex.

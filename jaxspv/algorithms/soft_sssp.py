@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class SoftSSSP(NamedTuple):
-    """What `soft_sssp` found; a leading axis for several sources.
+    """The result of `soft_sssp`; a leading axis for several sources.
 
     Attributes:
         distances: (n,), the soft distance of each vertex; inf where no walk leads.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Triangles(NamedTuple):
-    """What `triangle_count` found.
+    """The result of `triangle_count`.
 
     Attributes:
         count: int32, the number of triangles.

@@ -1,4 +1,4 @@
-"""What every storage format owes to the rest: fields, a way to COO and back, the registry."""
+"""The base class of storage formats: fields, conversion to and from COO, the registry."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ELL_SLOTS, SELL_SLOTS, LONGEST = 1.15, 1.3, 64
 
 
 class FormatChoice(NamedTuple):
-    """What `choose_format` found; strings and numbers.
+    """The result of `choose_format`; strings and numbers.
 
     Attributes:
         format: "csr", "csc", "ell", "sell" or "bittiled".

@@ -23,7 +23,7 @@ _C = TypeVar("_C", bound="_Compressed")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _Compressed(SparseMatrix):
-    """What CSR and CSC share: one set of arrays, read along one axis or the other."""
+    """The base of CSR and CSC: the same arrays, read along one axis or the other."""
 
     index_fields: ClassVar[tuple[str, ...]] = ("indices", "indptr")
     takes_arrays: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""ELL: every row in the same number of slots, position by position, for lanes in step."""
+"""ELL: every row padded to the same number of slots, stored position by position."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def without_padding(A: SparseMatrix) -> COO:
 
 
 class PaddedRows(SparseMatrix):
-    """What ELL and SELL share: rows in slots; those of padding have the column past all."""
+    """The base of ELL and SELL: padded rows; the column of padding is the number of columns."""
 
     indices: Int[Array, " nse"]
     transposed: bool

@@ -1,4 +1,4 @@
-"""Matrices and graphs of other libraries, taken where one of ours is asked for."""
+"""Conversion of other libraries' matrices and graphs wherever a jaxspv matrix is expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check_invariants`: what every sparse object promises about its indices, looked at.
+"""`check_invariants`: checks of what every sparse object promises about its indices.
 
 A format lists its promises as (message, whether broken) pairs, written once for NumPy (on a CPU,
 where nothing is compiled) and JAX (one program on an accelerator, where nothing is copied).
@@ -109,12 +109,12 @@ def _on_cpu(arrays: dict[str, Any]) -> bool:
 
 
 def length(name: str, array: Any, size: int) -> Promises:
-    """Of an array of a fixed length."""
+    """Invariants of an array of a fixed length."""
     return [(f"`{name}` must have length {size}; got shape {array.shape}", array.shape != (size,))]
 
 
 def pointer(name: str, ptr: Any, end: int, xp: Any) -> Promises:
-    """Of the offsets of a compressed axis into `end` slots."""
+    """Invariants of the offsets of a compressed axis into `end` slots."""
     return [
         (f"`{name}` must begin with 0", ptr[0] != 0),
         (f"`{name}` must not descend", xp.any(ptr[1:] < ptr[:-1])),
@@ -123,7 +123,7 @@ def pointer(name: str, ptr: Any, end: int, xp: Any) -> Promises:
 
 
 def places(name: str, index: Any, extent: int, used: Any, xp: Any) -> Promises:
-    """Of indices along an axis: in range where `used`, at the extent in padding."""
+    """Invariants of indices along an axis: in range where `used`, at the extent in padding."""
     inside = (index >= 0) & (index < extent)
     return [
         (f"`{name}` must lie in [0, {extent})", xp.any(used & ~inside)),
@@ -132,7 +132,7 @@ def places(name: str, index: Any, extent: int, used: Any, xp: Any) -> Promises:
 
 
 def order(keys: tuple[Any, ...], used: Any, x: Any, xp: Any) -> Promises:
-    """Of the flags `sorted` and `unique`, for slots with `keys`, the most significant first."""
+    """Invariants of the flags `sorted` and `unique`; `keys`: the most significant first."""
     if not x.sorted:
         if not x.unique:
             return []
@@ -150,12 +150,12 @@ def order(keys: tuple[Any, ...], used: Any, x: Any, xp: Any) -> Promises:
 
 
 def of_rows(x: Any, xp: Any) -> Promises:
-    """Of a CSR."""
+    """Invariants of a CSR."""
     return _of_lines(x, x.shape[0], x.shape[1], xp)
 
 
 def of_columns(x: Any, xp: Any) -> Promises:
-    """Of a CSC."""
+    """Invariants of a CSC."""
     return _of_lines(x, x.shape[1], x.shape[0], xp)
 
 
@@ -171,7 +171,7 @@ def _of_lines(x: Any, major: int, minor: int, xp: Any) -> Promises:
 
 
 def of_list(x: Any, xp: Any) -> Promises:
-    """Of a `SparseVector`."""
+    """Invariants of a `SparseVector`."""
     (n,) = x.shape
     used = xp.arange(x.indices.shape[0]) < x.count
     return [
@@ -183,7 +183,7 @@ def of_list(x: Any, xp: Any) -> Promises:
 
 
 def of_tiles(x: Any, xp: Any) -> Promises:
-    """Of the pointers of a `Tiled`; `of_pairs` looks at the places they lead to."""
+    """Invariants of the pointers of a `Tiled`; `of_pairs` checks where they lead."""
     m, n = x.shape[::-1] if x.transposed else x.shape
     down, across = -(-m // x.nt), -(-n // x.nt)
     tiles, rest = x.tile_col.shape[0], x.rest_row.shape[0]
@@ -197,7 +197,7 @@ def of_tiles(x: Any, xp: Any) -> Promises:
 
 
 def of_vector_tiles(x: Any, xp: Any) -> Promises:
-    """Of a `TiledVector`."""
+    """Invariants of a `TiledVector`."""
     (n,), nt, each = x.shape, x.nt, max(x.nt // 32, 1)
     across, room = -(-n // nt), x.x_tile.shape[0] // nt
     promises = length("x_ptr", x.x_ptr, across) + length("x_tile", x.x_tile, room * nt)
@@ -221,7 +221,7 @@ def of_vector_tiles(x: Any, xp: Any) -> Promises:
 
 
 def of_bits(x: Any, xp: Any) -> Promises:
-    """Of a `BitVector`."""
+    """Invariants of a `BitVector`."""
     (n,), size = x.shape, -(-x.shape[0] // 64) * 2
     promises = length("words", x.words, size)
     if promises[0][1]:
@@ -238,7 +238,7 @@ def _first_bits(count: int, words: int) -> np.ndarray:
 
 
 def of_words(x: Any, xp: Any) -> Promises:
-    """Of the rows or columns of a `BitTiled`; `of_pairs` looks at the places they lead to."""
+    """Invariants of the rows or columns of a `BitTiled`; `of_pairs` checks where they lead."""
     major, minor = x.shape
     down, across = -(-major // x.nt), -(-minor // x.nt)
     tiles, rest = x.tile_minor.shape[0], x.rest_minor.shape[0]
@@ -255,7 +255,7 @@ def of_words(x: Any, xp: Any) -> Promises:
 
 
 def of_pairs(x: Any, xp: Any) -> Promises:
-    """Of triplets: both indices in range, or both at their extents."""
+    """Invariants of triplets: both indices in range, or both at their extents."""
     (m, n), row, col = x.shape, x.row, x.col
     used = (row != m) | (col != n)
     inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)

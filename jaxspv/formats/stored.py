@@ -1,4 +1,4 @@
-"""What sparse matrices and vectors have in common: capacity, dtypes, how they print."""
+"""The base class of sparse matrices and vectors: capacity, dtypes, `repr`."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Stored(SciPyMethods):
         return f"{type(self).__name__}({describe(self.data)}, shape={self.shape})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the facts, and for a matrix a picture of the pattern."""
+        """The HTML representation for notebooks: facts, and a picture of a matrix's pattern."""
         rows: dict[str, Any] = {"shape": self.shape, "values": describe(self.data)}
         picture = ""
         try:

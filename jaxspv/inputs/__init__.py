@@ -1,1 +1,1 @@
-"""How matrices come to be: from edges and other libraries, files, generators."""
+"""Making matrices: from edges, from other libraries' objects, from files, by generators."""

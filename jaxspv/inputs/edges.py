@@ -1,4 +1,4 @@
-"""Edge lists made sorted and unique: counting sorts on the host, XLA sorts on a device."""
+"""Sorting edge lists and combining duplicates: counting sorts on the host, XLA on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header of a Matrix Market file, held against the file before anything is allocated for it."""
+"""The header of a Matrix Market file, checked against the file before anything is allocated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS_A_BYTE = 16
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What the first lines of the file claim.
+    """The sizes that the first lines of the file state.
 
     Attributes:
         layout: "coordinate" or "array".

@@ -115,7 +115,7 @@ def _reduce_runs(e: Entries, add: Monoid) -> Entries:
 
 @functools.partial(jax.jit, static_argnums=2)
 def _reduce_arrays(A, add, axis) -> Array:
-    """Of data (nse, ...): a dense (extent, ...), or (...)."""
+    """The reduction of data (nse, ...): a dense (extent, ...), or (...)."""
     row, col = A.rowcol()
     place, extent = (
         (jnp.zeros_like(row), 1) if axis is None else ((col, row)[axis], A.shape[1 - axis])

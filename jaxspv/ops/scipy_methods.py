@@ -45,7 +45,7 @@ def _axis(A: Stored, axis: Any) -> int | None:
 
 
 def _places(A: Stored, axis: int | None) -> int:
-    """How many places are joined into one result."""
+    """How many places are reduced to one result."""
     return int(np.prod(A.shape)) if axis is None else A.shape[axis]
 
 

@@ -1,4 +1,4 @@
-"""What all pictures share: axes to draw on, entries on the host, colours."""
+"""Helpers of the pictures: axes, entries on the host, colours."""
 
 from __future__ import annotations
 

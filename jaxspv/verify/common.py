@@ -1,4 +1,4 @@
-"""What all checkers need: SciPy's matrix of a graph, its pattern, and how a vertex is named."""
+"""Helpers of the checkers: a graph as a SciPy matrix, its pattern, names of vertices."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many 
 
 
 class State:
-    """What the level loop carries, the same in all CTAs; edges is 0 (unknown) after a pull.
+    """The carry of the level loop, equal in all CTAs; edges is 0 (unknown) after a pull.
 
     level, ranges (of the queue), vertices and edges (of the frontier), seen (vertices, isolated
     ones included), pulling, queued (the queue is made), half (current copy of the bits), cur

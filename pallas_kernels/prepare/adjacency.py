@@ -1,4 +1,4 @@
-"""What the BFS kernels want computed once per graph, where the graph is: a few programs of sorts,
+"""The layouts of the BFS kernels, computed once per graph on its device by programs of sorts,
 prefix sums and scatters.
 """
 

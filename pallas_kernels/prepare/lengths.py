@@ -1,4 +1,4 @@
-"""What the SSSP kernels want computed once per graph, where the graph is."""
+"""The layout of the SSSP kernels, computed once per graph on its device."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the PageRank kernel wants computed once per graph, where the graph is: a program that sorts
+"""The layout of the PageRank kernel, computed once per graph on its device: a program that sorts
 the rows and tells sizes, and one that fills arrays of these.
 """
 

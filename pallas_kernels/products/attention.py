@@ -102,7 +102,7 @@ def csr_attention(
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What is static of one launch.
+    """The static parameters of one launch.
 
     width: features of a head, a power of two; each: of a lane; lanes of a head. narrow: the 16-bit
     floats in the words of v, and of k where that has features, or None. together: heads
@@ -252,7 +252,7 @@ class Attention:
             store(a, at + j, values[j : j + 4], mask=mask)
 
     def _end(self, a, place, mask):
-        """What q or k have for a score: features, or one number a head."""
+        """The part of q or k that a score takes: features, or one number a head."""
         if self.job.score is None:
             return self._features(a, place, mask)
         at = place * self.job.heads + self.head

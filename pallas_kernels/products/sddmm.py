@@ -97,7 +97,7 @@ def _words(v):
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """What is static: the sizes, width in words and in columns of a pair, the algebra."""
+    """The static parameters: sizes, width in words and in columns of a pair, the semiring."""
 
     m: int
     n: int

@@ -125,7 +125,7 @@ def _words(x, per_word=2):
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """What is static of one launch.
+    """The static parameters of one launch.
 
     width: words of a row of x. ctas: of one tile of columns. narrow, thin, packed: the 16-bit
     floats in the words of x, y and data, or None.

@@ -2,10 +2,10 @@
 
     y[j] = combine over the in-edges i -> j of mul(x[i], a);  x[j] <- update(x[j], y[j], ...)
 
-The machine is that of `rows/sliced.py`. `mul`, `combine`, `update` and the functions under the
-named sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); what of `update` depends on scalars alone
-is computed once a step. Where all out-edges of a vertex have one weight, each vertex passes on
-mul(x, weight), computed once, and the entries need no values: as PageRank is computed by hand.
+The walk over rows is that of `rows/sliced.py`. `mul`, `combine`, `update` and the functions under
+the named sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); the parts of `update` that depend on
+scalars alone are computed once a step. Where all out-edges of a vertex have one weight, each vertex
+stores mul(x, weight) once and the entries need no values, as in a hand-written PageRank.
 
 Cost of a step: a gather and 4 bytes an entry (8 where weights differ), 16 bytes a row (20), 4 for
 each operand, one grid barrier; no atomics but those that order the segments of split rows.
@@ -170,7 +170,7 @@ class _Loop(PullRows):
         return self.k.load(self.m.scales, position, mask=mask, cache="nc")
 
     def _pass_on(self, place, x, scale, mask):
-        """What the out-edges of an element gather."""
+        """Stores the value that the out-edges of an element gather."""
         if self.c.scaled:
             x = evaluate(self.k, self.c.semiring.mul, x, scale)
         self.k.store(self.m.passed, place, x, mask=mask)

@@ -46,7 +46,7 @@ class CsrRows:
         self.walker = shape.walker(self)
 
     def row(self, r, mask):
-        """What belongs to row r, a tuple of values; loaded before its entries."""
+        """The operands of row r, a tuple of values; loaded before its entries."""
         return ()
 
     def wanted(self, row):

@@ -78,7 +78,7 @@ class PullRows:
         raise NotImplementedError
 
     def row(self, position, mask):
-        """What belongs to the row at a position; loaded before its entries to overlap."""
+        """The operands of the row at a position; loaded before its entries to overlap."""
         raise NotImplementedError
 
     def zeros(self):

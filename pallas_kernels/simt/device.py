@@ -105,7 +105,7 @@ def refused() -> str | None:
 
 
 def _present(device) -> Device:
-    """What a GPU says of itself, and what its kind says where it does not."""
+    """The properties of a GPU as the driver reports them, completed by its kind."""
     version = getattr(device, "compute_capability", None)
     major, minor = (int(v) for v in version.split(".")[:2]) if version else (0, 0)
     named = _named(device.device_kind, (major, minor) if version else None)
@@ -115,7 +115,7 @@ def _present(device) -> Device:
 
 
 def _named(kind: str, capability: tuple[int, int] | None = None) -> Device:
-    """What follows from the kind of a device: no more multiprocessors than it has."""
+    """The properties that follow from the kind of a device; multiprocessors at most as it has."""
     names = [name for name in KINDS if re.search(rf"\b{name}\b", kind)]
     cores, version = KINDS[max(names, key=len)] if names else (LEAST_CORES, None)
     if sliced := SLICE.search(kind):

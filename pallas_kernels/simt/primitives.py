@@ -1,4 +1,4 @@
-"""What the GPU form and the interpreted form of the primitives share: values with operators, the
+"""Shared by the GPU form and the interpreted form of the primitives: values with operators, the
 grid barrier.
 """
 

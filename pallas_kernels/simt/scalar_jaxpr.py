@@ -49,12 +49,12 @@ class ScalarSemiring:
 
     @classmethod
     def of(cls, mul, combine, identity, a, x=None, term=None):
-        """That of functions of scalars of dtypes a and x whose terms are `term`; both a if None."""
+        """The semiring of Python functions: mul of dtypes (a, x), combine of `term`; None: a."""
         return cls(trace(mul, a, x or a), trace(combine, term or a, term or a), identity)
 
     @property
     def dtype(self):
-        """That of terms."""
+        """The dtype of terms."""
         return self.combine.out_avals[0].dtype
 
     def neutral(self, k):
@@ -123,7 +123,7 @@ def uses(closed, position):
 
 
 def hoist(k, closed, *values):
-    """What follows from those values that are not None, for `evaluate` inside of a loop."""
+    """Evaluates all that depends only on the values that are not None, ahead of a loop."""
     pairs = zip(closed.jaxpr.invars, values, strict=True)
     known = {var: value for var, value in pairs if value is not None}
     for eqn in closed.jaxpr.eqns:

@@ -67,7 +67,7 @@ def _word(data):
 
 
 def _extend(mul, add, kind, data_dtype):
-    """What an edge makes of a key, in a kernel."""
+    """The kernel function that extends a key by an edge."""
 
     def extend(k, key, weight):
         if data_dtype == jnp.bool_:

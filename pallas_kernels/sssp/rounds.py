@@ -31,7 +31,7 @@ INFINITY = {True: 0x7F800000, False: MAX}
 
 @dataclasses.dataclass
 class State:
-    """What the loop carries, the same in all CTAs; far and least are set where near is 0."""
+    """The carry of the loop, equal in all CTAs; far and least are set where near is 0."""
 
     near: Any  # length of the near queue
     far: Any  # length of the far queue

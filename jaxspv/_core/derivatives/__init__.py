@@ -1,1 +1,1 @@
-"""Derivatives: which tangents are known to be zero, and arrays that repeat others."""
+"""Helpers for derivatives: symbolic zeros, and arrays that are copies of differentiable ones."""

@@ -1,7 +1,7 @@
-"""Arrays that repeat the values of another one: derivatives are taken by that one alone.
+"""Arrays that copy the values of another array: only the original has a gradient.
 
-A step of an optimiser over every leaf of a prepared graph would move the repeated values by
-gradients of their own, and so apart from the values they repeat. Here they have none.
+A prepared graph holds its values several times. If every copy had a gradient of its own, an
+optimiser that updates all leaves would make the copies differ from each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REMEDY = (
 
 @jax.custom_jvp
 def sole(values: Array, derived: Any) -> Array:
-    """`values`; differentiating by the leaves of `derived`, which were made of it, is an error.
+    """The identity on `values`; differentiating with respect to `derived`, its copies, is an error.
 
     Raises:
         TypeError: when it is differentiated so.
@@ -42,7 +42,7 @@ def _sole_jvp(primals, tangents):
 
 @jax.custom_jvp
 def gathered(values: Array, source: Array, slots: Array) -> Array:
-    """`values`, which are `source[slots]`: differentiated as such, without a gather of values.
+    """The identity on `values`, known to be `source[slots]`: tangents are gathered, values are not.
 
     Raises:
         TypeError: when it is differentiated by `values`.

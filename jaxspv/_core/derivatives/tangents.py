@@ -1,4 +1,4 @@
-"""Tangents with symbolic zeros: which are known to be zero, and derivatives in the rest alone."""
+"""Tangents with symbolic zeros: telling which are zero, and differentiating only in the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_symbolic(leaf: Any) -> bool:
 
 
 def split(tangents: Any) -> tuple[list[Any], Callable[[Any], Any], Any]:
-    """The arrays of a tangent, a function that puts such arrays back, and a key of its shape."""
+    """The arrays of a tangent without symbolic zeros, the inverse, a hashable structure."""
     leaves, tree = jax.tree.flatten(tangents, is_leaf=is_symbolic)
     constant = tuple(leaf.aval if is_symbolic(leaf) else None for leaf in leaves)
 

@@ -1,4 +1,4 @@
-"""What eager calls found out about arrays, kept for the next call on the same ones."""
+"""A cache of what eager calls derived from arrays, for the next call on the same arrays."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 
 
 class _Kept:
-    """By the identity of arrays, which it does not keep alive; the least recently used go first.
+    """An LRU cache keyed by the identity of arrays, held by weak references.
 
-    An array never changes, so what was derived from it stays true while it lives. With the first of
-    its arrays an entry goes too.
+    Arrays are immutable, so what was derived from one stays valid while it lives. An entry is
+    dropped as soon as one of its arrays is garbage-collected.
     """
 
     def __init__(self, most: int):
@@ -30,7 +30,7 @@ class _Kept:
         self.entries: collections.OrderedDict[tuple[int, ...], _Entry] = collections.OrderedDict()
 
     def entry(self, arrays: tuple[Any, ...]) -> _Entry | None:
-        """Of these arrays, made where there was none; None where nothing can be kept."""
+        """The entry of these arrays, created if missing; None where nothing can be cached."""
         if self.most <= 0 or not all(
             isinstance(a, jax.Array) and not isinstance(a, Tracer) for a in arrays
         ):
@@ -111,7 +111,7 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
 
 
 def calls_of(arrays: tuple[Any, ...], name: str) -> int:
-    """How often this was asked for these arrays and name, now included; 0 where nothing is kept."""
+    """How many calls of this name the arrays had, with this one; 0 where nothing is cached."""
     if (entry := _entry_of(arrays)) is None:
         return 0
     if not is_recording():

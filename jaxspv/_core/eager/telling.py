@@ -1,4 +1,4 @@
-"""A line on stderr where an eager call spends more than a second on compiling."""
+"""The message on stderr when an eager call compiles for more than a second."""
 
 from __future__ import annotations
 

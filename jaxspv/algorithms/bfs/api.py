@@ -42,7 +42,7 @@ UNTIL = ("reached", "unchanged", "max_iterations")
 
 @result_tuple
 class BFS(NamedTuple):
-    """What `bfs` found; a leading axis for several sources.
+    """The result of `bfs`; a leading axis for several sources.
 
     Attributes:
         levels: (n,) int32, hops from the source; -1 where unreached.
@@ -140,7 +140,7 @@ def bfs(
 
 @register_layout("bfs")
 def _layout(graph: Graph) -> Any:
-    """What the kernel wants, on a GPU; the XLA forms gain from the in-edges alone."""
+    """The kernel's layout, on a GPU only: the XLA forms need nothing beside the in-edges."""
     out, inn = graph.out, graph.inn
     assert inn is not None
     if not on_gpu(out.indices):
@@ -179,7 +179,7 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
 
 
 def _adjacency(graph: Graph) -> Adjacency:
-    """What a search reads of a graph; a symmetric one is its own reverse."""
+    """The rows, and the columns unless the graph is symmetric, as the search reads them."""
     inn = None if graph.symmetric else graph.inn
     rows = (graph.out,) if inn is None else (graph.out, inn)
     return Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices)))

@@ -1,4 +1,4 @@
-"""When a level is pulled: the estimate that both forms of the traversal share."""
+"""When to pull a level: the estimate that the CPU and the XLA form share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels and parents of BFS from several sources on a CPU, out of levels in binary."""
+"""Levels and parents of multi-source BFS on a CPU, from the levels' binary digits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parents from levels: of the in-neighbours one level nearer to the source the one of smallest id.
+"""Parents from levels: the smallest in-neighbour that is one level nearer to the source.
 
-Two forms, for each is the faster one where it runs: a loop over the edges of reached vertices takes
-half the time of the scatter on a CPU, and cannot be spread over a GPU.
+Two forms: on a CPU a loop over the edges of reached vertices takes half the time of the scatter
+that runs elsewhere.
 """
 
 from __future__ import annotations

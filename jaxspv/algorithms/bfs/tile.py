@@ -1,4 +1,4 @@
-"""TileBFS behind `bfs`: the rule for the way through a level, the layout, both backends."""
+"""TileBFS behind `bfs`: the rule that picks push or pull, the layout, both backends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TileRule:
 
 @pytree_dataclass
 class TileLayout:
-    """What `prepare(A, for_="bittiled")` keeps: the tiles, and whether they are worth it."""
+    """The layout "bittiled" of `prepare`: the tiles, and whether they are dense enough to pay."""
 
     tiles: BitTiled
     format: str = static()

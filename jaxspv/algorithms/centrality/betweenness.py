@@ -31,7 +31,7 @@ MOST_VALUES = 2**26  # numbers in one array of a batch: edges times sources
 
 @result_tuple
 class Betweenness(NamedTuple):
-    """What `betweenness_centrality` found.
+    """The result of `betweenness_centrality`.
 
     Attributes:
         scores: (n,) float32, or the dtype of floating-point weights.

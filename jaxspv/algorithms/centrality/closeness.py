@@ -26,7 +26,7 @@ CARRY = 24  # bits of the lower part of a sum of levels
 
 @result_tuple
 class Closeness(NamedTuple):
-    """What `closeness_centrality` found.
+    """The result of `closeness_centrality`.
 
     Attributes:
         scores: (n,) float32.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Scores(NamedTuple):
-    """What `eigenvector_centrality` and `katz_centrality` found.
+    """The result of `eigenvector_centrality` and `katz_centrality`.
 
     Attributes:
         scores: (n,) of Euclidean length 1; 0 for ghosts of `pad`.
@@ -37,7 +37,7 @@ class Scores(NamedTuple):
 
 @result_tuple
 class Hits(NamedTuple):
-    """What `hits` found.
+    """The result of `hits`.
 
     Attributes:
         hubs: (n,) of sum 1.

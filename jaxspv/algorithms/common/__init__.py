@@ -1,1 +1,1 @@
-"""What two algorithms or more share: frontiers, sources, the status of a kernel."""
+"""Helpers that several algorithms share: frontiers, sources, weights, the status of a kernel."""

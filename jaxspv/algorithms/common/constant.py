@@ -1,4 +1,4 @@
-"""Results of floats that do not move with the values of a graph."""
+"""The zero tangent of floating results that do not depend on a graph's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edges of a graph as pairs of ends, for forms that look at all of them at once."""
+"""The edges of a graph as (tail, head) arrays, for forms that process all edges in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-edges as the kernels that pull want them: short rows in slices, long ones in segments."""
+"""The in-edge layout of kernels that pull: short rows in slices, long rows in segments."""
 
 from __future__ import annotations
 

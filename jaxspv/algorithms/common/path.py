@@ -1,4 +1,4 @@
-"""The path to a vertex from the parents that a search has left."""
+"""The path to a vertex, from the parents of a search."""
 
 from __future__ import annotations
 

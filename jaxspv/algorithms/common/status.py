@@ -1,4 +1,4 @@
-"""A kernel that gave up becomes an error, without that an eager call waits for the device."""
+"""Kernels that gave up raise an error, although no eager call waits for the device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPEN: collections.deque[tuple[str, Any]] = collections.deque()
 
 
 def finished(result: _R, algorithm: str) -> _R:
-    """`result`; the `status` of an eager one of a GPU is looked at once it is there.
+    """`result`; the `status` of an eager result on a GPU is checked when it has arrived.
 
     By the next eager call of an algorithm, by `jaxspv.check(result)`, which waits for it, or when
     the process ends: so calls follow one another on the device, and no failure stays unseen.

@@ -1,4 +1,4 @@
-"""What algorithms ask of concrete weights, found in one pass where the weights are."""
+"""Statistics of concrete weights that algorithms need, computed in one pass on their device."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...graph import Graph, arrays_of
 
 
 class Facts(NamedTuple):
-    """Of the weights of a graph, padding left out.
+    """Statistics of the weights of a graph, padding excluded.
 
     Attributes:
         least: the least one, at most 0.
-        nan, negative: the first slot that holds NaN; that holds no number >= 0; -1 without one.
+        nan, negative: the first slot with a NaN; with a value that is not >= 0; -1: none.
         ones: whether all are 1.
         mean: of all; 1 without any.
         finite_mean: of the finite ones (integers: below the largest); None without any.

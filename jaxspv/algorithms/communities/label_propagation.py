@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class LabelPropagation(NamedTuple):
-    """What `label_propagation` found.
+    """The result of `label_propagation`.
 
     Attributes:
         labels: (n,) int32; -1 for ghosts of `pad`.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Communities(NamedTuple):
-    """What `louvain` found.
+    """The result of `louvain`.
 
     Attributes:
         labels: (n,) int32, the smallest vertex of the community of each; -1 for ghosts of `pad`.

@@ -1,1 +1,1 @@
-"""How a graph hangs together: strong components, cores, order, two sides."""
+"""Connectivity: strong components, cores, bipartitions."""

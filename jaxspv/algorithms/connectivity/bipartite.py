@@ -1,4 +1,4 @@
-"""Two sides: whether a graph is bipartite, and which vertex is on which side."""
+"""Bipartitions: whether a graph is bipartite, and the side of each vertex."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Bipartition(NamedTuple):
-    """What `bipartition` found.
+    """The result of `bipartition`.
 
     Attributes:
         bipartite: bool, whether every edge joins the two sides.

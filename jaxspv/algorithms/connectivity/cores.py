@@ -1,4 +1,4 @@
-"""Cores: how deep in the densest part of an undirected graph each vertex lies."""
+"""Core numbers and k-cores of undirected graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class CoreNumbers(NamedTuple):
-    """What `core_number` found.
+    """The result of `core_number`.
 
     Attributes:
         cores: (n,) int32, the largest k such that the vertex is in the k-core.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class StrongComponents(NamedTuple):
-    """What `strongly_connected_components` found.
+    """The result of `strongly_connected_components`.
 
     Attributes:
         labels: (n,) int32, the smallest vertex of the component of each vertex.

@@ -11,7 +11,7 @@ from ..._core.native_loops import read, write
 
 
 class _Search(NamedTuple):
-    """Where a search stands.
+    """The state of the depth-first search.
 
     Attributes:
         v: int32, the vertex it stands at; -1: it is over.

@@ -47,7 +47,7 @@ UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
 @result_tuple
 class Fixpoint(NamedTuple):
-    """What `fixpoint` found.
+    """The result of `fixpoint`.
 
     Attributes:
         x: (n,), the vector after the last step.

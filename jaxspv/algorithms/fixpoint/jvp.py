@@ -96,7 +96,7 @@ def _along_tree(call, tangents, result) -> Array:
     values, directions, put_back = _perturbed(call, tangents, (x0, tangents[2]))
 
     def settled(parts, before, slot, tail, v, live: Any = True):
-        """What the edge makes of element v when x at its tail is `before`.
+        """The term that the edge contributes to element v when x at its tail is `before`.
 
         Where it is not `live` all values are 1: no infinity meets the cotangent 0.
         """

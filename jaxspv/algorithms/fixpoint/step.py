@@ -136,7 +136,7 @@ def _masked(semiring: Semiring, x_dtype, dtype, missing) -> Semiring:
 
 
 def push_of(call: Call) -> Push:
-    """How the frontier form goes along edges."""
+    """The operands of the frontier form: rows, values, product and addition."""
     semiring, graph, x0, *_ = call
 
     def mul(x, a):

@@ -24,7 +24,7 @@ _LAST = jnp.iinfo(jnp.int32).max
 
 
 class Loop(NamedTuple):
-    """What a step does.
+    """The functions and operands of a step.
 
     Attributes:
         x0: (n,) the start.
@@ -122,7 +122,7 @@ def run_dense(loop: Loop) -> tuple[Array, Array, Array]:
 
 
 class Push(NamedTuple):
-    """How the frontier form goes along edges.
+    """How the frontier form relaxes edges.
 
     Attributes:
         indptr, indices, data: CSR of A.

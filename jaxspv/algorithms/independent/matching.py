@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class Matching(NamedTuple):
-    """What `maximum_bipartite_matching` found.
+    """The result of `maximum_bipartite_matching`.
 
     Attributes:
         columns: (m,) int32, the column that each row is matched with; -1 for none.

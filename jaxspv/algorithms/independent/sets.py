@@ -1,4 +1,4 @@
-"""Maximal independent sets and greedy colours: what is decided in an order, many at once."""
+"""Maximal independent sets and greedy colouring in a given order, in parallel rounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class IndependentSet(NamedTuple):
-    """What `maximal_independent_set` found.
+    """The result of `maximal_independent_set`.
 
     Attributes:
         members: (n,) bool.
@@ -37,7 +37,7 @@ class IndependentSet(NamedTuple):
 
 @result_tuple
 class Coloring(NamedTuple):
-    """What `greedy_color` found.
+    """The result of `greedy_color`.
 
     Attributes:
         colors: (n,) int32 from 0; -1 for ghosts of `pad`.

@@ -37,7 +37,7 @@ MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 @result_tuple
 class PageRank(NamedTuple):
-    """What `pagerank` found.
+    """The result of `pagerank`.
 
     Attributes:
         scores: (n,), non-negative, of sum 1.

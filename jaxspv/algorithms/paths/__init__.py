@@ -1,1 +1,1 @@
-"""What distances tell: eccentricities, all pairs, paths to a target, order of acyclic graphs."""
+"""Built on distances: eccentricities, all pairs, paths to a target, order of acyclic graphs."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class TopologicalOrder(NamedTuple):
-    """What `topological_sort` found.
+    """The result of `topological_sort`.
 
     Attributes:
         order: (n,) int32, the vertices, each behind all that have an edge to it; n where vertices

@@ -28,7 +28,7 @@ SOURCES = 32  # of a search: the bits of a word
 
 @result_tuple
 class Eccentricities(NamedTuple):
-    """What `eccentricity` found.
+    """The result of `eccentricity`.
 
     Attributes:
         values: (k,) int32, the largest number of edges from each vertex to one it reaches.
@@ -45,7 +45,7 @@ class Eccentricities(NamedTuple):
 
 @result_tuple
 class Diameter(NamedTuple):
-    """What `diameter` found.
+    """The result of `diameter`.
 
     Attributes:
         diameter: int32, the largest eccentricity in the component of the vertex begun with.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class ShortestPaths(NamedTuple):
-    """What `k_shortest_paths` found.
+    """The result of `k_shortest_paths`.
 
     Attributes:
         distances: (k,) sums of the weights, ascending; inf where there are no more paths.

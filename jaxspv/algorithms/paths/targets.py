@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class ShortestPath(NamedTuple):
-    """What `astar` found.
+    """The result of `astar`.
 
     Attributes:
         distance: sum of the weights of a shortest path; inf where the target is unreached.

@@ -30,7 +30,7 @@ WIDTH = 32  # slots of a row that a weighted draw looks at together
 
 @result_tuple
 class Neighbors(NamedTuple):
-    """What `sample_neighbors` found, hop by hop.
+    """The result of `sample_neighbors`, hop by hop.
 
     Attributes:
         nodes: of each hop an int32 array (*shape of the nodes, fan-out of hop 1, ..., of this hop):

@@ -38,7 +38,7 @@ UNTIL = ("reached", "unchanged", "max_iterations")
 
 @result_tuple
 class SSSP(NamedTuple):
-    """What `sssp` found; a leading axis for several sources.
+    """The result of `sssp`; a leading axis for several sources.
 
     Attributes:
         distances: (n,), length of a shortest path; unreached: inf, or the largest integer.

@@ -170,7 +170,7 @@ def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
 
 
 def effect(value, length_u, old, scanned, limit):
-    """What a path of length `value`, over a vertex of `length_u`, does to a vertex of `old`."""
+    """The action on a vertex of length `old` of a path of length `value` via one of `length_u`."""
     better = value < old
     if limit is None:
         return jnp.where(better, jnp.where(old >= scanned, NEAR, WAITS), WORSE)

@@ -1,4 +1,4 @@
-"""The steps of shortest paths: buckets, or rounds; the same for each form of the work in a step.
+"""The outer loop of shortest paths, by buckets or rounds; the CPU and XLA forms share it.
 
 `form` is `cpu` or `xla`: `start`, `drain`, `refill`, `has_cycle`,
 `any_wraps` and a state with `length`, `near`, `far` and `pred`.

@@ -1,4 +1,4 @@
-"""Shortest paths from many sources in step: one min-plus product relaxes all edges for all."""
+"""Shortest paths from many sources together: one min-plus product relaxes all edges for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums along the paths of a tree of shortest paths, by pointer doubling."""
+"""Sums along the paths of a shortest-path tree, by pointer doubling."""
 
 from __future__ import annotations
 

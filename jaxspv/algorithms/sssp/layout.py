@@ -1,4 +1,4 @@
-"""What shortest paths want prepared: bucket widths, checks of the weights, the kernel's arrays."""
+"""The layout "sssp" of `prepare`: bucket widths, checks of the weights, the kernel's arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path lengths: infinity, addition that clamps, and where it clamped, for floats and integers."""
+"""Path lengths of floats and integers: infinity, saturating addition, detection of saturation."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ An edge u -> v of weight w is tight where `d[u] + w = d[v]`, finite. Three rules
 2. A vertex without one, for its tight edges have zero or absorbed weight, is an orphan: it takes
    one from a vertex as near as itself, over the fewest such edges from a vertex that is no orphan,
    and of these the first slot. Along both rules (distance, number of such edges) falls.
-3. Where somebody is still without, for weights are negative, all take the tree of
+3. If a vertex still has none, which negative weights can cause, all take the tree of
    `sssp(..., deterministic=True)`.
 """
 
@@ -31,8 +31,8 @@ from .parents import adopted_cpu
 
 
 def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
-    """(n,) slot of the edge by which the derivative comes to each vertex, `A.nse`: none; (n,) the
-    vertex that it comes from, the vertex itself where there is none.
+    """For each vertex the slot of its tight in-edge, `A.nse` if it has none; and the edge's tail,
+    the vertex itself if it has none.
 
     Floating distances. O(n + nse), and of rule 2 on a GPU one pass over the row offsets for every
     edge of the longest chain. Under vmap one after the other.
@@ -80,7 +80,7 @@ def _tree_edges(A, d, source):
 
 
 def _adopted(A, d, wanted, slot, row):
-    """Rule 2, an edge of the chains a round; only who was given an edge last is looked at again."""
+    """Rule 2 in rounds: the orphans next to vertices that got their edge in the round before."""
     nse = A.nse
 
     def more(state):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class SpanningForest(NamedTuple):
-    """What `minimum_spanning_forest` found; slots behind the count hold n, n and 0.
+    """The result of `minimum_spanning_forest`; slots behind the count hold n, n and 0.
 
     Attributes:
         tails, heads: (n - 1,) int32, the ends of the edges as they are stored in G.

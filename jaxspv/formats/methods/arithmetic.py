@@ -13,7 +13,7 @@ SUGAR: dict[str, Callable[..., Any]] = {}  # filled by jaxspv.ops
 
 
 class NoValue:
-    """What NumPy and Python would answer without sense: `bool(A)`, `np.asarray(A)`, `A == B`."""
+    """Refuses what has no sensible meaning: `bool(A)`, `np.asarray(A)`, `A == B`."""
 
     __array_priority__ = 100  # NumPy arrays on the left leave operators to us
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SciPyMethods(Arithmetic):
-    """What code for `scipy.sparse` calls, with SciPy's meaning: a missing entry counts as 0.
+    """SciPy's methods of sparse arrays, with SciPy's meaning: a missing entry counts as 0.
 
     That is SciPy's view. In GraphBLAS's, where a missing entry is absent and its stand-in belongs
     to the monoid, the same is `jsp.reduce`, `jsp.ewise_mult`, `jsp.apply`, `jsp.select`. Objects
@@ -102,23 +102,23 @@ class SciPyMethods(Arithmetic):
         )
 
     def __lt__(self, other: Any) -> Any:
-        """Where less, as a boolean object: only where two missing entries are not."""
+        """Element-wise `<`, a boolean object; refused where missing entries would satisfy it."""
         return SUGAR["compare"](self, other, "lt")
 
     def __gt__(self, other: Any) -> Any:
-        """Where greater, as a boolean object: only where two missing entries are not."""
+        """Element-wise `>`, a boolean object; refused where missing entries would satisfy it."""
         return SUGAR["compare"](self, other, "gt")
 
     def __le__(self, other: Any) -> Any:
-        """Where less or equal, as a boolean object: only where a missing entry is not."""
+        """Element-wise `<=`, a boolean object; refused where missing entries would satisfy it."""
         return SUGAR["compare"](self, other, "le")
 
     def __ge__(self, other: Any) -> Any:
-        """Where greater or equal, as a boolean object: only where a missing entry is not."""
+        """Element-wise `>=`, a boolean object; refused where missing entries would satisfy it."""
         return SUGAR["compare"](self, other, "ge")
 
     def __ne__(self, other: object) -> Any:
-        """Where different, as a boolean object; of what is no number or array: not the same."""
+        """Element-wise `!=`, a boolean object; for anything but numbers and arrays `is not`."""
         if isinstance(other, (Arithmetic, *COMPARED)):
             return SUGAR["compare"](self, other, "ne")
         return other is not self
@@ -127,7 +127,7 @@ class SciPyMethods(Arithmetic):
 
 
 class SciPyMatrixMethods(SciPyMethods):
-    """Those of a matrix alone."""
+    """SciPy's methods that only matrices have."""
 
     def tocoo(self) -> Any:
         """`asformat("coo")`."""

@@ -1,1 +1,1 @@
-"""What every operation goes through: checked operands, entries, products, the write rule."""
+"""The shared stages of operations: checked operands, entries, products, the write rule."""

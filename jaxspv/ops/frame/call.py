@@ -1,4 +1,4 @@
-"""How an operation runs: one compiled program from the operands to what is written, then its size.
+"""Running an operation: one compiled program from operands to result, then its capacity.
 
 An operation is a rule, `rule(*operands, **static) -> Entries` (or a `Dense` vector), and the
 options that every operation has. Rules compute indices in integers and move values by gather and
@@ -37,13 +37,13 @@ class Dense(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the vector."""
+        """The shape of the vector."""
         return self.values.shape
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What every operation takes: `mask, accum, out, replace, nse`; see docs/graphblas.md."""
+    """The options of every operation, `mask, accum, out, replace, nse`; see docs/graphblas.md."""
 
     mask: Any = None
     accum: Any = None
@@ -60,7 +60,7 @@ class Options:
 
 
 class _How(NamedTuple):
-    """What is static about writing a result."""
+    """The static options of writing a result."""
 
     replace: bool
     format: str

@@ -1,4 +1,4 @@
-"""A user's element-wise function as a traced program: compared by what it does, run at any size.
+"""A user's element-wise function as a jaxpr: hashable by its code, applicable at any size.
 
 A second interpreter of jaxprs beside `pallas_kernels.simt.scalar_jaxpr`, for another target: JAX
 operations on slices of any length here, instructions of one GPU thread there.
@@ -122,7 +122,7 @@ def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
 
 
 def _key(jaxpr: Any) -> Any:
-    """What a jaxpr does, as a hashable value: variables by number, parameters by their text."""
+    """A hashable description of a jaxpr: variables by number, parameters by their text."""
     number: dict[Any, int] = {}
 
     def name(v):

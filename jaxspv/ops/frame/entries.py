@@ -1,4 +1,4 @@
-"""Entries: matrices and vectors as one thing, sorted unique keys with values, and how two meet.
+"""Entries: the common form of matrices and vectors, sorted unique keys with values; merging two.
 
 A matrix has keys (row, column), a vector (index,). What follows is written once for both.
 """

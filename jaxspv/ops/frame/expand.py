@@ -1,4 +1,4 @@
-"""Expansion: the list of entries in the rows that a sparse vector selects, in chunks or whole."""
+"""Expansion: listing the entries of the rows that a sparse vector selects, whole or in chunks."""
 
 from __future__ import annotations
 

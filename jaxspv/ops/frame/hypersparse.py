@@ -1,7 +1,7 @@
-"""Products over extents that int32 does not hold: rows and columns with entries numbered anew.
+"""Products over extents beyond int32: rows and columns with entries are numbered anew.
 
-An axis of 2^40 places with nse entries has nse places at most that matter. Their ascending numbers
-take the place of the indices, the product runs on int32, and its places get their indices back.
+An axis of 2^40 places has at most nse places with entries. They are numbered in ascending order,
+the product runs on these int32 numbers, and the result gets the original indices back.
 """
 
 from __future__ import annotations

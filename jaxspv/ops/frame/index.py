@@ -1,4 +1,4 @@
-"""Indices of extract and assign: integers, slices and arrays, and the way there and back."""
+"""Indices of extract and assign: integers, slices and arrays; mapping places both ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrix entries with a vector's, and the tangent of joining them by a monoid."""
+"""Products of the entries of a matrix and a vector, and the tangent of their reduction."""
 
 from __future__ import annotations
 

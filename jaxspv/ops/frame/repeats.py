@@ -1,4 +1,4 @@
-"""Matrices that list a place more than once: it holds the sum, in every product."""
+"""Matrices with duplicate entries: every product takes their sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A linear map with a transpose of its own, as tangents need where JAX's transpose is slow."""
+"""A linear map with an explicit transpose, for tangents whose automatic transpose is slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One product of two sparse matrices: its checked operands and what their shapes tell."""
+"""The checked operands of a product of two sparse matrices, and bounds from their shapes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Call:
 
     @property
     def operands(self) -> tuple[Semiring, SparseMatrix, SparseMatrix, Mask | None]:
-        """What an implementation takes."""
+        """The operands of an implementation."""
         return self.semiring, self.A, self.B, self.mask
 
     @property

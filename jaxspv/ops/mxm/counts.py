@@ -1,4 +1,4 @@
-"""How much work a product is, from the patterns of its operands: products and searches."""
+"""The work of a sparse product, from the patterns of its operands: products and searches."""
 
 from __future__ import annotations
 

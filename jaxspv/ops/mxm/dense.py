@@ -1,4 +1,4 @@
-"""Sparse times sparse by dense accumulators: blocks of rows, every place of which has a cell.
+"""Sparse times sparse by dense accumulators, one block of rows after the other.
 
 No sort: products are scattered into the cells of their block as they come, and the cells that were
 hit are compacted. For results that are not very sparse: a block costs its cells, hit or not.

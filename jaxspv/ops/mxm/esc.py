@@ -1,4 +1,4 @@
-"""Sparse times sparse by expansion and sorting: all products at once, or so many at a time."""
+"""Sparse times sparse by expansion, sorting and compression: in one step or in chunks."""
 
 from __future__ import annotations
 

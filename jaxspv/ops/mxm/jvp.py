@@ -1,4 +1,4 @@
-"""The tangent of a sparse product, on the pattern of the product; every part of it transposes."""
+"""The tangent of a sparse product on the product's pattern, built from transposable parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST = 1 << 13  # products or entries of A a step at least, where there are as 
 
 
 class Walk(NamedTuple):
-    """How the products are gone through: `size` of them and `window` entries of A at most a step.
+    """How products are enumerated: at most `size` products and `window` entries of A a step.
 
     A product takes about 26 words here. On a CPU, where C is made without listing them, a step is
     so small that the derivative takes at most three times the memory of C and its operands. A GPU

@@ -1,4 +1,4 @@
-"""How a product is run: by which method, in what capacity, in steps of what size."""
+"""The plan of a sparse product: its method, the capacity of its result, the size of its steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL = 1 << 15  # slots of a result that native loops compute before its size i
 
 
 class Schedule(NamedTuple):
-    """How a product is run.
+    """The plan of a sparse product.
 
     Attributes:
         method: None: the first that does not refuse.
@@ -118,7 +118,7 @@ class _Work:
 
     @functools.cached_property
     def searches(self) -> int | None:
-        """Of "dot"; None where it refuses."""
+        """The number of searches of "dot"; None where it refuses."""
         if self.gpu or self.mask is None:
             return self._on_device[1] if self.gpu else None
         with known_while_tracing():

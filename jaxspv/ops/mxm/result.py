@@ -1,4 +1,4 @@
-"""What the methods of a sparse product share: how they take operands and give results."""
+"""The common result type of the methods of a sparse product, and helpers to make it."""
 
 from __future__ import annotations
 

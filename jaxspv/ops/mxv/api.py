@@ -220,7 +220,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
 
 
 class _How(NamedTuple):
-    """What is static about a product."""
+    """The static options of a product."""
 
     method: str
     backend: Backend | None

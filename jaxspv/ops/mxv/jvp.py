@@ -1,4 +1,4 @@
-"""The tangent of a product over (+, x): a linear map that knows a fast transpose of itself."""
+"""The tangent of a product over (+, x): a linear map with a fast transpose."""
 
 from __future__ import annotations
 

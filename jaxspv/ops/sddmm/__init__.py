@@ -1,1 +1,1 @@
-"""Functions of the two ends of every entry, dot products of rows first: public call and forms."""
+"""SDDMM and other functions of the two ends of every entry: the public call and its forms."""

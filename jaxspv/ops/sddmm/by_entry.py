@@ -1,4 +1,4 @@
-"""A function of the two ends of each entry, some entries at a time: its values and derivatives.
+"""A function of the two ends of each entry, evaluated and differentiated in chunks of entries.
 
 `fn(params, X[i], Y[j], E[i, j])` at every stored (i, j). The gathered rows X[i], Y[j] are as many
 times larger than the matrix as they have features: never more of them are in memory than a chunk
@@ -119,7 +119,7 @@ class ByEntry:
         return jax.jvp(lambda p: self.at(_put(p, local, perturbed)), (parts,), (dots,))
 
     def zeros(self, leaves: Leaves, perturbed: Sequence[bool], dtype: Any) -> list[Any]:
-        """What `pull` adds to: None for the leaves of entries and those that do not move."""
+        """The zeros that `pull` adds to; None for leaves of entries and for constant leaves."""
         return [
             jnp.zeros(v.shape, dtype) if on and kind != "entry" else None
             for v, kind, on in zip(leaves, self.kinds, perturbed, strict=True)

@@ -29,7 +29,7 @@ from .xla import Prepared, op
 
 
 class _How(NamedTuple):
-    """What is static about a product; flip: the array is the first operand."""
+    """The static options of a product; flip: the array is the first operand."""
 
     method: str
     backend: Backend | None

@@ -41,7 +41,7 @@ def tangent_of(product: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _by_columns(primals, tangents, Y, flip):
-    """That of `mxv` for each column; what a block computes on the way is computed again."""
+    """The tangent of `mxv` column by column; a block's intermediate values are recomputed."""
     semiring, A, X, _ = primals
     semiring_dot, A_dot, X_dot, _ = tangents
     perturbed = not is_zero(X_dot)

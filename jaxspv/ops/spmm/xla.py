@@ -1,7 +1,7 @@
 """Sparse times dense: the operation behind `mxm` on an array, and its forms in XLA.
 
-All of them go over the columns of X in blocks, so that what an entry meets is never there for all
-columns at once.
+All of them process the columns of X in blocks, so that no (nse, columns) array of gathered rows
+is ever in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are f
 
 
 class Prepared(NamedTuple):
-    """What there is beside the matrix A of a product.
+    """Prepared arrays of the matrix A of a product.
 
     Attributes:
         rows: the rows of A in bins.
@@ -43,7 +43,7 @@ op = Op("spmm", tangent_of(lambda *operands, **static: op(*operands, **static)))
 
 
 def result_dtype(semiring, A, X, flip):
-    """That of the product, as `mul` gives it."""
+    """The dtype of a product, as `mul` gives it."""
     return spmv.result_dtype(semiring, A, X, flip)
 
 
@@ -90,7 +90,7 @@ def columns_together(run, others=vmapped):
 
 
 def batched_columns(semiring, A, x, rows, *, flip):
-    """What vmap of `mxv` does where x alone is batched: one product with all vectors."""
+    """The batching rule of `mxv` where only x is batched: one product with all vectors."""
     Y = op(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
     return jnp.moveaxis(Y, -1, 0)
 

@@ -1,4 +1,4 @@
-"""Row bins built where the matrix is: one program tells histograms, one fills the arrays.
+"""Row bins built on the device: one program computes histograms, another fills the arrays.
 
 What `bins.build` does with NumPy, by sorts and prefix sums; the host chooses the bins in between.
 """

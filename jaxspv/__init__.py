@@ -106,6 +106,7 @@ from .formats.vector import vector_from_dense as vector_from_dense
 from .formats.vector import vector_from_entries as vector_from_entries
 from .graph import Graph as Graph
 from .graph import prepare as prepare
+from .inputs import datasets as datasets
 from .inputs.construct import from_bcoo as from_bcoo
 from .inputs.construct import from_bcsr as from_bcsr
 from .inputs.construct import from_dense as from_dense

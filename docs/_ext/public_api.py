@@ -58,8 +58,8 @@ def public(package: Any) -> dict[str, Any]:
 
 
 def documented(module: Any) -> bool:
-    """Whether users go into the module by name: `jsp.semirings`, `jsp.plot`."""
-    return module.__name__.rpartition(".")[2] in (*TABLES, "plot", "verify")
+    """Whether users go into the module by name: `jsp.semirings`, `jsp.plot`, `jsp.datasets`."""
+    return module.__name__.rpartition(".")[2] in (*TABLES, "datasets", "plot", "verify")
 
 
 def page_of(package: Any, value: Any) -> str:

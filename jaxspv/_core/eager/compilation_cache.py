@@ -10,12 +10,16 @@ import jax
 LEAST_SECONDS = 0.05  # of compiling; what is faster is compiled anew
 
 
+def caches() -> pathlib.Path:
+    """jaxspv's folder among the user's caches."""
+    named = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(named) / "jaxspv"
+
+
 def default_cache_folder() -> pathlib.Path:
     """`$JAX_COMPILATION_CACHE_DIR`, or jaxspv's folder among the user's caches."""
-    if named := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return pathlib.Path(named)
-    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(caches) / "jaxspv"
+    named = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    return pathlib.Path(named) if named else caches()
 
 
 def cache_folder() -> str | None:

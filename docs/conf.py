@@ -1,5 +1,9 @@
-"""Sphinx: `python -m sphinx -W -b html docs docs/_build`, with the extra `docs` installed."""
+"""Sphinx: `python -m sphinx -W -b html docs docs/_build`, with the extra `docs` installed.
 
+The notebooks are run, which takes minutes; JAXSPV_NOTEBOOKS=stored shows them as committed.
+"""
+
+import os
 import pathlib
 import sys
 
@@ -27,7 +31,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
 exclude_patterns += ["results/against.md", "results/summary.md"]  # parts of other pages
 
-# Markdown. Notebooks are committed with their outputs, which a test makes anew.
+# Markdown. Notebooks are run below, by what writes the committed ones.
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
@@ -44,7 +48,8 @@ maximum_signature_line_length = 76
 toc_object_entries_show_parents = "hide"
 add_module_names = False
 public_api.write(jaxspv, HERE / "api")
-public_api.copy_notebooks(HERE.parent / "examples", HERE / "examples")
+run = os.environ.get("JAXSPV_NOTEBOOKS", "run") != "stored"
+public_api.copy_notebooks(HERE.parent / "examples", HERE / "examples", run=run)
 stored_results.copy(HERE.parent / "benchmarks", HERE / "results")
 
 html_theme = "furo"

@@ -67,6 +67,7 @@ def executed(script):
     from nbclient import NotebookClient
 
     os.environ.pop("JAXSPV_DATA", None)  # the bundled graphs, which everybody has
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     book = nbformat.reads(json.dumps(notebook(script)), as_version=4)
     client = NotebookClient(book, timeout=300, kernel_name="python3", record_timing=False)
     client.execute(cwd=str(HERE))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
+import json
 import pathlib
 import re
+import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -148,16 +152,35 @@ def write(package: Any, folder: pathlib.Path) -> None:
     _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 2\n\n{toc}\n```\n")
 
 
-def copy_notebooks(examples: pathlib.Path, folder: pathlib.Path) -> None:
-    """The committed notebooks as pages, and a list of them."""
+def copy_notebooks(examples: pathlib.Path, folder: pathlib.Path, *, run: bool) -> None:
+    """The notebooks as pages, and a list of them: run anew, two at a time, or as committed."""
     folder.mkdir(exist_ok=True)
     notebooks = sorted(examples.glob("[0-9]*.ipynb"))
-    for notebook in notebooks:
-        _update(folder / notebook.name, notebook.read_text())
+    if run:
+        texts = list(executed(examples, [notebook.stem for notebook in notebooks]))
+    else:
+        texts = [notebook.read_text() for notebook in notebooks]
+    for notebook, text in zip(notebooks, texts, strict=True):
+        _update(folder / notebook.name, text)
     toc = "\n".join(notebook.stem for notebook in notebooks)
     head = "# Notebooks\n\nEach is the script of the same name in `examples/`, with what it prints "
     head += "and draws.\n"
     _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+
+
+def executed(examples: pathlib.Path, stems: list[str]) -> Iterator[str]:
+    """The scripts as notebooks with what they print and draw; an error of one ends the build."""
+    sys.path.insert(0, str(examples))
+    import notebook
+
+    def text_of(stem: str) -> str:
+        start = time.perf_counter()
+        book = notebook.executed(examples / f"{stem}.py")
+        print(f"examples/{stem}: {time.perf_counter() - start:.0f} s", flush=True)
+        return json.dumps(book)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        yield from pool.map(text_of, stems)
 
 
 def _update(path: pathlib.Path, text: str) -> None:

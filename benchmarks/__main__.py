@@ -52,6 +52,7 @@ BENCHMARKS = {
     "yang2015": "traversal.yang2015",
     "road": "road.graphblas",
     "networkx": "graphs.networkx_calls",
+    "libraries": "graphs.libraries",
 }
 
 

@@ -31,7 +31,8 @@ import jaxspv as jsp
 RUNS = 10
 OUTPUTS = ("--json", "--markdown", "--plot")
 WAKE_S = 0.3
-PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "cupy-cuda13x", "cupy-cuda12x")
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "python-graphblas", "cupy-cuda13x")
+PACKAGES += ("cupy-cuda12x",)
 
 
 @dataclasses.dataclass(frozen=True)

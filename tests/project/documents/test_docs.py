@@ -59,6 +59,16 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
             assert printed.getvalue() == want, f"{page.name}, the block at line {line}"
 
 
+def test_the_cookbook_has_twenty_problems_of_five_lines():
+    text = (DOCS / "cookbook.md").read_text()
+    problems = re.findall(r"^\*\*(\d+)\. .*?```python\n(.*?)```", text, re.M | re.S)
+    assert [int(number) for number, _ in problems] == list(range(1, 21))
+    for number, code in problems:
+        lines = [line for line in code.splitlines() if line]
+        asked = [line for line in lines if line.startswith(("assert ", "np.testing"))]
+        assert asked and len(lines) - len(asked) <= 7, number
+
+
 @pytest.mark.long
 def test_several_devices_means_several(tmp_path):
     """The page runs on one device above; here on four."""

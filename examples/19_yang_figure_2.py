@@ -2,7 +2,7 @@
 
 Breadth-first search as a loop of products, with no sort, a radix sort or a merge sort inside, and
 with a dense vector for comparison; time against the edges traversed, on a series of R-MAT graphs.
-Run: python examples/15_yang_figure_2.py
+Run: python examples/19_yang_figure_2.py
 
 Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
 GPU", IPDPSW 2015, Figure 2.

@@ -29,7 +29,7 @@ extensions = [
     "plain_docstrings",
 ]
 exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
-exclude_patterns += ["results/against.md", "results/summary.md"]  # parts of other pages
+exclude_patterns += [f"results/{part}.md" for part in ("against", "libraries", "summary")]
 
 # Markdown. Notebooks are run below, by what writes the committed ones.
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -44,26 +45,48 @@ def against(results: pathlib.Path) -> str:
             lines.append(f"| {question} | [{ratio:.3g}]({_page(file)}) |")
     gpu = (results.parent / "RESULTS.md").read_text()
     for title, name in (("BFS", "BFS"), ("SSSP", "shortest paths"), ("PageRank", "PageRank")):
-        ratios = peers(gpu, title)
+        ratios, names = peers(gpu, title)
         if ratios:
-            low, high = min(ratios), max(ratios)
+            low, high, which = min(ratios), max(ratios), " or ".join(sorted(names))
             lines.append(
-                f"| {name}, {len(ratios)} graphs, H200: the fastest peer over jaxspv "
+                f"| {name}, {len(ratios)} graphs, H200: the fastest peer ({which}) over jaxspv "
                 f"| [{low:.3g} to {high:.3g}]({_page(f'nvidia-h200/{title.lower()}.md')}) |"
             )
     return "\n".join(lines) + "\n"
 
 
-def peers(page: str, title: str) -> list[float]:
-    """Time of the fastest peer over ours, graph by graph, from a table of RESULTS.md."""
+def libraries(results: pathlib.Path) -> str:
+    """Milliseconds of every library at one question after the other, a table a graph."""
+    path = results / "cpu/libraries.json"
+    records = json.loads(path.read_text())["records"] if path.exists() else []
+    parts = []
+    for graph in ("ca-CondMat-cc1", "coAuthorsDBLP"):
+        rows = [r for r in records if r["graph"] == graph]
+        programs = list(dict.fromkeys(r["program"] for r in rows))
+        if not rows:
+            continue
+        ms = {(r["question"], r["program"]): f"{r['min_ms']:.3g}" for r in rows}
+        title = f"[{graph}](results/cpu/libraries.md), {rows[0]['entries']:,} entries, ms on a CPU"
+        lines = [f"| {title} | " + " | ".join(programs) + " |", "|-" + "|-:" * len(programs) + "|"]
+        for question in dict.fromkeys(r["question"] for r in rows):
+            cells = (ms.get((question, program), "") for program in programs)
+            lines.append(f"| {question} | " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def peers(page: str, title: str) -> tuple[list[float], set[str]]:
+    """Time of the fastest peer over ours, graph by graph, from RESULTS.md; the peers' names."""
     section = page.partition(f"### {title}: one launch")[2].partition("\n### ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     if not rows:
-        return []
+        return [], set()
     heads = [cell.strip() for cell in rows[0]]
     ours, theirs = heads.index("jaxspv, inside jit"), heads.index("fastest peer")
     found = [(row[ours].strip(" *"), row[theirs].strip(" *")) for row in rows[2:]]
-    return [float(b.replace(",", "")) / float(a.replace(",", "")) for a, b in found if a and b]
+    names = {name for row in rows[2:] if (name := row[heads.index("which")].strip())}
+    ratios = [float(b.replace(",", "")) / float(a.replace(",", "")) for a, b in found if a and b]
+    return ratios, names
 
 
 def _page(file: str) -> str:
@@ -93,6 +116,7 @@ def copy(benchmarks: pathlib.Path, folder: pathlib.Path) -> None:
         else:
             shutil.copyfile(source, target)
     (folder / "against.md").write_text(against(benchmarks / "results"))
+    (folder / "libraries.md").write_text(libraries(benchmarks / "results"))
     (folder / "summary.md").write_text(summary((benchmarks.parent / "README.md").read_text()))
     (folder / "tables.md").write_text(_contents(folder))
 

@@ -37,7 +37,7 @@ def sssp(A: Any, source: int) -> np.ndarray:
 
 
 def pagerank(A: Any, damping: float, tolerance: float) -> np.ndarray:
-    """Power iteration in float32 until the L1 change is small."""
+    """Power iteration in float32 to a small L1 change; A is symmetric, so rows are pulled."""
     n = A.nrows
     share = A.reduce_rowwise(monoid.plus).new().apply(binary.truediv, left=damping).new()
     x = gb.Vector.from_scalar(1 / n, n, "FP32")
@@ -47,7 +47,7 @@ def pagerank(A: Any, damping: float, tolerance: float) -> np.ndarray:
     while change > tolerance:
         sunk = x.dup(mask=lost.S).reduce(monoid.plus).value or 0.0
         y = gb.Vector.from_scalar((1 - damping + damping * sunk) / n, n, "FP32")
-        y(binary.plus) << x.ewise_mult(share, binary.times).new().vxm(A, semiring.plus_times)
+        y(binary.plus) << A.mxv(x.ewise_mult(share, binary.times).new(), semiring.plus_second)
         change = float(x.ewise_add(y, binary.minus).new().apply(gb.unary.abs).reduce().new().value)
         x = y
     return x.to_dense(0)

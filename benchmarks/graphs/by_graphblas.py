@@ -1,4 +1,8 @@
-"""Searches, paths and ranks in python-graphblas, as its users write them."""
+"""Searches, paths and ranks in python-graphblas, as its users write them, on one thread.
+
+The compiled loops of the others have one thread too, and threads that wait for cores which other
+programs hold would tell of those and not of the library.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from graphblas import binary, monoid, semiring
 from ..road.with_graphblas import bfs as bfs
 from ..road.with_graphblas import matrix as matrix
 from ..road.with_graphblas import triangles as triangles
+
+gb.ss.config["nthreads"] = 1
 
 
 def vector(x: np.ndarray) -> Any:

@@ -386,16 +386,3 @@ def test_generate_checks_what_it_times(tmp_path):
         generate._check(jsp.from_edges([0], [1], shape=(2, 2)))
     with pytest.raises(AssertionError, match="self loop"):
         generate._check(jsp.from_edges([0], [0], shape=(2, 2)))
-
-
-@pytest.mark.long
-def test_libraries_answer_the_same_questions(tmp_path):
-    pytest.importorskip("graphblas")
-    out = tmp_path / "out.json"
-    assert main(["libraries", "--graphs", "delaunay7", "--runs", "2", "--json", str(out)]) == 0
-    document = json.loads(out.read_text())
-    assert not document["failures"]
-    asked = {(r["question"], r["program"]) for r in document["records"]}
-    for question in ("product", "BFS", "shortest paths", "PageRank", "triangles"):
-        assert {(question, "jaxspv"), (question, "python-graphblas")} <= asked
-    assert ("product", "BCOO") in asked and ("triangles", "NetworkX") in asked

@@ -12,8 +12,10 @@ from .._core.indices import LIMIT, bucketed, one_value
 from .._core.pytree import is_concrete
 from ..graph import Graph, as_graph
 from . import bfs as bfs  # registers what runs on a sharded graph
+from . import components as components
 from . import pagerank as pagerank
 from . import products as products
+from . import sssp as sssp
 from .graph import ShardedGraph
 from .partition import Partition, partition
 

@@ -95,22 +95,23 @@ def unpacked(words: Array) -> Array:
     return ((words[:, None] >> shifts) & 1).astype(bool).reshape(-1)
 
 
-def on_mesh(body: Callable[..., Any], G: Any, *operands: Any) -> Any:
+def on_mesh(body: Callable[..., Any], G: Any, *operands: Any, values: Any = None) -> Any:
     """`body(local, *operands)` on every device of the mesh of a sharded graph.
 
-    Operands and results are whole on every device. Inside of a `shard_map` over the axes of the
+    Operands and results are whole on every device; `values`, (R, C, nse) like those of G, come as
+    the last operand, those of the device. Inside of a `shard_map` over the axes of the
     partition, whose caller passed the arrays of G by `G.spec`, the body runs as it is.
     """
     part: Partition = G.part
 
     def run(arrays, *operands):
-        data, indices, indptr, order = (x[0, 0] for x in arrays)
+        data, indices, indptr, order, *more = (x[0, 0] for x in arrays)
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using("cpu"):  # no kernel of one device has run beside others of its kind
-            return body(Local(block, order, part), *operands)
+            return body(Local(block, order, part), *operands, *more)
 
-    arrays = (G.data, G.indices, G.indptr, G.order)
+    arrays = (G.data, G.indices, G.indptr, G.order, *([] if values is None else [values]))
     around = jax.sharding.get_abstract_mesh()
     if set(part.axes) <= set(around.manual_axes):
         return run(arrays, *operands)

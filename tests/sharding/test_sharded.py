@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -41,3 +42,28 @@ def test_meshes(check, said):
 def test_two_devices():
     said = run("quick")["quick"]
     assert said == "right", said
+
+
+@pytest.mark.long
+def test_two_processes():
+    """Two hosts, as it were: two processes with two devices each."""
+    program = pathlib.Path(__file__).with_name("two_processes.py")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    both = [
+        subprocess.Popen(
+            [sys.executable, str(program), rank, port],
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
+            env={k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"PYTHONPATH": path},
+        )
+        for rank in ("0", "1")
+    ]
+    try:
+        for process in both:
+            said, complaint = process.communicate(timeout=240)
+            assert said.splitlines()[-1:] == ["right"], complaint[-3000:]  # gloo says hello first
+    finally:
+        for process in both:
+            process.kill()

@@ -1,0 +1,65 @@
+"""Connected components of a sharded graph: each device joins its own ends, then all meet."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .._core.dispatch import overload
+from ..algorithms.common.status import finished
+from ..algorithms.components import Components, connected_components
+from .exchange import Local, on_mesh
+from .frame import mesh_op, told
+from .graph import ShardedGraph
+
+
+def _labels(local: Local) -> Array:
+    """(n,) on every device: rounds of its own entries until nothing changes, then the minimum over
+    the devices, until that changes nothing either.
+
+    Labels only fall, and the label of v is a vertex of its component; at the end both ends of every
+    entry agree on every device, hence on the smallest vertex.
+    """
+    n = local.part.n
+    row, col = local.block.rowcol()
+    there = row < local.part.block_shape[0]
+    ends = (
+        local.along_rows(local.order)[jnp.minimum(row, local.part.block_shape[0] - 1)],
+        local.along_cols(local.order).at[col].get(mode="clip"),
+    )
+    tail, head = (jnp.where(there, v, n) for v in ends)
+
+    def own_round(state):
+        labels, _ = state
+        at = [jnp.take(labels, v, mode="clip") for v in (tail, head)]
+        low = jnp.minimum(*at)
+        new = labels
+        for place in (tail, head, *(jnp.where(there, v, n) for v in at)):
+            new = new.at[place].min(low, mode="drop")
+        new = jnp.minimum(new, new[new])
+        return new, jnp.any(new != labels)
+
+    def common_round(state):
+        before, _ = state
+        own, _ = lax.while_loop(lambda s: s[1], own_round, (before, jnp.asarray(True)))
+        new = lax.pmin(own, local.part.axes)
+        return new, jnp.any(new != before)
+
+    start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
+    return lax.while_loop(lambda s: s[1], common_round, start)[0]
+
+
+op = mesh_op("connected_components")
+
+
+@op.register("collectives")
+def _rounds(G):
+    """A minimum of n labels over the devices a round; few rounds, as each settles what is local."""
+    labels = on_mesh(_labels, G)
+    own = labels == jnp.arange(G.n, dtype=jnp.int32)
+    return Components(labels, jnp.sum(own, dtype=jnp.int32), jnp.int32(0))
+
+
+@overload(connected_components, ShardedGraph)
+def _connected_components(G, *, backend=None, method=None):
+    return finished(op(told(G), backend=backend, method=method), "connected_components")

@@ -16,6 +16,7 @@ from . import components as components
 from . import pagerank as pagerank
 from . import products as products
 from . import sssp as sssp
+from . import triangles as triangles
 from .graph import ShardedGraph
 from .partition import Partition, partition
 

@@ -10,9 +10,10 @@ import os
 import sys
 import traceback
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
+if __name__ == "__main__":  # pytest, which looks for doctests in here, keeps its own device
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
 
 import jax
 import jax.numpy as jnp
@@ -142,6 +143,21 @@ def compare(got, want):
             same(value, expected, rtol=1e-6)
 
 
+def triangles():
+    """Whole rows visit each other; blocks are refused."""
+    dense = np.triu(RNG.random((70, 70)) < 0.2)
+    A = jsp.from_dense((dense | dense.T).astype(np.float32))
+    for name in ("one", "four"):
+        exact(jsp.triangle_count(jsp.shard(A, *mesh_of(name))), jsp.triangle_count(A))
+    assert jsp.triangle_count(jsp.shard(several(), *mesh_of("four"))).overflow
+    try:
+        jsp.triangle_count(jsp.shard(A, *mesh_of("blocks")))
+    except NotImplementedError as error:
+        assert "whole rows" in str(error)
+    else:
+        raise AssertionError("blocks")
+
+
 def operands(A):
     n = A.shape[0]
     x = jnp.asarray(RNG.random(n), jnp.float32)
@@ -245,7 +261,7 @@ def quick():
 
 
 CHECKS = {f"on {name}": (lambda name=name: on(name)) for name in MESHES}
-CHECKS |= {f.__name__: f for f in (quick, small, chunks, explicit, gradients, told)}
+CHECKS |= {f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told)}
 
 if __name__ == "__main__":
     for check in sys.argv[1:]:

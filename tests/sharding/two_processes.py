@@ -6,9 +6,10 @@ Prints "right" where everything over the four devices is what one device gives.
 import os
 import sys
 
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["JAX_NUM_CPU_DEVICES"] = "2"
-os.environ["JAX_CPU_COLLECTIVES_IMPLEMENTATION"] = "gloo"
+if __name__ == "__main__":
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_NUM_CPU_DEVICES"] = "2"
+    os.environ["JAX_CPU_COLLECTIVES_IMPLEMENTATION"] = "gloo"
 
 import jax
 import numpy as np
@@ -17,15 +18,9 @@ from jax.sharding import PartitionSpec as P
 
 import jaxspv as jsp
 
-jax.distributed.initialize(f"localhost:{sys.argv[2]}", 2, int(sys.argv[1]))
-assert jax.device_count() == 4 and jax.local_device_count() == 2
-rng = np.random.default_rng(0)  # every process makes the same matrix
-dense = np.where(rng.random((90, 90)) < 0.04, rng.integers(1, 9, (90, 90)), 0)
-A = jsp.from_dense(dense.astype(np.float32))
-x = np.arange(90, dtype=np.float32)
-
 
 def calls(A, x):
+    """What both must agree on, exactly."""
     return {
         "mxv": jsp.mxv(A, x),
         "bfs": jsp.bfs(A, 3, deterministic=True)[:3],
@@ -34,12 +29,23 @@ def calls(A, x):
     }
 
 
-want = jax.tree.map(np.asarray, jax.jit(calls)(A, x))
-for shape, names, spec in (((4,), ("d",), None), ((2, 2), ("r", "c"), P("r", "c"))):
-    mesh = jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names))
-    G = jsp.shard(A, mesh, spec)
-    assert not G.data.is_fully_addressable
-    jax.tree.map(np.testing.assert_array_equal, jax.jit(calls)(G, x), want)
-    np.testing.assert_array_equal(jsp.bfs(G, 3).levels, want["bfs"][0])  # eagerly
-    np.testing.assert_array_equal(G.unshard().todense(), dense)
-print("right", flush=True)
+def main(rank, port):
+    """Joins the other process and compares."""
+    jax.distributed.initialize(f"localhost:{port}", 2, int(rank))
+    assert jax.device_count() == 4 and jax.local_device_count() == 2
+    rng = np.random.default_rng(0)  # every process makes the same matrix
+    dense = np.where(rng.random((90, 90)) < 0.04, rng.integers(1, 9, (90, 90)), 0)
+    A, x = jsp.from_dense(dense.astype(np.float32)), np.arange(90, dtype=np.float32)
+    want = jax.tree.map(np.asarray, jax.jit(calls)(A, x))
+    for shape, names, spec in (((4,), ("d",), None), ((2, 2), ("r", "c"), P("r", "c"))):
+        mesh = jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names))
+        G = jsp.shard(A, mesh, spec)
+        assert not G.data.is_fully_addressable
+        jax.tree.map(np.testing.assert_array_equal, jax.jit(calls)(G, x), want)
+        np.testing.assert_array_equal(jsp.bfs(G, 3).levels, want["bfs"][0])  # eagerly
+        np.testing.assert_array_equal(G.unshard().todense(), dense)
+    print("right", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -109,9 +109,16 @@ CASES = {
         lambda g: nx.community.louvain_communities(g, weight=None, seed=0),
         passes=20,
     ),
+    "narrow band": Case(
+        jsp.reverse_cuthill_mckee,
+        verify.cuthill_mckee,
+        lambda g: list(nx.utils.reverse_cuthill_mckee_ordering(g)),
+        lambda A: sp.csgraph.reverse_cuthill_mckee(A, symmetric_mode=True),
+        passes=5,
+    ),
     "eigenvector centrality": Case(
         lambda G: jsp.eigenvector_centrality(G, 1e-6, 200, weighted=False),
-        lambda A, r: None,
+        lambda A, r: verify.eigenvector(A, r, weighted=False, atol=1e-3),
         lambda g: nx.eigenvector_centrality(g, 1000, 1e-6),
         passes=50,
     ),

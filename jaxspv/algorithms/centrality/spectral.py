@@ -94,12 +94,9 @@ def eigenvector_centrality(
 
 def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
     def step(x):
-        y = x + _flow(x, graph)
-        norm = jnp.sqrt(jnp.sum(y * y))
-        return y / jnp.where(norm > 0, norm, 1)
+        return _scaled(x + _flow(x, graph), _length)
 
-    total = jnp.sum(x)
-    return Scores(*_repeat(step, x / jnp.where(total != 0, total, 1), _count(graph) * tol, limit))
+    return Scores(*_repeat(step, _scaled(x, jnp.sum), _count(graph) * tol, limit))
 
 
 def katz_centrality(
@@ -154,10 +151,7 @@ def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
         beta = jnp.where(graph.exists, beta, 0)
     x = jnp.zeros_like(beta)
     found = _repeat(lambda x: alpha * _flow(x, graph) + beta, x, _count(graph) * tol, limit)
-    if not normalized:
-        return Scores(*found)
-    norm = jnp.sqrt(jnp.sum(found[0] ** 2))
-    return Scores(found[0] / jnp.where(norm > 0, norm, 1), *found[1:])
+    return Scores(_scaled(found[0], _length) if normalized else found[0], *found[1:])
 
 
 def hits(
@@ -202,15 +196,11 @@ def hits(
 
 
 def _hits(graph: Any, x: Array, tol: Array, limit: Array) -> Hits:
-    def scaled(v, norm):
-        size = norm(v)
-        return v / jnp.where(size > 0, size, 1)
-
     def step(x):
-        return scaled(mxv(graph, scaled(_flow(x, graph), jnp.max)), jnp.sum)
+        return _scaled(mxv(graph, _scaled(_flow(x, graph), jnp.max)), jnp.sum)
 
-    hubs, iterations, converged = _repeat(step, scaled(x, jnp.sum), tol, limit)
-    return Hits(hubs, scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
+    hubs, iterations, converged = _repeat(step, _scaled(x, jnp.sum), tol, limit)
+    return Hits(hubs, _scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
 
 
 def _numbers(graph: Graph, weighted: bool) -> Graph:
@@ -227,6 +217,16 @@ def _start(graph: Graph, start: Any) -> Array:
     if x.shape != (graph.n,):
         raise ValueError(f"`start` must have shape ({graph.n},); got {x.shape}.")
     return x if graph.exists is None else jnp.where(graph.exists, x, 0)
+
+
+def _length(x: Array) -> Array:
+    return jnp.sqrt(jnp.sum(x * x))
+
+
+def _scaled(x: Array, size_of: Callable[[Array], Array]) -> Array:
+    """x over its size, or as it is where that is 0."""
+    size = size_of(x)
+    return x / jnp.where(size != 0, size, 1)
 
 
 def _count(graph: Graph) -> Any:

@@ -103,10 +103,9 @@ op = Op("topological_sort")
 def _queue(graph: Graph) -> Array:
     """A vertex is queued when the last edge to it is taken away."""
     n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
-    tail, head = ends_of(graph)
     if n == 0 or graph.nse == 0:
         return jnp.zeros(n, jnp.int32)
-    missing = jnp.zeros(n, jnp.int32).at[head].add(1, mode="drop")
+    missing = graph.in_degrees
     (first,) = jnp.nonzero(missing == 0, size=n, fill_value=n)
     queue = jnp.append(first.astype(jnp.int32), n)
 
@@ -147,6 +146,5 @@ def _generations(graph: Graph) -> Array:
         missing = missing.at[head].add(-gone, mode="drop")
         return jnp.where(now, k, generations), missing, k + 1, jnp.any(now)
 
-    missing = jnp.zeros(n, jnp.int32).at[head].add(1, mode="drop")
-    start = (jnp.full(n, -1, jnp.int32), missing, jnp.int32(0), jnp.asarray(n > 0))
+    start = (jnp.full(n, -1, jnp.int32), graph.in_degrees, jnp.int32(0), jnp.asarray(n > 0))
     return lax.while_loop(lambda s: s[3], round_, start)[0]

@@ -223,7 +223,7 @@ class Search:
         s.queued = 1
 
     def solo_levels(self, s, slot):
-        """Program 0: level after level until the frontier is too large, empty or the search may
+        """CTA 0: level after level until the frontier is too large, empty or the search may
         stop.
         """
         k, control, sums = self.k, self.memory.control, self.memory.sums

@@ -95,7 +95,7 @@ def body(k, c, graph, state):
         k.for_(first, count * c.quads, step, entries)
 
     def solo(level, start, count):
-        """Program 0: level after level until the frontier outgrows it, is empty or the search may
+        """CTA 0: level after level until the frontier outgrows it, is empty or the search may
         stop.
         """
         single.enter(level, start, count)
@@ -259,7 +259,7 @@ class _Grid:
 
 
 class _SingleCTA:
-    """Program 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
+    """CTA 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
     parity of the level.
 
     A queue holds (vertex, parent) pairs (vertices alone without parents). They are logged when they

@@ -14,77 +14,40 @@ Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
 """
 
-import dataclasses
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..rows.merge_path import place, search
-from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import evaluate
+from .attention_job import Operands, Schedule, Score, job_of
 
-NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
-MOST = 128  # features of a head
-LEAST = 64  # rows and entries of a warp, where there are as many
 LOG2E = math.log2(math.e)
 LOWEST = float("-inf")
 
 
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """A score of one head: closed jaxprs of float32 scalars (`scalar_jaxpr.trace`).
-
-    value(q, k) or value(q, k, e), and tangent(q, k, e, dq, dk, de), linear in the last ones.
-    """
-
-    value: Any
-    tangent: Any
-
-
 def csr_attention(
-    indptr: jax.Array,
-    indices: jax.Array,
-    q: jax.Array,
-    k: jax.Array,
-    v: jax.Array,
-    bias: jax.Array | None = None,
-    edges: jax.Array | None = None,
+    given: Operands,
     *,
     scale: float,
     score: Score | None = None,
-    unroll: int = 4,
-    waves: int = 1,
-    together: int | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
+    schedule: Schedule = Schedule(),  # noqa: B008 (frozen)
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[n, heads, f], log[n, heads]), of q[n, heads, d] and, by columns, k[..., d] and v[..., f].
+    """(y[n, heads, f], log[n, heads]). score: in place of the dot product.
 
-    indptr int32[n + 1], indices int32[nse]: a CSR with n > 0 rows, at least one slot and column;
-    slots from indptr[n] on are not read. All floats are float32, but v, and k where it has
-    features, may both be bfloat16 or float16; d and f from 1 to MOST. bias:
-    (nse,) or (nse, heads). A row without entries, or with scores of -inf alone, gets 0 and -inf.
-    score: in place of the dot product, of q[n, heads], k[columns, heads] and, if it takes three,
-    edges[nse, heads]. n + nse < `merge_path.LIMIT`; no operand has 2^31 elements. ctas: for one
-    tile of heads. together: heads of a tile, a power of two; with few of them the part of k and v
-    that is read at one time is small.
+    A row without entries, or with scores of -inf alone, gets 0 and -inf.
     """
-    n, (_, heads, f) = q.shape[0], v.shape
-    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
+    n, (_, heads, f) = given.q.shape[0], given.v.shape
+    job = job_of(given, scale, score, schedule)
     width = job.width
-    q, k, v = (padded(x, width) for x in (q, k, v))
-    tiles, ctas, warps = -(-heads // job.together), job.ctas, threads // 32
-    operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
-    operands |= {} if bias is None else {"bias": bias}
-    operands |= {} if edges is None else {"edges": edges}
+    tiles, ctas, warps = -(-heads // job.together), job.ctas, schedule.threads // 32
     found = launch(
         lambda kernel, memory: Attention(kernel, memory, job).run(),
-        {name: x.reshape(-1) for name, x in operands.items()},
+        {name: x.reshape(-1) for name, x in given.padded(width).items()},
         {
             "y": (n * heads * width, jnp.float32),
             "log": (n * heads, jnp.float32),
@@ -92,64 +55,12 @@ def csr_attention(
         },
         optional=("bias", "edges"),
         ctas=tiles * ctas,
-        threads=threads,
+        threads=schedule.threads,
         more_control=tiles * ctas * warps,
         name="csr_attention",
         interpret=interpret,
     )
     return found["y"].reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """The static parameters of one launch.
-
-    width: features of a head, a power of two; each: of a lane; lanes of a head. narrow: the 16-bit
-    floats in the words of v, and of k where that has features, or None. together: heads
-    of a warp, a power of two. ctas: of one tile of heads. own: biases of an entry.
-    """
-
-    n: int
-    columns: int
-    heads: int
-    width: int
-    each: int
-    narrow: str | None
-    lanes: int
-    together: int
-    ctas: int
-    own: int
-    scale: float
-    score: Score | None
-    unroll: int
-
-
-def job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads) -> Job:
-    """The launch for these operands."""
-    n, (columns, heads, f) = q.shape[0], v.shape
-    width = 1 << (max(f, 1 if score else q.shape[2]) - 1).bit_length()
-    narrow = NARROW.get(v.dtype.name)
-    width = max(width, 2) if narrow else width
-    each = min(width, 8 if narrow else 4)
-    lanes = width // each
-    together = min(together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
-    together = 1 << (together - 1).bit_length()
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * waves
-        ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * (threads // 32)))))
-    own = 0 if bias is None else 1 if bias.ndim == 1 else heads
-    sizes = n, columns, heads, width, each, narrow, lanes, together
-    return Job(*sizes, ctas, own, scale, score, unroll)
-
-
-def padded(x: jax.Array, width: int) -> jax.Array:
-    """The last axis of three with zeros up to `width`, as words; an array of two axes as it is."""
-    if x.ndim == 2:
-        return x
-    x = jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
-    if x.dtype.name not in NARROW:
-        return x
-    return jax.lax.bitcast_convert_type(x.reshape(*x.shape[:2], -1, 2), jnp.uint32)
 
 
 class Attention:

@@ -18,51 +18,42 @@ import jax.numpy as jnp
 
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import evaluate
-from .attention import LOG2E, Attention, Score, job_of, padded
+from .attention import LOG2E, Attention
+from .attention_job import Operands, Schedule, Score, job_of, padded
 
 
 def csr_attention_vjp(
-    indptr: jax.Array,
-    indices: jax.Array,
-    q: jax.Array,
-    k: jax.Array,
-    v: jax.Array,
-    bias: jax.Array | None,
+    given: Operands,
     log: jax.Array,
     w: jax.Array,
     less: jax.Array,
-    edges: jax.Array | None = None,
     *,
     scale: float,
     score: Score | None = None,
     scores: bool = True,
     values: bool = True,
     biases: bool = False,
-    unroll: int = 2,
-    waves: int = 1,
-    together: int | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
+    schedule: Schedule = Schedule(unroll=2),  # noqa: B008 (frozen)
     interpret: bool = False,
 ) -> tuple[jax.Array | None, ...]:
     """(dq, dk, dv, dbias, dedges); None for what `scores`, `values`, `biases` do not ask for.
 
-    Operands as forwards; log, less: (n, heads), w: (n, heads, f). dbias is (nse, heads), 0 in
-    padding, also where one bias serves all heads; dedges comes with `scores`, where there are any.
+    given, scale, score: as forward; log, less: (n, heads), w: (n, heads, f). dbias is (nse, heads),
+    0 in padding, also where one bias serves all; dedges comes with `scores`, if there are edges.
     """
-    _, heads, f = v.shape
-    job = job_of(indices, q, k, v, bias, scale, score, unroll, waves, together, ctas, threads)
-    wanted = ({"dq": q, "dk": k} if scores else {}) | ({"dv": v} if values else {})
-    q, k, v, w = (padded(x, job.width) for x in (q, k, v, w))
+    _, heads, f = given.v.shape
+    job = job_of(given, scale, score, schedule)
+    wanted = ({"dq": given.q, "dk": given.k} if scores else {}) | (
+        {"dv": given.v} if values else {}
+    )
     level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)
-    operands = {"indptr": indptr, "indices": indices, "q": q, "k": k, "v": v}
-    operands |= {"w": w, "level": level, "less": less}
-    operands |= {} if bias is None else {"bias": bias}
-    operands |= {} if edges is None else {"edges": edges}
+    operands = given.padded(job.width)
+    last = {name: operands.pop(name) for name in ("bias", "edges") if name in operands}
+    operands |= {"w": padded(w, job.width), "level": level, "less": less} | last
     shapes = {n: x.shape if x.ndim == 2 else (*x.shape[:2], job.width) for n, x in wanted.items()}
     sums = {name: jnp.zeros(math.prod(shape), jnp.float32) for name, shape in shapes.items()}
-    each = ["dbias"] * biases + ["dedges"] * (scores and edges is not None)
-    sums |= {name: jnp.zeros(indices.size * heads, jnp.float32) for name in each}
+    each = ["dbias"] * biases + ["dedges"] * (scores and given.edges is not None)
+    sums |= {name: jnp.zeros(given.indices.size * heads, jnp.float32) for name in each}
     found = launch(
         lambda kernel, memory: _Backward(kernel, memory, job).run(),
         {name: x.reshape(-1) for name, x in operands.items()},
@@ -70,7 +61,7 @@ def csr_attention_vjp(
         inout=sums,
         optional=("bias", "edges", "dq", "dk", "dv", "dbias", "dedges"),
         ctas=-(-heads // job.together) * job.ctas,
-        threads=threads,
+        threads=schedule.threads,
         name="csr_attention_vjp",
         interpret=interpret,
     )

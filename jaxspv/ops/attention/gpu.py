@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.products import attention as kernels
-from pallas_kernels.products.attention import MOST, csr_attention
+from pallas_kernels.products import attention_job as kernels
+from pallas_kernels.products.attention import csr_attention
+from pallas_kernels.products.attention_job import MOST
 from pallas_kernels.products.attention_vjp import csr_attention_vjp
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
@@ -91,8 +92,8 @@ def _how(score: Any, edges: Array | None) -> dict[str, Any]:
     return {"scale": score.scale, "score": kernels.Score(*traced)}
 
 
-def plain(A, operands, V) -> tuple[Any, ...]:
-    """Q, K, V with one axis of heads, bias with one or none, edges with one.
+def plain(A, operands, V) -> kernels.Operands:
+    """The operands of the kernels: Q, K, V and edges with one axis of heads, bias with one or none.
 
     All float32, but V, and K where it has features, in 16 bits where they are.
     """
@@ -109,13 +110,14 @@ def plain(A, operands, V) -> tuple[Any, ...]:
     if bias is not None:
         bias = bias.astype(jnp.float32)
         bias = bias if bias.ndim == 1 else bias.reshape(A.nse, -1)
-    return q, k, v, bias, None if edges is None else by_head(edges, False)
+    edges = None if edges is None else by_head(edges, False)
+    return kernels.Operands(A.indptr, A.indices, q, k, v, bias, edges)
 
 
 def _rows(A, operands, V, *, score) -> tuple[Array, Array]:
     """One launch: rows and entries shared evenly by warps, whose lanes have the features."""
     given = plain(A, operands, V)
-    y, logs = csr_attention(A.indptr, A.indices, *given, **_how(score, given[-1]))
+    y, logs = csr_attention(given, **_how(score, given.edges))
     heads = V.shape[1:-1]
     return y.reshape(A.shape[0], *heads, V.shape[-1]).astype(V.dtype), logs.reshape(-1, *heads)
 
@@ -153,21 +155,15 @@ def _pulled(score, perturbed, by_value, A, operands, V) -> Callable[..., list[Ar
     by_edge = edges is not None and rest[-1]
 
     def run(A, operands, V, y, logs, w, u):
-        q, k, v, own, between = plain(A, operands, V)
+        given = plain(A, operands, V)
         less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
         log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
         dq, dk, dv, db, de = csr_attention_vjp(
-            A.indptr,
-            A.indices,
-            q,
-            k,
-            v,
-            own,
+            given,
             log,
             w.reshape(*log.shape, -1).astype(jnp.float32),
             less,
-            between,
-            **_how(score, between),
+            **_how(score, given.edges),
             scores=by_query or by_key or by_edge,
             values=by_value,
             biases=by_bias,

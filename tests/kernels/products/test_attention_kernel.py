@@ -1,11 +1,14 @@
 """The attention kernel: interpreted, against float64 in NumPy; rows cut between warps; lowered."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.products.attention import Score, csr_attention
+from pallas_kernels.products.attention import csr_attention
+from pallas_kernels.products.attention_job import Operands, Schedule, Score
 from pallas_kernels.products.attention_vjp import csr_attention_vjp
 from pallas_kernels.simt.scalar_jaxpr import trace
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, matrix
@@ -46,10 +49,11 @@ def operands(lengths, heads, d, f, own=None, seed=0):
     return indptr, indices, q, k, v, bias
 
 
-def check(lengths, heads, d, f, own=None, **options):
+def check(lengths, heads, d, f, own=None, **schedule):
     indptr, indices, q, k, v, bias = operands(lengths, heads, d, f, own)
     arrays = (None if x is None else jnp.asarray(x) for x in (indptr, indices, q, k, v, bias))
-    y, log = csr_attention(*arrays, scale=0.3, threads=64, interpret=True, **options)
+    how = {"schedule": Schedule(threads=64, **schedule), "interpret": True}
+    y, log = csr_attention(Operands(*arrays), scale=0.3, **how)
     wide = (x.astype(np.float64) for x in (q, k, v))
     want = by_definition(indptr, indices, *wide, 0.3, bias)
     np.testing.assert_allclose(y, want[0], rtol=2e-5, atol=2e-6)
@@ -77,7 +81,7 @@ def test_features_and_heads(heads, d, f):
 def test_is_one_launch(own):
     arrays = operands([3, 0, 40], 8, 16, 16, own)
     arrays = [jnp.asarray(x) for x in arrays if x is not None]
-    text = lower(lambda *a: csr_attention(*a, scale=0.25), *arrays)
+    text = lower(lambda *a: csr_attention(Operands(*a), scale=0.25), *arrays)
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
@@ -90,13 +94,13 @@ def test_narrow_keys_and_values(dtype, heads, d, f):
     w = jnp.asarray(rng.normal(size=(8, heads, f)), jnp.float32)
     q, k, v = jnp.asarray(q), jnp.asarray(k).astype(dtype), jnp.asarray(v).astype(dtype)
     places, bias = (jnp.asarray(indptr), jnp.asarray(indices)), jnp.asarray(bias)
-    how = {"scale": 0.3, "threads": 64, "ctas": 3, "interpret": True}
+    how = {"scale": 0.3, "schedule": Schedule(threads=64, ctas=3), "interpret": True}
     runs = []
     for pair in ((k, v), (k.astype(np.float32), v.astype(np.float32))):
-        given = (*places, q, *pair, bias)
-        y, log = csr_attention(*given, **how)
+        given = Operands(*places, q, *pair, bias)
+        y, log = csr_attention(given, **how)
         less = jnp.sum(w * y, axis=-1)
-        runs.append((y, log, *csr_attention_vjp(*given, log, w, less, **how)[:3]))
+        runs.append((y, log, *csr_attention_vjp(given, log, w, less, **how)[:3]))
     for got, want in zip(*runs, strict=True):
         assert got.dtype == np.float32 and got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
@@ -134,13 +138,13 @@ def test_cotangents(heads, d, f, own, rows):
     rng = np.random.default_rng(3)
     w, u = rng.normal(size=y.shape), rng.normal(size=log.shape)
     less = np.sum(w * y, -1) - u
-    arrays = [indptr, indices, q, k, v, bias, *(x.astype(np.float32) for x in (log, w, less))]
+    arrays = [indptr, indices, q, k, v] if bias is None else [indptr, indices, q, k, v, bias]
     found = csr_attention_vjp(
-        *(None if x is None else jnp.asarray(x) for x in arrays),
+        Operands(*map(jnp.asarray, arrays)),
+        *(jnp.asarray(x, jnp.float32) for x in (log, w, less)),
         scale=0.3,
         biases=True,
-        threads=64,
-        ctas=3,
+        schedule=Schedule(threads=64, ctas=3),
         interpret=True,
     )[:4]
     want = slopes(indptr, indices, *wide, bias, log, w, less, 0.3)
@@ -171,9 +175,9 @@ def test_scores_of_one_number_a_head(heads, f, ctas):
         trace(of_gat, *[np.float32] * 3),
         trace(lambda *a: jax.jvp(of_gat, a[:3], a[3:])[1], *[np.float32] * 6),
     )
-    given = [jnp.asarray(x) for x in (indptr, indices, q, k, v)]
-    how = {"scale": 0.7, "score": score, "threads": 64, "ctas": ctas, "interpret": True}
-    y, log = csr_attention(*given, None, jnp.asarray(edges), **how)
+    given = Operands(*map(jnp.asarray, (indptr, indices, q, k, v)), edges=jnp.asarray(edges))
+    how = {"scale": 0.7, "score": score, "schedule": Schedule(threads=64, ctas=ctas)}
+    y, log = csr_attention(given, **how, interpret=True)
     w, u = rng.normal(size=y.shape), rng.normal(size=log.shape)
     want_y, want_log = np.zeros(y.shape), np.full(log.shape, -np.inf)
     less = np.zeros(log.shape)
@@ -195,8 +199,8 @@ def test_scores_of_one_number_a_head(heads, f, ctas):
         want[3][at] = ds * by_e
     np.testing.assert_allclose(y, want_y, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(log, want_log, rtol=1e-4, atol=1e-5)
-    rest = (jnp.asarray(x, jnp.float32) for x in (want_log, w, less, edges))
-    found = csr_attention_vjp(*given, None, *rest, **how)
+    rest = (jnp.asarray(x, jnp.float32) for x in (want_log, w, less))
+    found = csr_attention_vjp(given, *rest, **how, interpret=True)
     for got, wanted in zip((*found[:3], found[4]), want, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
@@ -204,6 +208,7 @@ def test_scores_of_one_number_a_head(heads, f, ctas):
 def test_cotangents_are_one_launch():
     indptr, indices, q, k, v, bias = operands([3, 0, 40], 8, 16, 16, (8,))
     w, less = q, q[:, :, 0]
-    arrays = map(jnp.asarray, (indptr, indices, q, k, v, bias, less, w, less))
-    text = lower(lambda *a: csr_attention_vjp(*a, scale=0.25, biases=True), *arrays)
+    given = Operands(*map(jnp.asarray, (indptr, indices, q, k, v, bias)))
+    cotangents = functools.partial(csr_attention_vjp, scale=0.25, biases=True)
+    text = lower(cotangents, given, *map(jnp.asarray, (less, w, less)))
     assert text.count("custom_call @mosaic_gpu") == 1

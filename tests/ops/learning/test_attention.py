@@ -16,6 +16,7 @@ from jaxspv.ops.attention import api, gpu, xla
 from jaxspv.ops.attention.score import Dot
 from jaxspv.ops.sddmm import by_entry
 from jaxspv.ops.sddmm.api import bare
+from pallas_kernels.products.attention_job import Schedule
 from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern(seed=1)
@@ -233,7 +234,9 @@ def test_a_gpu_takes_the_kernel():
 def test_what_a_gpu_runs_is_the_same(own, dtype, monkeypatch):
     """The kernels interpreted, called as they are on a GPU, beside the forms in chunks."""
     for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(getattr(gpu, name), threads=64, interpret=True)
+        kernel = functools.partial(
+            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
+        )
         monkeypatch.setattr(gpu, name, kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
     A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
@@ -263,7 +266,9 @@ def test_what_a_gpu_runs_is_the_same(own, dtype, monkeypatch):
 def test_a_gpu_takes_scores_of_one_number_a_head(with_edges, heads, monkeypatch):
     """GATv1: the score and its derivatives are traced into the kernels."""
     for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(getattr(gpu, name), threads=64, interpret=True)
+        kernel = functools.partial(
+            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
+        )
         monkeypatch.setattr(gpu, name, kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
     A = made(ROW, COL, (M, N))

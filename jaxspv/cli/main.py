@@ -17,25 +17,19 @@ from .._core.eager.compilation_cache import cache_folder
 from ..algorithms.bfs.api import bfs
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
-from ..formats import FORMATS
 from ..graph import Graph, prepare
 from ..inputs import files
+from ..inputs.tables.text import write_edges
 from ..ops.mxv.api import mxv
 from . import structure
-from .output import save_table, show
-from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, source_of
-from .support import (
-    cached,
-    check_writable,
-    describe_matrix,
-    open_graph,
-    plan_of,
-    reached_edges,
-    timed,
-)
+from .opening import add_opening, open_graph
+from .output import check_reader, save_table, show
+from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, shown, source_of
+from .support import cached, check_writable, describe_matrix, plan_of, reached_edges, timed
 
-GRAPHS = """FILE is a path (.mtx, .mtx.gz, .npz), a bundled graph (karate, jazz, minnesota,
-delaunay_n13), or a generator with its sizes:
+GRAPHS = """FILE is a path (.mtx, .npz; a list of edges: .csv, .tsv, .txt, .parquet; text also .gz),
+a bundled graph (karate, jazz, minnesota, delaunay_n13), a public one that is loaded once (such
+as SNAP/wiki-Vote, see `jsp.datasets.names()`), or a generator with its sizes:
   rmat:SCALE[:EDGE_FACTOR]    2^SCALE vertices, EDGE_FACTOR (16) edges each before joining
   grid:SIDE[:DROP]            SIDE x SIDE, the share DROP of the edges left out
   delaunay:SCALE              2^SCALE points
@@ -67,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             cached()
         args = _parser().parse_args(argv)
         report = args.command(args)
-    except (_Refused, ValueError, OSError, NotImplementedError) as error:
+    except (_Refused, ValueError, OSError, ImportError, NotImplementedError) as error:
         print(f"jaxspv: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     failed = report.pop("failed", None)
@@ -97,22 +91,23 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.set_defaults(command=run)
         sub.add_argument("file", metavar="FILE", help="a graph, see below")
-        sub.add_argument("--format", default="csr", help=f"storage: {', '.join(FORMATS)}")
+        add_opening(sub)
         sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
-        sub.add_argument("--seed", type=int, default=0, help="of a generator")
         sub.add_argument("--verbose", action="store_true", help="how it was computed, too")
         return sub
 
     add("info", _info, "Shape, entries, symmetry and row lengths of a matrix.")
     convert = add("convert", _convert, "Write a matrix to another file.")
-    convert.add_argument("out", metavar="OUT", help="path, .mtx, .mtx.gz or .npz (keeps --format)")
+    convert.add_argument(
+        "out", metavar="OUT", help="path: .mtx, .mtx.gz, .npz (keeps --format), or a list of edges"
+    )
     for sub in (
         add("bfs", _bfs, "Breadth-first search: levels from a source."),
         add("sssp", _sssp, "Shortest paths from a source along the stored weights."),
     ):
         add_running(sub)
         sub.add_argument("--method", help=METHOD_HELP)
-        sub.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
+        sub.add_argument("--source", help="vertex; that of largest out-degree by default")
         sub.add_argument(
             "--output", metavar="OUT", help="write levels or distances: .npz, .csv, .tsv, .parquet"
         )
@@ -129,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     structure.add_to(add)
     bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
     add_running(bench)
-    bench.add_argument("--source", type=int, help="vertex; that of largest out-degree by default")
+    bench.add_argument("--source", help="vertex; that of largest out-degree by default")
     return parser
 
 
@@ -141,16 +136,23 @@ def _version() -> str:
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
-    report = describe_matrix(args.file, open_graph(args.file, args.format, args.seed))
+    report = describe_matrix(args.file, open_graph(args))
     return {**report, "compilation_cache": cache_folder()}
 
 
 def _convert(args: argparse.Namespace) -> dict[str, Any]:
-    if not args.out.endswith((".npz", ".mtx", ".mtx.gz")):
-        raise ValueError(f"`OUT` must end in .mtx, .mtx.gz or .npz; got {args.out}.")
+    matrix, plain = args.out.endswith((".npz", ".mtx", ".mtx.gz")), args.out.removesuffix(".gz")
+    if not matrix:
+        if not plain.endswith((".csv", ".tsv", ".txt", ".parquet")):
+            known = ".mtx, .mtx.gz, .npz, .csv, .tsv, .txt or .parquet"
+            raise ValueError(f"`OUT` must end in {known}; got {args.out}.")
+        check_reader(args.out)
     check_writable(args.out)
-    A = open_graph(args.file, args.format, args.seed)
-    (files.save_npz if args.out.endswith(".npz") else files.write_mtx)(args.out, A)
+    A = open_graph(args)
+    if not matrix:
+        write_edges(args.out, A, args.names)
+    else:
+        (files.save_npz if args.out.endswith(".npz") else files.write_mtx)(args.out, A)
     return {"graph": args.file, "written": args.out, "matrix": repr(A)}
 
 
@@ -161,13 +163,13 @@ def _bfs(args: argparse.Namespace) -> dict[str, Any]:
     timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
     levels = np.asarray(result.levels)
     found = {
-        "source": source,
+        "source": shown(args, source),
         "reached": int((levels >= 0).sum()),
         "levels": int(result.num_levels),
         "level_sizes": np.bincount(levels[levels >= 0]).tolist(),
         "failed": failure_of(result),
     }
-    save_table(args.output, levels=levels, parents=result.parents)
+    save_table(args, levels=levels, parents=result.parents)
     return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
 
 
@@ -179,14 +181,14 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
     found = {
-        "source": source,
+        "source": shown(args, source),
         "reached": int(reached.sum()),
         "farthest": float(distances[reached].max(initial=0)),
         "steps": int(result.steps),
         "converged": bool(result.converged),
         "failed": failure_of(result),
     }
-    save_table(args.output, distances=distances, parents=result.parents)
+    save_table(args, distances=distances, parents=result.parents)
     return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
 
 
@@ -202,10 +204,10 @@ def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
     found = {
         "iterations": int(result.iterations),
         "converged": bool(result.converged),
-        "top": [[int(v), float(scores[v])] for v in top],
+        "top": [[shown(args, int(v)), float(scores[v])] for v in top],
         "failed": failure_of(result),
     }
-    save_table(args.output, scores=scores)
+    save_table(args, scores=scores)
     edges = int(A.count) * int(result.iterations)
     return report_of(args, A, G, prepare_ms, timing, plan, found, edges)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import csv
 import importlib.util
 from typing import Any
 
@@ -11,6 +13,7 @@ from .support import check_writable
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 BARS, WIDTH = 12, 40
+HELD = ("parents", "vertices")  # columns that hold vertices
 
 
 def check_output(path: str | None) -> None:
@@ -23,31 +26,51 @@ def check_output(path: str | None) -> None:
         return
     if not path.endswith(SUFFIXES):
         raise ValueError(f"`--output` must end in {', '.join(SUFFIXES)}; got {path}.")
-    if path.endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
-        raise ValueError("a .parquet file needs pyarrow: python -m pip install pyarrow")
+    check_reader(path)
     check_writable(path)
 
 
-def save_table(path: str | None, **columns: Any) -> None:
-    """Writes one array a name; a row a vertex in tables, with the vertex in front."""
+def check_reader(path: str) -> None:
+    """Nothing, if what writes a file of this suffix is installed.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if path.endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError("a .parquet file needs pyarrow: python -m pip install pyarrow")
+
+
+def save_table(args: argparse.Namespace, **columns: Any) -> None:
+    """Writes one array a name to `--output`; a row a vertex in tables, with the vertex in front.
+
+    Vertices are written by their names where the graph has them, an absent one as nothing.
+    """
+    path, names = args.output, args.names
     if path is None:
         return
     arrays = {name: np.asarray(array) for name, array in columns.items()}
+    count = len(next(iter(arrays.values())))
+    if names is not None:
+        known = np.array([*names.names, ""])  # the last one: -1
+        arrays = {k: known[v] if k in HELD else v for k, v in arrays.items()}
+    if not {"vertices", "triangles"} & set(arrays):  # these have no row a vertex
+        vertex = np.arange(count) if names is None else known[:count]
+        arrays = {"vertex": vertex} | arrays
     if path.endswith(".npz"):
+        arrays = arrays if names is not None else {k: v for k, v in arrays.items() if k != "vertex"}
         np.savez_compressed(path, allow_pickle=False, **arrays)
         return
-    rows = {"vertex": np.arange(len(next(iter(arrays.values()))))} | arrays
     if path.endswith(".parquet"):
         import pyarrow  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet  # pyright: ignore[reportMissingImports]
 
-        pyarrow.parquet.write_table(pyarrow.table(rows), path)
+        pyarrow.parquet.write_table(pyarrow.table(arrays), path)
         return
-    mark = "," if path.endswith(".csv") else "\t"
-    with open(path, "w") as file:
-        print(*rows, sep=mark, file=file)
-        for row in zip(*(array.tolist() for array in rows.values()), strict=True):
-            print(*row, sep=mark, file=file)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        mark = "," if path.endswith(".csv") else "\t"
+        writer = csv.writer(file, delimiter=mark, lineterminator="\n")
+        writer.writerow(arrays)
+        writer.writerows(zip(*(array.tolist() for array in arrays.values()), strict=True))
 
 
 def bars(counts: Any) -> list[tuple[str, int]]:

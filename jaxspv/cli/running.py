@@ -12,8 +12,9 @@ from .._core.dispatch import Plan
 from ..checking import check
 from ..formats import SparseMatrix
 from ..graph import Graph, prepare
+from .opening import open_graph, vertex_of
 from .output import check_output
-from .support import Timing, open_graph, out_degrees, timed, what_ran
+from .support import Timing, out_degrees, timed, what_ran
 
 METHOD_HELP = "name of an implementation; chosen by default"
 
@@ -33,7 +34,7 @@ def prepared(
     if args.repeat < 1:
         raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
     check_output(getattr(args, "output", None))
-    A = open_graph(args.file, args.format, args.seed)
+    A = open_graph(args)
     A = A if change is None else change(A)
     timing, G = timed(lambda: prepare(A, for_=purposes), 0, "preparing")
     return A, G, timing.first_ms
@@ -43,7 +44,14 @@ def source_of(args: argparse.Namespace, G: Graph) -> int:
     """The one asked for, or the vertex of largest out-degree."""
     if G.n == 0:
         raise ValueError(f"{args.file} has no vertices.")
-    return int(np.argmax(out_degrees(G))) if args.source is None else args.source
+    if args.source is None:
+        return int(np.argmax(out_degrees(G)))
+    return vertex_of(args.source, args.names, "--source")
+
+
+def shown(args: argparse.Namespace, vertex: int) -> Any:
+    """A vertex as it is printed: by its name, where it has one."""
+    return vertex if args.names is None else args.names.names[vertex]
 
 
 def report_of(

@@ -21,8 +21,9 @@ from ..graph import Graph
 from ..inputs.construct import from_edges
 from ..monoids import min_
 from ..until import reached
+from .opening import vertex_of
 from .output import save_table
-from .running import METHOD_HELP, add_running, failure_of, prepared, report_of
+from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, shown
 from .support import plan_of, reached_edges, timed
 
 SAMPLED = 256  # sources of betweenness by default
@@ -44,8 +45,8 @@ def add_to(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     between.add_argument("--top", type=int, default=5, help="vertices to list")
     path = add("path", _path, "A shortest path from one vertex to another.")
-    path.add_argument("start", metavar="A", type=int, help="the first vertex")
-    path.add_argument("end", metavar="B", type=int, help="the last vertex")
+    path.add_argument("start", metavar="A", help="the first vertex")
+    path.add_argument("end", metavar="B", help="the last vertex")
     path.add_argument("--hops", action="store_true", help="every edge counts 1, whatever it holds")
     _common(path)
 
@@ -92,7 +93,7 @@ def _components(args: argparse.Namespace) -> dict[str, Any]:
         "single_vertices": int((sizes == 1).sum()),
         "failed": failure_of(result),
     }
-    save_table(args.output, labels=labels)
+    save_table(args, labels=labels)
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
 
 
@@ -101,7 +102,7 @@ def _triangles(args: argparse.Namespace) -> dict[str, Any]:
     plan = plan_of("triangle_count", G, **choice)
     timing, result = timed(lambda: triangle_count(G, **choice), args.repeat)
     found = {"triangles": int(result.count), "failed": failure_of(result)}
-    save_table(args.output, triangles=[int(result.count)])
+    save_table(args, triangles=[int(result.count)])
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
 
 
@@ -112,7 +113,7 @@ def _core(args: argparse.Namespace) -> dict[str, Any]:
     cores = np.asarray(result.cores)
     most = int(result.degeneracy)
     found = {"degeneracy": most, "innermost": int((cores == most).sum())}
-    save_table(args.output, cores=cores)
+    save_table(args, cores=cores)
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
 
 
@@ -128,7 +129,7 @@ def _louvain(args: argparse.Namespace) -> dict[str, Any]:
         "modularity": float(result.modularity),
         "levels": int(result.levels),
     }
-    save_table(args.output, labels=labels)
+    save_table(args, labels=labels)
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
 
 
@@ -145,34 +146,37 @@ def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
     top = np.argsort(-scores, kind="stable")[: args.top]
     found = {
         "sources": count,
-        "top": [[int(v), float(scores[v])] for v in top],
+        "top": [[shown(args, int(v)), float(scores[v])] for v in top],
         "failed": failure_of(result),
     }
-    save_table(args.output, scores=scores)
+    save_table(args, scores=scores)
     edges = count * _undirected_edges(G)
     return report_of(args, A, G, prepare_ms, timing, plan, found, edges)
 
 
 def _path(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms, choice = _open(args, "bfs" if args.hops else "sssp")
-    for name, vertex in (("A", args.start), ("B", args.end)):
+    start, end = (
+        vertex_of(text, args.names, name) for name, text in (("A", args.start), ("B", args.end))
+    )
+    for name, vertex in (("A", start), ("B", end)):
         if not 0 <= vertex < G.n:
             raise ValueError(f"`{name}` must lie in [0, {G.n}); got {vertex}.")
     search: Any = bfs if args.hops else sssp
-    choice["until"] = reached(args.end)
-    plan: Plan = plan_of(search.__name__, G, args.start, **choice)
-    timing, result = timed(lambda: search(G, args.start, **choice), args.repeat)
+    choice["until"] = reached(end)
+    plan: Plan = plan_of(search.__name__, G, start, **choice)
+    timing, result = timed(lambda: search(G, start, **choice), args.repeat)
     parents, walk = np.asarray(result.parents), []
-    if parents[args.end] >= 0:
-        walk = [args.end]
-        while walk[-1] != args.start:
+    if parents[end] >= 0:
+        walk = [end]
+        while walk[-1] != start:
             walk.append(int(parents[walk[-1]]))
     far = np.asarray(result.levels if args.hops else result.distances)
     found = {
-        "path": " ".join(str(v) for v in reversed(walk)) if walk else "there is none",
+        "path": " ".join(str(shown(args, v)) for v in reversed(walk)) if walk else "there is none",
         "hops": len(walk) - 1 if walk else None,
-        "length": far[args.end].item() if walk else None,
+        "length": far[end].item() if walk else None,
         "failed": failure_of(result),
     }
-    save_table(args.output, vertices=np.array(walk[::-1], np.int32))
+    save_table(args, vertices=np.array(walk[::-1], np.int32))
     return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, parents >= 0))

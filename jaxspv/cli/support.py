@@ -1,4 +1,4 @@
-"""What the commands share: graphs by name, timing, counting edges, printing."""
+"""What the commands share: timing, counting edges, what is said of a matrix."""
 
 from __future__ import annotations
 
@@ -21,84 +21,12 @@ from .._core.dispatch import Plan
 from .._core.eager.compilation_cache import enable_compilation_cache
 from .._core.platforms import inside, situation
 from ..explaining import explain
-from ..formats import FORMATS, SparseMatrix
+from ..formats import SparseMatrix
 from ..graph import Graph
-from ..inputs import files, generators
-from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
-
-
-def open_graph(name: str, format: str, seed: int) -> SparseMatrix:
-    """A matrix from a file, a bundled graph, or a generator's name and sizes joined by colons.
-
-    Raises:
-        ValueError: none of these, or a size is wrong.
-    """
-    if format not in FORMATS:
-        raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")
-    show_progress = sys.stderr.isatty()
-    if os.path.exists(name) or ":" not in name:
-        return files.load(name, format=format, progress=show_progress)
-    kind, *sizes = name.split(":")
-    if kind not in GENERATORS and kind not in SPARSITY_TYPES:
-        known = ", ".join([*GENERATORS, *SPARSITY_TYPES])
-        raise ValueError(f"no generator is called {kind!r}; known are {known}.")
-    with _waiting(f"generating {name}", show_progress):
-        key = jax.random.key(seed)
-        if kind in SPARSITY_TYPES:
-            n, density = _numbers(name, sizes, (int, float), needed=1)
-            return sparsity(key, kind, n, density or 0.05, format=format)
-        make, types, needed = GENERATORS[kind]
-        return make(key, format, *_numbers(name, sizes, types, needed))
-
-
-def _numbers(name: str, texts: list[str], types: tuple[type, ...], needed: int) -> list[Any]:
-    """The sizes after a generator's name, None where one is left out."""
-    try:
-        values = [kind(text) for kind, text in zip(types, texts, strict=False)]
-    except ValueError:
-        values = []
-    if not needed <= len(values) == len(texts) <= len(types):
-        wanted = [kind.__name__ for kind in types]
-        most = ":".join([name.split(":")[0], *wanted])
-        least = ":".join([name.split(":")[0], *wanted[:needed]])
-        raise ValueError(f"{name!r} must read {' or '.join(dict.fromkeys([least, most]))}.")
-    return values + [None] * (len(types) - len(values))
-
-
-def _grid(key, format, side, drop):
-    return generators.grid2d(key, side, drop=drop or 0.0, format=format)
-
-
-def _erdos_renyi(key, format, n, p):
-    return generators.erdos_renyi(key, n, p=p, format=format)
-
-
-def _delaunay(key, format, scale):
-    return generators.delaunay(key, 1 << _exponent(scale), format=format)
-
-
-def _exponent(scale: int) -> int:
-    if not 0 <= scale <= 30:
-        raise ValueError(f"the scale must lie in [0, 30]; got {scale}.")
-    return scale
-
-
-GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
-    "rmat": (
-        lambda key, format, scale, factor: generators.rmat(
-            key, scale, 16 if factor is None else factor, format=format
-        ),
-        (int, int),
-        1,
-    ),
-    "grid": (_grid, (int, float), 1),
-    "delaunay": (_delaunay, (int,), 1),
-    "erdos_renyi": (_erdos_renyi, (int, float), 2),
-}
 
 
 @contextlib.contextmanager
-def _waiting(what: str, visible: bool) -> Iterator[None]:
+def waiting(what: str, visible: bool) -> Iterator[None]:
     """A line on stderr that counts the seconds of what has no steps to count."""
     done = threading.Event()
 
@@ -144,7 +72,7 @@ def timed(
     spent, result = [], None
     for turn in range(repeats + 1):
         start = time.perf_counter()
-        with _waiting(what, turn == 0 and sys.stderr.isatty()):
+        with waiting(what, turn == 0 and sys.stderr.isatty()):
             result = jax.block_until_ready(call())
         spent.append(1e3 * (time.perf_counter() - start))
     return Timing(spent[0], tuple(spent[1:])), result

@@ -128,6 +128,39 @@ def test_tables(report, run, directed, tmp_path):
         assert pyarrow.parquet.read_table(out)["levels"].to_pylist() == [0, 1, 2, 1, -1]
 
 
+ROADS = "from,to,km\nRome,Pisa,3\nPisa,Lucca,2\nBari,Bari,1\n"
+
+
+@pytest.mark.long
+def test_lists_of_edges_with_names(report, run, tmp_path):
+    roads, out = tmp_path / "roads.csv", tmp_path / "far.csv"
+    roads.write_text(ROADS)
+    named = [roads, "--columns", "from,to,km", "--labels", *ONCE]
+    r = report("sssp", *named, "--source", "Pisa", "--output", out)
+    assert (r["source"], r["reached"], r["farthest"]) == ("Pisa", 2, 2)
+    rows = ["vertex,distances,parents", "Rome,inf,", "Pisa,0.0,Pisa", "Lucca,2.0,Pisa"]
+    assert out.read_text().splitlines() == [*rows, "Bari,inf,"]
+    r = report("path", roads, "Rome", "Lucca", *named[1:])
+    assert (r["path"], r["length"]) == ("Rome Pisa Lucca", 5)
+    assert report("pagerank", *named, "--top", 1)["top"][0][0] == "Bari"
+    code, _, err = run("bfs", *named, "--source", "Paris")
+    assert code == 2 and "'Paris'" in err
+
+
+def test_lists_of_edges_in_and_out(report, run, tmp_path):
+    A = jsp.from_edges([0, 1, 3], [1, 2, 0], [1.0, 2.5, 3.0])
+    jsp.save_npz(tmp_path / "a.npz", A)
+    for suffix in (".csv", ".tsv.gz"):
+        out = tmp_path / f"a{suffix}"
+        assert run("convert", tmp_path / "a.npz", out)[0] == 0
+        np.testing.assert_array_equal(jsp.read_edges(out, weight=2).todense(), A.todense())
+        r = report("info", out, "--columns", "source,target,2")
+        assert (r["rows"], r["entries"], r["largest_value"]) == (4, 3, 3.0)
+    (tmp_path / "b.txt").write_text("0 1\n0 x\n")
+    code, _, err = run("info", tmp_path / "b.txt")
+    assert code == 2 and "line 2: `target` must be an integer" in err
+
+
 def test_an_output_that_cannot_be_written_is_told_before_the_graph_is_read(run, tmp_path):
     for out, why in (("x.txt", "must end in"), ("absent/x.csv", "no folder"), (".", "must end")):
         code, _, err = run("bfs", "absent.mtx", "--output", tmp_path / out)
@@ -255,8 +288,11 @@ BAD = {
     "a density out of reach": (["info", "triangular:9:0.9"], "`density`.*at most 0.55"),
     "no repetitions": (["bfs", "karate", "--repeat", "0"], "`--repeat` must be at least 1"),
     "damping out of range": (["pagerank", "karate", "--damping", "2"], "`damping` must lie in"),
-    "an output of another kind": (["convert", "karate", "a.txt"], "`OUT` must end in"),
+    "an output of another kind": (["convert", "karate", "a.doc"], "`OUT` must end in"),
     "an output in no folder": (["convert", "karate", "absent/a.mtx"], "absent"),
+    "columns of no list": (["info", "karate", "--columns", "0,1"], "are for lists of edges"),
+    "one column": (["info", "a.csv", "--columns", "0"], "must be FROM,TO or FROM,TO,WEIGHT"),
+    "a list that is absent": (["info", "a.csv"], "no such file: a.csv"),
     "another option": (["info", "karate", "--frobnicate"], "frobnicate"),
 }
 

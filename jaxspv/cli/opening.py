@@ -1,0 +1,132 @@
+"""FILE of the command line: a path, a graph by its name, or a generator with its sizes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..formats import FORMATS, SparseMatrix
+from ..inputs import datasets, files, generators
+from ..inputs.labeled import Labels
+from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
+from ..inputs.tables.text import TABLES, read_edges
+from .support import waiting
+
+LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")  # and the same with .gz
+
+
+def add_opening(sub: argparse.ArgumentParser) -> None:
+    """The options that say how FILE is read."""
+    sub.add_argument("--format", default="csr", help=f"storage: {', '.join(FORMATS)}")
+    sub.add_argument("--seed", type=int, default=0, help="of a generator")
+    sub.add_argument(
+        "--columns",
+        metavar="FROM,TO[,WEIGHT]",
+        help="of a list of edges, by name or number from 0; 0,1 by default",
+    )
+    sub.add_argument(
+        "--labels", action="store_true", help="a list of edges holds names; so does what is written"
+    )
+
+
+def open_graph(args: argparse.Namespace) -> SparseMatrix:
+    """The matrix of FILE; `args.names` becomes the `Labels` of its vertices, or None.
+
+    Raises:
+        ValueError: there is none of this name, an option does not fit, or a size is wrong.
+    """
+    name, format, args.names = args.file, args.format, None
+    if format not in FORMATS:
+        raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")
+    show: dict[str, Any] = {"format": format, "progress": sys.stderr.isatty()}
+    if name.removesuffix(".gz").endswith((*LISTS, *TABLES)):
+        columns = dict(zip(("source", "target", "weight"), _columns(args.columns), strict=False))
+        A = read_edges(name, labels=args.labels, **columns, **show)
+        A, args.names = A if args.labels else (A, None)
+        return A
+    if args.labels or args.columns:
+        raise ValueError(f"`--labels` and `--columns` are for lists of edges; {name} is none.")
+    if not os.path.exists(name) and name in datasets.REGISTRY:
+        return datasets.fetch(name, **show)
+    if os.path.exists(name) or ":" not in name:
+        return files.load(name, **show)
+    kind, *sizes = name.split(":")
+    if kind not in GENERATORS and kind not in SPARSITY_TYPES:
+        known = ", ".join([*GENERATORS, *SPARSITY_TYPES])
+        raise ValueError(f"no generator is called {kind!r}; known are {known}.")
+    with waiting(f"generating {name}", show["progress"]):
+        key = jax.random.key(args.seed)
+        if kind in SPARSITY_TYPES:
+            n, density = _numbers(name, sizes, (int, float), needed=1)
+            return sparsity(key, kind, n, density or 0.05, format=format)
+        make, types, needed = GENERATORS[kind]
+        return make(key, format, *_numbers(name, sizes, types, needed))
+
+
+def _columns(text: str | None) -> list[str | int]:
+    """`--columns` taken apart."""
+    found = [] if text is None else text.split(",")
+    if text is not None and not (2 <= len(found) <= 3 and all(found)):
+        raise ValueError(f"`--columns` must be FROM,TO or FROM,TO,WEIGHT; got {text!r}.")
+    return [int(name) if name.isdecimal() else name for name in found]
+
+
+def vertex_of(text: str, names: Labels | None, option: str) -> int:
+    """The vertex that an argument names: by its label, where the file has labels, or its number."""
+    if names is not None:
+        return names.vertex(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"`{option}` must be the number of a vertex; got {text!r}.") from None
+
+
+def _numbers(name: str, texts: list[str], types: tuple[type, ...], needed: int) -> list[Any]:
+    """The sizes after a generator's name, None where one is left out."""
+    try:
+        values = [kind(text) for kind, text in zip(types, texts, strict=False)]
+    except ValueError:
+        values = []
+    if not needed <= len(values) == len(texts) <= len(types):
+        wanted = [kind.__name__ for kind in types]
+        most = ":".join([name.split(":")[0], *wanted])
+        least = ":".join([name.split(":")[0], *wanted[:needed]])
+        raise ValueError(f"{name!r} must read {' or '.join(dict.fromkeys([least, most]))}.")
+    return values + [None] * (len(types) - len(values))
+
+
+def _grid(key, format, side, drop):
+    return generators.grid2d(key, side, drop=drop or 0.0, format=format)
+
+
+def _erdos_renyi(key, format, n, p):
+    return generators.erdos_renyi(key, n, p=p, format=format)
+
+
+def _delaunay(key, format, scale):
+    return generators.delaunay(key, 1 << _exponent(scale), format=format)
+
+
+def _exponent(scale: int) -> int:
+    if not 0 <= scale <= 30:
+        raise ValueError(f"the scale must lie in [0, 30]; got {scale}.")
+    return scale
+
+
+GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
+    "rmat": (
+        lambda key, format, scale, factor: generators.rmat(
+            key, scale, 16 if factor is None else factor, format=format
+        ),
+        (int, int),
+        1,
+    ),
+    "grid": (_grid, (int, float), 1),
+    "delaunay": (_delaunay, (int,), 1),
+    "erdos_renyi": (_erdos_renyi, (int, float), 2),
+}

@@ -66,8 +66,9 @@ def libraries(results: pathlib.Path) -> str:
         if not rows:
             continue
         ms = {(r["question"], r["program"]): f"{r['min_ms']:.3g}" for r in rows}
-        title = f"[{graph}](results/cpu/libraries.md), {rows[0]['entries']:,} entries, ms on a CPU"
-        lines = [f"| {title} | " + " | ".join(programs) + " |", "|-" + "|-:" * len(programs) + "|"]
+        title = f"[{graph}](results/cpu/libraries.md), {rows[0]['entries']:,} entries, on a CPU:"
+        lines = [f"{title}\n", "| ms | " + " | ".join(programs) + " |"]
+        lines.append("|-" + "|-:" * len(programs) + "|")
         for question in dict.fromkeys(r["question"] for r in rows):
             cells = (ms.get((question, program), "") for program in programs)
             lines.append(f"| {question} | " + " | ".join(cells) + " |")

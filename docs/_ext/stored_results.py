@@ -65,7 +65,8 @@ def libraries(results: pathlib.Path) -> str:
         programs = list(dict.fromkeys(r["program"] for r in rows))
         if not rows:
             continue
-        ms = {(r["question"], r["program"]): f"{r['min_ms']:.3g}" for r in rows}
+        least = {(r["question"], r["program"]): r["min_ms"] for r in rows}
+        ms = {key: f"{t:,.0f}" if t >= 1000 else f"{t:.3g}" for key, t in least.items()}
         title = f"[{graph}](results/cpu/libraries.md), {rows[0]['entries']:,} entries, on a CPU:"
         lines = [f"{title}\n", "| ms | " + " | ".join(programs) + " |"]
         lines.append("|-" + "|-:" * len(programs) + "|")

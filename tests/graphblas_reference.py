@@ -197,3 +197,23 @@ def their_options(combination, out, mask):
             name = accum_name(combination.accum, out.values.dtype)
             options["accum"] = getattr(gb.binary, name)
     return options
+
+
+def reference(row, operands, out, mask, combination):
+    """The result of python-graphblas."""
+    x = [theirs(data) for data in operands]
+    options = their_options(combination, out, mask)
+    if row.assigns:
+        C = theirs(out)
+        row.theirs(C, options, x)
+        return C
+    expression = row.theirs(x)
+    if not row.shape:
+        return expression.new()
+    if not combination.out:
+        return (
+            expression.new(**options) if hasattr(expression, "new") else expression.dup(**options)
+        )
+    C = theirs(out)
+    C(**options) << expression
+    return C

@@ -20,6 +20,7 @@ from graphblas_reference import (
     our_options,
     ours,
     random_data,
+    reference,
     their_options,
     theirs,
 )
@@ -41,26 +42,6 @@ def operands_of(row, rng, dtype):
         random_data(rng, s[:-1], dtype, True) if s[-1] == "dense" else random_data(rng, s, dtype)
         for s in row.operands
     ]
-
-
-def reference(row, operands, out, mask, combination):
-    """The result of python-graphblas."""
-    x = [theirs(data) for data in operands]
-    options = their_options(combination, out, mask)
-    if row.assigns:
-        C = theirs(out)
-        row.theirs(C, options, x)
-        return C
-    expression = row.theirs(x)
-    if not row.shape:
-        return expression.new()
-    if not combination.out:
-        return (
-            expression.new(**options) if hasattr(expression, "new") else expression.dup(**options)
-        )
-    C = theirs(out)
-    C(**options) << expression
-    return C
 
 
 def check(row, seed, dtypes, combination):

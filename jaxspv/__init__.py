@@ -151,12 +151,14 @@ from .ops.aggregate import softmax as softmax
 from .ops.apply import apply as apply
 from .ops.apply import select as select
 from .ops.assign import assign as assign
-from .ops.assign import remove_element as remove_element
-from .ops.assign import set_element as set_element
 from .ops.assign import subassign as subassign
 from .ops.attention.api import attention as attention
 from .ops.blocks import block_diag as block_diag
 from .ops.blocks import unbatch as unbatch
+from .ops.elements import get_element as get_element
+from .ops.elements import has_element as has_element
+from .ops.elements import remove_element as remove_element
+from .ops.elements import set_element as set_element
 from .ops.ewise import ewise_add as ewise_add
 from .ops.ewise import ewise_mult as ewise_mult
 from .ops.ewise import ewise_union as ewise_union
@@ -173,8 +175,6 @@ from .ops.sddmm.api import sddmm as sddmm
 from .ops.structure import build as build
 from .ops.structure import diag as diag
 from .ops.structure import dup as dup
-from .ops.structure import get_element as get_element
-from .ops.structure import has_element as has_element
 from .ops.structure import kron as kron
 from .ops.structure import resize as resize
 from .ops.structure import transpose as transpose

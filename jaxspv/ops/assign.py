@@ -1,4 +1,4 @@
-"""`assign` and `subassign`: write into a part of a matrix or vector; set and remove elements."""
+"""`assign` and `subassign`: write into a part of a matrix or vector."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..formats.stored import Stored
 from ..masks import Mask, as_mask
 from ..operators import BinaryOp
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, entries_of, find, keep, sort_entries
+from .frame.entries import Entries, entries_of, keep, sort_entries
 from .frame.index import Index, as_index, check_distinct
 from .frame.write import allowed_at, as_accum, cast, merge
 
 if TYPE_CHECKING:
-    from ..shapes import Allowed, Count, Number, Operand, Places, Sparse
+    from ..shapes import Allowed, Number, Operand, Places
 
 
 def assign(
@@ -99,64 +99,6 @@ def subassign(
     [[9.0, 0.0], [3.0, 4.0]]
     """
     return _run(C, value, i, j, Options(mask, accum, None, replace, nse), sub=True)
-
-
-def set_element(
-    C: Sparse, value: Number, i: Count, j: Count | None = None, *, nse: int | None = None
-) -> Any:
-    """A copy of C with the entry (i, j), of a vector i, set. GrB_setElement.
-
-    Args:
-        C: matrix, SparseVector, or dense vector.
-        value: scalar, cast to the dtype of C.
-        i, j: integers, traced ones too; one out of range under jit changes nothing.
-        nse: capacity; a bucket eagerly, C.nse + 1 under jit.
-
-    Returns:
-        As `assign`.
-
-    Raises:
-        IndexError: a concrete index is out of range.
-        ValueError: `nse` too small for concrete values.
-
-    >>> import jaxspv as jsp
-    >>> x = jsp.vector_from_entries([1], [2.0], 3)
-    >>> jsp.set_element(x, 5.0, 0).todense().tolist()
-    [5.0, 2.0, 0.0]
-    """
-    return subassign(C, value, i, j, nse=nse)
-
-
-def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
-    """A copy of C without the entry (i, j), of a vector i, if there is one. GrB_removeElement.
-
-    Args:
-        C: matrix, SparseVector, or dense vector.
-        i, j: as in `set_element`.
-
-    Returns:
-        The same kind of object, of a dense vector a SparseVector; the capacity under jit is C.nse.
-
-    Raises:
-        IndexError: a concrete index is out of range.
-
-    >>> import jaxspv as jsp
-    >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
-    >>> jsp.remove_element(x, 1).trim().indices.tolist()
-    [2]
-    """
-    M = operand("C", C)
-    place = tuple(
-        as_index(name, index, extent).values
-        for name, index, extent in zip("ij", (i, j)[: M.ndim], M.shape, strict=False)
-    )
-    return call(_remove, (M, place), Options(), format=format_of(M))
-
-
-def _remove(C, place) -> Entries:
-    e = entries_of(C)
-    slot, found = find(e, place)
-    return keep(e, e.valid() & ~((e.slots() == slot[0]) & found[0]))
 
 
 def _run(C, value, i, j, options: Options, sub: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Operations on places: `transpose`, `kron`, `diag`, `resize`, `dup`, `build`, elements."""
+"""Operations on places: `transpose`, `kron`, `diag`, `resize`, `dup`, `build`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from .._core.pytree import is_concrete
-from ..formats import SparseMatrix
-from ..formats.vector import SparseVector, vector_from_entries
+from ..formats.vector import vector_from_entries
 from ..inputs.construct import check_shape, from_edges
 from ..monoids import Monoid, any_
 from ..operators import as_binary, times
 from .frame.call import Options, call, format_of, is_dense, matrix, operand
-from .frame.entries import Entries, both, element, entries_of, keep, sort_entries
-from .frame.index import as_index
+from .frame.entries import Entries, both, entries_of, keep, sort_entries
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Shaped
-
-    from ..shapes import Allowed, Count, Indices, Matrix, Number, Operand, Sparse, Values
+    from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values
 
 
 def transpose(
@@ -306,55 +301,3 @@ def _check_places(indices: Any) -> None:
         if (counts > 1).any():
             twice = tuple(unique[counts > 1][0].tolist())
             raise ValueError(f"`dup` is needed: the place {twice} comes more than once.")
-
-
-def get_element(
-    A: Operand, i: Count, j: Count | None = None, *, fill: Number = 0
-) -> Shaped[Array, ""]:
-    """The value at (i, j), of a vector at i; `fill` where none is stored. GrB_extractElement.
-
-    Args:
-        A: matrix, SparseVector, or dense vector.
-        i, j: integers, traced ones too; out of range under jit nothing is stored.
-        fill: scalar, cast to the dtype of A.
-
-    Returns:
-        A scalar array of the dtype of A; differentiable in A.
-
-    Raises:
-        IndexError: a concrete index is out of range.
-
-    >>> import jaxspv as jsp
-    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
-    >>> float(jsp.get_element(A, 1, 1)), float(jsp.get_element(A, 1, 0, fill=-1))
-    (4.0, -1.0)
-    """
-    value, found = _look_up(operand("A", A), i, j)
-    return jnp.where(found, value, jnp.asarray(fill, value.dtype))
-
-
-def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]:
-    """Whether an entry is stored at (i, j), of a vector at i.
-
-    Args:
-        A, i, j: as in `get_element`.
-
-    Returns:
-        A boolean scalar array.
-
-    Raises:
-        IndexError: a concrete index is out of range.
-
-    >>> import jaxspv as jsp
-    >>> bool(jsp.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
-    True
-    """
-    return _look_up(operand("A", A), i, j)[1]
-
-
-def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Array]:
-    place = tuple(
-        as_index(name, index, extent).values
-        for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
-    )
-    return element(A, place)

@@ -1,0 +1,130 @@
+"""Single elements of matrices and vectors: `get_element`, `has_element`, set and remove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..formats import SparseMatrix
+from ..formats.vector import SparseVector
+from .assign import subassign
+from .frame.call import Options, call, format_of, operand
+from .frame.entries import Entries, element, entries_of, find, keep
+from .frame.index import as_index
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Shaped
+
+    from ..shapes import Count, Number, Operand, Sparse
+
+
+def get_element(
+    A: Operand, i: Count, j: Count | None = None, *, fill: Number = 0
+) -> Shaped[Array, ""]:
+    """The value at (i, j), of a vector at i; `fill` where none is stored. GrB_extractElement.
+
+    Args:
+        A: matrix, SparseVector, or dense vector.
+        i, j: integers, traced ones too; out of range under jit nothing is stored.
+        fill: scalar, cast to the dtype of A.
+
+    Returns:
+        A scalar array of the dtype of A; differentiable in A.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
+    >>> float(jsp.get_element(A, 1, 1)), float(jsp.get_element(A, 1, 0, fill=-1))
+    (4.0, -1.0)
+    """
+    value, found = _look_up(operand("A", A), i, j)
+    return jnp.where(found, value, jnp.asarray(fill, value.dtype))
+
+
+def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]:
+    """Whether an entry is stored at (i, j), of a vector at i.
+
+    Args:
+        A, i, j: as in `get_element`.
+
+    Returns:
+        A boolean scalar array.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+
+    >>> import jaxspv as jsp
+    >>> bool(jsp.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
+    True
+    """
+    return _look_up(operand("A", A), i, j)[1]
+
+
+def set_element(
+    C: Sparse, value: Number, i: Count, j: Count | None = None, *, nse: int | None = None
+) -> Any:
+    """A copy of C with the entry (i, j), of a vector i, set. GrB_setElement.
+
+    Args:
+        C: matrix, SparseVector, or dense vector.
+        value: scalar, cast to the dtype of C.
+        i, j: integers, traced ones too; one out of range under jit changes nothing.
+        nse: capacity; a bucket eagerly, C.nse + 1 under jit.
+
+    Returns:
+        As `assign`.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+        ValueError: `nse` too small for concrete values.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([1], [2.0], 3)
+    >>> jsp.set_element(x, 5.0, 0).todense().tolist()
+    [5.0, 2.0, 0.0]
+    """
+    return subassign(C, value, i, j, nse=nse)
+
+
+def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
+    """A copy of C without the entry (i, j), of a vector i, if there is one. GrB_removeElement.
+
+    Args:
+        C: matrix, SparseVector, or dense vector.
+        i, j: as in `set_element`.
+
+    Returns:
+        The same kind of object, of a dense vector a SparseVector; the capacity under jit is C.nse.
+
+    Raises:
+        IndexError: a concrete index is out of range.
+
+    >>> import jaxspv as jsp
+    >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
+    >>> jsp.remove_element(x, 1).trim().indices.tolist()
+    [2]
+    """
+    M = operand("C", C)
+    place = tuple(
+        as_index(name, index, extent).values
+        for name, index, extent in zip("ij", (i, j)[: M.ndim], M.shape, strict=False)
+    )
+    return call(_remove, (M, place), Options(), format=format_of(M))
+
+
+def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Array]:
+    place = tuple(
+        as_index(name, index, extent).values
+        for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
+    )
+    return element(A, place)
+
+
+def _remove(C, place) -> Entries:
+    e = entries_of(C)
+    slot, found = find(e, place)
+    return keep(e, e.valid() & ~((e.slots() == slot[0]) & found[0]))

@@ -12,6 +12,7 @@ from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import pytree_dataclass, static, transient
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
+from .counting_sort import SPREAD, turned
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
 
@@ -140,11 +141,17 @@ class CSC(_Compressed):
         return row, col
 
     def to_coo(self) -> COO:
-        col, row = expand(self)
-        return sort_coo(COO(self.data, row, col, self.overflow, self.shape, False, self.unique))[0]
+        A = with_pattern(self)
+        row, col, slots = turned(A.indptr, A.indices, self.shape[::-1])
+        return COO(self.data[slots], row, col, self.overflow, self.shape, True, self.unique)
 
     @classmethod
     def from_coo(cls, coo: COO) -> CSC:
+        if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
+            rows = compress(coo.row, coo.shape[0]), coo.col
+            col, row, slots = turned(*rows, coo.shape)
+            indptr, data = compress(col, coo.shape[1]), coo.data[slots]
+            return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]
         return CSR.from_coo(flipped).T
 

@@ -12,7 +12,7 @@ from jax import Array, lax
 from pallas_kernels.prepare.adjacency import Adjacency
 
 from ...formats.base import search_rows
-from ...formats.compressed_cpu import Compressed, transpose
+from ...formats.counting_sort import Compressed, transpose
 from ...formats.csr import sort_by
 from ...ops.mxv.rows.xla import csr_spmv
 from .forms import search

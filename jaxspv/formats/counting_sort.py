@@ -1,0 +1,111 @@
+"""Entries compressed along one axis, compressed along the other: a counting sort, also in order.
+
+On a CPU that is a native loop over the entries, elsewhere a sort of their places.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._core.batching import vmapped
+from .._core.indices import index_dtype_for
+from .._core.native_loops import each, read, write
+from .._core.platforms import Form, choose
+
+LARGEST = np.int32(np.iinfo(np.int32).max)
+SPREAD = 16  # offsets an entry up to which a counting sort pays
+
+
+class Compressed(NamedTuple):
+    """Entries by row or by column: (extent + 1,) offsets, (nse,) minor indices, (nse,) values."""
+
+    indptr: Array
+    indices: Array
+    data: Any
+
+
+def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
+    """Entries listed by the first axis, by the second, then the first: (minor, major, slots).
+
+    indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. slots: (nse,) where each
+    entry was; stable. Behind the entries both places are at their extents.
+    """
+    major_extent, minor_extent = shape
+    nse = indices.shape[0]
+
+    def by_sort(indptr, indices):
+        ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
+        major = jnp.cumsum(ends, dtype=indices.dtype)
+        there = jnp.arange(nse, dtype=indptr.dtype) < indptr[-1]
+        major = jnp.where(there, major, major_extent)
+        minor = jnp.where(there, indices, minor_extent)
+        slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
+        return tuple(lax.sort((minor, major, slots), num_keys=2, is_stable=True))
+
+    def by_count(indptr, indices):
+        entries = Compressed(indptr, indices, jnp.arange(nse, dtype=jnp.int32))
+        other = transpose(entries, minor_extent)
+
+        def row(i, minor):
+            first, last = read(other.indptr, i), read(other.indptr, i + 1)
+            return each(first, last, lambda e, minor: (write(minor, e, i),), minor)
+
+        (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
+        return minor, other.indices, other.data
+
+    narrow = indices.dtype == indptr.dtype == jnp.int32
+    if not narrow or nse == 0 or 0 in shape or minor_extent > SPREAD * nse:
+        return by_sort(indptr, indices)
+    batched = functools.partial(vmapped, by_sort)
+    forms = Form("count", "cpu", by_count, batched), Form("sort", "xla", by_sort)
+    return choose("turning entries", (indptr, indices), *forms)
+
+
+def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:
+    """The same entries compressed along the other axis, of extent `minor`, by a counting sort.
+
+    `major`: the index of each slot along the first axis, where `A.indptr` does not tell it. Stable,
+    O(nse + extents). Padding gets the extent of the first axis for an index. `A.data` may be None.
+    """
+    extent, nse = A.indptr.shape[0] - 1, A.indices.shape[0]
+    if nse == 0 or minor == 0:
+        return Compressed(jnp.zeros(minor + 1, jnp.int32), A.indices, A.data)
+    values = () if A.data is None else (A.data,)
+
+    def count(c):
+        e, ends = c
+        j = read(A.indices, e) + 2
+        return e + 1, write(ends, j, read(ends, j) + 1)
+
+    start = (A.indptr[0], jnp.zeros(minor + 2, jnp.int32))
+    _, ends = lax.while_loop(lambda c: c[0] < A.indptr[-1], count, start)
+
+    def row(c):
+        i, e, *state = c
+        last = read(A.indptr, i + 1)
+
+        def entry(c):
+            e, place, *arrays = c
+            new = (i if major is None else read(major, e), *(read(v, e) for v in values))
+
+            def put(c):  # one turn, so that the place is read once
+                _, j, at, place, *arrays = c
+                arrays = (write(a, at, v) for a, v in zip(arrays, new, strict=True))
+                return jnp.bool_(False), j, at, write(place, j, at + 1), *arrays
+
+            j = read(A.indices, e) + 1
+            first = (jnp.bool_(True), j, read(place, j), place, *arrays)
+            return e + 1, *lax.while_loop(lambda c: c[0], put, first)[3:]
+
+        return i + 1, *lax.while_loop(lambda c: c[0] < last, entry, (e, *state))
+
+    fill = jnp.full(nse, extent if major is None else LARGEST, jnp.int32)
+    place = jnp.cumsum(ends, dtype=jnp.int32)
+    state = (jnp.int32(0), A.indptr[0], place, fill, *map(jnp.zeros_like, values))
+    _, _, place, indices, *data = lax.while_loop(lambda c: c[0] < extent, row, state)
+    return Compressed(place[: minor + 1], indices, data[0] if values else A.data)

@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks NAME`, a name of `BENCHMARKS`, "all" or "report"."""
+"""Command line: `python -m benchmarks NAME`, of `BENCHMARKS`, "all", "report" or "sharded"."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from .report.table import render  # noqa: E402
 from .report.write import main as write_report  # noqa: E402
 from .road import sizes  # noqa: E402
 from .traversal import yang2015  # noqa: E402
+from .traversal.mesh_costs import main as predict_sharded  # noqa: E402
 
 BENCHMARKS = {
     "spmv": "products.spmv",
@@ -183,6 +184,8 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["report"]:
         return write_report(argv[1:])
+    if argv[:1] == ["sharded"]:
+        return predict_sharded(argv[1:])
     args = parser().parse_args(argv)
     for path in (args.json, args.markdown, args.plot):
         if path:

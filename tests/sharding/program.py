@@ -260,8 +260,40 @@ def quick():
     exact(search[1], np.where(levels > 0, np.arange(80) - 1, np.where(levels == 0, 34, -1)))
 
 
+def sizes(jaxpr, inside=False):
+    """Bytes that the collectives in the loop of a search bring from other devices."""
+    total = 0
+    for equation in jaxpr.eqns:
+        name, out = equation.primitive.name, equation.outvars[0].aval
+        if inside and name in ("all_gather", "all_to_all"):
+            whole = out.size * out.dtype.itemsize
+            parts = equation.params["axis_size"] if name == "all_gather" else out.shape[0]
+            total += whole * (parts - 1) // parts
+        for inner in jax.tree.leaves(
+            list(equation.params.values()),
+            is_leaf=lambda p: hasattr(p, "eqns") or hasattr(p, "jaxpr"),
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                total += sizes(inner, inside or name == "while")
+    return total
+
+
+def costs():
+    """The bytes of a level are those of the model in `benchmarks sharded`."""
+    from benchmarks.traversal import mesh_costs
+
+    A = jsp.from_edges([0], [1], shape=(4096, 4096))
+    for name in ("one", "eight", "columns", "blocks", "both"):
+        G = jsp.shard(A, *mesh_of(name))
+        traced = jax.make_jaxpr(lambda G: jsp.bfs(G, 0, parents=False).levels)(G)
+        assert sizes(traced.jaxpr) == mesh_costs.bytes_of_level(4096, *G.part.grid), name
+
+
 CHECKS = {f"on {name}": (lambda name=name: on(name)) for name in MESHES}
-CHECKS |= {f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told)}
+CHECKS |= {
+    f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told, costs)
+}
 
 if __name__ == "__main__":
     for check in sys.argv[1:]:

@@ -12,7 +12,16 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 CHECKS = (
     *("on one", "on two", "on four", "on eight", "on columns", "on blocks", "on both"),
-    *("on one axis of two", "small", "chunks", "explicit", "gradients", "triangles", "told"),
+    *(
+        "on one axis of two",
+        "small",
+        "chunks",
+        "explicit",
+        "gradients",
+        "triangles",
+        "told",
+        "costs",
+    ),
 )
 
 

@@ -290,6 +290,25 @@ def costs():
         assert sizes(traced.jaxpr) == mesh_costs.bytes_of_level(4096, *G.part.grid), name
 
 
+def real(path):
+    """A file, over whole rows and over blocks."""
+    A = jsp.read_mtx(path)
+    A = A.with_data(jnp.abs(A.data))
+    degrees = np.diff(np.asarray(A.asformat("csr").indptr))
+
+    def searched(A, source):
+        return {
+            "bfs": jsp.bfs(A, source, deterministic=True),
+            "sssp": jsp.sssp(A, source, deterministic=True),
+            "components": jsp.connected_components(A),
+        }
+
+    source = int(np.argmax(degrees))
+    want = jax.jit(searched)(A, source)
+    for name in ("eight", "both"):
+        compare(jax.jit(searched)(jsp.shard(A, *mesh_of(name)), source), want)
+
+
 CHECKS = {f"on {name}": (lambda name=name: on(name)) for name in MESHES}
 CHECKS |= {
     f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told, costs)
@@ -298,7 +317,7 @@ CHECKS |= {
 if __name__ == "__main__":
     for check in sys.argv[1:]:
         try:
-            CHECKS[check]()
+            CHECKS[check]() if check in CHECKS else real(check)
             said = "right"
         except Exception:
             said = traceback.format_exc()[-3000:]

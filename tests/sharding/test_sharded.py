@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from graph_files import graph_files
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHECKS = (
@@ -50,6 +51,19 @@ def test_meshes(check, said):
 
 def test_two_devices():
     said = run("quick")["quick"]
+    assert said == "right", said
+
+
+def files():
+    """One of the real graphs; a thorough run takes all."""
+    for path in graph_files():
+        marks = [] if path.name.startswith("rome99") else pytest.mark.slow
+        yield pytest.param(path, id=path.name, marks=marks)
+
+
+@pytest.mark.parametrize("path", list(files()))
+def test_real_graphs(path):
+    said = run(str(path))[str(path)]
     assert said == "right", said
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csgraph
-from tests.algorithms.test_on_gpu import GRAPHS
+from tests.algorithms.common.test_on_gpu import GRAPHS
 
 import jaxspv as jsp
 

@@ -50,4 +50,4 @@ def ways(call):
 def test_a_call_goes_the_way_that_is_drawn(name):
     found, files = ways(CALLS[name]), drawn(name)
     assert found and len(files) <= MOST_FILES
-    assert files == list(max(found, key=len))
+    assert tuple(files) in found

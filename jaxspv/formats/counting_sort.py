@@ -45,7 +45,8 @@ def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array
         major = jnp.where(there, major, major_extent)
         minor = jnp.where(there, indices, minor_extent)
         slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
-        return tuple(lax.sort((minor, major, slots), num_keys=2, is_stable=True))
+        minor, major, slots = lax.sort((minor, major, slots), num_keys=2, is_stable=True)
+        return minor, major, slots
 
     def by_count(indptr, indices):
         entries = Compressed(indptr, indices, jnp.arange(nse, dtype=jnp.int32))

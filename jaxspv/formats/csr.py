@@ -142,7 +142,8 @@ class CSC(_Compressed):
 
     def to_coo(self) -> COO:
         A = with_pattern(self)
-        row, col, slots = turned(A.indptr, A.indices, self.shape[::-1])
+        m, n = self.shape
+        row, col, slots = turned(A.indptr, A.indices, (n, m))
         return COO(self.data[slots], row, col, self.overflow, self.shape, True, self.unique)
 
     @classmethod

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csgraph
-from tests.algorithms.common.test_on_gpu import GRAPHS
 
 import jaxspv as jsp
+from tests.algorithms.common.test_on_gpu import GRAPHS
 
 pytestmark = pytest.mark.gpu
 SOURCES = 64

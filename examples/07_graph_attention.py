@@ -11,6 +11,7 @@ Source: Veličković et al., "Graph attention networks", ICLR 2018; Adamic, Glan
 blogosphere and the 2004 US election", LinkKDD 2005.
 """
 
+# %%
 import os
 import pathlib
 
@@ -24,6 +25,7 @@ HEADS, FEATURES, KNOWN = 4, 8, 8
 FIRST_CLUB = jnp.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21])
 
 
+# %%
 def linked_blogs():
     file = pathlib.Path(os.environ.get("JAXSPV_DATA", "")) / "polblogs.mtx.gz"
     if file.is_file():
@@ -31,6 +33,7 @@ def linked_blogs():
     return jsp.read_mtx(jsp.bundled("karate")), jnp.ones(34, int).at[FIRST_CLUB].set(0)
 
 
+# %%
 links, camp = linked_blogs()
 n = links.shape[0]
 linked = jsp.aggregate(links, axis=1) > 0
@@ -45,6 +48,7 @@ for c in (0, 1):  # the first few of each camp in a random order are known
 known, unknown = linked & (rank <= KNOWN), linked & (rank > KNOWN)
 
 
+# %%
 def layer(weights, x):
     """(n, in) -> (n, heads, out): every head has scores of its own."""
     W, ask, answer = weights
@@ -56,12 +60,14 @@ def layer(weights, x):
     return jsp.attention(A, jnp.sum(h * ask, -1), jnp.sum(h * answer, -1), h, score=score)
 
 
+# %%
 def model(weights):
     blogs, first, second = weights
     h = jax.nn.elu(layer(first, blogs)).reshape(n, -1)
     return layer(second, h).mean(axis=1)
 
 
+# %%
 def weights_of(key, inputs, outputs):
     parts = jax.random.split(key, 3)
     W = jax.random.normal(parts[0], (inputs, HEADS, outputs)) / inputs**0.5
@@ -69,6 +75,7 @@ def weights_of(key, inputs, outputs):
     return W, ask, answer
 
 
+# %%
 weights = (
     0.3 * jax.random.normal(keys[1], (n, 16)),
     weights_of(keys[2], 16, FEATURES),
@@ -78,11 +85,13 @@ rule = optax.adamw(0.03, weight_decay=0.01)
 state = rule.init(weights)
 
 
+# %%
 def loss(weights):
     each = optax.softmax_cross_entropy_with_integer_labels(model(weights), camp)
     return jnp.sum(jnp.where(known, each, 0)) / jnp.sum(known)
 
 
+# %%
 @jax.jit
 def step(weights, state):
     value, slope = jax.value_and_grad(loss)(weights)
@@ -90,6 +99,7 @@ def step(weights, state):
     return optax.apply_updates(weights, move), state, value
 
 
+# %%
 for _ in range(40):
     weights, state, value = step(weights, state)
 right = jnp.sum((model(weights).argmax(1) == camp) & unknown) / jnp.sum(unknown)

@@ -9,6 +9,7 @@ Run: python examples/08_sampled_neighbours.py
 Source: Hamilton, Ying, Leskovec, "Inductive representation learning on large graphs", NeurIPS 2017.
 """
 
+# %%
 import os
 import pathlib
 
@@ -22,6 +23,7 @@ FANOUTS, BATCH, STEPS, HIDDEN, FEATURES = (8, 4), 64, 200, 32, 32
 FIRST_CLUB = jnp.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21])
 
 
+# %%
 def linked_blogs():
     file = pathlib.Path(os.environ.get("JAXSPV_DATA", "")) / "polblogs.mtx.gz"
     if file.is_file():
@@ -29,6 +31,7 @@ def linked_blogs():
     return jsp.read_mtx(jsp.bundled("karate")), jnp.ones(34, int).at[FIRST_CLUB].set(0)
 
 
+# %%
 links, camp = linked_blogs()
 n = links.shape[0]
 keys = jax.random.split(jax.random.key(0), 6)
@@ -38,12 +41,14 @@ unknown = linked & ~known
 x = jsp.normalize(links, "row") @ jax.random.normal(keys[1], (n, FEATURES)) * 4
 
 
+# %%
 def mean_of(h, there):
     """The mean over the last axis of neighbours, of those that are there."""
     h = jnp.where(there[..., None], h, 0)
     return h.sum(-2) / jnp.maximum(there.sum(-1), 1)[..., None]
 
 
+# %%
 def model(weights, key, nodes):
     """(batch, 2) scores of nodes from a sample of what is around them."""
     first, second = weights
@@ -58,6 +63,7 @@ def model(weights, key, nodes):
     return join(second, h_here, h_near, near < n)
 
 
+# %%
 weights = (
     jax.random.normal(keys[2], (2 * FEATURES, HIDDEN)) / (2 * FEATURES) ** 0.5,
     jax.random.normal(keys[3], (2 * HIDDEN, 2)) / (2 * HIDDEN) ** 0.5,
@@ -65,11 +71,13 @@ weights = (
 rule = optax.adam(0.01)
 
 
+# %%
 def loss(weights, key, nodes):
     scores = model(weights, key, nodes)
     return optax.softmax_cross_entropy_with_integer_labels(scores, camp[nodes]).mean()
 
 
+# %%
 def step(state, key):
     weights, moments = state
     draw, sample = jax.random.split(key)
@@ -79,6 +87,7 @@ def step(state, key):
     return (optax.apply_updates(weights, move), moments), value
 
 
+# %%
 @jax.jit
 def train(weights):
     state = weights, rule.init(weights)
@@ -87,11 +96,12 @@ def train(weights):
     return weights, losses, jnp.sum((scores.argmax(1) == camp) & unknown) / jnp.sum(unknown)
 
 
+# %%
 weights, losses, right = train(weights)
 print(f"loss {losses[0]:.2f} -> {losses[-20:].mean():.2f}, {right:.3f} of unknown blogs are right")
 assert right > 0.75, "the neighbours did not help"
 
-
+# %%
 # What was learnt from samples holds for all neighbours: means of them are a product with the
 # matrix, every row over its sum, and a layer is one call.
 mean = jsp.normalize(links, "row")

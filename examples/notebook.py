@@ -1,19 +1,19 @@
 """Writes the examples as notebooks with outputs: python examples/notebook.py [NAME ...].
 
-A script `NN_name.py` is a notebook in the percent format: its docstring is the title, `# %%` begins
-a cell of code, `# %% [markdown]` one of text in comments. Scripts without such marks are cut where
-two empty lines are. A test holds that notebooks are their scripts. Needs the extra `examples`.
+A script `NN_name.py` is a notebook in jupytext's percent format, whose docstring is the title:
+`# %%` begins a cell of code, `# %% [markdown]` one of text in comments. A test holds that notebooks
+are their scripts. Needs the extra `examples`.
 """
 
 import json
 import os
 import pathlib
-import re
 import sys
+
+import jupytext
 
 HERE = pathlib.Path(__file__).parent
 DRAWN = ("Text(", "[Text(", "<matplotlib", "[<matplotlib", "<Axes", "[None")
-MARK = re.compile(r"^# %%(?: \[(markdown)\])?[^\n]*\n", re.MULTILINE)
 
 
 def cells_of(script):
@@ -27,21 +27,9 @@ def cells_of(script):
         "markdown",
         "\n\n".join(part for part in (f"# {head.rstrip('.')}", what, more.strip()) if part),
     )
-    if MARK.search(rest):
-        first, *parts = MARK.split(rest)
-        yield from _kept("code", first)
-        for kind, part in zip(parts[::2], parts[1::2], strict=True):
-            yield from _kept(kind or "code", part)
-    else:
-        for part in re.split(r"\n\n\n+(?=\S)", rest.strip() + "\n"):
-            yield from _kept("code", part)
-
-
-def _kept(kind, part):
-    if kind == "markdown":
-        part = re.sub(r"^# ?", "", part, flags=re.MULTILINE)
-    if part.strip():
-        yield kind, part.strip("\n")
+    for cell in jupytext.reads(rest.lstrip(), fmt="py:percent").cells:
+        if cell.source.strip():
+            yield cell.cell_type, cell.source
 
 
 def notebook(script):

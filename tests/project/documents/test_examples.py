@@ -45,8 +45,6 @@ def test_cells_of_a_script_in_the_percent_format(tmp_path):
         ("markdown", "# Head\n\nText."),
     ]
     assert list(notebook.cells_of(script)) == [*want, ("code", "x")]
-    script.write_text('"""T.\n"""\n\nx = 1\n\n\ny = 2\n')
-    assert list(notebook.cells_of(script))[1:] == [("code", "x = 1"), ("code", "y = 2")]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)

@@ -291,7 +291,6 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/project/test_user_stories.py::test_slopes_of_travel_times_match_differences": 0.3,
     "tests/sharding/test_sharded.py::test_meshes": 0.0,
     "tests/sharding/test_sharded.py::test_real_graphs": 0.0,
-    "tests/test_architecture.py::test_imports_go_downwards": 0.3,
 }
 GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples spread over [0, 1) whatever the period of cases
 

@@ -33,7 +33,7 @@ def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array
     """Entries listed by the first axis, by the second, then the first: (minor, major, slots).
 
     indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. slots: (nse,) where each
-    entry was; stable. Behind the entries both places are at their extents.
+    entry was, padding included; stable. Behind the entries both places are at their extents.
     """
     major_extent, minor_extent = shape
     nse = indices.shape[0]
@@ -57,7 +57,8 @@ def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array
             return each(first, last, lambda e, minor: (write(minor, e, i),), minor)
 
         (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
-        return minor, other.indices, other.data
+        slots = jnp.arange(nse, dtype=jnp.int32)  # padding stays in its place: a permutation
+        return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
 
     narrow = indices.dtype == indptr.dtype == jnp.int32
     if not narrow or nse == 0 or 0 in shape or minor_extent > SPREAD * nse:

@@ -28,6 +28,7 @@ def test_turned_entries_are_in_the_order_of_numpy(backend):
     minor, major, slots = map(np.asarray, found)
     order = np.lexsort((row, col))
     np.testing.assert_array_equal(slots[:count], order)
+    np.testing.assert_array_equal(slots[count:], np.arange(count, count + 5))  # gradients: nobody's
     np.testing.assert_array_equal(minor[:count], col[order])
     np.testing.assert_array_equal(major[:count], row[order])
     assert (minor[count:] == n).all() and (major[count:] == m).all()

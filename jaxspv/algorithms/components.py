@@ -92,6 +92,22 @@ def _afforest(graph):
     return _of(labels, graph, status)
 
 
+def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
+    """(labels, whether any changed) after one round: the lower label of an edge goes to its ends
+    and to what their labels name, then labels jump to the labels of their labels.
+
+    tail, head: ends of the edges; both n, the number of labels, where there is none.
+    """
+    n = labels.shape[0]
+    ends = [jnp.take(labels, v, mode="clip") for v in (tail, head)]
+    low = jnp.minimum(*ends)
+    new = labels
+    for place in (tail, head, *(jnp.where(tail < n, end, n) for end in ends)):
+        new = new.at[place].min(low, mode="drop")
+    new = jnp.minimum(new, new[new])
+    return new, jnp.any(new != labels)
+
+
 @op.register("fastsv")
 def _fastsv(graph):
     """Each round hooks the label of either end on the smaller one and halves the paths.
@@ -105,14 +121,7 @@ def _fastsv(graph):
     tail, head = jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
     def round_(state):
-        labels, _ = state
-        ends = [jnp.take(labels, v, mode="clip") for v in (tail, head)]
-        low = jnp.minimum(*ends)
-        new = labels
-        for place in (tail, head, *(jnp.where(valid, end, n) for end in ends)):
-            new = new.at[place].min(low, mode="drop")
-        new = jnp.minimum(new, new[new])
-        return new, jnp.any(new != labels)
+        return hooked(state[0], tail, head)
 
     start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
     labels, _ = lax.while_loop(lambda state: batch_any(state[1]), round_, start)

@@ -7,7 +7,7 @@ from jax import Array, lax
 
 from .._core.dispatch import overload
 from ..algorithms.common.status import finished
-from ..algorithms.components import Components, connected_components
+from ..algorithms.components import Components, connected_components, hooked
 from .exchange import Local, on_mesh
 from .frame import mesh_op, told
 from .graph import ShardedGraph
@@ -30,14 +30,7 @@ def _labels(local: Local) -> Array:
     tail, head = (jnp.where(there, v, n) for v in ends)
 
     def own_round(state):
-        labels, _ = state
-        at = [jnp.take(labels, v, mode="clip") for v in (tail, head)]
-        low = jnp.minimum(*at)
-        new = labels
-        for place in (tail, head, *(jnp.where(there, v, n) for v in at)):
-            new = new.at[place].min(low, mode="drop")
-        new = jnp.minimum(new, new[new])
-        return new, jnp.any(new != labels)
+        return hooked(state[0], tail, head)
 
     def common_round(state):
         before, _ = state

@@ -54,6 +54,7 @@ BENCHMARKS = {
     "road": "road.graphblas",
     "networkx": "graphs.networkx_calls",
     "libraries": "graphs.libraries",
+    "compiled": "compiled.run",
 }
 
 

@@ -15,10 +15,15 @@ from .primitives import Simt, Value
 
 
 class Memory:
-    """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size."""
+    """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size.
 
-    def __init__(self, base, kind, size, space):
+    scope: of the threads that atomics and "fresh" loads meet: "gpu", or "sys", those of all
+    devices; ref: what Mosaic GPU knows it as.
+    """
+
+    def __init__(self, base, kind, size, space, scope="gpu", ref=None):
         self.base, self.kind, self.size, self.space = base, kind, size, space
+        self.scope, self.ref = scope, ref
 
 
 def type_of(kind):
@@ -36,12 +41,7 @@ _INT |= {"shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui, "div": arith
 _INT |= {"rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}
 _FLOAT = {op: getattr(arith, op + "f") for op in ("add", "sub", "mul")}
 _FLOAT |= {"min": arith.minimumf, "max": arith.maximumf}
-_LOADS = {
-    None: "ld.global",
-    "nc": "ld.global.nc",
-    "stream": "ld.global.nc.L1::no_allocate",
-    "fresh": "ld.relaxed.gpu.global",
-}
+_LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::no_allocate"}
 _CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
@@ -49,8 +49,8 @@ _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 class Emitter(Simt):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, ctas, threads, shared):
-        self.ctas, self.threads = ctas, threads
+    def __init__(self, ctas, threads, shared, devices=1, remote=None):
+        self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
         dims = [self._index(gpu.block_dim(d)) for d in gpu.Dimension]
@@ -210,7 +210,7 @@ class Emitter(Simt):
     def _load_op(self, a, cache):
         if a.space == "shared":
             return "ld.volatile.shared"
-        return _LOADS[cache]
+        return f"ld.relaxed.{a.scope}.global" if cache == "fresh" else _LOADS[cache]
 
     def load(self, a, i, mask=None, other=0, cache=None):
         ptx = "f32" if a.kind == "f32" else "b32"
@@ -261,15 +261,20 @@ class Emitter(Simt):
         self._predicated(code, None, a, i, values, mask)
 
     def store_pair(self, a, i, x, y, mask=None):
-        code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.gpu.global.b64 {addr}, q;"
+        code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.SCOPE.global.b64 {addr}, q;"
         values = [self.const(v, a.kind) for v in (x, y)]
-        self._predicated(code, None, a, i, values, mask)
+        self._predicated(code.replace("SCOPE", a.scope), None, a, i, values, mask)
+
+    def load_pair(self, a, i, mask=None):
+        code = ".reg .b64 q; mov.b64 q, 0; {p}ld.relaxed.SCOPE.global.b64 q, {addr}; "
+        code = code.replace("SCOPE", a.scope) + "mov.b64 {{$0, $1}}, q;"
+        return self._predicated(code, a.kind, a, i, (), mask, outs=2)
 
     def prefetch(self, a, i, mask=None):
         self._predicated("{p}prefetch.global.L2 {addr};", None, a, i, (), mask)
 
     def _atomic_op(self, op, a, head):
-        scope = "cta" if a.space == "shared" else "gpu"
+        scope = "cta" if a.space == "shared" else a.scope
         suffix = {"or": "b32", "and": "b32", "xor": "b32", "exch": "b32", "cas": "b32"}.get(op)
         suffix = suffix or ("f32" if a.kind == "f32" else "u32" if op == "add" else "s32")
         return f"{head}.relaxed.{scope}.{a.space}.{op}.{suffix}"
@@ -330,8 +335,15 @@ class Emitter(Simt):
         code = "{ .reg .pred p; setp.ne.b32 p, $1, 0; bar.red.popc.u32 $0, 0, p; }"
         return self._asm(code, "i32", [self.cast(b, "i32")], "=r,r")
 
-    def fence(self):
-        self._asm("fence.acq_rel.gpu;", None, [], "~{memory}")
+    def fence(self, scope="gpu"):
+        self._asm(f"fence.acq_rel.{scope};", None, [], "~{memory}")
+
+    def on(self, a, device):
+        """The array that `a` is on another device of the mesh."""
+        if self.devices == 1:
+            return a
+        base = self._remote(a.ref, self.const(device).v)
+        return Memory(base, a.kind, a.size, "global", "sys")
 
     def clock(self):
         return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")

@@ -25,24 +25,28 @@ GARBAGE = np.int32(-1163005939)  # 0xBAADF00D + ...: any value no kernel would w
 
 
 class _Memory:
-    def __init__(self, data, kind, space):
-        self.data, self.kind, self.space = data, kind, space
+    """Arrays (places, size): of each CTA its own, or of each device; `device`: whose, else one's
+    own.
+    """
+
+    def __init__(self, data, kind, space, device=None):
+        self.data, self.kind, self.space, self.device = data, kind, space, device
         self.size = data.shape[-1]
 
 
 class Lockstep(Simt):
-    """Runs a kernel for `ctas` x `threads` threads at once; a value is one array over all of
-    them.
+    """Runs a kernel for `ctas` x `threads` threads of all devices at once; a value is one array
+    over all of them.
     """
 
-    def __init__(self, ctas, threads, shared_words):
-        self.ctas, self.threads = ctas, threads
-        self.n, self._words, self._used = ctas * threads, shared_words, 0
+    def __init__(self, devices, ctas, threads, shared_words):
+        self.devices, self.ctas, self.threads = devices, ctas, threads
+        self.n, self._words, self._used = devices * ctas * threads, shared_words, 0
         self.mask = np.ones(self.n, bool)
         ids = np.arange(self.n, dtype=np.int32)
         self.thread, self.cta = (
             Value(self, ids % threads, "i32"),
-            Value(self, ids // threads, "i32"),
+            Value(self, ids // threads % ctas, "i32"),
         )
         self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
         self._slot = self.shared(8)
@@ -157,7 +161,8 @@ class Lockstep(Simt):
         self._used += -(-words // 4) * 4
         if self._used > self._words:
             raise ValueError(f"{self._used} words of shared memory used, {self._words} asked for")
-        return _Memory(np.full((self.ctas, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
+        places = self.devices * self.ctas
+        return _Memory(np.full((places, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
 
     def _where(self, a, i, mask, width=1):
         """The active lanes and where they point to in the flat array."""
@@ -166,7 +171,13 @@ class Lockstep(Simt):
         at = self.const(i).v[lanes].astype(np.int64)
         if len(at) and (at.min() < 0 or at.max() + width > a.size or (at % width).any()):
             raise IndexError(f"access at {at.min()}..{at.max()} (width {width}) of {a.size} words")
-        return lanes, at + (lanes // self.threads * a.size if a.space == "shared" else 0)
+        if a.device is not None:
+            return lanes, at + a.device.v[lanes].astype(np.int64) * a.size
+        apart = self.threads * (1 if a.space == "shared" else self.ctas)
+        return lanes, at + lanes // apart * a.size
+
+    def on(self, a, device):
+        return _Memory(a.data, a.kind, a.space, self.const(device))
 
     def load(self, a, i, mask=None, other=0, cache=None):
         return self.load_vec(a, i, 1, mask, other)[0]
@@ -190,6 +201,9 @@ class Lockstep(Simt):
 
     def store_pair(self, a, i, x, y, mask=None):
         self.store_vec(a, i, [x, y], mask)
+
+    def load_pair(self, a, i, mask=None):
+        return self.load_vec(a, i, 2, mask)
 
     def prefetch(self, a, i, mask=None):
         self._where(a, i, mask)
@@ -259,7 +273,7 @@ class Lockstep(Simt):
         )
         return Value(self, np.repeat(count, self.threads), "i32")
 
-    def fence(self):
+    def fence(self, scope="gpu"):
         pass
 
     def clock(self):
@@ -273,20 +287,26 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, ctas, threads, shared_words, inputs, outputs, inout, control_words):
-    """Outputs (NumPy arrays), the last of them what became of `inout`, and the control words."""
+def run(kernel, devices, ctas, threads, shared_words, inputs, outputs, inout, control_words):
+    """Outputs (NumPy arrays), the last of them what became of `inout`, and the control words.
+
+    All arrays begin with the devices, whose kernels run in lock step too.
+    """
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]
     outs = [
-        np.full(int(np.prod(o.shape)), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
+        np.full((devices, int(np.prod(o.shape))), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
         for o in outputs
     ]
     for out, start in zip(outs[len(outs) - len(inout) :], inout, strict=True):
-        out[:] = _view(start).reshape(-1)
-    control = np.zeros(control_words, np.int32)
-    memories = [_Memory(x.reshape(-1), kinds[x.dtype], "global") for x in (*views, *outs, control)]
-    kernel(Lockstep(ctas, threads, shared_words), *memories)
-    return [o.view(s.dtype).reshape(s.shape) for o, s in zip(outs, outputs, strict=True)], control
+        out[:] = _view(start).reshape(devices, -1)
+    control = np.zeros((devices, control_words), np.int32)
+    memories = [
+        _Memory(x.reshape(devices, -1), kinds[x.dtype], "global") for x in (*views, *outs, control)
+    ]
+    kernel(Lockstep(devices, ctas, threads, shared_words), *memories)
+    made = [o.view(s.dtype).reshape(devices, *s.shape) for o, s in zip(outs, outputs, strict=True)]
+    return [*made, control]
 
 
 def _view(x):

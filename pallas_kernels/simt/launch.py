@@ -20,7 +20,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
               k.prefetch(a, i, mask)
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
-              k.store_pair(a, i, x, y, mask): two words of global memory, never half of them
+              k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask): two words of global memory,
+              never half of them
               k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
               k.reduce(op, ...): the same without the old value
               k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
@@ -31,6 +32,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total)
+    mesh      k.device, k.devices: which of how many devices; k.on(a, device): the array that `a` is
+              on that device; `barrier.py` has the barrier over all devices
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.
@@ -51,6 +54,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from . import device
 from . import interpret as interpreted
@@ -69,6 +73,7 @@ def launch(
     shared_words=0,
     more_control=0,
     name,
+    axes=(),
     interpret=False,
 ) -> dict[str, jax.Array]:
     """Runs `kernel(k, memory)` once, `ctas` x `threads` threads; the results by name.
@@ -80,6 +85,10 @@ def launch(
     there, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
     CONTROL_WORDS those of grid_barrier. Where there is one, all CTAs must be resident together
     (`device.resident_ctas`). shared_words bounds what k.shared gives out. Refuses vmap.
+
+    axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
+    which may write the arrays of the others. Devices whose kernels do not run at the same time
+    wait in vain.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
@@ -88,6 +97,9 @@ def launch(
     if shared_words > most and not interpret:
         raise ValueError(f"shared_words is {shared_words}: a CTA has at most {most}")
     inout = inout or {}
+    if axes:
+        operands = {**operands, "rank": lax.axis_index(axes).astype(jnp.int32).reshape(1)}
+    devices = lax.axis_size(axes) if axes else 1
     names = (*operands, *outputs, *inout, "control")
     arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
     arrays = _refusing_vmap(name)(*arrays, *inout.values())
@@ -97,11 +109,12 @@ def launch(
 
     def body(k, *references):
         memory = dict.fromkeys(optional) | dict(zip(names, references, strict=True))
+        k.device = k.load(memory["rank"], 0, cache="nc") if axes else k.const(0)
         kernel(k, types.SimpleNamespace(**memory))
 
-    run = _interpret if interpret else _launch
     shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control
-    results = run(body, inputs, made, started, ctas, threads, shared, control, name)
+    machine = body, inputs, made, started, ctas, threads, shared, control
+    results = _interpret(*machine, axes) if interpret else _launch(*machine, name, devices)
     return dict(zip(names[len(inputs) :], results, strict=True))
 
 
@@ -111,19 +124,24 @@ def _launch(*launch):
     return mosaic.run(*launch)
 
 
-def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name):
-    """`mosaic.run` by the interpreter, which is called back on the host."""
-    del name
-    made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
+def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, axes):
+    """`mosaic.run` by the interpreter, which is called back on the host.
 
-    def host(*arrays):
+    Of several devices each interprets all of them and takes its own results.
+    """
+    made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
+    everyone = [lax.all_gather(x, axes) if axes else x[None] for x in (*inputs, *inout)]
+    devices = lax.axis_size(axes) if axes else 1
+
+    def host(me, *arrays):
         arrays = [np.asarray(x) for x in arrays]
         starts = arrays[: len(inputs)], made, arrays[len(inputs) :]
-        outs, control = interpreted.run(kernel, ctas, threads, shared_words, *starts, control_words)
-        return (*outs, control)
+        outs = interpreted.run(kernel, devices, ctas, threads, shared_words, *starts, control_words)
+        return tuple(x[int(me)] for x in outs)
 
+    me = lax.axis_index(axes) if axes else jnp.int32(0)
     control = jax.ShapeDtypeStruct((control_words,), jnp.int32)
-    return jax.pure_callback(host, (*made, control), *inputs, *inout)
+    return jax.pure_callback(host, (*made, control), me, *everyone)
 
 
 def _refusing_vmap(name):

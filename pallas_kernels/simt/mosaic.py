@@ -18,8 +18,11 @@ from .emitter import Emitter, Memory, type_of
 _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
 
-def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name):
-    """One Mosaic GPU launch; `inout` and the control words come in with a content."""
+def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name, devices):
+    """One Mosaic GPU launch; `inout` and the control words come in with a content.
+
+    devices: how many run it together, each of them a launch of its own inside a `shard_map`.
+    """
     mesh = plgpu.Mesh(
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
@@ -29,10 +32,14 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
         def scoped(shared):
             @plgpu.inline_mgpu(arg_types=(plgpu.RefType(),) * (len(refs) + 1))
             def emit(context, *memrefs):
-                del context
                 i32, i64 = type_of("i32"), type_of("i64")
                 base = llvm.ptrtoint(i32, mosaic_utils.memref_ptr(memrefs[-1]))
-                k = Emitter(ctas, threads, (base, shared_words))
+
+                def remote(ref, device):
+                    there = context.to_remote(ref, device)
+                    return llvm.ptrtoint(i64, mosaic_utils.memref_ptr(there))
+
+                k = Emitter(ctas, threads, (base, shared_words), devices, remote)
                 kernel(
                     k,
                     *(
@@ -41,6 +48,7 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
                             _KINDS[jnp.dtype(a.dtype).name],
                             math.prod(a.shape),
                             "global",
+                            ref=m,
                         )
                         for m, a in zip(memrefs[:-1], arrays, strict=True)
                     ),

@@ -1,0 +1,117 @@
+"""The barrier over all CTAs of all devices of a mesh, with sums: inside one launch a device."""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from .primitives import ABORT, ARRIVALS, CONTROL_WORDS, SPIN_LIMIT
+
+MOST_DEVICES = 32  # one lane of a warp listens to each
+
+
+class MeshBarrier:
+    """Waits for all devices; each tells every other `words` words at every meeting.
+
+    The last CTA of a device to arrive writes (turn, word) pairs into the control words of all
+    devices, never half a pair; one warp of every CTA waits for those of all devices in its own
+    memory. So nothing is counted across devices and nothing is read from afar. Two groups of pairs
+    take turns: who is two meetings ahead has heard that all have left the first.
+
+    Cost: one fence of the system, one atomic, one way over the link, polling in L2.
+    """
+
+    def __init__(self, k, control, words, limit=SPIN_LIMIT):
+        self.k, self.control, self.words, self.limit = k, control, words, limit
+        self.heard = k.shared(MOST_DEVICES * words)  # what each device told at the last meeting
+        self.found = k.shared(4)
+
+    @staticmethod
+    def control_words(devices, words):
+        """How many words of control it takes beside CONTROL_WORDS."""
+        return 4 * devices * words
+
+    def meet(self, turn, tell, adds=()):
+        """ok, once all CTAs of all devices are here; `heard` has devices x words then.
+
+        turn: the number of this meeting, 1, 2, ..., the same everywhere. tell(device) -> the words
+        for that device, called by one thread of the last CTA to arrive, which sees what all others
+        wrote before. adds: (shared array, j, array, i) as for `grid_barrier`. ok is 0 where some
+        device did not come within `limit` polls: every later meeting fails at once, the kernel
+        must leave. What any device wrote anywhere before is seen after by "fresh" loads.
+        """
+        k, control = self.k, self.control
+        group = CONTROL_WORDS + (turn & 1) * (2 * k.devices * self.words)
+        k.sync()
+
+        def say():
+            k.fence("sys")
+            for d in range(k.devices):
+                there = k.on(control, d)
+                for j, word in enumerate(tell(d)):
+                    at = group + (k.device * self.words + j) * 2
+                    k.store_pair(there, at, turn, k.bits(k.const(word), "i32"))
+
+        def arrive():
+            for source, j, a, i in adds:
+                amount = k.load(source, j)
+                k.reduce("add", a, i, amount, mask=amount != k.const(0, amount.kind))
+                k.store(source, j, k.const(0, amount.kind))
+            k.fence("sys")
+            before = k.atomic("add", control, ARRIVALS, 1)
+            k.if_(before % k.ctas == k.ctas - 1, say)
+
+        k.if_(k.thread == 0, arrive)
+        k.if_(k.warp == 0, lambda: self._listen(turn, group))
+        k.sync()
+        return k.load(self.found, 0)
+
+    def _listen(self, turn, group):
+        """The first warp: a lane for each device."""
+        k, control = self.k, self.control
+        k.sync_warp()
+        mine, there = k.on(control, k.device), k.lane < k.devices
+
+        def look():
+            pairs = [
+                k.load_pair(mine, group + (k.lane * self.words + j) * 2, mask=there)
+                for j in range(self.words)
+            ]
+            late = k.const(False, "i1")
+            for stamp, _ in pairs:
+                late = late | (stamp != turn)
+            return k.cast(k.any(late & there), "i32"), *(word for _, word in pairs)
+
+        def poll(n, abort, late, *words):
+            abort = k.if_((n & 63) == 63, lambda: k.load(mine, ABORT, cache="fresh"), abort)[0]
+            return n + 1, abort, *look()
+
+        abort = k.load(mine, ABORT, cache="fresh")
+        n, abort, late, *words = k.while_(
+            lambda n, abort, late, *words: (late != 0) & (n < self.limit) & (abort == 0),
+            poll,
+            0,
+            abort,
+            *look(),
+        )
+        failed = (late != 0) | (abort != 0)
+
+        def give_up():
+            for d in range(k.devices):
+                k.store(k.on(control, d), ABORT, 1, mask=k.lane == 0)
+
+        k.if_(failed, give_up)
+        k.fence("sys")
+        for j, word in enumerate(words):
+            k.store(self.heard, k.lane * self.words + j, word, mask=there)
+        k.store(self.found, 0, k.cast(~failed, "i32"), mask=k.lane == 0)
+
+    def word(self, device, j):
+        """What a device told at the last meeting."""
+        return self.k.load(self.heard, self.k.const(device) * self.words + j)
+
+    def total(self, j, kind="i32"):
+        """The sum over the devices of word j, in one order everywhere; as "f32": of int32."""
+        k = self.k
+        total = k.cast(self.word(0, j), kind)
+        for d in range(1, k.devices):
+            total = total + k.cast(self.word(d, j), kind)
+        return total

@@ -1,0 +1,1 @@
+"""Sparse matrix times sparse matrix: rows by warps that sort, rows by CTAs that mark, assembly."""

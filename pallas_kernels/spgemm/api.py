@@ -1,0 +1,145 @@
+"""Sparse matrix times sparse matrix by rows (Gustavson, ACM TOMS 4 (3), 1978), in five launches.
+
+    C[i, j] = combine_k mul(A[i, k], B[k, j])
+
+1. The products of each row of A are counted (`products/spmv.py`).
+2. Rows of few are sorted by warps (`by_warps.py`), the others listed by their number.
+3. Those are marked and accumulated by CTAs, medium ones by small CTAs, large ones by large
+   (`by_ctas.py`). A row of C goes where there is room in an array of the size of C.
+4. Lengths are summed, and rows copied to their places (`assemble.py`).
+
+So no row is computed twice to learn its length, and what is asked for beside C is as much again.
+Nothing waits for the host. Rows binned by size after Nagasaka, Nukada, Matsuoka, "High-performance
+and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU", ICPP 2017;
+a way for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP 2020.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from ..products.spmv import csr_spmv
+from ..simt.device import resident_ctas, target
+from ..simt.scalar_jaxpr import ScalarSemiring
+from .assemble import assemble
+from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
+from .by_warps import MOST, rows_by_warps
+from .job import LARGE, MEDIUM, SATURATED, Job
+
+MARGIN = 8192  # bytes of shared memory that are not the kernels' own
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """Sizes of the launches.
+
+    warp_threads, warp_ctas: threads of a CTA whose warps sort, such CTAs a multiprocessor; stretch:
+    rows that a warp takes. large: products from which on a row is large. medium_threads,
+    medium_room, large_threads, large_room: threads and places of CTAs that accumulate (0: as many
+    as fit). window: columns of which bits are kept (0: all, if they fit).
+    """
+
+    warp_threads: int = 256
+    warp_ctas: int = 4
+    stretch: int = 16
+    large: int = 16384
+    medium_threads: int = 512
+    medium_room: int = 4096
+    large_threads: int = 1024
+    large_room: int = 0
+    window: int = 0
+
+
+def spgemm(
+    a: tuple[jax.Array, jax.Array, jax.Array],
+    b: tuple[jax.Array, jax.Array, jax.Array],
+    *,
+    columns: int,
+    nse: int,
+    semiring: ScalarSemiring,
+    add: str | None = None,
+    mask: tuple[jax.Array, jax.Array, jax.Array | None] | None = None,
+    complement: bool = False,
+    tuning: Tuning = Tuning(),
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(indptr int32[m + 1], indices int32[nse], data[nse], total int32) of C, rows ascending.
+
+    a, b: (indptr, indices, data) of two CSR of float32 or int32, of m > 0 rows and of the inner
+    extent; entries of one place may repeat. semiring: `mul` takes scalars (a, b, i, k, j); the
+    identity of `combine` counts only in rows of many products. add: the atomic ("add", "min",
+    "max") that combines terms, or None. mask: (indptr, indices, data) of a CSR of (m, columns),
+    columns of a row ascending; data int32, or None: by structure. total: the entries that C has,
+    2^31 - 1 for any larger number. Where it exceeds nse, some rows are left out.
+    """
+    a = tuple(map(jnp.asarray, a))
+    rows = a[0].shape[0] - 1
+    job = Job(rows, columns, max(nse, 1), semiring, add, complement)
+    operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
+    operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
+    if mask is not None:
+        names = ("m_indptr", "m_indices", "m_data")
+        operands |= {n: v for n, v in zip(names, mask, strict=True) if v is not None}
+    products = _products(a, b[0], interpret)
+    cores = 2 if interpret else resident_ctas()
+    warp_ctas = cores * tuning.warp_ctas
+    out = rows_by_warps(
+        job,
+        operands,
+        products,
+        large=tuning.large,
+        stretch=tuning.stretch,
+        ctas=warp_ctas,
+        threads=tuning.warp_threads,
+        interpret=interpret,
+    )
+    for name, which, threads, room in (
+        ("large", LARGE, tuning.large_threads, tuning.large_room),
+        ("medium", MEDIUM, tuning.medium_threads, tuning.medium_room),
+    ):
+        config = _config(columns, threads, room, tuning.window, cores)
+        out = rows_by_ctas(job, operands, out[name], which, out, config, interpret=interpret)
+    indptr, total = _offsets(out["count"], out["start"], job.nse)
+    indices, data = assemble(
+        job, out, products, indptr, most=MOST, ctas=warp_ctas, threads=256, interpret=interpret
+    )
+    return indptr, indices[:nse], data[:nse], total
+
+
+def _products(a, b_indptr, interpret):
+    """The products of each row, up to SATURATED."""
+
+    def joined(x, y):
+        return jnp.minimum(x + y, SATURATED)
+
+    lengths = jnp.minimum(jnp.diff(b_indptr), SATURATED)
+    semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
+    how = {"ctas": 2, "threads": 64} if interpret else {}
+    pattern = a[1]  # stands for values, which are not read
+    return csr_spmv(
+        a[0], pattern, pattern, lengths, semiring=semiring, interpret=interpret, **how
+    )
+
+
+def _config(columns, threads, room, window, cores):
+    """The launch of rows by CTAs: as many of them a multiprocessor as its memory holds."""
+    words = target().shared_bytes // 4 - MARGIN // 4
+    whole = -(-columns // GROUP) * GROUP
+    window = min(window or whole, whole, (words - 8192) * 15 // GROUP * GROUP)
+    most = words - Config(1, threads, window, 0).words
+    room = min(room or most, most, max(-(-columns // 4) * 4, LISTED)) // 4 * 4
+    config = Config(1, threads, window, room)
+    each = max(1, min(words // config.words, 2048 // threads))
+    return dataclasses.replace(config, ctas=cores * each)
+
+
+def _offsets(count, start, nse):
+    """Offsets of the rows that found room, and how many entries there are with the others."""
+    about = jnp.sum(count.astype(jnp.float32))  # tells whether the exact sum has wrapped
+    total = jnp.sum(count.astype(jnp.uint32))
+    huge = (about > 3e9) | (total >= 2**31 - 1)
+    kept = jnp.where((start >= 0) & ~huge, count, 0)
+    ends = jnp.cumsum(kept, dtype=jnp.int32)
+    indptr = jnp.append(jnp.int32(0), ends)
+    return indptr, jnp.where(huge, 2**31 - 1, total.astype(jnp.int32))

@@ -1,0 +1,323 @@
+"""Rows of many products, a CTA each: columns marked as bits in shared memory, then accumulated.
+
+The products of a row are walked twice. The first walk sets a bit for each column that they reach;
+the bits before it are the place of a column among those of the row, so entries are numbered in
+order without a sort or a hash table. The second walk combines the products at these places, in
+shared memory, `room` places at a time. Bits are kept in groups of 1024 columns, of which only those
+that were reached are looked at; what has more columns than shared memory has bits is walked window
+by window.
+"""
+
+import dataclasses
+
+from ..products.sparse_result import ATOMIC, SparseResult
+from ..rows.flatten import flatten
+from ..simt.launch import launch
+from .job import ALLOCATED, Terms
+
+LONG = 512  # entries from which on a row of B is walked by all warps of a CTA,
+LISTED = 256  # of so many rows of B at most
+GROUP = 1024  # columns
+QUEUE = 40  # control word: rows taken
+TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """CTAs of a launch, threads of each, columns of a window, places in shared memory."""
+
+    ctas: int
+    threads: int
+    window: int
+    room: int
+
+    @property
+    def words(self):
+        """Words of shared memory."""
+        return self.window // 16 + 2 * (-(-self.window // GROUP // 4) * 4) + self.room + LISTED + 48
+
+
+def rows_by_ctas(job, operands, rows, which, out, config, *, interpret):
+    """`out` of `rows_by_warps`, after the rows listed in `rows`, counters[which] of them."""
+    kept = ("start", "count", "indices", "data", "counters")
+    done = launch(
+        lambda k, g: _Ctas(k, g, job, which, config).run(),
+        {**operands, "listed": rows},
+        {},
+        inout={name: out[name] for name in kept},
+        optional=("m_indptr", "m_indices", "m_data"),
+        ctas=config.ctas,
+        threads=config.threads,
+        shared_words=config.words,
+        name="spgemm_by_ctas",
+        interpret=interpret,
+    )
+    return out | {name: done[name] for name in kept}
+
+
+class _Ctas:
+    """One launch."""
+
+    def __init__(self, k, g, job, which, config):
+        self.k, self.g, self.job, self.which = k, g, job, which
+        self.terms, self.window, self.room = Terms(k, g, job), config.window, config.room
+        self.warps, self.groups = k.threads // 32, config.window // GROUP
+        atomic = job.add if job.add in ATOMIC else None
+        self.atomic = atomic
+        self.codec = SparseResult(k, job.columns, atomic or "add", job.kind, None, None)
+        self.bits, self.before = k.shared(config.window // 32), k.shared(config.window // 32)
+        self.reached, self.group_before = k.shared(self.groups), k.shared(self.groups)
+        kind = self.codec.word_kind() if atomic else "i32"
+        self.sums = k.shared(config.room, kind)
+        self.long, self.scratch = k.shared(LISTED), k.shared(40)
+
+    def run(self):
+        k = self.k
+        self._clear()
+        number = k.load(self.g.counters, self.which)
+
+        def take():
+            def fetch():
+                k.store(self.scratch, 36, k.atomic("add", self.g.control, QUEUE, 1))
+
+            k.sync()
+            k.if_(k.thread == 0, fetch)
+            k.sync()
+            return k.load(self.scratch, 36)
+
+        def some(i):
+            self._row(k.load(self.g.listed, i, cache="nc"))
+            return take()
+
+        k.while_(lambda i: i < number, some, take())
+
+    def _clear(self):
+        k = self.k
+        for a, size in ((self.bits, self.window // 32), (self.reached, self.groups)):
+            k.for_(k.thread, size, k.threads, lambda i, a=a: k.store(a, i, 0))
+
+    def _row(self, row):
+        k, g, job = self.k, self.g, self.job
+        begin, end = k.row(g.a_indptr, row)
+        bounds = self.terms.bounds_of_mask(row)
+        walk = _Walk(self, row, begin, end, bounds)
+        windows = -(-job.columns // self.window)
+        if windows == 1:
+            size = self._mark(walk, 0)
+            first, fits = self._allocate(row, size)
+            k.if_(fits, lambda: self._sum(walk, 0, first, size))
+            self._write(0, first, fits)
+            return
+
+        def count(low, size):
+            size = size + self._mark(walk, low)
+            self._write(low, 0, k.const(False, "i1"))
+            return size
+
+        def fill(low, first):
+            size = self._mark(walk, low)
+            self._sum(walk, low, first, size)
+            self._write(low, first, k.const(True, "i1"))
+            return first + size
+
+        (size,) = k.for_(0, job.columns, self.window, count, 0)
+        first, fits = self._allocate(row, size)
+        k.for_(0, k.where(fits, job.columns, 0), self.window, fill, first)
+
+    def _mark(self, walk, low):
+        """Sets the bits of the columns from `low` on that are reached; how many there are."""
+        k = self.k
+
+        def mark(places, payloads, there):
+            for column, t in zip(*walk.columns(places, there, low), strict=True):
+                word = k.shr(column, 5)
+                t = t & (k.load(self.bits, word, mask=t) & k.bit(column) == 0)
+                old = k.atomic("or", self.bits, word, k.bit(column), mask=t)
+                k.store(self.reached, k.shr(word, 5), 1, mask=t & (old == 0))
+
+        walk.run(mark)
+
+        def number(group):
+            n = k.popc(k.load(self.bits, group * 32 + k.lane))
+            upto, total = k.warp_scan(n)
+            k.store(self.before, group * 32 + k.lane, upto - n)
+            k.store(self.reached, group, total, mask=k.lane == 0)
+
+        self._each_group(number)
+        k.sync()
+
+        def block(i0, running):
+            i = i0 + k.thread
+            n = k.load(self.reached, i, mask=i < self.groups)
+            upto, total = k.warp_scan(n)
+            k.store(self.scratch, k.warp, total, mask=k.lane == 0)
+            k.sync()
+            sums, all_ = k.warp_scan(k.load(self.scratch, k.lane, mask=k.lane < self.warps))
+            first = running + k.shfl(sums, k.warp) - total
+            k.store(self.group_before, i, first + upto - n, mask=i < self.groups)
+            k.sync()
+            return running + all_
+
+        return k.for_(0, self.groups, k.threads, block, 0)[0]
+
+    def _each_group(self, f):
+        """f(group) by a warp for each group that was reached."""
+        k = self.k
+        every = 32 * self.warps
+
+        def some(g0):
+            mine = g0 + k.lane * self.warps + k.warp
+            word = k.ballot(k.load(self.reached, mine, mask=mine < self.groups) != 0)
+
+            def one(word):
+                f(g0 + k.ctz(word) * self.warps + k.warp)
+                return word & (word - 1)
+
+            k.while_(lambda word: word != 0, one, word)
+
+        k.for_(0, self.groups, every, some)
+
+    def _allocate(self, row, size):
+        """(first slot, whether there is room) for the entries of a row; all threads."""
+        k, g, nse = self.k, self.g, self.job.nse
+
+        def one():
+            at = k.atomic("add", g.counters, ALLOCATED, size)
+            fits = (at >= 0) & (at <= nse - size)
+            k.store(self.scratch, 37, k.where(fits, at, -1))
+            k.store(g.start, row, k.where(fits, at, -1))
+            k.store(g.count, row, size)
+
+        k.if_(k.thread == 0, one)
+        k.sync()
+        first = k.load(self.scratch, 37)
+        return first, first >= 0
+
+    def _place(self, column):
+        """The number of a marked column among those of the row."""
+        k = self.k
+        word = k.shr(column, 5)
+        below = k.load(self.bits, word) & (k.bit(column) - 1)
+        before = k.load(self.before, word) + k.load(self.group_before, k.shr(word, 5))
+        return before + k.popc(below)
+
+    def _sum(self, walk, low, first, size):
+        """Combines the products whose columns are marked, and writes them from `first` on."""
+        k, g = self.k, self.g
+
+        def part(done):
+            here = k.minimum(size - done, self.room)
+
+            def clear(i):
+                k.store(self.sums, i, self._identity())
+
+            k.for_(k.thread, here, k.threads, clear)
+            k.sync()
+
+            def add(places, payloads, there):
+                columns, there = walk.columns(places, there, low)
+                spots = [self._place(k.where(t, c, 0)) - done for c, t in zip(columns, there, strict=True)]
+                there = [t & k.below(s, here) for s, t in zip(spots, there, strict=True)]
+                columns = [c + low for c in columns]
+                values = self.terms.values(walk.row, places, payloads, columns, there)
+                for spot, value, t in zip(spots, values, there, strict=True):
+                    self._combine(spot, value, t)
+
+            walk.run(add)
+
+            def write(i):
+                k.store(g.data, first + done + i, self._decoded(k.load(self.sums, i)))
+
+            k.for_(k.thread, here, k.threads, write)
+            k.sync()
+
+        k.for_(0, size, self.room, part)
+
+    def _write(self, low, first, fits):
+        """Writes the columns that are marked from `first` on, where they fit; no mark is left."""
+        k, g = self.k, self.g
+
+        def group(group):
+            at = group * 32 + k.lane
+            word = k.load(self.bits, at)
+            place = first + k.load(self.group_before, group) + k.load(self.before, at)
+
+            def one(word, place):
+                k.store(g.indices, place, low + at * 32 + k.ctz(word))
+                return word & (word - 1), place + 1
+
+            k.while_(lambda word, place: word != 0, one, k.where(fits, word, 0), place)
+            k.store(self.bits, at, 0)
+            k.store(self.reached, group, 0, mask=k.lane == 0)
+
+        self._each_group(group)
+        k.sync()
+
+    # The words that products are combined in.
+
+    def _identity(self):
+        if self.atomic:
+            return self.codec.identity()
+        return self.k.bits(self.job.semiring.neutral(self.k), "i32")
+
+    def _decoded(self, word):
+        return self.codec.decode(word) if self.atomic else self.k.bits(word, self.job.kind)
+
+    def _combine(self, spot, value, there):
+        k = self.k
+        if self.atomic:
+            k.reduce(self.atomic, self.sums, spot, self.codec.encode(value), mask=there)
+            return
+
+        def attempt(n, left):
+            old = k.load(self.sums, spot, mask=left)
+            new = k.bits(self.terms.combine(k.bits(old, self.job.kind), value), "i32")
+            seen = k.atomic_cas(self.sums, spot, old, new, mask=left)
+            return n + 1, left & (seen != old)
+
+        k.while_(lambda n, left: left & (n < TRIES), attempt, 0, there)
+
+
+class _Walk:
+    """The products of one row by all threads of a CTA."""
+
+    def __init__(self, ctas, row, begin, end, bounds):
+        self.ctas, self.k, self.terms = ctas, ctas.k, ctas.terms
+        self.row, self.begin, self.end, self.bounds = row, begin, end, bounds
+
+    def columns(self, places, there, low):
+        """Columns of products as numbers in the window from `low` on, and which are inside."""
+        k, width = self.k, min(self.ctas.window, self.ctas.job.columns)
+        columns = self.terms.columns(places, there)
+        there = [t & k.below(c - low, width) for c, t in zip(columns, there, strict=True)]
+        there = self.terms.allowed(self.bounds, columns, there)
+        return [c - low for c in columns], there
+
+    def run(self, f):
+        """f(places, payloads, there) for all products; ends with all threads together."""
+        k, long, word = self.k, self.ctas.long, self.ctas.scratch
+        k.store(word, 38, 0, mask=k.thread == 0)
+        k.sync()
+
+        def short(i, there):
+            start, size, payload = self.terms.entry(self.begin + i, there)
+            many = size > LONG
+            at = k.atomic("add", word, 38, 1, mask=many)
+            many = many & (at < LISTED)
+            k.store(long, at, self.begin + i, mask=many)
+            flatten(k, start, k.where(many, 0, size), payload, f)
+
+        k.deal(self.end - self.begin, (k.warp, self.ctas.warps), short)
+        k.sync()
+
+        def whole(i):
+            start, size, payload = self.terms.entry(k.load(long, i), k.const(True, "i1"))
+
+            def stride(at):
+                places = [start + at + u * k.threads for u in range(2)]
+                f(places, [payload] * 2, [at + u * k.threads < size for u in range(2)])
+
+            k.for_(k.thread, size, 2 * k.threads, stride)
+
+        k.for_(0, k.minimum(k.load(word, 38), LISTED), 1, whole)
+        k.sync()

@@ -1,0 +1,101 @@
+"""What the launches of one product share: its parameters, its products, and who may be in it."""
+
+import dataclasses
+
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+
+# Words of the array of counters that the launches pass on.
+ALLOCATED, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 8
+SATURATED = 1 << 29  # products of a row are counted up to here
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """C (rows, columns), of which `nse` entries have room.
+
+    semiring: `mul` takes scalars (a, b, i, k, j). add: the atomic of the monoid or None.
+    complement: of the mask, whether it lists the places that are not allowed.
+    """
+
+    rows: int
+    columns: int
+    nse: int
+    semiring: ScalarSemiring
+    add: str | None
+    complement: bool
+
+    @property
+    def kind(self):
+        """The kind of the terms in a kernel."""
+        return "f32" if self.semiring.dtype.name == "float32" else "i32"
+
+
+class Terms:
+    """The products of rows in one launch."""
+
+    def __init__(self, k, g, job):
+        self.k, self.g, self.job = k, g, job
+        self.used = [uses(job.semiring.mul, j) for j in range(5)]
+
+    def entry(self, j, there):
+        """Of entries j of A: (start, end) of the row of B, and what `values` wants to know."""
+        k, g = self.k, self.g
+        inner = k.load(g.a_indices, j, mask=there, cache="nc")
+        start, end = k.row(g.b_indptr, inner, there)
+        payload = []
+        if self.used[0]:
+            payload.append(k.bits(k.load(g.a_data, j, mask=there, cache="nc"), "i32"))
+        if self.used[3]:
+            payload.append(inner)
+        return start, k.where(there, end - start, 0), tuple(payload)
+
+    def columns(self, places, there):
+        """Columns of the products at some places of B."""
+        return self.k.loads(self.g.b_indices, places, there, cache="nc")
+
+    def values(self, row, places, payloads, columns, there):
+        """The products themselves."""
+        k, g, zero = self.k, self.g, self.k.const(0)
+        if self.used[1]:
+            seconds = k.loads(g.b_data, places, there, cache="nc")
+        else:
+            seconds = [k.const(0, g.b_data.kind)] * len(places)
+        terms = []
+        for payload, b, column in zip(payloads, seconds, columns, strict=True):
+            payload = list(payload)
+            a = payload.pop(0) if self.used[0] else zero
+            inner = payload.pop(0) if self.used[3] else zero
+            a = k.bits(a, g.a_data.kind)
+            terms.append(evaluate(k, self.job.semiring.mul, a, b, row, inner, column))
+        return terms
+
+    def combine(self, x, y):
+        return evaluate(self.k, self.job.semiring.combine, x, y)
+
+    def bounds_of_mask(self, row):
+        """Where the row of the mask begins and ends; () without one."""
+        return () if self.g.m_indptr is None else self.k.row(self.g.m_indptr, row)
+
+    def allowed(self, bounds, columns, there):
+        """there, where the mask allows these columns of the row of which `bounds` is."""
+        if not bounds:
+            return there
+        k, g = self.k, self.g
+
+        def one(column, mask):
+            def halve(n, low, high):
+                middle = k.shr(low + high, 1)
+                less = k.load(g.m_indices, middle, mask=low < high, cache="nc") < column
+                return n + 1, k.where(less, middle + 1, low), k.where(less, high, middle)
+
+            low = k.while_(
+                lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, *bounds
+            )[1]
+            inside = mask & (low < bounds[1])
+            found = inside & (k.load(g.m_indices, low, mask=inside, cache="nc") == column)
+            if g.m_data is not None:
+                found = found & (k.load(g.m_data, low, mask=found, cache="nc") != 0)
+            return mask & (found ^ self.job.complement)
+
+        return [one(c, t) for c, t in zip(columns, there, strict=True)]
+

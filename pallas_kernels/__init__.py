@@ -17,6 +17,7 @@ The folders, from the machine upwards:
     sssp/       shortest paths, the trees over them, monotone fixpoints that push
     pull/       loops that pull over all rows: PageRank, fixpoints of a user's functions
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
+    spgemm/     sparse matrix times sparse matrix
     components  weakly connected components
 
 How many CTAs and how much shared memory a launch asks for: `simt/device.py`.

@@ -117,9 +117,7 @@ def _products(a, b_indptr, interpret):
     semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
     how = {"ctas": 2, "threads": 64} if interpret else {}
     pattern = a[1]  # stands for values, which are not read
-    return csr_spmv(
-        a[0], pattern, pattern, lengths, semiring=semiring, interpret=interpret, **how
-    )
+    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring, interpret=interpret, **how)
 
 
 def _config(columns, threads, room, window, cores):

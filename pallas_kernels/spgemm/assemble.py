@@ -45,7 +45,11 @@ def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
 
                 def stride(j):
                     at = [j + u * k.threads for u in range(4)]
-                    copy([start + a for a in at], [begin + a for a in at], [a < end - begin for a in at])
+                    copy(
+                        [start + a for a in at],
+                        [begin + a for a in at],
+                        [a < end - begin for a in at],
+                    )
 
                 k.for_(k.thread, end - begin, 4 * k.threads, stride)
 

@@ -216,7 +216,10 @@ class _Ctas:
 
             def add(places, payloads, there):
                 columns, there = walk.columns(places, there, low)
-                spots = [self._place(k.where(t, c, 0)) - done for c, t in zip(columns, there, strict=True)]
+                spots = [
+                    self._place(k.where(t, c, 0)) - done
+                    for c, t in zip(columns, there, strict=True)
+                ]
                 there = [t & k.below(s, here) for s, t in zip(spots, there, strict=True)]
                 columns = [c + low for c in columns]
                 values = self.terms.values(walk.row, places, payloads, columns, there)

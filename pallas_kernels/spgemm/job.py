@@ -88,9 +88,9 @@ class Terms:
                 less = k.load(g.m_indices, middle, mask=low < high, cache="nc") < column
                 return n + 1, k.where(less, middle + 1, low), k.where(less, high, middle)
 
-            low = k.while_(
-                lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, *bounds
-            )[1]
+            low = k.while_(lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, *bounds)[
+                1
+            ]
             inside = mask & (low < bounds[1])
             found = inside & (k.load(g.m_indices, low, mask=inside, cache="nc") == column)
             if g.m_data is not None:
@@ -98,4 +98,3 @@ class Terms:
             return mask & (found ^ self.job.complement)
 
         return [one(c, t) for c, t in zip(columns, there, strict=True)]
-

@@ -15,6 +15,7 @@ a way for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP 202
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +74,6 @@ def spgemm(
     columns of a row ascending; data int32, or None: by structure. total: the entries that C has,
     2^31 - 1 for any larger number. Where it exceeds nse, some rows are left out.
     """
-    a = tuple(map(jnp.asarray, a))
     rows = a[0].shape[0] - 1
     job = Job(rows, columns, max(nse, 1), semiring, add, complement)
     operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
@@ -115,9 +115,11 @@ def _products(a, b_indptr, interpret):
 
     lengths = jnp.minimum(jnp.diff(b_indptr), SATURATED)
     semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
-    how = {"ctas": 2, "threads": 64} if interpret else {}
     pattern = a[1]  # stands for values, which are not read
-    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring, interpret=interpret, **how)
+    product = functools.partial(csr_spmv, semiring=semiring, interpret=interpret)
+    if interpret:
+        product = functools.partial(product, ctas=2, threads=64)
+    return product(a[0], pattern, pattern, lengths)
 
 
 def _config(columns, threads, room, window, cores):

@@ -44,7 +44,8 @@ def matrix(m, n, entries, seed=0, hub=None, dtype=np.float32):
 def leaves(A, padding=0):
     indices = np.append(A.indices, np.full(padding, A.shape[1]))
     data = np.append(A.data, np.full(padding, 77)).astype(A.data.dtype)
-    return tuple(map(jnp.asarray, (A.indptr.astype(np.int32), indices.astype(np.int32), data)))
+    indptr, indices = (jnp.asarray(v, jnp.int32) for v in (A.indptr, indices))
+    return indptr, indices, jnp.asarray(data)
 
 
 def semiring(mul, combine, identity, dtype=np.float32):

@@ -182,6 +182,9 @@ from .ops.sugar import where as where
 from .semirings import Semiring as Semiring
 from .semirings import semiring as semiring
 from .sharding.api import shard as shard
+from .sharding.builders.edges import shard_edges as shard_edges
+from .sharding.builders.files import shard_file as shard_file
+from .sharding.builders.rmat import shard_rmat as shard_rmat
 from .sharding.graph import ShardedGraph as ShardedGraph
 from .until import Until as Until
 from .until import max_iterations as max_iterations

@@ -72,13 +72,13 @@ def read_mtx(
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
         with opened(path, progress) as file:
-            matrix = scipy.io.mmread(_Forwards(file), spmatrix=False)
+            matrix = scipy.io.mmread(Forwards(file), spmatrix=False)
         if field == "complex":
             raise ValueError("its values are complex")
         coo: Any = scipy.sparse.coo_array(matrix)
         if symmetry != "general" and coo.shape[0] != coo.shape[1]:
             raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
-        dtype = _mtx_dtype(coo.data, field) if dtype is None else dtype
+        dtype = mtx_dtype(coo.data, field) if dtype is None else dtype
         values = narrow(coo.data.astype(dtype, copy=False))
     kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
     # Nobody holds values in the order of the file: no slot is spared against them.
@@ -263,7 +263,7 @@ def refusing(path: pathlib.Path, what: str) -> Iterator[None]:
         raise ValueError(f"{path} is no readable {what}: {error}") from error
 
 
-class _Forwards:
+class Forwards:
     """A file that can be read and not moved in.
 
     SciPy's parser puts a file back to where it stopped, and where a broken number makes that place
@@ -308,7 +308,8 @@ def _symmetry_of(coo: Any) -> str:
     return "skew-symmetric" if opposite and not on_diagonal else "general"
 
 
-def _mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
+def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
+    """The dtype that the values of a file have here, by the field of its header."""
     if "integer" not in field:  # integer, or unsigned-integer
         return np.dtype(np.float32)
     info = np.iinfo(np.int32)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from .._core.compilation import on_accelerator
 from .._core.platforms import for_cuda
@@ -60,30 +60,54 @@ def rmat(
     >>> rmat(jax.random.key(0), 6, 4).shape
     (64, 64)
     """
-    _check_size("scale", scale, 30)
-    _check_size("edge_factor", edge_factor, 2**31 - 1)
-    if min(a, b, c, 1 - a - b - c) < 0:
-        raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
+    check_size("scale", scale, 30)
+    check_size("edge_factor", edge_factor, 2**31 - 1)
+    check_odds(a, b, c)
     edges = edge_factor << scale
     if edges * (2 if symmetric else 1) >= 2**31 - 1:
         raise ValueError(f"{edges} edges need int64 indices: lower `scale` or `edge_factor`.")
-    head, tail = _rmat_edges(check_key(key), scale, edges, (a, b, c), permute)
+    head, tail = rmat_edges(check_key(key), scale, (edges,), (a, b, c), permute)
     return simple_graph(head, tail, 1 << scale, symmetric=symmetric, format=format)
 
 
-@functools.partial(jax.jit, static_argnames=("scale", "edges", "odds", "permute"))
-def _rmat_edges(key, scale, edges, odds, permute):
+def check_odds(a: float, b: float, c: float) -> None:
+    """Nothing, if these are odds of three of the four quadrants.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if min(a, b, c, 1 - a - b - c) < 0:
+        raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
+
+
+@functools.partial(jax.jit, static_argnames=("scale", "shape", "odds", "permute", "sharding"))
+def rmat_edges(
+    key: Any,
+    scale: int,
+    shape: tuple[int, ...],
+    odds: tuple[float, float, float],
+    permute: bool,
+    sharding: Any = None,
+) -> tuple[Array, Array]:
+    """Both ends of edges of an R-MAT graph, in an array of a shape.
+
+    Edge k, counted row by row, depends on the key and k alone: a sharded array is drawn where it
+    lies. (Threefry, counted by places.)
+    """
     a, b, c = odds
+
+    def laid(x):
+        return x if sharding is None else lax.with_sharding_constraint(x, sharding)
 
     def quadrant(_, state):
         head, tail, key = state
         key, draw = jax.random.split(key)
-        r = jax.random.uniform(draw, (edges,))
+        r = laid(jax.random.uniform(draw, shape))
         low = r >= a + b
         right = ((r >= a) & ~low) | (r >= a + b + c)
-        return 2 * head + low, 2 * tail + right, key
+        return laid(2 * head + low), laid(2 * tail + right), key
 
-    zero = jnp.zeros(edges, jnp.int32)
+    zero = laid(jnp.zeros(shape, jnp.int32))
     head, tail, key = lax.fori_loop(0, scale, quadrant, (zero, zero, key))
     if not permute:
         return head, tail
@@ -111,8 +135,8 @@ def grid2d(
     [2.0, 3.0, 2.0, 2.0, 3.0, 2.0]
     """
     cols = rows if cols is None else cols
-    _check_size("rows", rows, 2**31 - 2)
-    _check_size("cols", cols, 2**31 - 2)
+    check_size("rows", rows, 2**31 - 2)
+    check_size("cols", cols, 2**31 - 2)
     if 4 * rows * cols >= 2**31 - 1:
         raise ValueError(f"a {rows}-by-{cols} grid needs int64 indices: lower `rows` or `cols`.")
     if not 0 <= drop <= 1:
@@ -146,7 +170,7 @@ def delaunay(key: Key, n: int, *, format: str = "csr") -> Any:
     """
     from scipy.spatial import Delaunay
 
-    _check_size("n", n, 2**31 - 2)
+    check_size("n", n, 2**31 - 2)
     if n < 3:
         raise ValueError(f"`n` must be at least 3 to have a triangle; got {n}.")
     corners = Delaunay(random_generator(key).random((n, 2))).simplices.astype(np.int32)
@@ -185,7 +209,7 @@ def erdos_renyi(
     >>> int(erdos_renyi(jax.random.key(0), 100, m=50).count)
     100
     """
-    _check_size("n", n, 2**31 - 2)
+    check_size("n", n, 2**31 - 2)
     if (p is None) == (m is None):
         raise ValueError(f"exactly one of `p` and `m` must be given; got p={p}, m={m}.")
     if p is not None and not 0 <= p <= 1:
@@ -261,7 +285,13 @@ def _compact(row, col, keep, count):
     return tuple(jnp.zeros(count, jnp.int32).at[place].set(x, mode="drop") for x in (row, col))
 
 
-def _check_size(name: str, value: Any, limit: int) -> None:
+def check_size(name: str, value: Any, limit: int) -> None:
+    """Nothing, if the value of an argument is an integer in [0, limit].
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is out of range.
+    """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"`{name}` must be an integer; got {value!r}.")
     if not 0 <= value <= limit:

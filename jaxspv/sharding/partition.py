@@ -11,6 +11,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -73,18 +75,19 @@ class Partition:
         """Everything on every device."""
         return NamedSharding(self.mesh, PartitionSpec())
 
-    def deal(self, weights: Num[np.ndarray, " n"]) -> Int[np.ndarray, "pieces places"]:
-        """The vertices of each piece, heaviest first; n where there is none.
+    def deal(self, weights: Num[Any, " n"]) -> Int[Any, "pieces places"]:
+        """The vertices of each piece, heaviest first; n where there is none. Traceable.
 
         Dealt in the order of their weights, every other round backwards: the sums of two pieces
         differ by at most the largest weight.
         """
         R, C = self.grid
-        table = np.full(self.places * R * C, self.n, np.int32)
-        table[: self.n] = np.argsort(-weights, kind="stable")
-        table = table.reshape(self.places, R * C)
-        table[1::2] = table[1::2, ::-1]
-        return np.ascontiguousarray(table.T)
+        xp: Any = jnp if isinstance(weights, jax.Array) else np
+        nobody = xp.full(self.places * R * C - self.n, self.n, np.int32)
+        order = xp.argsort(-weights, stable=True).astype(np.int32)
+        table = xp.concatenate([order, nobody]).reshape(self.places, R * C)
+        backwards = xp.arange(self.places)[:, None] % 2 == 1
+        return xp.where(backwards, table[:, ::-1], table).T
 
     def positions(self, pieces: Int[np.ndarray, "pieces places"]) -> Int[np.ndarray, " n"]:
         """(n,) where each vertex lies when the pieces follow one another."""
@@ -95,14 +98,14 @@ class Partition:
         return positions
 
     def place_of(
-        self, row: Int[np.ndarray, " k"], col: Int[np.ndarray, " k"]
-    ) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
-        """Device number, local row and local column of entries given by positions."""
-        R, C = self.grid
+        self, row: Int[Any, " k"], col: Int[Any, " k"]
+    ) -> tuple[Int[Any, " k"], Int[Any, " k"], Int[Any, " k"]]:
+        """Device number, local row and local column of entries given by positions. Traceable."""
+        _, C = self.grid
         r = self.places
-        i, local_row = np.divmod(row, C * r)
-        strip, offset = np.divmod(col, r)
-        owner, j = np.divmod(strip, C)
+        i, local_row = divmod(row, C * r)
+        strip, offset = divmod(col, r)
+        owner, j = divmod(strip, C)
         return i * C + j, local_row, owner * r + offset
 
 

@@ -15,6 +15,7 @@ if __name__ == "__main__":  # pytest, which looks for doctests in here, keeps it
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
 
+import building
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -312,6 +313,10 @@ def real(path):
 CHECKS = {f"on {name}": functools.partial(on, name) for name in MESHES}
 CHECKS |= {
     f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told, costs)
+}
+CHECKS |= {
+    f.__name__: functools.partial(f, mesh_of)
+    for f in (building.edges, building.drawn, building.read)
 }
 
 if __name__ == "__main__":

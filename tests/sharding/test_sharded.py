@@ -22,6 +22,9 @@ CHECKS = (
         "triangles",
         "told",
         "costs",
+        "edges",
+        "drawn",
+        "read",
     ),
 )
 

@@ -17,6 +17,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import jaxspv as jsp
+from jaxspv.sharding.builders import files
 
 
 def calls(A, x):
@@ -44,7 +45,37 @@ def main(rank, port):
     np.testing.assert_array_equal(G.unshard().todense(), dense)
     G = jsp.shard(A, mesh)  # whole rows, eagerly
     np.testing.assert_array_equal(jsp.mxv(G, x), want["mxv"])
+    own_edges(int(rank), mesh, dense, (A, x), want)
     print("right", flush=True)
+
+
+def own_edges(rank, mesh, dense, given, want):
+    """Each process gives what the other has not, or reads its part of a file."""
+    row, col = np.nonzero(dense)
+    first = row.size // 3  # the shares differ
+    mine = slice(0, first) if rank == 0 else slice(first, None)
+    mine = row[mine], col[mine], dense[row, col][mine].astype(np.float32)
+    G = jsp.shard_edges(*mine, mesh=mesh, spec=P("r", "c"), n=90)
+    np.testing.assert_array_equal(G.unshard().todense(), dense)
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(calls)(G, given[1]), want)
+    for wrong in ({"n": 90 + rank}, {"values": mine[2].astype((np.float32, np.int32)[rank])}, {}):
+        how = dict(zip(("senders", "receivers", "values"), mine, strict=True)) | wrong
+        if not wrong and rank == 1:
+            how["senders"] = -mine[0] - 1
+        try:
+            jsp.shard_edges(**how, mesh=mesh)
+        except ValueError as error:
+            said = "must be the same" if wrong else ("of another process", "`senders` must")[rank]
+            assert said in str(error), str(error)
+        else:
+            raise AssertionError(how)
+    key = jax.random.key(0)
+    drawn = jsp.shard_rmat(key, 7, 5, mesh=mesh).unshard()
+    np.testing.assert_array_equal(drawn.todense(), jsp.rmat(key, 7, 5).todense())
+    files.BLOCK = 1000
+    path = jsp.bundled("jazz")
+    read = jsp.shard_file(path, mesh=mesh, spec=P("r", "c")).unshard()
+    np.testing.assert_array_equal(read.todense(), jsp.read_mtx(path).todense())
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ class Text:
         with opened(path, progress) as file:
             raw: Any = file
             text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            for numbers, lines in _blocks(text, comments):
-                if not parts and (skip := self._look(lines[0], numbers[0])):
+            for numbers, lines in blocks(text, comments):
+                if not parts and (skip := self.look(lines[0], numbers[0])):
                     numbers, lines = numbers[skip:], lines[skip:]
-                read = self._numbers if self.labels is False else self._names
+                read = self.numbers if self.labels is False else self._names
                 parts.append(read(numbers, lines, ids))
         columns = [np.concatenate(c) for c in zip(*parts, strict=True)]
         row, col = columns[:2] if columns else np.zeros((2, 0), np.int64)
@@ -57,7 +57,7 @@ class Text:
         found = Labels(ids) if self.labels is True else self.labels or None
         return row, col, values, found
 
-    def _look(self, line: str, number: int) -> int:
+    def look(self, line: str, number: int) -> int:
         """Finds out what is not told from the first line; how many lines are the header."""
         if self.delimiter is None:
             self.delimiter = next((mark for mark in SEPARATORS if mark in line), None)
@@ -83,7 +83,7 @@ class Text:
             raise ValueError(f"line {number}: {error}") from error
         return [field.strip() for field in fields]
 
-    def _numbers(self, numbers: Sequence[int], lines: list[str], _: Any) -> list[np.ndarray]:
+    def numbers(self, numbers: Sequence[int], lines: list[str], _: Any) -> list[np.ndarray]:
         """The columns of lines that hold numbers alone."""
         used = [k for k in self.columns if k is not None]
         kinds = [("row", np.int64), ("col", np.int64), ("value", np.float64)][: len(used)]
@@ -171,7 +171,7 @@ class Text:
         return [[field.strip() for field in line.split(mark)] for line in lines]
 
 
-def _blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:
+def blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:
     """The lines that hold edges, or the header, with their numbers, in blocks."""
     skipped, number, rest = tuple(comments), 1, ""
     while block := file.read(BLOCK):
@@ -179,12 +179,12 @@ def _blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[s
         if len(rest) > BLOCK:
             raise ValueError(f"line {number} is longer than {BLOCK} characters")
         if end:
-            yield from _kept(number, whole, skipped)
+            yield from kept(number, whole, skipped)
             number += whole.count("\n") + 1
-    yield from _kept(number, rest, skipped)
+    yield from kept(number, rest, skipped)
 
 
-def _kept(
+def kept(
     number: int, text: str, skipped: tuple[str, ...]
 ) -> Iterator[tuple[Sequence[int], list[str]]]:
     """The lines of a text, without comments and empty ones, and their numbers; or nothing."""

@@ -1,0 +1,1 @@
+"""Sharded graphs made on their devices, none of which ever holds all: edges, R-MAT, files."""

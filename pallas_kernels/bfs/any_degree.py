@@ -33,7 +33,7 @@ tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multipr
 
 import functools
 
-from .bottom_up import pull
+from .bottom_up import Copies, pull
 from .top_down import SoloTail, Tail, collect, push, range_count
 
 # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
@@ -207,7 +207,8 @@ class Search:
 
     def pull_level(self, s, slot):
         k, c = self.k, self.c
-        pull(k, c, self.graph, self.memory, s.level, s.half, self.warps)
+        copies = Copies(k, c, self.memory, s.half)
+        pull(k, c, self.graph, self.memory, s.level, copies, self.warps)
         s.ok, _, s.vertices, _ = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * FEW_LEFT)

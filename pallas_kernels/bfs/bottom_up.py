@@ -8,36 +8,64 @@ from .top_down import range_count, write
 STRETCH = 1024  # neighbours of a vertex that one warp searches
 
 
-def pull(k, c, graph, state, level, half, warps):
+class Copies:
+    """Two copies of the bits of the visited: a level reads one and writes the other.
+
+    `ends` vertices are numbered as neighbours, c.n are looked after: here the same.
+    """
+
+    def __init__(self, k, c, state, half):
+        self.k, self.c, self.bits, self.ends = k, c, state.visited, c.n
+        self.here, self.there = half * c.words, (half ^ 1) * c.words
+
+    def visited(self, v):
+        """Whether a neighbour is visited; none is where v is out of range."""
+        k, inside = self.k, self.k.below(v, self.ends)
+        return inside & (k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0)
+
+    def old(self, w):
+        """The word w of those looked after; beyond the last: all visited."""
+        return self.k.load(self.bits, self.here + w, mask=w < self.c.words, other=-1)
+
+    def put(self, w, word, mask):
+        self.k.store(self.bits, self.there + w, word, mask=mask)
+
+    def taken(self, v):
+        """Whether the other copy has v, one of those looked after."""
+        k = self.k
+        word = k.load(self.bits, self.there + k.shr(v, 5), cache="fresh")
+        return word & k.bit(v) != 0
+
+    def claim(self, v, mask):
+        """Sets the bit of v in the other copy; whether it was this call that did."""
+        k, bit = self.k, self.k.bit(v)
+        return mask & (k.atomic("or", self.bits, self.there + k.shr(v, 5), bit, mask=mask) & bit == 0)
+
+
+def pull(k, c, graph, state, level, copies, warps):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
     copy.
     """
     worker, workers = warps
-    here, there = half * c.words, (half ^ 1) * c.words
-
-    def visited(v, mask=None):
-        inside = k.below(v, c.n) if mask is None else mask & k.below(v, c.n)
-        return inside & (
-            k.shr(k.load(state.visited, here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0
-        )
+    visited, none = copies.visited, copies.ends
 
     def first_four(v, need):
         if graph.first is not None:
-            return k.load_vec(graph.first, v * 4, 4, mask=need, other=c.n, cache="nc")
+            return k.load_vec(graph.first, v * 4, 4, mask=need, other=none, cache="nc")
         s, e = k.row(graph.in_indptr, v, need)
         return [
-            k.load(graph.in_indices, s + j, mask=need & (s + j < e), other=c.n, cache="nc")
+            k.load(graph.in_indices, s + j, mask=need & (s + j < e), other=none, cache="nc")
             for j in range(4)
         ]
 
-    tail = _Leftovers(k, c, graph, state, visited, there, level)
+    tail = _Leftovers(k, c, graph, state, copies, level)
 
     def words(w0, count):
         """One round of the CTA; all its warps take part, words beyond the last masked."""
         groups = []
         for u in range(c.unroll):
             w = w0 + u
-            old = k.load(state.visited, here + w, mask=w < c.words, other=-1)
+            old = copies.old(w)
             v = w * 32 + k.lane
             groups.append((w, old, v, (k.shr(old, k.lane) & 1 == 0) & k.below(v, c.n)))
         near = [first_four(v, need) for _, _, v, need in groups]
@@ -50,11 +78,11 @@ def pull(k, c, graph, state, level, half, warps):
                     hit[0], four[0], k.where(hit[1], four[1], k.where(hit[2], four[2], four[3]))
                 )
             )
-            rest.append(need & ~found[-1] & k.below(four[3], c.n))
+            rest.append(need & ~found[-1] & k.below(four[3], none))
         out = k.if_(
             k.any(functools.reduce(operator.or_, rest)),
             lambda: _pull_rest(
-                k, c, graph, visited, tail, [g[2] for g in groups], rest, found, parent
+                k, c, graph, copies, tail, [g[2] for g in groups], rest, found, parent
             ),
             *found,
             *parent,
@@ -63,7 +91,7 @@ def pull(k, c, graph, state, level, half, warps):
             groups, out[: c.unroll], out[c.unroll :], strict=True
         ):
             new = k.ballot(found)
-            k.store(state.visited, there + w, old | new, mask=(k.lane == 0) & (w < c.words))
+            copies.put(w, old | new, (k.lane == 0) & (w < c.words))
             k.store(state.levels, v, level + 1, mask=found)
             if c.parents:
                 k.store(state.parents, v, parent, mask=found)
@@ -77,7 +105,7 @@ def pull(k, c, graph, state, level, half, warps):
     k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
-def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
+def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
     """The neighbours after the fourth of `unroll` vertices a lane: some by the lane, the others
     left to the CTA.
     """
@@ -102,14 +130,14 @@ def _pull_rest(k, c, graph, visited, tail, v, rest, found, parent):
                     graph.in_indices,
                     first[u] + j,
                     mask=mask[u] & (first[u] + j < end[u]),
-                    other=c.n,
+                    other=copies.ends,
                     cache="nc",
                 )
                 for j in range(4)
             ]
             for u in range(c.unroll)
         ]
-        hits = [[visited(x) for x in four] for four in near]
+        hits = [[copies.visited(x) for x in four] for four in near]
         for u in range(c.unroll):
             for x, hit in zip(near[u], hits[u], strict=True):
                 parent[u] = k.where(hit & ~found[u], x, parent[u])
@@ -167,9 +195,9 @@ class _Leftovers:
     searched by their lanes.
     """
 
-    def __init__(self, k, c, graph, state, visited, there, level):
+    def __init__(self, k, c, graph, state, copies, level):
         self.k, self.c, self.graph, self.state = k, c, graph, state
-        self.visited, self.there, self.level = visited, there, level
+        self.copies, self.level = copies, level
 
     def reserve(self, total):
         return self.k.shfl(
@@ -187,8 +215,7 @@ class _Leftovers:
     def claim(self, v, parent, mask):
         """Sets the bit of v in the next copy; its other stretches may have done so."""
         k = self.k
-        word = self.there + k.shr(v, 5)
-        won = mask & (k.atomic("or", self.state.visited, word, k.bit(v), mask=mask) & k.bit(v) == 0)
+        won = self.copies.claim(v, mask)
         k.store(self.state.levels, v, self.level + 1, mask=won)
         if self.c.parents:
             k.store(self.state.parents, v, parent, mask=won)
@@ -204,16 +231,17 @@ class _Leftovers:
 
         def one(i, count):
             begin, end, v, _ = k.load_vec(state.buffer, i * 4, 4)
-            word = k.load(state.visited, self.there + k.shr(v, 5), cache="fresh")
-            begin = k.where(word & k.bit(v) == 0, begin, end)
+            begin = k.where(self.copies.taken(v), end, begin)
 
             def stretch(at, who):
                 here = [at + 32 * j + k.lane for j in range(4)]
                 near = [
-                    k.load(self.graph.in_indices, x, mask=x < end, other=c.n, cache="nc")
+                    k.load(
+                        self.graph.in_indices, x, mask=x < end, other=self.copies.ends, cache="nc"
+                    )
                     for x in here
                 ]
-                for x, hit in zip(near, [self.visited(x) for x in near], strict=True):
+                for x, hit in zip(near, [self.copies.visited(x) for x in near], strict=True):
                     hits = k.ballot(hit)
                     who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
                 return at + 128, who

@@ -1,0 +1,396 @@
+"""Direction-optimising breadth-first search over the rows of several GPUs, one launch on each.
+
+Vertices are places: `places` on each device, one device after the other. A device has the edges out
+of its own places and their levels. A level is one meeting of all CTAs of all devices.
+
+Push: edges of the frontier's own places claim levels by an atomic minimum; those to places of
+another device are mailed, each at most once in the whole search: the place is stored in the other's
+memory behind what was mailed before, and how much there is by now is told at the meeting. Letters
+are opened in the next level: `levels = min(levels, level)` there, and the edges of those that this
+lowered are pushed with the others. A place that an edge nearby claimed one level too far at the
+same moment is put right by the minimum, and pushing its edges once more later changes nothing.
+
+Pull (where the graph is symmetric: rows are columns): as on one device, by two copies of the bits
+of the visited, here of all places on every device. Who looks after a word writes it everywhere
+where the copy differs. The bits are made from the levels before the first of several pulls.
+
+Cost of a level: the work of one device divided by their number; a meeting, some 2.5 us; 4 bytes
+over the link for a mailed vertex, n / 8 bytes at most for a pull.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from ..bfs.any_degree import FEW_LEFT
+from ..bfs.api import BFSConfig
+from ..bfs.bottom_up import Copies, pull
+from ..bfs.top_down import Tail, collect, range_count
+from ..simt.barrier import MeshBarrier
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
+from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, push
+
+FAR = 2**31 - 1  # the level of who is not reached
+# 4 rotating groups of control words: (ranges of the queue, new vertices, their edges, letters sent,
+# letters opened that were the first)
+GROUP = 8
+# words told: new vertices, their edges, letters to whom it is told so far, ranges, letters sent in
+# this level, letters opened that were the first
+TOLD = 6
+SUMS = 16
+
+
+def bfs(
+    indptr: jax.Array,
+    indices: jax.Array,
+    order: jax.Array,
+    source: jax.Array,
+    *,
+    axes: tuple[str, ...],
+    n: int,
+    symmetric: bool,
+    config: BFSConfig | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(levels int32[places], num_levels int32, status int32) of a search, inside of a `shard_map`.
+
+    Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
+    places of all devices; order int32[places], the vertex at each place, n: none. axes: all axes of
+    the mesh in their order, by which devices are numbered. symmetric: rows are columns too.
+    status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
+    """
+    devices, places = jax.lax.axis_size(axes), order.shape[0]
+    config = config or BFSConfig()
+    c = types.SimpleNamespace(
+        **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
+        **{name: getattr(config, name) for name in ("pull_edges", "lane_probes", "buffer")},
+        ctas=config.ctas or resident_ctas(),
+        n=places,  # whom this device looks after
+        words=places // 32,
+        everyone=places * devices,
+        vertices=n,
+        symmetric=symmetric,
+        parents=False,
+    )
+    c.unroll = config.unroll if c.words >= 8 * c.ctas * c.threads // 32 else 1
+    c.capacity = places + indices.shape[0] // c.span + 1
+    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
+    c.isolated, c.place, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
+
+    def kernel(k, memory):
+        Search(k, c, memory).run()
+
+    out = launch(
+        kernel,
+        {"indptr": indptr, "indices": indices, "order": order, "source": jnp.reshape(source, 1)},
+        {
+            "levels": places,
+            "summary": 2,
+            "visited": 2 * c.everyone // 32,
+            "sent": c.everyone // 32,
+            "letters": c.everyone,
+            "queue": 8 * c.capacity,
+        },
+        optional=("first",),
+        ctas=c.ctas,
+        threads=c.threads,
+        shared_words=SUMS + 4 * c.buffer + 2 * LATER + 512,
+        more_control=c.mailed - CONTROL_WORDS + devices,
+        name="bfs_on_mesh",
+        axes=axes,
+        interpret=interpret,
+    )
+    return out["levels"], out["summary"][0], out["summary"][1]
+
+
+class State:
+    """The carry of the loop over levels, equal in all CTAs of all devices but for `ranges`.
+
+    level, ranges (of the queue), vertices (of the frontier) and among them letters (not opened
+    yet), edges (float32, of the frontier, estimated; 0: unknown), seen (vertices but for letters,
+    isolated ones included), pulling, queued, bits (those of the visited are there), half, cur, ok,
+    turn.
+    """
+
+    names = (
+        *("level", "ranges", "vertices", "letters", "edges", "seen", "pulling", "queued", "bits"),
+        *("half", "cur", "ok", "turn"),
+    )
+
+    def __init__(self, *values, **named):
+        self.__dict__.update(zip(self.names, values, strict=False), **named)
+
+    def values(self):
+        return tuple(getattr(self, name) for name in self.names)
+
+
+class Search:
+    """One search: `k` the primitives, `c` sizes and thresholds, `m` the arrays of the kernel."""
+
+    def __init__(self, k, c, m):
+        self.k, self.c, self.m = k, c, m
+        m.sums = k.shared(SUMS)  # a group of (buffered, vertices, edges, -)
+        m.buffer = k.shared(4 * c.buffer)
+        m.in_indptr, m.in_indices = m.indptr, m.indices
+        self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.inbox = Inbox(k, c, m)
+        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
+
+    def run(self):
+        k, c = self.k, self.c
+        ok, start, end = self._initialise()
+        one = k.cast(end >= 0, "i32")
+        tell = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n), 0)
+
+        def words(device):
+            del device
+            return *tell, k.load(self.m.control, c.isolated, cache="fresh"), 0
+
+        ok = ok & self.barrier.meet(k.const(1), words)
+        # the mean degree of those that have edges out of them
+        isolated = self.barrier.total(4)
+        linked = k.maximum(c.everyone - isolated, 1)
+        self.mean = k.maximum(self.barrier.total(2, "f32") / k.cast(linked, "f32"), 1.0)
+        first = State(
+            level=0,
+            ranges=range_count(c.span, start, k.maximum(end, start)),
+            vertices=self.barrier.total(0),
+            letters=0,
+            edges=self.barrier.total(1, "f32"),
+            seen=isolated + 1,
+            pulling=0,
+            queued=1,
+            bits=0,
+            half=0,
+            cur=0,
+            ok=ok,
+            turn=2,
+        )
+
+        def going_on(*values):
+            s = State(*values)
+            return (s.vertices > 0) & (s.ok == 1)
+
+        last = State(*k.while_(going_on, lambda *v: self.step(State(*v)), *first.values()))
+        self._finish(last)
+
+    def _initialise(self):
+        """(ok, start, end) of the source's row; end is -1 where it lies on another device."""
+        k, c, m = self.k, self.c, self.m
+        source = k.load(m.source, 0)
+        valid = k.below(source, c.vertices)
+
+        def clear(i, empty):
+            here = valid & (k.load(m.order, i, cache="nc") == source)
+            k.store(m.levels, i, k.where(here, 0, FAR))
+            k.store(m.control, c.place, i + 1, mask=here)
+            start, end = k.row(m.indptr, i)
+            return empty + k.cast(start == end, "i32")
+
+        k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
+        (empty,) = k.spread(c.n, clear, 0)
+        k.spread(c.everyone // 32, lambda w: k.store(m.sent, w, 0))
+        k.reduce("add", m.control, c.isolated, empty, mask=empty != 0)
+        ok, place = k.grid_barrier(m.control, [(m.control, c.place)])
+        here = place > 0
+        start = k.load(m.indptr, place - 1, mask=here)
+        end = k.load(m.indptr, place, mask=here)
+
+        def item(i):
+            at = start + i * c.span
+            k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), place - 1, 0))
+
+        k.spread(range_count(c.span, start, end), item)
+        return ok, start, k.where(here, end, -1)
+
+    def step(self, s):
+        """One level, or the making of bits or of a queue; one meeting."""
+        k, c, m = self.k, self.c, self.m
+        slot = c.slots + GROUP * (s.turn & 3)
+        # nobody reads group turn + 2 (last read at the meeting before) or adds to it (after the
+        # next one)
+        after = c.slots + GROUP * ((s.turn + 2) & 3)
+        k.store(m.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < GROUP))
+        pulling = k.const(False, "i1")
+        if c.symmetric:
+            pulling = (s.pulling == 1) | self.prefer_pull(s.edges, s.seen + s.letters)
+        collecting = ~pulling & (s.queued == 0)
+        actions = [(~pulling & ~collecting, self.push_level)]
+        if c.symmetric:
+            actions += [
+                (pulling & (s.bits == 1), self.pull_level),
+                (pulling & (s.bits == 0), self.make_bits),
+                (collecting, self.make_queue),
+            ]
+        for when, action in actions:
+            s = self._branch(when, action, s, slot)
+        s.turn = s.turn + 1
+        return s.values()
+
+    def _branch(self, when, action, s, slot):
+        """The state after `action` where `when` holds, else as it was."""
+
+        def run():
+            t = State(*s.values())
+            action(t, slot)
+            return t.values()
+
+        return State(*self.k.if_(when, run, *s.values()))
+
+    def prefer_pull(self, edges, seen, growth=1.0):
+        """Whether a frontier of edges * growth edges is better pulled for."""
+        k, c = self.k, self.c
+        edges = edges * growth
+        left = k.cast(c.everyone - seen, "f32") * self.mean
+        return (edges > float(c.pull_edges)) & (edges * c.alpha > left)
+
+    def meet(self, s, slot):
+        """Meets; then ok and the size of the frontier are known, and the letters."""
+        k, m, c = self.k, self.m, self.c
+
+        def tell(d):
+            def word(i):
+                return k.load(m.control, i, cache="fresh")
+
+            ranges, new, edges, sent, opened = (word(slot + j) for j in range(5))
+            return new, edges, word(c.mailed + d), ranges, sent, opened
+
+        words = enumerate((NEW, EDGES, MAILED, OPENED), 1)
+        adds = [(m.sums, word, m.control, slot + j) for j, word in words]
+        s.ok = s.ok & self.barrier.meet(s.turn, tell, adds)
+        self.inbox.fill(self.barrier)
+        s.ranges = self.barrier.word(k.device, 3)
+        new, s.letters = self.barrier.total(0), self.barrier.total(4)
+        s.vertices, s.seen = new + s.letters, s.seen + new + self.barrier.total(5)
+        edges = self.barrier.total(1, "f32")
+        # letters have no degree yet: as those that did not have to be mailed
+        s.edges = edges + edges * k.cast(s.letters, "f32") / k.cast(k.maximum(new, 1), "f32")
+
+    def push_level(self, s, slot):
+        k, c, m = self.k, self.c, self.m
+        # the queue is only made if the next level is likely to be pushed too
+        queue = k.const(True, "i1")
+        if c.symmetric:
+            queue = ~self.prefer_pull(s.edges, s.seen + s.letters, self.mean)
+        tail = Tail(k, c, m, s.cur ^ 1, slot)
+        push(k, c, m, s, self.warps, tail, queue, self.inbox)
+        tail.flush()
+        self.meet(s, slot)
+        s.level, s.cur, s.queued, s.bits = s.level + 1, s.cur ^ 1, k.cast(queue, "i32"), 0
+
+    def make_bits(self, s, slot):
+        """The bits of the visited, in both copies on all devices, from the levels."""
+        k, c, m = self.k, self.c, self.m
+        self.inbox.open(s.level)
+        s.ok = s.ok & k.grid_barrier(m.control)[0]
+        worker, workers = self.warps
+        copies = OnMesh(k, c, m, k.const(0))
+
+        def words(w0):
+            mine = k.const(0)
+            for j in range(0, 32, 4):
+                near = [(w0 + j + i) * 32 + k.lane for i in range(4)]
+                level = [
+                    k.load(m.levels, v, mask=v < c.n, other=FAR, cache="fresh") for v in near
+                ]
+                for i, x in enumerate(level):
+                    mine = k.where(k.lane == j + i, k.ballot(x != FAR), mine)
+            for at in (copies.here, copies.there):
+                w = w0 + k.lane
+                copies.everywhere(at + copies.far + w, mine, w < c.words)
+
+        k.for_(worker * 32, c.words, workers * 32, words)
+        keep = s.vertices, s.edges
+        self.meet(s, slot)
+        s.pulling, s.bits, s.queued, s.half = 1, 1, 0, 0
+        s.vertices, s.edges = keep
+
+    def pull_level(self, s, slot):
+        k, c, m = self.k, self.c, self.m
+        pull(k, c, m, m, s.level, OnMesh(k, c, m, s.half), self.warps)
+        self.meet(s, slot)
+        left = c.everyone - s.seen
+        stay = (s.vertices * c.beta >= c.everyone) | (left <= s.vertices * FEW_LEFT)
+        s.half, s.edges, s.queued = s.half ^ 1, k.const(0.0, "f32"), 0
+        s.pulling, s.level = k.cast(stay, "i32"), s.level + 1
+
+    def make_queue(self, s, slot):
+        """The queue that the last level did not make; who is visited needs no letter."""
+        k, c, m = self.k, self.c, self.m
+        self.inbox.open(s.level)
+        s.ok = s.ok & k.grid_barrier(m.control)[0]
+        tail = Tail(k, c, m, s.cur, slot)
+        collect(k, c, m, m, s.level, self.warps, tail)
+
+        def known(w):
+            seen = k.load(m.visited, s.half * (c.everyone // 32) + w, cache="fresh")
+            k.reduce("or", m.sent, w, k.where(s.bits == 1, seen, 0))
+
+        k.spread(c.everyone // 32, lambda w: (known(w), None)[1])
+        tail.flush()
+        keep = s.vertices
+        self.meet(s, slot)
+        s.vertices, s.queued = keep, 1
+
+    def _finish(self, s):
+        """-1 for FAR; the number of levels on all devices; nobody leaves before the others."""
+        k, c, m = self.k, self.c, self.m
+
+        def settle(i, most):
+            level = k.load(m.levels, i, cache="fresh")
+            k.store(m.levels, i, -1, mask=level == FAR)
+            return k.maximum(most, k.where(level == FAR, 0, level + 1))
+
+        (most,) = k.spread(c.n, settle, 0)
+        most = k.warp_fold(k.maximum, most)
+        k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
+
+        def tell(device):
+            del device
+            return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (TOLD - 1)
+
+        ok = s.ok & self.barrier.meet(s.turn, tell)
+        deep = self.barrier.word(0, 0)
+        for d in range(1, k.devices):
+            deep = k.maximum(deep, self.barrier.word(d, 0))
+        word = k.where(k.thread == 0, deep, 1 - ok)
+        k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+
+
+class OnMesh(Copies):
+    """Copies of the bits of all places, on all devices; each looks after the words of its own."""
+
+    def __init__(self, k, c, state, half):
+        super().__init__(k, c, state, half)
+        self.ends, self.far = c.everyone, k.device * c.words
+        self.here, self.there = (h * (c.everyone // 32) for h in (half, half ^ 1))
+
+    def old(self, w):
+        return self.k.load(self.bits, self.here + self.far + w, mask=w < self.c.words, other=-1)
+
+    def put(self, w, word, mask):
+        at = self.there + self.far + w
+        changed = self.k.load(self.bits, at, mask=mask, other=0, cache="fresh") != word
+        self.everywhere(at, word, mask & changed)
+
+    def everywhere(self, at, word, mask):
+        """Stores a word in the copies of all devices."""
+        for d in range(self.k.devices):
+            self.k.store(self.k.on(self.bits, d), at, word, mask=mask)
+
+    def taken(self, v):
+        return super().taken(v + self.far * 32)
+
+    def claim(self, v, mask):
+        k, v = self.k, v + self.far * 32
+        won = super().claim(v, mask)
+        for d in range(k.devices):
+            there = k.on(self.bits, d)
+            k.reduce("or", there, self.there + k.shr(v, 5), k.bit(v), mask=won & (k.device != d))
+        return won

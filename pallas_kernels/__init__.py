@@ -16,6 +16,7 @@ The folders, from the machine upwards:
     bfs/        breadth-first search: of low degree, of any degree, from 32 sources, over bit tiles
     sssp/       shortest paths, the trees over them, monotone fixpoints that push
     pull/       loops that pull over all rows: PageRank, fixpoints of a user's functions
+    mesh/       loops over rows on several GPUs, which reach into each other's memory
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
     spgemm/     sparse matrix times sparse matrix
     components  weakly connected components

@@ -17,6 +17,7 @@ from . import pagerank as pagerank
 from . import products as products
 from . import sssp as sssp
 from . import triangles as triangles
+from .gpu import bfs as _bfs  # noqa: F401  registers its form
 from .graph import ShardedGraph
 from .partition import Partition, partition
 

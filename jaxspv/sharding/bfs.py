@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.dispatch import overload
+from .._core.platforms import using
 from ..algorithms.bfs.api import BFS, UNTIL, bfs
 from ..algorithms.common.sources import check_source
 from ..algorithms.common.status import finished
@@ -123,4 +124,5 @@ def _bfs(G, source, *, until=None, parents=True, deterministic=False, format="au
     refused("bfs", options)
     until = check_until(until, UNTIL, "bfs", G.n)
     source = check_source(source, G.n)
-    return finished(op(told(G), source, until, parents=parents, **how), "bfs")
+    with using(how["backend"]):
+        return finished(op(told(G), source, until, parents=parents, **how), "bfs")

@@ -21,7 +21,9 @@ class Copies:
     def visited(self, v):
         """Whether a neighbour is visited; none is where v is out of range."""
         k, inside = self.k, self.k.below(v, self.ends)
-        return inside & (k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0)
+        return inside & (
+            k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0
+        )
 
     def old(self, w):
         """The word w of those looked after; beyond the last: all visited."""
@@ -39,7 +41,9 @@ class Copies:
     def claim(self, v, mask):
         """Sets the bit of v in the other copy; whether it was this call that did."""
         k, bit = self.k, self.k.bit(v)
-        return mask & (k.atomic("or", self.bits, self.there + k.shr(v, 5), bit, mask=mask) & bit == 0)
+        return mask & (
+            k.atomic("or", self.bits, self.there + k.shr(v, 5), bit, mask=mask) & bit == 0
+        )
 
 
 def pull(k, c, graph, state, level, copies, warps):

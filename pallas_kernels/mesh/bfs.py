@@ -28,12 +28,13 @@ import jax.numpy as jnp
 
 from ..bfs.any_degree import FEW_LEFT
 from ..bfs.api import BFSConfig
-from ..bfs.bottom_up import Copies, pull
+from ..bfs.bottom_up import pull
 from ..bfs.top_down import Tail, collect, range_count
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
+from .bits import OnMesh
 from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, push
 
 FAR = 2**31 - 1  # the level of who is not reached
@@ -296,9 +297,7 @@ class Search:
             mine = k.const(0)
             for j in range(0, 32, 4):
                 near = [(w0 + j + i) * 32 + k.lane for i in range(4)]
-                level = [
-                    k.load(m.levels, v, mask=v < c.n, other=FAR, cache="fresh") for v in near
-                ]
+                level = [k.load(m.levels, v, mask=v < c.n, other=FAR, cache="fresh") for v in near]
                 for i, x in enumerate(level):
                     mine = k.where(k.lane == j + i, k.ballot(x != FAR), mine)
             for at in (copies.here, copies.there):
@@ -361,36 +360,3 @@ class Search:
             deep = k.maximum(deep, self.barrier.word(d, 0))
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
-
-
-class OnMesh(Copies):
-    """Copies of the bits of all places, on all devices; each looks after the words of its own."""
-
-    def __init__(self, k, c, state, half):
-        super().__init__(k, c, state, half)
-        self.ends, self.far = c.everyone, k.device * c.words
-        self.here, self.there = (h * (c.everyone // 32) for h in (half, half ^ 1))
-
-    def old(self, w):
-        return self.k.load(self.bits, self.here + self.far + w, mask=w < self.c.words, other=-1)
-
-    def put(self, w, word, mask):
-        at = self.there + self.far + w
-        changed = self.k.load(self.bits, at, mask=mask, other=0, cache="fresh") != word
-        self.everywhere(at, word, mask & changed)
-
-    def everywhere(self, at, word, mask):
-        """Stores a word in the copies of all devices."""
-        for d in range(self.k.devices):
-            self.k.store(self.k.on(self.bits, d), at, word, mask=mask)
-
-    def taken(self, v):
-        return super().taken(v + self.far * 32)
-
-    def claim(self, v, mask):
-        k, v = self.k, v + self.far * 32
-        won = super().claim(v, mask)
-        for d in range(k.devices):
-            there = k.on(self.bits, d)
-            k.reduce("or", there, self.there + k.shr(v, 5), k.bit(v), mask=won & (k.device != d))
-        return won

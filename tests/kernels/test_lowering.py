@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
+from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 
-def lower(f, *args):
-    """The StableHLO of f for one H200."""
+def h200s(count):
     device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    mesh = AbstractMesh((1,), ("x",), axis_types=(AxisType.Auto,), abstract_device=device)
+    return AbstractMesh((count,), ("x",), axis_types=(AxisType.Auto,), abstract_device=device)
+
+
+def lower(f, *args, mesh=None):
+    """The StableHLO of f for one H200, or those of a mesh."""
+    mesh = mesh or h200s(1)
     with jax.sharding.use_abstract_mesh(mesh):
         return jax.jit(f).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
 
@@ -52,3 +58,22 @@ def test_bfs_is_one_launch(kind, parents):
         jnp.zeros(1, jnp.int32),
     )
     assert text.count("custom_call @mosaic_gpu") == 1
+
+
+def on_mesh(devices, body, *sizes):
+    """The StableHLO of `body` on each of several H200, given an int32 array of each size."""
+    mesh = h200s(devices)
+    run = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    return lower(run, *(jnp.zeros(devices * size, jnp.int32) for size in sizes), mesh=mesh)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
+    def body(*graph):
+        found = bfs_on_mesh(*graph, jnp.int32(0), axes=("x",), n=250, symmetric=symmetric)
+        return tuple(map(jnp.atleast_1d, found))
+
+    text = on_mesh(devices, body, 257, 4096, 256)
+    assert text.count("custom_call @mosaic_gpu") == 1
+    assert ("uses_xla_collective_metadata = true" in text) == (devices > 1)

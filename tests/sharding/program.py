@@ -261,6 +261,33 @@ def quick():
     exact(search[1], np.where(levels > 0, np.arange(80) - 1, np.where(levels == 0, 34, -1)))
 
 
+def one_launch():
+    """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
+    from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
+
+    small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
+    rng = np.random.default_rng(0)
+    hub = np.append(rng.integers(0, 90, 150), np.zeros(60, int)), rng.integers(0, 90, 210)
+    random = jsp.from_edges(np.append(*hub), np.append(*hub[::-1]), shape=(97, 97))
+    both = jax.jit(one_launch, static_argnames=("parents", "config", "interpret"))
+    for A, symmetric, name, config in (
+        (several(), False, "two", small(ctas=2)),
+        (random, True, "two", small(ctas=2, pull_edges=0, beta=2)),
+        (random, True, "four", small(ctas=1, pull_edges=60, alpha=4.0, beta=4)),
+    ):
+        mesh, spec = mesh_of(name)
+        G = jsp.shard(A, mesh, spec, symmetric=symmetric)
+        for source in (0, 34, A.shape[0] - 1):
+            got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
+            exact(got, jsp.bfs(A, source, deterministic=True))
+    try:
+        jsp.bfs(G, 0, backend="pallas")
+    except NotImplementedError as error:
+        assert "one_launch" in str(error)
+    else:
+        raise AssertionError("no GPUs")
+
+
 def sizes(jaxpr, inside=False):
     """Bytes that the collectives in the loop of a search bring from other devices."""
     total = 0
@@ -312,7 +339,8 @@ def real(path):
 
 CHECKS = {f"on {name}": functools.partial(on, name) for name in MESHES}
 CHECKS |= {
-    f.__name__: f for f in (quick, small, chunks, explicit, gradients, triangles, told, costs)
+    f.__name__: f
+    for f in (quick, small, chunks, explicit, gradients, triangles, told, costs, one_launch)
 }
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)

@@ -25,6 +25,7 @@ CHECKS = (
         "edges",
         "drawn",
         "read",
+        "one_launch",
     ),
 )
 

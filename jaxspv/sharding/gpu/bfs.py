@@ -1,0 +1,49 @@
+"""Breadth-first search on a sharded graph in one launch on each GPU (`pallas_kernels/mesh/bfs`)."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+
+from pallas_kernels.mesh.bfs import BFSConfig
+from pallas_kernels.mesh.bfs import bfs as kernel
+
+from ...algorithms.bfs.api import BFS
+from ..bfs import op, smallest_parents
+from ..exchange import Local, on_mesh
+from .frame import apart
+
+
+def _refuse(G, source, until, *, parents) -> str | None:
+    del parents
+    if until is not None:
+        return "it goes to the end: `until` stops the other form"
+    if jnp.ndim(source) > 0:
+        return "it takes one source"
+    return apart("bfs", G)
+
+
+@op.register("one_launch", backend="pallas", refuse=_refuse, batched="map")
+def one_launch(
+    G, source, until, *, parents, config: BFSConfig | None = None, interpret: bool = False
+):
+    """Frontiers are exchanged inside the kernel; parents by one pass over the edges after it."""
+    del until
+
+    def body(local: Local, source):
+        levels, deep, status = kernel(
+            local.block.indptr,
+            local.block.indices,
+            local.order,
+            source,
+            axes=local.part.axes,
+            n=local.part.n,
+            symmetric=G.symmetric,
+            config=config,
+            interpret=interpret,
+        )
+        tree = smallest_parents(local, levels, source) if parents else None
+        found = [None if v is None else local.everywhere(v) for v in (levels, tree)]
+        return *found, deep, lax.pmax(status, local.part.axes)
+
+    return BFS(*on_mesh(body, G, source))

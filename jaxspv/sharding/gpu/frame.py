@@ -1,0 +1,40 @@
+"""When the GPUs of a mesh can run one kernel together, and whether they do so unasked."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from ..._core.compat import kernels_refused
+from ..._core.platforms import BACKENDS, situation
+from ..graph import ShardedGraph
+
+MOST_DEVICES = 32
+CHOSEN: frozenset[str] = frozenset()  # functions that take this form unasked: once measured
+
+
+def apart(name: str, G: ShardedGraph) -> str | None:
+    """Why the devices of a sharded graph cannot run one kernel together; None: they can.
+
+    Without `backend="pallas"` also where `name` is none of `CHOSEN`.
+    """
+    part = G.part
+    devices = part.mesh.devices if isinstance(part.mesh, Mesh) else np.array([])
+    if (reason := kernels_refused()) is not None:
+        return reason
+    if part.grid[1] > 1:
+        return "it needs whole rows: shard over rows alone"
+    if part.row_axes != part.mesh.axis_names:
+        return "rows must be split over all axes of the mesh, in their order"
+    if jax.process_count() > 1:
+        return "its devices must be GPUs of one process"
+    if not all(d.platform in ("gpu", "cuda") for d in devices.flat):
+        return "its devices are no NVIDIA GPUs"
+    if [d.id for d in devices.flat] != list(range(devices.size)):
+        return "the mesh must take the devices in the order of their numbers, from the first on"
+    if devices.size > MOST_DEVICES:
+        return f"at most {MOST_DEVICES} devices wait for each other in a kernel"
+    if name not in CHOSEN and situation().allowed == BACKENDS:
+        return "backend='pallas' has to ask for it: its gain is not measured yet"
+    return None

@@ -12,21 +12,17 @@ from ..._core.dispatch import Op
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
-from ..bfs.api import many as bfs_of_sources
 from ..common.constant import constant
-from ..common.edges import ends_of
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..sssp.api import sssp
 from .betweenness_cpu import by_breadth, by_distance
+from .betweenness_xla import by_levels, by_tight_edges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
     from ...shapes import Indices, Matrix
-
-TOGETHER = 32  # sources of a batch: the bits of a word of the search
-MOST_VALUES = 2**26  # numbers in one array of a batch: edges times sources
 
 
 @result_tuple
@@ -69,7 +65,7 @@ def betweenness_centrality(
         directed: whether (s, t) and (t, s) are two pairs; None: unless the pattern is symmetric
             (of a traced matrix that is not known, and so directed).
         backend: "cpu", "xla" or None.
-        method: "brandes" (source after source, on a CPU), "batches" (32 sources at once,
+        method: "brandes" (source after source, on a CPU), "batches" (64 sources or more at once,
             elsewhere), or None for these.
 
     Returns:
@@ -79,8 +75,8 @@ def betweenness_centrality(
         TypeError: G is no graph, `sources` are no integers.
         ValueError: G is not square, a concrete source is out of range, a concrete weight <= 0.
 
-    Cost: a search and two passes over the edges a source; "batches" a pass over all edges for each
-    level of 32 sources.
+    Cost: a search and two passes over the edges a source; "batches" two products of the pattern
+    with an (n, 64) array for each level, weighted two passes over the edges of 32 sources.
 
     Source: Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical
     Sociology 25, 2001; samples: Brandes, Pich, "Centrality estimation in large networks",
@@ -175,67 +171,9 @@ def _brandes(graph, sources, *, weighted, endpoints):
 
 @op.register("batches")
 def _batches(graph, sources, *, weighted, endpoints):
-    """Edges on shortest paths are an acyclic graph T for each source: sums forward, then back.
-
-    `sigma = e_s + T^T sigma` counts the paths to each vertex, `c = 1 / sigma + T c` and
-    `delta = sigma T c` is what passes it. Each is repeated for as many steps as the longest path
-    has edges. Arrays have a column for each source of a batch.
-    """
-    n, dtype = graph.n, _dtype(graph)
-    nothing = Betweenness(jnp.zeros(n, dtype), jnp.bool_(False))
-    if n == 0 or graph.nse == 0:
-        return nothing
-    tail, head = ends_of(graph)
-    together = int(np.clip(MOST_VALUES // graph.nse, 1, TOGETHER))
-    rounds = -(-sources.shape[0] // together)
-    spare = rounds * together - sources.shape[0]
-    batches = jnp.pad(sources, (0, spare), constant_values=n).reshape(rounds, together)
-
-    def some(total, sources):
-        tight, reached, steps = _tight_edges(graph, sources, tail, head, weighted)
-
-        def sums(start, begin, end):
-            def step(_, x):
-                flow = jnp.where(tight, x.at[begin].get(mode="clip"), 0)
-                return start + jnp.zeros_like(start).at[end].add(flow, mode="drop")
-
-            return lax.fori_loop(0, steps, step, start)
-
-        at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
-        paths = sums(at_source.astype(dtype), tail, head)
-        alone = jnp.where(reached, 1 / jnp.where(reached, paths, 1), 0)
-        shares = jnp.where(tight, sums(alone, head, tail).at[head].get(mode="clip"), 0)
-        passed = paths * jnp.zeros_like(paths).at[tail].add(shares, mode="drop")
-        if endpoints:
-            others = reached & ~at_source
-            passed = jnp.where(at_source, jnp.sum(others, axis=0), passed + others)
-        else:
-            passed = jnp.where(at_source, 0, passed)
-        over = jnp.any(~jnp.isfinite(paths))
-        return Betweenness(total.scores + jnp.sum(passed, 1), total.overflow | over), None
-
-    return lax.scan(some, nothing, batches)[0]
-
-
-def _tight_edges(graph, sources, tail, head, weighted):
-    """(nse, k) edges on shortest paths, (n, k) what is reached, and edges of the longest path."""
-    if not weighted:
-        levels = bfs_of_sources(graph, sources, parents=False, deterministic=False).levels.T
-        start, end = (levels.at[v].get(mode="fill", fill_value=-2) for v in (tail, head))
-        return (start >= 0) & (end == start + 1), levels >= 0, jnp.max(levels, initial=0)
-    far = sssp(graph, sources, parents=False).distances.T
-    largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
-    start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
-    near = start < largest
-    tight = near & (jnp.where(near, start, 0) + graph.data[:, None].astype(far.dtype) == end)
-    # Weights are > 0, so that no path has n edges; the bound ends the loop where they are not.
-
-    def step(state):
-        hops, _, k = state
-        further = jnp.where(tight, hops.at[tail].get(mode="clip") + 1, 0)
-        new = hops.at[head].max(further, mode="drop")
-        return new, jnp.any(new != hops), k + 1
-
-    first = (jnp.zeros(far.shape, jnp.int32), jnp.bool_(True), jnp.int32(0))
-    hops, _, _ = lax.while_loop(lambda s: s[1] & (s[2] < graph.n), step, first)
-    return tight, far < largest, jnp.max(hops, initial=0)
+    """A column for each source of a batch, all edges in every step."""
+    dtype = _dtype(graph)
+    if graph.n == 0 or graph.nse == 0:
+        return Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
+    form = by_tight_edges if weighted else by_levels
+    return Betweenness(*form(graph, sources, endpoints, dtype))

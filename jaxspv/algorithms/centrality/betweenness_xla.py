@@ -1,0 +1,153 @@
+"""Betweenness on every platform: many sources at once, a column of an array for each."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ...graph import Graph
+from ...ops.mxm.api import mxm
+from ...semirings import plus_second
+from ..common.edges import ends_of
+from ..sssp.api import sssp
+
+LEAST_COLUMNS, MOST_COLUMNS = 64, 512  # sources of a batch, where memory allows
+ENOUGH = 2**22  # numbers in an array of a batch that keep a device busy
+MOST_VALUES = 2**26  # numbers in an array of a batch
+MOST_WEIGHTED = 32  # sources of a batch, with an array of all edges for each
+
+
+def by_levels(
+    graph: Graph, sources: Array, endpoints: bool, dtype: np.dtype
+) -> tuple[Array, Array]:
+    """(n,) what passes each vertex on paths of fewest edges from all `sources`; overflow.
+
+    Forward: the paths of length d + 1 to v are the sum of those of length d to what has an edge to
+    v. Backward, from the last level: with `x(w) = 1 / paths(w) + y(w)` at the level below, y(v) is
+    the sum of x over the edges out of v, and `paths(v) y(v)` what passes v. Every level, of all
+    sources of a batch, is a product of the pattern with an (n, sources) array.
+    """
+    n = graph.n
+    out = graph.out.with_data(jnp.ones(graph.nse, dtype))
+    inn = out
+    if not graph.symmetric:
+        inn = out.T.asformat("csr") if graph.inn is None else graph.inn
+        inn = inn.with_data(jnp.ones(inn.nse, dtype))
+    columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
+    batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
+
+    def some(total, sources):
+        paths, levels, last = _forward(inn, sources, dtype)
+
+        def step(state):
+            level, x, passed = state
+            level = level - 1
+            y = mxm(out, x, plus_second)
+            here = levels == level
+            x = jnp.where(here, 1 / jnp.where(here, paths, 1) + y, 0)
+            return level, x, passed + jnp.sum(jnp.where(here, paths * y, 0), axis=1)
+
+        far = levels == last
+        x = jnp.where(far, 1 / jnp.where(far, paths, 1), 0)
+        state = (last, x, jnp.zeros(n, dtype))
+        passed = lax.while_loop(lambda s: s[0] > 1, step, state)[2]
+        if endpoints:
+            reached = levels > 0
+            passed = passed + jnp.sum(reached, axis=1)
+            ends = jnp.sum(reached, axis=0).astype(dtype)
+            passed = passed.at[sources].add(ends, mode="drop")
+        return (total[0] + passed, total[1] | ~jnp.all(jnp.isfinite(paths))), None
+
+    nothing = jnp.zeros(n, dtype), jnp.bool_(False)
+    return lax.scan(some, nothing, batches)[0]
+
+
+def _forward(inn, sources: Array, dtype: np.dtype) -> tuple[Array, Array, Array]:
+    """(n, k) the paths of fewest edges from each source, their edges or -1; the largest of these.
+
+    inn: the in-edges of each vertex.
+    """
+    n = inn.shape[0]
+    at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
+
+    def step(state):
+        level, front, paths, levels, _ = state
+        came = mxm(inn, front, plus_second)
+        new = (levels < 0) & (came > 0)
+        front = jnp.where(new, came, 0)
+        levels = jnp.where(new, level + 1, levels)
+        return level + 1, front, jnp.where(new, came, paths), levels, jnp.any(new)
+
+    front, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1)
+    state = (jnp.int32(0), front, front, levels, jnp.bool_(True))
+    steps, _, paths, levels, _ = lax.while_loop(lambda s: s[4], step, state)
+    return paths, levels, steps - 1  # the last step found nothing
+
+
+def _batches(sources: Array, n: int, together: int) -> Array:
+    """(rounds, together) the sources, filled up with n."""
+    together = min(together, max(sources.shape[0], 1))
+    rounds = -(-sources.shape[0] // together)
+    spare = rounds * together - sources.shape[0]
+    return jnp.pad(sources, (0, spare), constant_values=n).reshape(rounds, together)
+
+
+def by_tight_edges(
+    graph: Graph, sources: Array, endpoints: bool, dtype: np.dtype
+) -> tuple[Array, Array]:
+    """The same for paths of least total weight.
+
+    Edges on shortest paths are an acyclic graph T for each source: `sigma = e_s + T^T sigma` counts
+    the paths to each vertex, `c = 1 / sigma + T c` and `delta = sigma T c` is what passes it. Each
+    is repeated for as many steps as the longest path has edges.
+    """
+    n = graph.n
+    tail, head = ends_of(graph)
+    together = int(np.clip(MOST_VALUES // graph.nse, 1, MOST_WEIGHTED))
+
+    def some(total, sources):
+        tight, reached, steps = _tight_edges(graph, sources, tail, head)
+
+        def sums(start, begin, end):
+            def step(_, x):
+                flow = jnp.where(tight, x.at[begin].get(mode="clip"), 0)
+                return start + jnp.zeros_like(start).at[end].add(flow, mode="drop")
+
+            return lax.fori_loop(0, steps, step, start)
+
+        at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
+        paths = sums(at_source.astype(dtype), tail, head)
+        alone = jnp.where(reached, 1 / jnp.where(reached, paths, 1), 0)
+        shares = jnp.where(tight, sums(alone, head, tail).at[head].get(mode="clip"), 0)
+        passed = paths * jnp.zeros_like(paths).at[tail].add(shares, mode="drop")
+        if endpoints:
+            others = reached & ~at_source
+            passed = jnp.where(at_source, jnp.sum(others, axis=0), passed + others)
+        else:
+            passed = jnp.where(at_source, 0, passed)
+        over = jnp.any(~jnp.isfinite(paths))
+        return (total[0] + jnp.sum(passed, 1), total[1] | over), None
+
+    nothing = jnp.zeros(n, dtype), jnp.bool_(False)
+    return lax.scan(some, nothing, _batches(sources, n, together))[0]
+
+
+def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
+    """(nse, k) edges on shortest paths, (n, k) what is reached, and edges of the longest path."""
+    far = sssp(graph, sources, parents=False).distances.T
+    largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
+    start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
+    near = start < largest
+    tight = near & (jnp.where(near, start, 0) + graph.data[:, None].astype(far.dtype) == end)
+    # Weights are > 0, so that no path has n edges; the bound ends the loop where they are not.
+
+    def step(state):
+        hops, _, k = state
+        further = jnp.where(tight, hops.at[tail].get(mode="clip") + 1, 0)
+        new = hops.at[head].max(further, mode="drop")
+        return new, jnp.any(new != hops), k + 1
+
+    first = (jnp.zeros(far.shape, jnp.int32), jnp.bool_(True), jnp.int32(0))
+    hops, _, _ = lax.while_loop(lambda s: s[1] & (s[2] < graph.n), step, first)
+    return tight, far < largest, jnp.max(hops, initial=0)

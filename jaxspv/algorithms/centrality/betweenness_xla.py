@@ -9,7 +9,7 @@ from jax import Array, lax
 from ...graph import Graph
 from ...ops.mxm.api import mxm
 from ...semirings import plus_second
-from ..common.edges import ends_of
+from ..common.edges import ends_of, without_values
 from ..sssp.api import sssp
 
 LEAST_COLUMNS, MOST_COLUMNS = 64, 512  # sources of a batch, where memory allows
@@ -29,11 +29,10 @@ def by_levels(
     sources of a batch, is a product of the pattern with an (n, sources) array.
     """
     n = graph.n
-    out = graph.out.with_data(jnp.ones(graph.nse, dtype))
+    out = without_values(graph.out, dtype)
     inn = out
     if not graph.symmetric:
-        inn = out.T.asformat("csr") if graph.inn is None else graph.inn
-        inn = inn.with_data(jnp.ones(inn.nse, dtype))
+        inn = out.T.asformat("csr") if graph.inn is None else without_values(graph.inn, dtype)
     columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
     batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -19,6 +20,11 @@ def ends_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     if not loops:
         there &= tail != head
     return jnp.where(there, tail, n), jnp.where(there, head, n)
+
+
+def without_values(A: CSR, dtype: Any) -> CSR:
+    """A with ones for values, for products that do not read them, of a dtype that kernels take."""
+    return A.with_data(jnp.ones(A.nse, dtype))
 
 
 def degrees_without_loops(graph: Graph) -> Array:

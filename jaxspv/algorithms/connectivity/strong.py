@@ -12,6 +12,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
+from ..components import connected_components
 from .strong_cpu import strong_components_cpu
 
 if TYPE_CHECKING:
@@ -85,8 +86,11 @@ def _coloring(graph):
     A vertex without an edge from, or without one to, a vertex that is left is alone. Of what is
     left the colour of v is the smallest vertex c with a path c -> v; those of colour c that reach
     c are its component. c has its own colour and no smaller vertex reaches it, so that c is the
-    smallest of its component, and every round ends some.
+    smallest of its component, and every round ends some. Of a symmetric graph, where every path can
+    be walked back, they are the components.
     """
+    if graph.symmetric:
+        return StrongComponents(*connected_components(graph)[:2])
     n = graph.n
     tail, head = ends_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)

@@ -13,7 +13,9 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph
-from ..common.edges import degrees_without_loops, ends_of
+from ...ops.mxv.api import mxv
+from ...semirings import min_second
+from ..common.edges import degrees_without_loops, ends_of, without_values
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
@@ -168,22 +170,23 @@ def _independent_in_order(graph: Graph, order: Array) -> Array:
 
 @independent.register("rounds")
 def _independent_in_rounds(graph: Graph, order: Array) -> Array:
-    """A round takes all that come before every open neighbour."""
+    """A round takes all that come before every open neighbour; the next leaves out theirs.
+
+    One product a round, the least over the neighbours: members count as -1, the open by their
+    place, the others as n.
+    """
     n, place = graph.n, _place(order)
-    tail, head = ends_of(graph, loops=False)
+    pattern = without_values(graph.out, jnp.int32)
 
     def round_(state):
-        open_, members = state
-        mine = jnp.where(open_, place, n)
-        before = mine.at[tail].get(mode="fill", fill_value=n)
-        least = jnp.full(n, n, jnp.int32).at[head].min(before, mode="drop")
-        joins = open_ & (place < least)
-        beside = joins.at[tail].get(mode="fill", fill_value=False)
-        gone = jnp.zeros(n, bool).at[jnp.where(beside, head, n)].set(True, mode="drop")
-        return open_ & ~joins & ~gone, members | joins
+        counts, open_ = state
+        least = mxv(pattern, counts, min_second)
+        joins = open_ & (place <= least)  # itself too, by a self loop
+        open_ = open_ & ~joins & (least >= 0)
+        return jnp.where(joins, -1, jnp.where(open_ | (counts < 0), counts, n)), open_
 
-    start = (jnp.ones(n, bool), jnp.zeros(n, bool))
-    return lax.while_loop(lambda s: jnp.any(s[0]), round_, start)[1]
+    start = (place, jnp.ones(n, bool))
+    return lax.while_loop(lambda s: jnp.any(s[1]), round_, start)[0] < 0
 
 
 @colored.register("greedy", backend="cpu")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.compilation import one_program
@@ -66,7 +67,7 @@ def minimum_spanning_forest(
 
     Differentiable in the weights: those of the forest have slope 1 in the total.
 
-    Cost: at most log2(n) rounds, a pass over the edges each; "ranks" also a sort of them.
+    Cost: at most log2(n) rounds, a pass over the edges each; "ranks" also sorts them.
 
     Source: Boruvka, "O jistem problemu minimalnim", 1926; as rounds of products: Kepner, Gilbert,
     "Graph algorithms in the language of linear algebra", SIAM, 2011.
@@ -165,22 +166,13 @@ def _before(a: _Edge, b: _Edge) -> Array:
 
 @op.register("ranks")
 def _ranks(graph: Graph) -> Array:
-    """Edges have ranks by (weight, ends), equal for the two directions; a round takes minima."""
+    """Slots sorted by (weight, ends); a round takes the first that leaves each component."""
     n, nse = graph.n, graph.nse
-    tail, head = ends_of(graph)
-    low, high = jnp.minimum(tail, head), jnp.maximum(tail, head)
     if n == 0 or nse == 0:
         return jnp.zeros(nse, bool)
-    there = tail < n
-    weights = graph.data.astype(jnp.int32) if graph.dtype == bool else graph.data
-    # Padding sorts last whatever it holds.
-    keys = (~there, jnp.where(there, weights, 0), low, high, jnp.arange(nse, dtype=jnp.int32))
-    absent, sorted_weights, a, b, slot = lax.sort(keys, num_keys=4, is_stable=True)
-    new = (absent[1:] != absent[:-1]) | (sorted_weights[1:] != sorted_weights[:-1])
-    new |= (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    first = jnp.append(True, new)
-    place = lax.cummax(jnp.where(first, jnp.arange(nse, dtype=jnp.int32), 0))
-    rank = jnp.zeros(nse, jnp.int32).at[slot].set(place)
+    slot = _by_weight(graph)
+    tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends_of(graph))
+    rank = jnp.arange(slot.shape[0], dtype=jnp.int32)
 
     def lightest(labels):
         mine, theirs = (labels.at[v].get(mode="fill", fill_value=n) for v in (tail, head))
@@ -188,9 +180,42 @@ def _ranks(graph: Graph) -> Array:
         least = jnp.full(n, nse, jnp.int32)
         for end in (mine, theirs):
             least = least.at[jnp.where(across, end, n)].min(rank, mode="drop")
-        return jnp.where(least < nse, slot.at[least].get(mode="clip"), -1)
+        return jnp.where(least < nse, least, -1)
 
-    return _rounds(n, tail, head, lightest)
+    chosen = _rounds(n, tail, head, lightest)
+    return jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop")
+
+
+def _by_weight(graph: Graph) -> Array:
+    """The slots in order of (weight, smaller end, larger end), nse for none.
+
+    Sorts by one key each, the last first, which a GPU does digit by digit. Of a symmetric graph
+    only the slots in the row of the smaller end; where rows are sorted these are in order of their
+    ends already.
+    """
+    tail, head = ends_of(graph)
+    keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
+    slot = jnp.arange(graph.nse, dtype=jnp.int32)
+    if graph.symmetric and graph.out.unique:
+        (slot,) = jnp.nonzero(tail < head, size=graph.nse // 2, fill_value=graph.nse)
+        slot = slot.astype(jnp.int32)
+        keys = keys[2:] if graph.out.sorted else keys
+    for key in map(_digits, keys):
+        slot = lax.sort((key.at[slot].get(mode="clip"), slot), num_keys=1, is_stable=True)[1]
+    return slot
+
+
+def _digits(values: Array) -> Array:
+    """uint32 in the order of values of up to 32 bits, wider ones themselves."""
+    dtype, sign = values.dtype, np.uint32(1 << 31)
+    if dtype.itemsize > 4:
+        return values
+    if dtype == jnp.bool_ or jnp.issubdtype(dtype, jnp.unsignedinteger):
+        return values.astype(jnp.uint32)
+    if jnp.issubdtype(dtype, jnp.integer):
+        return lax.bitcast_convert_type(values.astype(jnp.int32), jnp.uint32) ^ sign
+    bits = lax.bitcast_convert_type(values.astype(jnp.float32) + 0, jnp.uint32)  # -0 becomes 0
+    return jnp.where(bits >= sign, ~bits, bits | sign)
 
 
 def _rounds(n: int, tail: Array, head: Array, lightest: Callable[[Array], Array]) -> Array:

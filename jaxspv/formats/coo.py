@@ -90,4 +90,5 @@ def sort_coo(coo: COO) -> tuple[COO, Array]:
     """Sorts by row, then column, stably; also gives `slots` with `new.data = old.data[slots]`."""
     slots = jnp.arange(coo.nse, dtype=index_dtype_for(sizes=(coo.nse,)))
     row, col, slots = lax.sort((coo.row, coo.col, slots), num_keys=2, is_stable=True)
-    return COO(coo.data[slots], row, col, coo.overflow, coo.shape, True, coo.unique), slots
+    data = jnp.asarray(coo.data)[slots]
+    return COO(data, row, col, coo.overflow, coo.shape, True, coo.unique), slots

@@ -144,14 +144,15 @@ class CSC(_Compressed):
         A = with_pattern(self)
         m, n = self.shape
         row, col, slots = turned(A.indptr, A.indices, (n, m))
-        return COO(self.data[slots], row, col, self.overflow, self.shape, True, self.unique)
+        data = jnp.asarray(self.data)[slots]
+        return COO(data, row, col, self.overflow, self.shape, True, self.unique)
 
     @classmethod
     def from_coo(cls, coo: COO) -> CSC:
         if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
             rows = compress(coo.row, coo.shape[0]), coo.col
             col, row, slots = turned(*rows, coo.shape)
-            indptr, data = compress(col, coo.shape[1]), coo.data[slots]
+            indptr, data = compress(col, coo.shape[1]), jnp.asarray(coo.data)[slots]
             return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]
         return CSR.from_coo(flipped).T

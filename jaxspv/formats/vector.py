@@ -88,11 +88,12 @@ class SparseVector(Stored):
         slots = jnp.arange(k, dtype=dtype)
         places = jnp.where(self.valid(), self.indices, n)
         keys, order = lax.sort((places, slots), num_keys=1, is_stable=True)
+        values = jnp.asarray(self.data)  # NumPy's cannot be indexed by traced arrays
         if self.unique:
-            return dataclasses.replace(self, data=self.data[order], indices=keys, sorted=True)
+            return dataclasses.replace(self, data=values[order], indices=keys, sorted=True)
         starts = jnp.append(True, keys[1:] != keys[:-1]) & (keys < n)
         group = jnp.where(keys < n, jnp.cumsum(starts, dtype=dtype) - 1, k)
-        data = (dup or plus).segment_reduce(self.data[order], group, k, sorted=True)
+        data = (dup or plus).segment_reduce(values[order], group, k, sorted=True)
         places = jnp.full(k, n, dtype).at[group].set(keys, mode="drop")
         count = jnp.sum(starts, dtype=dtype)
         return SparseVector(data, places, count, self.overflow, self.shape)

@@ -115,8 +115,9 @@ def _room(A, rows: Index, cols: Index, options: Options) -> int:
         return min(A.nse, bound)
     if is_concrete([x for x in jax.tree.leaves(A) if x is not A.data], rows, cols):
         with known_while_tracing():
-            bare = dataclasses.replace(A, data=np.zeros(A.nse, bool))
-            need = int(_count(bare, rows, cols))
+            fields = {field.name for field in dataclasses.fields(A)}
+            bare = {"data": np.zeros(A.nse, bool)} if "data" in fields else {}
+            need = int(_count(dataclasses.replace(A, **bare), rows, cols))
         if need == 2**31 - 1:
             raise ValueError("the result has 2^30 entries or more: extract it in parts.")
         return eager_capacity(need, bound)

@@ -48,7 +48,8 @@ def main() -> int:
         parser.error(f"unknown kinds {sorted(unknown)}; known are {KINDS}")
     if args.case:
         case: Case = ast.literal_eval(args.case)
-        fuzzer_of(kinds[0]).run(case)
+        listed = {name: tuple(v) if isinstance(v, list) else v for name, v in case.items()}
+        fuzzer_of(kinds[0]).run(listed)
         return 0
     start = time.perf_counter()
     report = _alone(kinds, args) if args.processes < 2 else spread(kinds, args)

@@ -51,6 +51,9 @@ def _part(folder: pathlib.Path, kinds: list[str], arguments: Any, k: int):
     command += ["--x64"] * arguments.x64
     with open(folder / f"{k}.txt", "w") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | ALONE)
+    if hasattr(os, "sched_setaffinity"):  # one core: pools hold a thread for each that is allowed
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(process.pid, {cores[k % len(cores)]})
     return process, path
 
 

@@ -159,7 +159,8 @@ class BitTiled(SparseMatrix):
 
     def rowcol(self) -> tuple[Int[Array, " nse"], Int[Array, " nse"]]:
         m, n = self.shape
-        side, words = self.by_row, self.by_row.words.reshape(-1)
+        side = jax.tree.map(jnp.asarray, self.by_row)
+        words = side.words.reshape(-1)
         ends = jnp.cumsum(lax.population_count(words).astype(jnp.int32), dtype=jnp.int32)
         at = search_rows(jnp.concatenate([jnp.zeros(1, jnp.int32), ends]), self.nse)
         word = jnp.minimum(at, words.shape[0] - 1)

@@ -145,7 +145,7 @@ class Tiled(SparseMatrix):
         valid = tile < tiles
         at = jnp.minimum(tile, tiles - 1)
         row = jnp.where(valid, self.nt * down[at] + inner // self.nt, m)
-        col = jnp.where(valid, self.nt * self.tile_col[at] + inner % self.nt, n)
+        col = jnp.where(valid, self.nt * jnp.asarray(self.tile_col)[at] + inner % self.nt, n)
         row = jnp.concatenate([row, self.rest_row])
         col = jnp.concatenate([col, self.rest_col])
         return (col, row) if self.transposed else (row, col)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from .._core.dispatch import overloadable
 from ..monoids import Monoid
 from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand
 
 
+@overloadable
 def apply(
     A: Operand,
     op: Any,
@@ -61,29 +64,7 @@ def apply(
     """
     A = operand("A", A)
     options = Options(mask, accum, out, replace, nse)
-    if left is not None and right is not None:
-        raise ValueError("at most one of `left` and `right` may be given; got both.")
-    bound = left is not None or right is not None
-    if isinstance(op, Monoid):
-        op = op.op
-    if isinstance(op, BinaryOp) and not bound:
-        raise TypeError(f"{op!r} needs its other operand: give `left` or `right`.")
-    if isinstance(op, (UnaryOp, IndexUnaryOp)) and bound:
-        raise TypeError(f"{op!r} takes no `left` or `right`; an IndexUnaryOp takes `thunk`.")
-    if not callable(op):
-        raise TypeError(f"`op` must be an operator or a function; got {op!r}.")
-    if bound:
-        op = as_binary(op)
-        scalar: Any = left if left is not None else right
-    else:
-        op = op if isinstance(op, (UnaryOp, IndexUnaryOp)) else UnaryOp(op)
-        scalar = thunk
-    if np.ndim(scalar):
-        raise TypeError(
-            f"`left`, `right` and `thunk` must be scalars; got shape {np.shape(scalar)}."
-        )
-    weak = isinstance(left if left is not None else right if bound else thunk, (bool, int, float))
-    static = {"bind": "left" if left is not None else "right" if bound else None, "weak": weak}
+    op, scalar, static = bound(op, left, right, thunk)
     return call(
         _apply,
         (A, op, scalar),
@@ -95,20 +76,55 @@ def apply(
     )
 
 
+def bound(op: Any, left: Any, right: Any, thunk: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """The operator of `apply`, its scalar, and what `applied` must know of them.
+
+    Raises:
+        TypeError, ValueError: as `apply`.
+    """
+    if left is not None and right is not None:
+        raise ValueError("at most one of `left` and `right` may be given; got both.")
+    side = "left" if left is not None else "right" if right is not None else None
+    if isinstance(op, Monoid):
+        op = op.op
+    if isinstance(op, BinaryOp) and side is None:
+        raise TypeError(f"{op!r} needs its other operand: give `left` or `right`.")
+    if isinstance(op, (UnaryOp, IndexUnaryOp)) and side:
+        raise TypeError(f"{op!r} takes no `left` or `right`; an IndexUnaryOp takes `thunk`.")
+    if not callable(op):
+        raise TypeError(f"`op` must be an operator or a function; got {op!r}.")
+    if side:
+        op = as_binary(op)
+    elif not isinstance(op, (UnaryOp, IndexUnaryOp)):
+        op = UnaryOp(op)
+    scalar: Any = left if side == "left" else right if side else thunk
+    if np.ndim(scalar):
+        raise TypeError(
+            f"`left`, `right` and `thunk` must be scalars; got shape {np.shape(scalar)}."
+        )
+    return op, scalar, {"bind": side, "weak": isinstance(scalar, (bool, int, float))}
+
+
 def _apply(A, op, scalar, *, bind, weak) -> Any:
-    e, scalar = entries_of(A), jnp.asarray(scalar)
-    x = e.values(1)  # 1 where there is none: no derivative there is NaN
+    e = entries_of(A)
+    # 1 where there is none: no derivative there is NaN
+    z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
+    z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
+    return Dense(z) if is_dense(A) else e.with_data(z)
+
+
+def applied(op: Any, scalar: Any, x: Array, keys: Any, *, bind: str | None, weak: bool) -> Array:
+    """What an operator of `bound` makes of values at the places `keys`, one array an axis."""
+    scalar = jnp.asarray(scalar)
     if weak and bind and _same_kind(scalar, x):
         scalar = scalar.astype(x.dtype)  # a Python number takes the dtype of A, as everywhere
     if bind:
         z = op(scalar, x) if bind == "left" else op(x, scalar)
     elif isinstance(op, IndexUnaryOp):
-        z = op(x, e.keys[0], e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0]), scalar)
+        z = op(x, keys[0], keys[1] if len(keys) == 2 else jnp.zeros_like(keys[0]), scalar)
     else:
         z = op(x)
-    z = _each(op, z, x)
-    z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
-    return Dense(z) if is_dense(A) else e.with_data(z)
+    return _each(op, z, x)
 
 
 def _each(op: Any, z: Any, x: Any) -> Any:

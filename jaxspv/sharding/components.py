@@ -21,13 +21,7 @@ def _labels(local: Local) -> Array:
     entry agree on every device, hence on the smallest vertex.
     """
     n = local.part.n
-    row, col = local.block.rowcol()
-    there = row < local.part.block_shape[0]
-    ends = (
-        local.along_rows(local.order)[jnp.minimum(row, local.part.block_shape[0] - 1)],
-        local.along_cols(local.order).at[col].get(mode="clip"),
-    )
-    tail, head = (jnp.where(there, v, n) for v in ends)
+    tail, head = local.ends()
 
     def own_round(state):
         return hooked(state[0], tail, head)

@@ -70,6 +70,14 @@ class Local(NamedTuple):
         """`along_rows` of a set of places, 32 a word."""
         return piece if not self.part.col_axes else unpacked(self.along_rows(packed(piece)))
 
+    def ends(self) -> tuple[Array, Array]:
+        """(nse,) the vertices that each entry comes from and goes to; n: padding."""
+        row, col = self.block.rowcol()
+        n, there = self.part.n, row < self.part.block_shape[0]
+        pairs = ((self.along_rows(self.order), row), (self.along_cols(self.order), col))
+        tail, head = (order.at[at].get(mode="clip") for order, at in pairs)
+        return jnp.where(there, tail, n), jnp.where(there, head, n)
+
     def total(self, x: Array) -> Array:
         """The sum over all devices."""
         return lax.psum(x, self.part.axes)
@@ -95,11 +103,14 @@ def unpacked(words: Array) -> Array:
     return ((words[:, None] >> shifts) & 1).astype(bool).reshape(-1)
 
 
-def on_mesh(body: Callable[..., Any], G: Any, *operands: Any, values: Any = None) -> Any:
+def on_mesh(
+    body: Callable[..., Any], G: Any, *operands: Any, values: Any = None, whole: bool = True
+) -> Any:
     """`body(local, *operands)` on every device of the mesh of a sharded graph.
 
     Operands and results are whole on every device; `values`, (R, C, nse) like those of G, come as
-    the last operand, those of the device. Inside of a `shard_map` over the axes of the
+    the last operand, those of the device. Not `whole`: the result is an array of those of the
+    device, and (R, C, nse) in all. Inside of a `shard_map` over the axes of the
     partition, whose caller passed the arrays of G by `G.spec`, the body runs as it is.
     """
     part: Partition = G.part
@@ -109,19 +120,20 @@ def on_mesh(body: Callable[..., Any], G: Any, *operands: Any, values: Any = None
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using("cpu"):  # no kernel of one device has run beside others of its kind
-            return body(Local(block, order, part), *operands, *more)
+            result = body(Local(block, order, part), *operands, *more)
+        return result if whole else result[None, None]
 
     arrays = (G.data, G.indices, G.indptr, G.order, *([] if values is None else [values]))
     around = jax.sharding.get_abstract_mesh()
     if set(part.axes) <= set(around.manual_axes):
         return run(arrays, *operands)
-    whole = PartitionSpec()
+    everywhere = PartitionSpec()
     # The loops inside do not say which of their values differ between devices.
     return jax.shard_map(
         run,
         mesh=part.mesh if around.empty else None,
-        in_specs=(part.spec, *(whole for _ in operands)),
-        out_specs=whole,
+        in_specs=(part.spec, *(everywhere for _ in operands)),
+        out_specs=everywhere if whole else part.spec,
         check_vma=False,
     )(arrays, *operands)
 

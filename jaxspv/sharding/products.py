@@ -1,7 +1,8 @@
-"""Products and reductions of a sharded graph: `mxv`, `vxm`, `mxm` with an array, `reduce`."""
+"""Operations on a sharded graph: `mxv`, `vxm`, `mxm` with an array, `reduce`, `apply`."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -11,11 +12,15 @@ from jax import Array, lax
 
 from .._core.dispatch import overload
 from ..formats.stored import Stored
+from ..masks import Mask
 from ..monoids import Monoid, as_monoid, lor, plus
-from ..ops.frame.call import Dense, Options, call
+from ..ops.apply import applied, apply, bound
+from ..ops.frame.call import Dense, Options, as_operand_mask, call
+from ..ops.frame.write import write_vector
 from ..ops.mxm.api import mxm
 from ..ops.mxv.api import mxv, vxm
 from ..ops.reduce import reduce
+from ..ops.spmm.api import allowed_at, along
 from ..semirings import Semiring, as_semiring, plus_times
 from .exchange import Local, on_mesh
 from .frame import differentiated, mesh_op, refused, told, whole
@@ -52,43 +57,67 @@ op = mesh_op("product", differentiated(_product))
 op.register("collectives")(_product)
 
 
-def _multiply(name: str, G: ShardedGraph, x: Any, semiring: Any, flip: bool) -> Array:
+def _multiply(
+    name: str, G: ShardedGraph, x: Any, semiring: Any, options: dict[str, Any], flip: bool
+) -> Array:
+    """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
     semiring = as_semiring(semiring)
+    write = _options(name, options)
     if semiring.add.identity is None or semiring.mul.position is not None:
         raise NotImplementedError(
             f"{name} of a ShardedGraph takes semirings whose addition has an identity and whose "
             f"operator is not positional; got {semiring}."
         )
-    if isinstance(x, Stored) or np.shape(x)[:1] != (G.n,):
+    turned = flip and np.ndim(x) == 2
+    if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
-    return op(told(G), whole(G, x), semiring, flip=flip)
+    y = op(told(G), whole(G, jnp.asarray(x).T if turned else x), semiring, flip=flip)
+    y = y.T if turned else y
+    if write.mask is None and write.out is None:
+        return y
+    mask, present = as_operand_mask(write.mask), None
+    last = y.ndim == 1 or turned  # the axis of the vertices
+    if mask is not None:
+        mask = Mask(allowed_at(mask, y, last))
+    if write.out is not None:
+        present = along(_present(G, axis=0 if flip else 1), last)
+        present = jnp.broadcast_to(present, y.shape)
+    fill = semiring.zero(y.dtype if write.out is None else jnp.asarray(write.out).dtype)
+    how = {"accum": write.accum, "out": write.out, "replace": write.replace}
+    return write_vector(y, mask=mask, fill=fill, present=present, **how)
+
+
+def _options(name: str, given: dict[str, Any]) -> Options:
+    """Where and how a vector result is written; other options are refused."""
+    known = {k: given[k] for k in ("mask", "accum", "out", "replace") if k in given}
+    refused(name, {k: v for k, v in given.items() if k not in known})
+    if isinstance(known.get("out"), Stored):
+        raise NotImplementedError(
+            f"`out` of {name} of a ShardedGraph is an array; got a sparse one."
+        )
+    return Options(**known)
 
 
 @overload(mxv, ShardedGraph)
 def _mxv(A, x, semiring=plus_times, **options) -> Array:
-    refused("mxv", options)
-    return _multiply("mxv", A, x, semiring, flip=False)
+    return _multiply("mxv", A, x, semiring, options, flip=False)
 
 
 @overload(vxm, ShardedGraph)
 def _vxm(x, A, semiring=plus_times, **options) -> Array:
-    refused("vxm", options)
-    return _multiply("vxm", A, x, semiring, flip=True)
+    return _multiply("vxm", A, x, semiring, options, flip=True)
 
 
 @overload(mxm, ShardedGraph)
 def _mxm(A, B, semiring=plus_times, **options) -> Array:
-    refused("mxm", options)
     left = isinstance(A, ShardedGraph)
-    X = B if left else A
+    G, X = (A, B) if left else (B, A)
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim != 2:
         raise NotImplementedError(
             f"mxm of a ShardedGraph takes an array of two axes beside it; got {type(X).__name__}."
         )
-    if left:
-        return _multiply("mxm", A, X, semiring, flip=False)
-    return _multiply("mxm", B, jnp.asarray(X).T, semiring, flip=True).T
+    return _multiply("mxm", G, X, semiring, options, flip=not left)
 
 
 # ---- Reductions ----
@@ -104,9 +133,8 @@ def _reduced(G: ShardedGraph, add: Monoid, *, axis: int | None) -> Any:
             return add.reduce(lax.all_gather(mine, local.part.axes).reshape(-1))
         at, extent = (row, rows) if axis == 1 else (jnp.where(row < rows, col, cols), cols)
         fold = local.fold_rows if axis == 1 else local.fold_cols
-        there = jnp.zeros(extent, bool).at[at].set(True, mode="drop")
         values = fold(add.segment_reduce(terms, at, extent, sorted=axis == 1), add)
-        return local.everywhere(values), local.everywhere(fold(there, lor))
+        return local.everywhere(values), local.everywhere(_there(local, axis))
 
     return on_mesh(body, G, add)
 
@@ -115,9 +143,23 @@ reduce_op = mesh_op("reduce", differentiated(_reduced))
 reduce_op.register("collectives")(_reduced)
 
 
+def _there(local: Local, axis: int) -> Array:
+    """A piece: which rows (axis 1) or columns (axis 0) store an entry."""
+    row, col = local.block.rowcol()
+    rows, cols = local.part.block_shape
+    if axis == 1:
+        return local.fold_rows(jnp.zeros(rows, bool).at[row].set(True, mode="drop"), lor)
+    at = jnp.where(row < rows, col, cols)
+    return local.fold_cols(jnp.zeros(cols, bool).at[at].set(True, mode="drop"), lor)
+
+
+def _present(G: ShardedGraph, *, axis: int) -> Array:
+    return on_mesh(lambda local: local.everywhere(_there(local, axis)), G)
+
+
 @overload(reduce, ShardedGraph)
 def _reduce(A, add=plus, *, axis=None, **options) -> Any:
-    refused("reduce", options)
+    write = _options("reduce", options)
     if axis not in (None, 0, 1, -1, -2) or isinstance(axis, bool):
         raise ValueError(f"`axis` must be None, 0 or 1; got {axis!r}.")
     add = as_monoid(add)
@@ -126,9 +168,35 @@ def _reduce(A, add=plus, *, axis=None, **options) -> Any:
             f"reduce of a ShardedGraph takes no monoid without identity: {add}."
         )
     if axis is None:
+        refused("reduce to a scalar", options)
         return reduce_op(told(A), add, axis=None)
-    return call(_as_entries, reduce_op(told(A), add, axis=axis % 2), Options())
+    return call(_as_entries, reduce_op(told(A), add, axis=axis % 2), write)
 
 
 def _as_entries(values, present):
     return Dense(values, present)
+
+
+# ---- Operators ----
+
+
+def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: bool) -> Array:
+    def body(local: Local, op, scalar):
+        keys = local.ends()
+        there = keys[0] < G.n
+        x = jnp.where(there, local.block.data, jnp.ones((), local.block.data.dtype))
+        z = applied(op, scalar, x, keys, bind=bind, weak=weak)
+        return jnp.where(there, z, jnp.zeros((), z.dtype))
+
+    return on_mesh(body, G, op, scalar, whole=False)
+
+
+apply_op = mesh_op("apply", differentiated(_applied))
+apply_op.register("collectives")(_applied)
+
+
+@overload(apply, ShardedGraph)
+def _apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
+    refused("apply", options)
+    op, scalar, static = bound(op, left, right, thunk)
+    return dataclasses.replace(A, data=apply_op(told(A), op, scalar, **static))

@@ -83,6 +83,26 @@ def products(A, x, X):
     }
 
 
+def written(A, x, X):
+    """Masks, accumulators and outputs; operators, by value and by place."""
+    some, few = x > 0.4, jsp.vector_from_entries([3, 40, 70], [True, False, True], A.shape[0])
+    held, plus = jnp.arange(A.shape[0], dtype=jnp.float32), jsp.operators.plus
+    return {
+        "under a mask": jsp.mxv(A, x, mask=some),
+        "outside of places": jsp.vxm(x, A, "min_plus", mask=~jsp.structure(few)),
+        "into": jsp.vxm(x, A, mask=few, accum=plus, out=held),
+        "replacing": jsp.mxv(A, x, "max_plus", mask=some, out=held, replace=True),
+        "rows": jsp.mxm(A, X, mask=some),
+        "places": jsp.mxm(X.T, A, mask=~jsp.structure(few), out=X.T + 1),
+        "rows under a mask": jsp.reduce(A, axis=1, mask=some).todense(),
+        "columns into": jsp.reduce(A, "max", axis=0, accum=plus, out=held),
+        "applied": jsp.mxv(jsp.apply(A, jnp.sqrt), x),
+        "bound": jsp.mxv(jsp.apply(A, plus, left=2.5), x),
+        "by place": jsp.mxv(jsp.apply(A, jsp.operators.colindex, thunk=2), jnp.arange(A.shape[0])),
+        "below": jsp.mxv(jsp.apply(A, jsp.operators.tril, thunk=-3), some),
+    }
+
+
 def slopes(A, x):
     def of(f):
         return A.with_data(jax.grad(lambda d: f(A.with_data(d)))(A.data))
@@ -121,6 +141,7 @@ def everything(A, x, X):
     return {
         **some(A, x),
         **products(A, x, X),
+        **written(A, x, X),
         **searches(A),
         "sssp of several": jsp.sssp(integers, jnp.array([34, 75]), deterministic=True),
         "sssp until": jsp.sssp(A, 34, until=jsp.reached(40), deterministic=True),
@@ -179,7 +200,8 @@ def on(name):
     G = jsp.shard(A, mesh, spec)
     back = G.unshard()
     exact((back.indptr, back.indices, back.data), (A.indptr, A.indices, A.data))
-    compare(jax.jit(everything if name == "eight" else some)(G, *given), want)
+    calls = {"eight": everything, "both": written}.get(name, some)
+    compare(jax.jit(calls)(G, *given), want)
 
 
 def small():
@@ -228,11 +250,9 @@ def told():
     plan = str(jsp.explain("bfs", G))
     assert "bfs on a mesh: xla/collectives" in plan and "blocks over 2 by 2 devices" in plan
     for error, words, call in (
-        (
-            NotImplementedError,
-            "`mask`",
-            lambda: jsp.mxv(G, jnp.ones(G.n), mask=jnp.ones(G.n, bool)),
-        ),
+        (NotImplementedError, "`method`", lambda: jsp.mxv(G, jnp.ones(G.n), method="dense")),
+        (NotImplementedError, "`mask`", lambda: jsp.apply(G, jnp.sqrt, mask=G)),
+        (ValueError, "`mask` must have", lambda: jsp.mxv(G, jnp.ones(G.n), mask=[True])),
         (NotImplementedError, "positional", lambda: jsp.mxv(G, jnp.ones(G.n), "any_secondi")),
         (ValueError, "80 vertices", lambda: jsp.mxv(G, jnp.ones(3))),
         (ValueError, "`source` must lie", lambda: jsp.bfs(G, 80)),

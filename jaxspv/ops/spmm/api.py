@@ -111,7 +111,7 @@ def _traced(how: _How, M, X, prepared, semiring, mask, accum, out) -> Array:
     semiring = positions_as(semiring, index_dtype_for(M))
     M, turned = narrowed("a product", M, prepared.turned)
     prepared = prepared._replace(turned=turned)
-    inner, lead = (-1 if how.flip else -2), X.shape[:-2]
+    inner = -1 if how.flip else -2
     columns = jnp.moveaxis(X, inner, 0)
     shape = (M.shape[0], *columns.shape[1:])
     method = None if how.method == "auto" else how.method
@@ -130,21 +130,26 @@ def _traced(how: _How, M, X, prepared, semiring, mask, accum, out) -> Array:
     present = None
     if out is not None:
         present = jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
-        present = jnp.broadcast_to(_along(present, how.flip), Y.shape)
+        present = jnp.broadcast_to(along(present, how.flip), Y.shape)
     if mask is not None:
-        mask = Mask(_allowed(mask, Y, how.flip, lead))
+        mask = Mask(allowed_at(mask, Y, how.flip))
     fill = semiring.zero(Y.dtype if out is None else out.dtype)
     return write_vector(
         Y, out=out, mask=mask, accum=accum, replace=how.replace, fill=fill, present=present
     )
 
 
-def _along(v: Array, flip: bool) -> Array:
+def along(v: Array, flip: bool) -> Array:
     """A vector over the rows of the matrix, to be broadcast against the result."""
     return v if flip else v[:, None]
 
 
-def _allowed(mask: Mask, Y: Array, flip: bool, lead: tuple[int, ...]) -> Array:
+def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
+    """A mask of rows of the matrix, or of the result, as one of the shape of the result.
+
+    Raises:
+        ValueError: it has another shape.
+    """
     rows = Y.shape[-1 if flip else -2]
     shape = tuple(mask.shape)
     if shape not in ((rows,), Y.shape[-2:], Y.shape):
@@ -153,7 +158,7 @@ def _allowed(mask: Mask, Y: Array, flip: bool, lead: tuple[int, ...]) -> Array:
             f"result; got {shape}."
         )
     allowed = mask.allowed()
-    return jnp.broadcast_to(_along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
+    return jnp.broadcast_to(along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
 
 
 DENSE["multiply"] = multiply

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.dispatch import overload
+from .._core.platforms import using
 from .._core.pytree import is_concrete
 from ..algorithms.common.status import finished
 from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization, pagerank
@@ -59,26 +60,35 @@ def _tangent(primals, tangents, result):
 op = mesh_op("pagerank", _tangent)
 
 
+def start_of(local: Local, p, dtype) -> Array:
+    """A piece of the personalization: uniform if p is None."""
+    if p is None:
+        return jnp.where(local.order < local.part.n, jnp.asarray(1 / local.part.n, dtype), 0)
+    return local.piece(p)
+
+
+def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterations):
+    """A piece of the scores, the number of iterations, whether they converged."""
+    return pagerank_xla(
+        lambda share: _flow(local, share),
+        _strength(local),
+        mine,
+        mine,
+        damping=damping,
+        tol=tol,
+        max_iterations=max_iterations,
+        min_iterations=min_iterations,
+        total=lambda x: local.total(jnp.sum(x)),
+    )
+
+
 @op.register("collectives")
 def _pieces(G, p, damping, tol, max_iterations, min_iterations):
     """An exchange of the shares and two sums over the devices an iteration."""
 
-    def body(local: Local, p, damping, tol, max_iterations, min_iterations):
-        if p is None:
-            mine = jnp.where(local.order < G.n, jnp.asarray(1 / G.n, G.dtype), 0)
-        else:
-            mine = local.piece(p)
-        scores, iterations, converged = pagerank_xla(
-            lambda share: _flow(local, share),
-            _strength(local),
-            mine,
-            mine,
-            damping=damping,
-            tol=tol,
-            max_iterations=max_iterations,
-            min_iterations=min_iterations,
-            total=lambda x: local.total(jnp.sum(x)),
-        )
+    def body(local: Local, p, *knobs):
+        mine = start_of(local, p, G.dtype)
+        scores, iterations, converged = iterate(local, mine, *knobs)
         return local.everywhere(scores), iterations, converged, jnp.int32(0)
 
     return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))
@@ -104,4 +114,5 @@ def _pagerank(
         raise ValueError(f"weights must not be negative or NaN; the least is {least}.")
     p = checked_personalization(personalization, G.n, G.dtype)
     numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
-    return finished(op(told(G), p, *numbers, backend=backend, method=method), "pagerank")
+    with using(backend):
+        return finished(op(told(G), p, *numbers, backend=backend, method=method), "pagerank")

@@ -157,13 +157,13 @@ class Search:
         # the mean degree of those that have edges out of them
         isolated = self.barrier.total(4)
         linked = k.maximum(c.everyone - isolated, 1)
-        self.mean = k.maximum(self.barrier.total(2, "f32") / k.cast(linked, "f32"), 1.0)
+        self.mean = k.maximum(self.barrier.total(2, k.cast) / k.cast(linked, "f32"), 1.0)
         first = State(
             level=0,
             ranges=range_count(c.span, start, k.maximum(end, start)),
             vertices=self.barrier.total(0),
             letters=0,
-            edges=self.barrier.total(1, "f32"),
+            edges=self.barrier.total(1, k.cast),
             seen=isolated + 1,
             pulling=0,
             queued=1,
@@ -269,7 +269,7 @@ class Search:
         s.ranges = self.barrier.word(k.device, 3)
         new, s.letters = self.barrier.total(0), self.barrier.total(4)
         s.vertices, s.seen = new + s.letters, s.seen + new + self.barrier.total(5)
-        edges = self.barrier.total(1, "f32")
+        edges = self.barrier.total(1, k.cast)
         # letters have no degree yet: as those that did not have to be mailed
         s.edges = edges + edges * k.cast(s.letters, "f32") / k.cast(k.maximum(new, 1), "f32")
 

@@ -50,12 +50,12 @@ class Inbox:
                 return f(v, there & won, *carry)
 
             carry = k.deal(k.load(self.high, s) - low, warps, letters, *carry)
-        return carry
+        return tuple(carry)
 
     def open(self, level):
         """Claims `level` for every place that was mailed; the edges are not looked at."""
         k = self.k
-        (opened,) = self.each(level, lambda v, won, count: count + k.cast(won, "i32"), 0)
+        opened, *_ = self.each(level, lambda v, won, count: count + k.cast(won, "i32"), 0)
         k.reduce("add", self.m.sums, OPENED, opened, mask=opened != 0)
 
     def send(self, place, device, mask):

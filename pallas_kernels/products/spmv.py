@@ -15,6 +15,7 @@ import math
 
 import jax
 
+from ..rows.cut import each_cut_row, join_in_cta
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
@@ -29,7 +30,6 @@ SHAPES: tuple[tuple[float, Shape], ...] = (
     (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
 )
 SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
-AHEAD = 8  # CTAs whose parts of one row are loaded together
 
 
 def csr_spmv(
@@ -105,7 +105,8 @@ class _Product(CsrRows):
         row = k.where(self.continued, self.first, -1)
         k.store(self.heads[0], k.warp, row, mask=k.lane == 0)
         k.sync()
-        k.if_(k.warp == 0, self._within)
+        joined = self.heads, self.combine, self.g.y, self.g.rows, self.g.parts
+        k.if_(k.warp == 0, lambda: join_in_cta(k, *joined))
         k.sync()
 
         def arrive():
@@ -119,45 +120,11 @@ class _Product(CsrRows):
         last = k.load(self.flag, 0) == 1
         k.if_(last & (k.thread < k.ctas), self._between)
 
-    def _within(self):
-        """Joins the parts of rows that warps of this CTA began in the middle; one warp."""
-        k, g = self.k, self.g
-        there = k.lane < k.threads // 32
-        row = k.load(self.heads[0], k.lane, mask=there, other=-1)
-        y = k.load(self.heads[1], k.lane, mask=there & (row >= 0))
-        for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the fold of 2 d of them
-            after, part = k.shfl(row, k.lane + d), k.shfl(y, k.lane + d)
-            same = (k.lane + d < 32) & (after == row)
-            y = k.where(same, self.combine(y, part), y)
-        before = k.shfl_up(row, 1)
-        begins = (row >= 0) & ((k.lane == 0) | (before != row))
-        mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this CTA
-        k.store(g.y, row, self.combine(k.load(g.y, row, mask=mine, cache="fresh"), y), mask=mine)
-        k.store(g.rows, k.cta, row, mask=k.lane == 0)
-        k.store(g.parts, k.cta, y, mask=k.lane == 0)
-
     def _between(self):
-        """Joins the parts of rows that CTAs began in the middle; the last CTA."""
+        """The last CTA."""
         k, g = self.k, self.g
 
-        def look(p):
-            row = k.load(g.rows, p, cache="fresh")
-            before = k.load(g.rows, p - 1, mask=p > 0, other=-1, cache="fresh")
+        def put(row, y):
+            k.store(g.y, row, y)
 
-            def whole():
-                def some(p, y, more):
-                    for j in range(AHEAD):
-                        at = p + j
-                        there = k.below(at, k.ctas)
-                        same = k.load(g.rows, at, mask=there, other=-1, cache="fresh") == row
-                        part = k.load(g.parts, at, mask=same, cache="fresh")
-                        y, more = k.where(same, self.combine(y, part), y), same
-                    return p + AHEAD, y, more
-
-                start = k.load(g.y, row, cache="fresh")
-                _, y, _ = k.while_(lambda p, y, more: more, some, p, start, k.const(True, "i1"))
-                k.store(g.y, row, y)
-
-            k.if_((row >= 0) & (before != row), whole)
-
-        k.for_(k.thread, k.ctas, k.threads, look)
+        each_cut_row(k, g.y, g.rows, g.parts, self.combine, put)

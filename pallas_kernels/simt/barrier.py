@@ -3,6 +3,9 @@
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
+import functools
+import operator
+
 from .primitives import ABORT, ARRIVALS, CONTROL_WORDS, SPIN_LIMIT
 
 MOST_DEVICES = 32  # one lane of a warp listens to each
@@ -30,44 +33,48 @@ class MeshBarrier:
         return 4 * devices * words
 
     def meet(self, turn, tell, adds=()):
-        """ok, once all CTAs of all devices are here; `heard` has devices x words then.
+        """ok, once all CTAs of all devices are here; `word` and `total` tell what was said then.
 
         turn: the number of this meeting, 1, 2, ..., the same everywhere. tell(device) -> the words
-        for that device, called by one thread of the last CTA to arrive, which sees what all others
-        wrote before. adds: (shared array, j, array, i) as for `grid_barrier`. ok is 0 where some
-        device did not come within `limit` polls: every later meeting fails at once, the kernel
-        must leave. What any device wrote anywhere before is seen after by "fresh" loads.
+        for that device, called by the first warp of the last CTA to arrive, a lane for each device;
+        it sees what all others wrote before. adds: (shared array, j, array, i) as for
+        `grid_barrier`. ok is 0 where some device did not come within `limit` polls: every later
+        meeting fails at once, the kernel must leave. What any device wrote anywhere before is seen
+        after by "fresh" loads.
         """
         k, control = self.k, self.control
         group = CONTROL_WORDS + (turn & 1) * (2 * k.devices * self.words)
         k.sync()
 
-        def say():
-            k.fence("sys")
-            for d in range(k.devices):
-                there = k.on(control, d)
-                for j, word in enumerate(tell(d)):
-                    at = group + (k.device * self.words + j) * 2
-                    k.store_pair(there, at, turn, k.bits(k.const(word), "i32"))
-
         def arrive():
             for source, j, a, i in adds:
                 amount = k.load(source, j)
-                k.reduce("add", a, i, amount, mask=amount != k.const(0, amount.kind))
-                k.store(source, j, k.const(0, amount.kind))
+                k.reduce("add", a, i, amount, mask=amount != 0)
+                k.store(source, j, 0)
             k.fence("sys")
-            before = k.atomic("add", control, ARRIVALS, 1)
-            k.if_(before % k.ctas == k.ctas - 1, say)
+            return k.cast(k.atomic("add", control, ARRIVALS, 1) % k.ctas == k.ctas - 1, "i32")
 
-        k.if_(k.thread == 0, arrive)
-        k.if_(k.warp == 0, lambda: self._listen(turn, group))
+        def say():
+            k.fence("sys")
+            to = k.where(k.lane < k.devices, k.lane, 0)
+            there = k.on(control, to)
+            for j, word in enumerate(tell(to)):
+                at = group + (k.device * self.words + j) * 2
+                word = k.bits(k.const(word), "i32")
+                k.store_pair(there, at, turn, word, mask=k.lane < k.devices)
+
+        def meeting():
+            (last,) = k.if_(k.lane == 0, arrive, 0)
+            k.if_(k.shfl(last, 0) == 1, say)
+            self._listen(turn, group)
+
+        k.if_(k.warp == 0, meeting)
         k.sync()
         return k.load(self.found, 0)
 
     def _listen(self, turn, group):
         """The first warp: a lane for each device."""
         k, control = self.k, self.control
-        k.sync_warp()
         mine, there = k.on(control, k.device), k.lane < k.devices
 
         def look():
@@ -108,10 +115,13 @@ class MeshBarrier:
         """What a device told at the last meeting."""
         return self.k.load(self.heard, self.k.const(device) * self.words + j)
 
-    def total(self, j, kind="i32"):
-        """The sum over the devices of word j, in one order everywhere; as "f32": of int32."""
+    def total(self, j, as_f32=None):
+        """The sum over the devices of word j, in one order everywhere.
+
+        as_f32: of int32, for sums beyond them: `k.cast`; of words that are float32: `k.bits`.
+        """
         k = self.k
-        total = k.cast(self.word(0, j), kind)
-        for d in range(1, k.devices):
-            total = total + k.cast(self.word(d, j), kind)
-        return total
+        words = [self.word(d, j) for d in range(k.devices)]
+        if as_f32 is not None:
+            words = [as_f32(word, "f32") for word in words]
+        return functools.reduce(operator.add, words)

@@ -49,7 +49,7 @@ _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 class Emitter(Simt):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, ctas, threads, shared, devices=1, remote=None):
+    def __init__(self, ctas, threads, shared, devices, remote):
         self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
+from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 
@@ -77,3 +78,12 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
     text = on_mesh(devices, body, 257, 4096, 256)
     assert text.count("custom_call @mosaic_gpu") == 1
     assert ("uses_xla_collective_metadata = true" in text) == (devices > 1)
+
+
+@pytest.mark.parametrize("entries", [2048, 65536])
+def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
+    def body(indptr, indices, p):
+        found = pagerank_on_mesh(indptr, indices, p * 1.0, 0.85, 1e-6, 100, 0, axes=("x",))
+        return tuple(map(jnp.atleast_1d, found))
+
+    assert on_mesh(2, body, 257, entries, 256).count("custom_call @mosaic_gpu") == 1

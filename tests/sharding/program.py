@@ -284,6 +284,7 @@ def quick():
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
     from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
+    from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
 
     small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
     rng = np.random.default_rng(0)
@@ -300,6 +301,13 @@ def one_launch():
         for source in (0, 34, A.shape[0] - 1):
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
+    ranked = functools.partial(pagerank, ctas=2, threads=64, interpret=True)
+    tol, most, least = np.float32(1e-6), np.int32(60), np.int32(0)
+    for values in (jnp.full(random.nse, 2.0), random.data + jnp.arange(random.nse) % 3):
+        A = random.with_data(values)
+        G = jsp.shard(A, *mesh_of("two"), symmetric=True)
+        got = jax.jit(ranked)(G, None, np.float32(0.8), tol, most, least)
+        compare({"pagerank": got}, {"pagerank": jsp.pagerank(A, 0.8, max_iterations=60)})
     try:
         jsp.bfs(G, 0, backend="pallas")
     except NotImplementedError as error:

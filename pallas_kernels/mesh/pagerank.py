@@ -1,0 +1,236 @@
+"""PageRank over the rows of several GPUs, all iterations in one launch on each.
+
+    x <- d (x D^-1 A + dangling(x) p) + (1 - d) p
+
+where A is symmetric and all its weights are equal: each device gathers z = x / degree over the rows
+of its places, from a copy of z of all places, and writes the new z of its own into the copies of
+all devices. Nothing is prepared: the walk is that of `rows/merge_path.py`, rows that two CTAs share
+are joined after a barrier over one device, then every place is settled by one thread.
+
+Cost of an iteration: 4 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
+barrier, a meeting of the devices (2.5 us) and a reduction over a CTA. Sums are added in one order:
+results do not change from run to run, and devices agree when to stop.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import functools
+import operator
+
+import jax
+import jax.numpy as jnp
+
+from ..products.spmv import SHAPES
+from ..rows.cut import each_cut_row, join_in_cta
+from ..rows.merge_path import CsrRows, Shape, shape_for
+from ..simt.barrier import MeshBarrier
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+
+TOLD = 2  # words: the L1 change, the mass on vertices without edges
+WARPS = 32
+
+
+def pagerank(
+    indptr: jax.Array,
+    indices: jax.Array,
+    personalization: jax.Array,
+    damping: jax.Array,
+    tol: jax.Array,
+    max_iterations: jax.Array,
+    min_iterations: jax.Array,
+    *,
+    axes: tuple[str, ...],
+    shape: Shape | None = None,
+    ctas: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(scores float32[places], iterations int32, change float32, status int32), in a `shard_map`.
+
+    Of this device: indptr int32[places + 1] and indices int32[nse] of its rows by places of all
+    devices; personalization float32[places]: p, of sum 1 over all, also the start. axes: all axes
+    of the mesh in their order. Iterates while the L1 change of the last step is above tol or fewer
+    than min_iterations were made, at most max_iterations times. status 0: right; otherwise a device
+    or a CTA waited in vain.
+    """
+    devices, places = jax.lax.axis_size(axes), personalization.shape[0]
+    shape = shape or shape_for(places, indices.shape[0], SHAPES)
+    ctas = ctas or resident_ctas()
+    f32, i32 = jnp.float32, jnp.int32
+    knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
+    limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
+    own = {name: (places, f32) for name in ("scores", "flow", "inverse")}
+    out = launch(
+        lambda k, m: _PageRank(k, m, places, shape).run(),
+        {
+            "indptr": indptr,
+            "indices": indices,
+            "personalization": personalization.astype(f32),
+            "knobs": jnp.stack(knobs),
+            "limits": jnp.stack(limits),
+        },
+        {
+            **own,
+            "summary": 2,
+            "change": (1, f32),
+            "share": (2 * places * devices, f32),
+            "cut": places,
+            "rows": ctas,
+            "parts": (ctas, f32),
+            "totals": (TOLD * ctas, f32),
+        },
+        ctas=ctas,
+        threads=threads,
+        shared_words=shape.shared_words(threads) + 2 * WARPS + TOLD * WARPS + 160,
+        more_control=MeshBarrier.control_words(devices, TOLD),
+        name="pagerank_on_mesh",
+        axes=axes,
+        interpret=interpret,
+    )
+    return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]
+
+
+class _PageRank(CsrRows):
+    """One launch. Rows that began in another CTA are `cut`: settled apart, from their parts."""
+
+    def __init__(self, k, m, places, shape):
+        super().__init__(k, m.indptr, places, [m.indices], shape, k.const(0.0, "f32"))
+        self.m, self.everyone = m, places * k.devices
+        self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
+        self.within = k.shared(TOLD * WARPS, "f32")
+        self.barrier = MeshBarrier(k, m.control, TOLD)
+
+    def run(self):
+        k, m = self.k, self.m
+        damping, tol = (k.load(m.knobs, j) for j in range(2))
+        most, least = (k.load(m.limits, j) for j in range(2))
+        lost = self._start()
+        ok, _, lost = self._meet(k.const(1), k.const(0.0, "f32"), lost)
+
+        def going(step, change, lost, ok):
+            return ((change > tol) | (step < least)) & (step < most) & (ok == 1)
+
+        def step(i, change, lost, ok):
+            self.read = (i & 1) * self.everyone
+            self.walk()
+            together = self._join()
+            write = self.everyone - self.read
+            moved, lost = self._settle(write, damping, damping * lost + (1.0 - damping))
+            ok, change, lost = self._meet(i + 2, moved, lost)
+            return i + 1, change, lost, ok & together
+
+        infinity = k.bits(k.const(0x7F800000), "f32")
+        steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
+        mine = (k.cta == 0) & (k.thread == 0)
+        k.store(m.summary, 0, steps, mask=mine)
+        k.store(m.summary, 1, 1 - ok, mask=mine)
+        k.store(m.change, 0, change, mask=mine)
+
+    def _start(self):
+        """x = p and z of it; returns the thread's part of the dangling mass."""
+        k, m = self.k, self.m
+
+        def row(r, lost):
+            start, end = k.row(m.indptr, r)
+            degree, rank = k.cast(end - start, "f32"), k.load(m.personalization, r, cache="nc")
+            linked = degree > 0.0
+            inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, degree, 1.0), 0.0)
+            k.store(m.scores, r, rank)
+            k.store(m.inverse, r, inverse)
+            k.store(m.cut, r, 0)
+            self._share(0, r, rank * inverse)
+            return lost + k.where(linked, 0.0, rank)
+
+        return k.spread(self.n, row, k.const(0.0, "f32"))[0]
+
+    def _share(self, copy, r, share):
+        k = self.k
+        for d in range(k.devices):
+            k.store(k.on(self.m.share, d), copy + k.device * self.n + r, share)
+
+    # the walk
+    def terms(self, fetched, places, masks, owners):
+        k, (index,) = self.k, fetched
+        there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
+        return k.loads(self.m.share, [self.read + v for v in index], there)
+
+    def combine(self, a, b):
+        return a + b
+
+    def settle(self, r, y, mask):
+        k = self.k
+        head = self.continued & (r == self.first)
+        k.store(self.m.flow, r, y, mask=mask & ~head)
+        k.store(self.heads[1], k.warp, y, mask=mask & head)
+
+    def _join(self):
+        """Joins the parts of rows that warps of one CTA share; whether all CTAs came then."""
+        k, m = self.k, self.m
+        row = k.where(self.continued, self.first, -1)
+        k.store(self.heads[0], k.warp, row, mask=k.lane == 0)
+        k.sync()
+        k.if_(k.warp == 0, self._within)
+        return k.grid_barrier(m.control)[0]
+
+    def _within(self):
+        k, m = self.k, self.m
+        join_in_cta(k, self.heads, operator.add, m.flow, m.rows, m.parts)
+        row = k.load(m.rows, k.cta)
+        k.store(m.cut, row, 1, mask=(k.lane == 0) & (row >= 0))
+
+    def _settle(self, write, damping, teleport):
+        """New x and z; the thread's parts of the L1 change and of the dangling mass."""
+        k, m = self.k, self.m
+
+        def one(r, flow, moved, lost):
+            old, p, inverse = (
+                k.load(a, r, cache="fresh") for a in (m.scores, m.personalization, m.inverse)
+            )
+            new = damping * flow + teleport * p
+            k.store(m.scores, r, new)
+            self._share(write, r, new * inverse)
+            moved = moved + k.maximum(new - old, old - new)
+            return moved, lost + k.where(inverse == 0.0, new, 0.0)
+
+        def row(r, *sums):
+            whole, flow = (k.load(a, r, cache="fresh") for a in (m.cut, m.flow))
+            return k.if_(whole == 0, lambda: one(r, flow, *sums), *sums)
+
+        def cut(*sums):
+            return each_cut_row(k, m.flow, m.rows, m.parts, self.combine, one, *sums)
+
+        sums = k.spread(self.n, row, k.const(0.0, "f32"), k.const(0.0, "f32"))
+        return k.if_(k.cta == 0, lambda: cut(*sums), *sums)
+
+    def _meet(self, turn, *parts):
+        """(ok, the sums over all devices of what threads have) after a meeting."""
+        k, m = self.k, self.m
+        for j, x in enumerate(parts):
+            k.store(self.within, WARPS * j + k.warp, k.warp_sum(x), mask=k.lane == 0)
+        k.sync()
+
+        def cta():
+            there = k.lane < k.threads // 32
+            for j in range(TOLD):
+                x = k.load(self.within, WARPS * j + k.lane, mask=there)
+                k.store(m.totals, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
+
+        k.if_(k.warp == 0, cta)
+
+        def tell(device):
+            del device
+            sums = []
+            for j in range(TOLD):
+                each = [
+                    k.load(
+                        m.totals, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
+                    )
+                    for i in range(0, k.ctas, 32)
+                ]
+                sums.append(k.warp_sum(functools.reduce(operator.add, each)))
+            return sums
+
+        ok = self.barrier.meet(turn, tell)
+        return ok, *(self.barrier.total(j, k.bits) for j in range(TOLD))

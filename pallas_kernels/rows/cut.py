@@ -1,0 +1,53 @@
+"""Rows that `merge_path.py` cut: parts joined within a CTA, then between CTAs, in one order."""
+
+AHEAD = 8  # CTAs whose parts of one row are loaded together
+
+
+def join_in_cta(k, heads, combine, y, rows, parts):
+    """Joins the parts of rows that warps of this CTA began in the middle; one warp.
+
+    heads: shared arrays with the row and the value of each warp, row -1: it began none. A row that
+    began in this CTA is in y, where it is completed; of one that began in a CTA before, rows and
+    parts get the part of this CTA (row -1: there is none).
+    """
+    there = k.lane < k.threads // 32
+    row = k.load(heads[0], k.lane, mask=there, other=-1)
+    value = k.load(heads[1], k.lane, mask=there & (row >= 0))
+    for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the fold of 2 d of them
+        after, part = k.shfl(row, k.lane + d), k.shfl(value, k.lane + d)
+        same = (k.lane + d < 32) & (after == row)
+        value = k.where(same, combine(value, part), value)
+    before = k.shfl_up(row, 1)
+    begins = (row >= 0) & ((k.lane == 0) | (before != row))
+    mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this CTA
+    k.store(y, row, combine(k.load(y, row, mask=mine, cache="fresh"), value), mask=mine)
+    k.store(rows, k.cta, row, mask=k.lane == 0)
+    k.store(parts, k.cta, value, mask=k.lane == 0)
+
+
+def each_cut_row(k, y, rows, parts, combine, f, *carry):
+    """carry = f(row, its whole y, *carry) for the rows that several CTAs share; the threads of one
+    CTA, after all have joined theirs."""
+
+    def look(p, *carry):
+        row = k.load(rows, p, cache="fresh")
+        before = k.load(rows, p - 1, mask=p > 0, other=-1, cache="fresh")
+
+        def whole():
+            def some(p, value, more):
+                for j in range(AHEAD):
+                    at = p + j
+                    there = k.below(at, k.ctas)
+                    same = k.load(rows, at, mask=there, other=-1, cache="fresh") == row
+                    part = k.load(parts, at, mask=same, cache="fresh")
+                    value, more = k.where(same, combine(value, part), value), same
+                return p + AHEAD, value, more
+
+            start = k.load(y, row, cache="fresh")
+            going = k.const(True, "i1")
+            _, value, _ = k.while_(lambda p, value, more: more, some, p, start, going)
+            return f(row, value, *carry)
+
+        return k.if_((row >= 0) & (before != row), whole, *carry)
+
+    return k.for_(k.thread, k.ctas, k.threads, look, *carry)

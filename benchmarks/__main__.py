@@ -19,6 +19,7 @@ import tqdm  # noqa: E402
 from . import suite  # noqa: E402
 from .graphs import graphblas_sharp, launches, networkx_calls  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
+from .learning import accuracy  # noqa: E402
 from .options import Options  # noqa: E402
 from .products import padded_rows  # noqa: E402
 from .report.plot import save  # noqa: E402
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "spmspv": "products.spmspv",
     "attention": "products.attention",
     "gnn": "products.gnn",
+    "accuracy": "learning.accuracy",
     "mxm": "products.mxm",
     "bfs": "traversal.bfs",
     "sources": "traversal.sources",
@@ -129,6 +131,8 @@ def workloads(name: str, args: argparse.Namespace, settings: Options) -> list[su
         return yang2015.workloads(settings)
     if name == "gpu_report":
         return padded_rows.workloads(settings)
+    if name == "accuracy":
+        return accuracy.workloads()
     if name == "graphblas_sharp":
         return graphblas_sharp.workloads(settings)
     if name == "launches":

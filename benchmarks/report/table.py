@@ -246,7 +246,15 @@ def _road(records: list[Record]) -> list[str]:
     return [markdown(*table) for table in table_road.tables(records)]
 
 
-FORMS = {"yang2015": _yang, "loops": _loops, "road": _road}  # the others share one form
+def _accuracy(records: list[Record]) -> list[str]:
+    """What is learnt, and in which time."""
+    headers = ["graph", "program", "seeds", "accuracy", "deviation", "median_ms", "first_s"]
+    rows = [[r["case"], *(r[key] for key in headers[1:])] for r in records]
+    return [markdown(headers, rows)]
+
+
+# The others share one form.
+FORMS = {"accuracy": _accuracy, "yang2015": _yang, "loops": _loops, "road": _road}
 
 
 def main(paths: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ The folders, from the machine upwards:
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
     spgemm/     sparse matrix times sparse matrix
     components  weakly connected components
+    cores       core numbers
 
 How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
 """

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pallas_kernels.cores import cores as cores_kernel
+
+from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
@@ -43,9 +46,9 @@ def core_number(
 
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
-        backend: "cpu", "xla" or None.
+        backend: "pallas", "cpu", "xla" or None.
         method: "buckets" (vertices in order of degree, on a CPU), "peeling" (rounds over all
-            edges, elsewhere), or None for these.
+            edges, elsewhere), "levels" (one launch on a GPU), or None for the fastest.
 
     Returns:
         `CoreNumbers(cores, degeneracy)`.
@@ -54,8 +57,9 @@ def core_number(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: "buckets" O(n + edges); "peeling" a pass over the edges a round, at most n + degeneracy
-    rounds and few on graphs with skewed degrees.
+    Cost: "buckets" and "levels" O(n + edges), a pass over the vertices a level more; "peeling" a
+    pass over the edges a round, at most n + degeneracy rounds and few on graphs with skewed
+    degrees.
 
     Source: Batagelj, Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003;
     Seidman, "Network structure and minimum degree", Social Networks 5, 1983.
@@ -102,6 +106,24 @@ def k_core(
 
 
 op = Op("core_number")
+RAN = False  # whether the kernel has been right on a GPU, before which nothing chooses it
+
+
+def _not_in_one_launch(graph) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to peel"
+    if not RAN:
+        return "the kernel has not run on a GPU yet"
+    return None
+
+
+@op.register("levels", backend="pallas", refuse=_not_in_one_launch)
+def _in_one_launch(graph):
+    """Levels and rounds of one launch; by rounds of XLA where it gave up."""
+    found, status = cores_kernel(graph.out.indptr, graph.out.indices)
+    return lax.cond(status == 0, lambda found: _of(found), lambda _: _peeling(graph), found)
 
 
 @op.register("buckets", backend="cpu")

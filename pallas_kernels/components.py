@@ -17,8 +17,6 @@ barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. r
 program, 2.41 where every edge is looked at, of which one gather an edge (117 G/s) is 0.59.
 """
 
-import types
-
 import jax
 import jax.numpy as jnp
 
@@ -29,6 +27,7 @@ from .simt.launch import launch
 SAMPLED = 2  # neighbours of every vertex that are hooked before the sample
 LONG = 1024  # edges from which a row is shared by the warps of a CTA
 LISTED = 2048  # long rows a CTA has room for
+SHARED = LISTED + 4  # words of shared memory
 LARGEST = 40  # control word: ~root of the largest tree of the sample
 
 
@@ -50,10 +49,9 @@ def components(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n, symmetric=symmetric)
 
     def kernel(k, m):
-        ok = _body(k, c, m, m.control)
+        ok = _all(k, Forest(k, m, n, n, 0), symmetric)
         k.store(m.status, 0, 1 - ok, mask=(k.cta == 0) & (k.thread == 0))
 
     out = launch(
@@ -62,131 +60,156 @@ def components(
         {"labels": n, "status": 1},
         ctas=ctas or resident_ctas(),
         threads=threads,
-        shared_words=LISTED + 4,
+        shared_words=SHARED,
         name="components",
         interpret=interpret,
     )
     return out["labels"], out["status"][0]
 
 
-def _body(k, c, graph, control):
-    long_rows, count = k.shared(LISTED), k.shared(4)
-    k.store(count, k.thread, 0, mask=k.thread < 4)
-
-    def first(v):
-        near = _neighbour(k, graph, v, 0)
-        k.store(graph.labels, v, k.where(near < 0, v, k.minimum(near, v)))
-
-    k.spread(c.n, first)
-    (ok,) = k.grid_barrier(control)
-    _compress(k, c, graph)
-    k.grid_barrier(control)
+def _all(k, forest, symmetric):
+    forest.plant()
+    k.grid_barrier(forest.control)
+    forest.compress()
+    k.grid_barrier(forest.control)
     for r in range(SAMPLED):
-
-        def next_one(v, r=r):
-            near = _neighbour(k, graph, v, r)
-            # a first neighbour below v is its parent already
-            _link(k, graph.labels, v, near, near > v if r == 0 else near >= 0)
-
-        k.spread(c.n, next_one)
-        k.grid_barrier(control)
-        _compress(k, c, graph)
-        k.grid_barrier(control)
+        forest.hook(r)
+        k.grid_barrier(forest.control)
+        forest.compress()
+        k.grid_barrier(forest.control)
     skip = k.const(-1)
-    if c.symmetric:
-        k.if_((k.cta == 0) & (k.warp == 0), lambda: _sample(k, c, graph, control))
+    if symmetric:
         # all CTAs must skip the same tree: an edge between two skipped trees would be lost
-        _, skip = k.grid_barrier(control, [(control, LARGEST)])
-        skip = ~skip
-    _rest(k, c, graph, skip, long_rows, count)
-    k.grid_barrier(control)
-    _compress(k, c, graph)
-    (ok,) = k.grid_barrier(control)
+        skip = forest.largest()
+    forest.rest(skip)
+    k.grid_barrier(forest.control)
+    forest.compress()
+    (ok,) = k.grid_barrier(forest.control)
     return ok
 
 
-def _neighbour(k, graph, v, r):
-    """The r-th neighbour of v, -1 if it has fewer."""
-    start = k.load(graph.indptr, v, cache="nc") + r
-    there = start < k.load(graph.indptr, v + 1, cache="nc")
-    return k.load(graph.indices, start, mask=there, other=-1, cache="nc")
+class Forest:
+    """Trees over n vertices, joined by the edges of some rows: `rows` vertices from `first` on.
 
+    m has labels, the edges of these rows and control words.
+    """
 
-def _link(k, labels, u, v, mask):
-    """Joins the trees of u and v, by the larger root; a label on the way to it never grows."""
-    a = k.load(labels, u, mask=mask, cache="fresh")
-    b = k.load(labels, v, mask=mask, cache="fresh")
+    def __init__(self, k, m, n, rows, first):
+        self.k, self.m, self.n, self.rows, self.first = k, m, n, rows, first
+        self.labels, self.control = m.labels, m.control
+        self.long_rows, self.count = k.shared(LISTED), k.shared(4)
+        k.store(self.count, k.thread, 0, mask=k.thread < 4)
 
-    def climb(a, b):
-        high, low = k.maximum(a, b), k.minimum(a, b)
-        above = k.load(labels, high, cache="fresh")
-        root = above == high
-        above = k.where(root, k.atomic_cas(labels, high, high, low, mask=root), above)
-        # hooked (the word still held `high`), or a parent further down
-        return k.where(above == high, low, above), low
+    def plant(self):
+        """Every vertex of the rows starts below its first neighbour."""
+        k = self.k
 
-    k.while_(lambda a, b: a != b, climb, a, b)
+        def one(i):
+            v, near = self.first + i, self._neighbour(i, 0)
+            k.store(self.labels, v, k.where(near < 0, v, k.minimum(near, v)))
 
+        k.spread(self.rows, one)
 
-def _compress(k, c, graph):
-    """Every label becomes its root."""
+    def hook(self, r):
+        """Joins every vertex of the rows to its neighbour number r."""
 
-    def one(v):
-        start = k.load(graph.labels, v, cache="fresh")
-        label, _ = k.while_(
-            lambda label, above: label != above,
-            lambda label, above: (above, k.load(graph.labels, above, cache="fresh")),
-            start,
-            k.load(graph.labels, start, cache="fresh"),
-        )
-        k.store(graph.labels, v, label, mask=label != start)
+        def one(i):
+            v, near = self.first + i, self._neighbour(i, r)
+            # a first neighbour below v is its parent already
+            self.link(v, near, near > v if r == 0 else near >= 0)
 
-    k.spread(c.n, one)
+        self.k.spread(self.rows, one)
 
+    def _neighbour(self, i, r):
+        """The r-th neighbour of row i, -1 if it has fewer."""
+        k, m = self.k, self.m
+        start = k.load(m.indptr, i, cache="nc") + r
+        there = start < k.load(m.indptr, i + 1, cache="nc")
+        return k.load(m.indices, start, mask=there, other=-1, cache="nc")
 
-def _sample(k, c, graph, control):
-    """The commonest of 32 labels, one a lane."""
-    label = k.load(graph.labels, k.lane * max(c.n // 32, 1) % c.n, cache="fresh")
-    votes = k.const(0)
-    for d in range(32):
-        votes = votes + k.cast(k.shfl(label, d) == label, "i32")
-    most = k.warp_fold(k.maximum, votes)
-    winner = k.shfl(label, k.ctz(k.ballot(votes == most)))
-    k.store(control, LARGEST, ~winner, mask=k.lane == 0)
+    def link(self, u, v, mask):
+        """Joins the trees of u and v, by the larger root; a label on the way to it never grows."""
+        k, labels = self.k, self.labels
+        a = k.load(labels, u, mask=mask, cache="fresh")
+        b = k.load(labels, v, mask=mask, cache="fresh")
 
+        def climb(a, b):
+            high, low = k.maximum(a, b), k.minimum(a, b)
+            above = k.load(labels, high, cache="fresh")
+            root = above == high
+            above = k.where(root, k.atomic_cas(labels, high, high, low, mask=root), above)
+            # hooked (the word still held `high`), or a parent further down
+            return k.where(above == high, low, above), low
 
-def _rest(k, c, graph, skip, long_rows, count):
-    """Links the neighbours after the sampled ones of all vertices outside the tree `skip`."""
+        k.while_(lambda a, b: a != b, climb, a, b)
 
-    def vertices(v):
-        there = v < c.n
-        out = there & (k.load(graph.labels, v, mask=there, other=-1, cache="fresh") != skip)
-        start = k.load(graph.indptr, v, mask=out, cache="nc") + SAMPLED
-        end = k.load(graph.indptr, v + 1, mask=out, cache="nc")
-        size = k.where(out, k.maximum(end - start, 0), 0)
-        place = k.atomic("add", count, 0, 1, mask=size >= LONG)
-        listed = (size >= LONG) & (place < LISTED)
-        k.store(long_rows, place, v, mask=listed)
-        size = k.where(listed, 0, size)
+    def compress(self):
+        """Every label becomes its root."""
+        k, labels = self.k, self.labels
 
-        def edge(places, payloads, there):
-            (at,), ((u,),), (there,) = places, payloads, there
-            near = k.load(graph.indices, at, mask=there, cache="nc")
-            _link(k, graph.labels, u, near, there)
+        def one(v):
+            start = k.load(labels, v, cache="fresh")
+            label, _ = k.while_(
+                lambda label, above: label != above,
+                lambda label, above: (above, k.load(labels, above, cache="fresh")),
+                start,
+                k.load(labels, start, cache="fresh"),
+            )
+            k.store(labels, v, label, mask=label != start)
 
-        flatten(k, start, size, (v,), edge, unroll=1)
+        k.spread(self.n, one)
 
-    k.spread_warps(c.n, vertices)
-    k.sync()
+    def largest(self):
+        """The root of the commonest of 32 labels, the same in all CTAs; ends with a barrier."""
+        k = self.k
 
-    def row(i):
-        v = k.load(long_rows, i)
-        start = k.load(graph.indptr, v, cache="nc") + SAMPLED
-        end = k.load(graph.indptr, v + 1, cache="nc")
+        def sample():
+            label = k.load(self.labels, k.lane * max(self.n // 32, 1) % self.n, cache="fresh")
+            votes = k.const(0)
+            for d in range(32):
+                votes = votes + k.cast(k.shfl(label, d) == label, "i32")
+            most = k.warp_fold(k.maximum, votes)
+            winner = k.shfl(label, k.ctz(k.ballot(votes == most)))
+            k.store(self.control, LARGEST, ~winner, mask=k.lane == 0)
 
-        def edge(e):
-            _link(k, graph.labels, v, k.load(graph.indices, e, cache="nc"), k.const(True, "i1"))
+        k.if_((k.cta == 0) & (k.warp == 0), sample)
+        return ~k.grid_barrier(self.control, [(self.control, LARGEST)])[1]
 
-        k.for_(start + k.thread, end, k.threads, edge)
+    def rest(self, skip):
+        """Links the neighbours after the sampled ones of all rows outside the tree `skip`."""
+        k, m, count, long_rows = self.k, self.m, self.count, self.long_rows
 
-    k.for_(0, k.minimum(k.load(count, 0), LISTED), 1, row)
+        def vertices(i):
+            there = i < self.rows
+            label = k.load(self.labels, self.first + i, mask=there, other=-1, cache="fresh")
+            out = there & (label != skip)
+            start = k.load(m.indptr, i, mask=out, cache="nc") + SAMPLED
+            end = k.load(m.indptr, i + 1, mask=out, cache="nc")
+            size = k.where(out, k.maximum(end - start, 0), 0)
+            place = k.atomic("add", count, 0, 1, mask=size >= LONG)
+            listed = (size >= LONG) & (place < LISTED)
+            k.store(long_rows, place, i, mask=listed)
+            size = k.where(listed, 0, size)
+
+            def edge(places, payloads, there):
+                (at,), ((i,),), (there,) = places, payloads, there
+                near = k.load(m.indices, at, mask=there, cache="nc")
+                self.link(self.first + i, near, there)
+
+            flatten(k, start, size, (i,), edge, unroll=1)
+
+        k.spread_warps(self.rows, vertices)
+        k.sync()
+
+        def row(j):
+            i = k.load(long_rows, j)
+            start = k.load(m.indptr, i, cache="nc") + SAMPLED
+            end = k.load(m.indptr, i + 1, cache="nc")
+            always = k.const(True, "i1")
+
+            def edge(e):
+                self.link(self.first + i, k.load(m.indices, e, cache="nc"), always)
+
+            k.for_(start + k.thread, end, k.threads, edge)
+
+        k.for_(0, k.minimum(k.load(count, 0), LISTED), 1, row)

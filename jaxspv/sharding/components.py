@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.dispatch import overload
+from .._core.platforms import using
 from ..algorithms.common.status import finished
 from ..algorithms.components import Components, connected_components, hooked
 from .exchange import Local, on_mesh
@@ -42,11 +43,16 @@ op = mesh_op("connected_components")
 @op.register("collectives")
 def _rounds(G):
     """A minimum of n labels over the devices a round; few rounds, as each settles what is local."""
-    labels = on_mesh(_labels, G)
-    own = labels == jnp.arange(G.n, dtype=jnp.int32)
-    return Components(labels, jnp.sum(own, dtype=jnp.int32), jnp.int32(0))
+    return counted(on_mesh(_labels, G), jnp.int32(0))
+
+
+def counted(labels: Array, status: Array) -> Components:
+    """The result of labels that are the least vertices of their components."""
+    own = labels == jnp.arange(labels.shape[0], dtype=jnp.int32)
+    return Components(labels, jnp.sum(own, dtype=jnp.int32), status)
 
 
 @overload(connected_components, ShardedGraph)
 def _connected_components(G, *, backend=None, method=None):
-    return finished(op(told(G), backend=backend, method=method), "connected_components")
+    with using(backend):
+        return finished(op(told(G), backend=backend, method=method), "connected_components")

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
+from pallas_kernels.mesh.components import components as components_on_mesh
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
@@ -87,3 +88,12 @@ def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, entries, 256).count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
+    def body(*graph):
+        found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
+        return tuple(map(jnp.atleast_1d, found))
+
+    assert on_mesh(2, body, 257, 4096, 256).count("custom_call @mosaic_gpu") == 1

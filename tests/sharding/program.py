@@ -284,8 +284,10 @@ def quick():
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
     from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
+    from jaxspv.sharding.gpu.components import one_launch as components
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
 
+    sizes = {"ctas": 2, "threads": 64}
     small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
     rng = np.random.default_rng(0)
     hub = np.append(rng.integers(0, 90, 150), np.zeros(60, int)), rng.integers(0, 90, 210)
@@ -298,10 +300,12 @@ def one_launch():
     ):
         mesh, spec = mesh_of(name)
         G = jsp.shard(A, mesh, spec, symmetric=symmetric)
+        got = jax.jit(components, static_argnames=("interpret", *sizes))(G, **sizes, interpret=True)
+        exact(got, jsp.connected_components(A))
         for source in (0, 34, A.shape[0] - 1):
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
-    ranked = functools.partial(pagerank, ctas=2, threads=64, interpret=True)
+    ranked = functools.partial(pagerank, **sizes, interpret=True)
     tol, most, least = np.float32(1e-6), np.int32(60), np.int32(0)
     for values in (jnp.full(random.nse, 2.0), random.data + jnp.arange(random.nse) % 3):
         A = random.with_data(values)

@@ -1,0 +1,27 @@
+"""Components of a sharded graph in one launch on each GPU (`pallas_kernels/mesh/components.py`)."""
+
+from __future__ import annotations
+
+from jax import lax
+
+from pallas_kernels.mesh.components import components as kernel
+
+from ..components import counted, op
+from ..exchange import Local, on_mesh
+from .frame import apart
+
+
+@op.register(
+    "one_launch", backend="pallas", refuse=lambda G: apart("connected_components", G), batched="map"
+)
+def one_launch(G, **options):
+    """Forests of all devices are joined inside the kernel. options: of the kernel."""
+
+    def body(local: Local):
+        part, block = local.part, local.block
+        graph = block.indptr, block.indices, local.order
+        how = {"axes": part.axes, "n": part.n, "symmetric": G.symmetric, **options}
+        labels, status = kernel(*graph, **how)
+        return labels, lax.pmax(status, part.axes)
+
+    return counted(*on_mesh(body, G))

@@ -66,16 +66,18 @@ def mxm(
         replace: entries of `out` that the mask does not allow are deleted.
         nse: capacity of C. By default what C needs where the patterns of A and B are concrete,
             rounded up to one of few capacities (`.trim()` gives the exact one), else a safe bound.
-        method: "auto", "gustavson" (column by column into a dense accumulator: native loops on a
-            CPU), "sort" (all products expanded, sorted by place, joined), "dot" (for each place of
-            a sparse mask a row of A meets a column of B), "dense" (products scattered into dense
-            accumulators of blocks of rows), "spmspv" (a product with a sparse vector for each row
-            of A; never chosen unasked, and not for operators that give the row); with an array the
-            name of an implementation; `explain` says which and why.
+        method: "auto", "rows" (kernels on an NVIDIA GPU: rows of few products sorted by warps,
+            others marked and accumulated in shared memory), "gustavson" (column by column into a
+            dense accumulator: native loops on a CPU), "sort" (all products expanded, sorted by
+            place, joined), "dot" (for each place of a sparse mask a row of A meets a column of B),
+            "dense" (products scattered into dense accumulators of blocks of rows), "spmspv" (a
+            product with a sparse vector for each row of A; never chosen unasked, and not for
+            operators that give the row); with an array the name of an implementation; `explain`
+            says which and why.
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
-        backend: "pallas" (with an array), "cpu", "xla", or None.
+        backend: "pallas" ("rows", and with an array), "cpu", "xla", or None.
 
     Returns:
         A CSR (a COO of two COO, a CSC of two CSC), rows sorted, each place once. The dtype is that
@@ -133,7 +135,7 @@ def mxm(
     if call.bound == 0:
         C = empty(call.semiring, call.A, call.B, capacity or 0)
     else:
-        s = plan(call, capacity, None if method == "auto" else method, chunk)
+        s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
         if s.products is not None:
             note(f"{s.products} products or somewhat fewer")
         static = {"nse": s.nse, "size": s.size, "products": s.products}

@@ -8,6 +8,7 @@ from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
 from .expand import operands
+from .gpu import multiply_by_rows, no_kernels
 from .jvp import tangent
 from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
@@ -40,6 +41,13 @@ def no_vectors(semiring, A, B, mask, *_, **__) -> str | None:
     if semiring.mul.position == "firsti":
         return "a product with a vector does not know the row of the matrix that it came from"
     return None
+
+
+@op.register("rows", backend="pallas", refuse=no_kernels)
+def _rows(semiring, A, B, mask, found, *, nse, size, products):
+    """Rows of few products sorted by warps, others marked and accumulated by CTAs: kernels."""
+    r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    return matrix_of(r, A, B)
 
 
 @op.register("dot", refuse=no_dots)

@@ -9,14 +9,15 @@ import jax
 
 from ..._core.compilation import is_eager, known_while_tracing, on_gpu
 from ..._core.indices import bucketed, eager_capacity
-from ..._core.platforms import is_recording
+from ..._core.platforms import Backend, is_recording, situation
 from ..._core.pytree import is_concrete
 from ...formats.csr import sorted_csr
-from ...semirings import any_pair
+from ...semirings import any_pair, plus_pair
 from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
+from .gpu import multiply_by_rows, no_kernels
 from .loops.gustavson import Found, find
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
@@ -50,7 +51,9 @@ class Schedule(NamedTuple):
     found: Found | None
 
 
-def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> Schedule:
+def plan(
+    call: Call, nse: int | None, method: str | None, chunk: int | None, backend: Backend | None
+) -> Schedule:
     """The schedule of a product; values of the patterns count where they are concrete.
 
     Raises:
@@ -67,15 +70,17 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
         return Schedule(method, nse, size, None, None)
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
-    asked, method = method, method or _fastest(call, work, gpu)
+    kernels = gpu and _kernels_serve(call, backend)
+    asked, method = method, method or _fastest(call, work, gpu, kernels)
     loops = method == "gustavson" and not gpu
+    of_platform = loops or method == "rows"
     if not is_eager(call.operands):
         products = bucketed(work.products)
         size = chunk or min(products, CHUNK)
         if nse is not None or is_recording():  # `explain` computes nothing
             # what is lowered for several platforms has the method of each
-            return Schedule(asked if loops else method, nse or 0, size, products, None)
-        need, found = _pattern_of(call, gpu, size)
+            return Schedule(asked if of_platform else method, nse or 0, size, products, None)
+        need, found = _pattern_of(call, gpu, size, kernels)
         return Schedule(method, _room(call, need), size, products, found if loops else None)
     bound, size, products = call.bound, 1, None  # loops make one product after the other
     if method == "dot":
@@ -87,7 +92,7 @@ def plan(call: Call, nse: int | None, method: str | None, chunk: int | None) -> 
         bound = min(bound, work.products)
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
         return Schedule(method, _room(call, bound), size, products, None)
-    need, found = _pattern_of(call, gpu, size)
+    need, found = _pattern_of(call, gpu, size, kernels)
     if nse is not None and need > nse:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
     nse = _room(call, need) if nse is None else nse
@@ -125,7 +130,12 @@ class _Work:
             return searches_on_host(*self.operands, self.mask)
 
 
-def _fastest(call: Call, work: _Work, gpu: bool) -> str:
+def _kernels_serve(call: Call, backend: Backend | None) -> bool:
+    allowed = situation().allowed if backend is None else (backend,)
+    return "pallas" in allowed and no_kernels(*call.operands) is None
+
+
+def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
     """A search costs about as much as two products on a GPU, which sorts them; on a CPU about
     thirty, which it marks and adds."""
     usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
@@ -135,11 +145,13 @@ def _fastest(call: Call, work: _Work, gpu: bool) -> str:
     cells = call.A.shape[0] * call.B.shape[1]
     if gpu and cells < work.products and no_cells(*call.operands) is None:
         usual = "dense"
+    if kernels:
+        usual, ratio = "rows", 4
     searches = work.searches
     return "dot" if searches is not None and searches * ratio < work.products else usual
 
 
-def _pattern_of(call: Call, gpu: bool, size: int) -> tuple[int, Found | None]:
+def _pattern_of(call: Call, gpu: bool, size: int, kernels: bool) -> tuple[int, Found | None]:
     """The entries of C, and on a CPU where they are, unless a trace would keep that.
 
     Where a buffer is too small, the pass stops as soon as it is full, and the next has eight times
@@ -148,7 +160,9 @@ def _pattern_of(call: Call, gpu: bool, size: int) -> tuple[int, Found | None]:
     A, B, mask = call.without_values
     keep, room = is_eager(), min(bucketed(8 * (A.nse + B.nse)), GUESS)
     with known_while_tracing():
-        if gpu:
+        if kernels:
+            need, found = int(_total_of_rows(A, B, mask)), None
+        elif gpu:
             need, found = int(_sorted_total(A, B, mask, size)), None
         else:
             found = _find(A, B, mask, capacity=min(room, call.bound))
@@ -168,3 +182,9 @@ _find = jax.jit(find, static_argnames="capacity")
 def _sorted_total(A, B, mask, size):
     o = operands(sorted_csr(A), sorted_csr(B))
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
+
+
+@jax.jit
+def _total_of_rows(A, B, mask):
+    rows = sorted_csr(A), sorted_csr(B), sorted_mask(mask)
+    return multiply_by_rows(plus_pair, *rows, nse=0).total

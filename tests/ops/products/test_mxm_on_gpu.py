@@ -34,7 +34,9 @@ def same(C, want):
     np.testing.assert_array_equal(got.data, want.data)
 
 
-@pytest.mark.parametrize("method, chunk", [("auto", None), ("sort", 500), ("dense", 500)])
+@pytest.mark.parametrize(
+    "method, chunk", [("auto", None), ("rows", None), ("sort", 500), ("dense", 500)]
+)
 def test_products(method, chunk):
     A, B = jsp.from_scipy(FIRST), jsp.from_scipy(SECOND)
     want = FIRST @ SECOND
@@ -50,7 +52,7 @@ def test_products(method, chunk):
     same(program(A, B), want)
 
 
-@pytest.mark.parametrize("method", ["dot", "sort"])
+@pytest.mark.parametrize("method", ["dot", "sort", "rows"])
 def test_masked_products(method):
     A, B, mask = (jsp.from_scipy(S) for S in (FIRST, SECOND, MASK))
     whole, inside = FIRST @ SECOND, (FIRST @ SECOND).multiply(MASK != 0)

@@ -1,0 +1,118 @@
+"""Sparse times sparse on NVIDIA GPUs: when the kernels by rows serve, and how they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels.products.sparse_result import ATOMIC
+from pallas_kernels.rows.merge_path import LIMIT
+from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
+from pallas_kernels.spgemm.api import spgemm
+
+from ..._core.compat import kernels_refused
+from ...formats import CSR, SparseMatrix
+from ...masks import Mask
+from ...semirings import Semiring
+from .result import Result, term_dtype
+
+SCALARS = ("float32", "int32", "bool")
+
+
+def no_kernels(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why the kernels do not serve a product, or None."""
+    return kernels_refused() or no_rows(semiring, A, B, mask)
+
+
+def no_rows(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> str | None:
+    """Why kernels cannot make a product by rows, wherever they run, or None."""
+    source = None if mask is None else mask.source
+    if source is not None and not isinstance(source, SparseMatrix):
+        return "the mask is an array"
+    matrices: list[Any] = [A, B] if source is None else [A, B, source]
+    for M in matrices:
+        if M.nse == 0 or 0 in M.shape:
+            return "there is nothing to multiply"
+        if M.indices.dtype != jnp.int32 or M.nse + max(M.shape) > LIMIT:
+            return "kernels count rows and entries in int32"
+    for v in (A, B):
+        if v.dtype.name not in SCALARS:
+            return f"kernels take float32, int32 and bool, not {v.dtype}"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
+        return "integer path lengths must tell an overflow"
+    term = term_dtype(semiring, A.dtype, B.dtype)
+    if term.name not in SCALARS:
+        return f"kernels combine float32, int32 and bool, not {term}"
+    mul, combine, given = _functions(semiring, A.dtype, B.dtype)
+    for name, fn, dtypes in (
+        (semiring.mul.name, mul, given),
+        (semiring.add.name, combine, [_word(term)] * 2),
+    ):
+        if reason := scalar_jaxpr.refuse(fn, *dtypes):
+            return f"`{name}`: {reason}"
+    product = trace(mul, *given)
+    if semiring.add.takes_first and any(uses(product, j) for j in range(len(given))):
+        return f"kernels meet the terms of `{semiring.add.name}` in any order"
+    return None
+
+
+def multiply_by_rows(
+    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
+) -> Result:
+    """C by the kernels; all sparse operands are sorted CSR."""
+    term = term_dtype(semiring, A.dtype, B.dtype)
+    listed = None
+    if mask is not None:
+        M = mask.source
+        listed = M.indptr, M.indices, None if mask.structural else (M.data != 0).astype(jnp.int32)
+    add = "max" if semiring.add.takes_first else semiring.add.atomic(term)
+    indptr, indices, data, total = spgemm(
+        (A.indptr, A.indices, A.data.astype(_word(A.dtype))),
+        (B.indptr, B.indices, B.data.astype(_word(B.dtype))),
+        columns=B.shape[1],
+        nse=nse,
+        semiring=_scalars(semiring, A.dtype, B.dtype, term),
+        add=add if add in ATOMIC else None,
+        mask=listed,
+        complement=mask is not None and mask.complement,
+        interpret=interpret,
+    )
+    return Result(indptr, indices, data.astype(term), total, jnp.asarray(False))
+
+
+def _word(dtype):
+    """The dtype of values in the kernels."""
+    return jnp.dtype(jnp.int32) if jnp.dtype(dtype) == jnp.bool_ else dtype
+
+
+def _scalars(semiring, a, b, term) -> ScalarSemiring:
+    mul, combine, given = _functions(semiring, a, b)
+    word = _word(term)
+    first = semiring.add.takes_first
+    identity = 0 if first else semiring.add.identity_of(term).astype(word)[()].item()
+    return ScalarSemiring(trace(mul, *given), trace(combine, word, word), identity)
+
+
+def _functions(semiring, a, b):
+    """The product of (a, b, i, k, j), the sum of two terms, both of words; the former's dtypes."""
+    term = term_dtype(semiring, a, b)
+
+    def value(word, dtype):
+        return word != 0 if jnp.dtype(dtype) == jnp.bool_ else word
+
+    def mul(x, y, i, k, j):
+        product = semiring.mul.at(value(x, a), value(y, b), i, k, j)
+        return semiring.add.admit(product).astype(_word(term))
+
+    def combine(u, v):
+        if semiring.add.takes_first:  # all terms are equal
+            return jnp.maximum(u, v)
+        total = jnp.asarray(semiring.add.op(value(u, term), value(v, term)), term)
+        return total.astype(_word(term))
+
+    return mul, combine, (_word(a), _word(b), *[jnp.dtype(jnp.int32)] * 3)

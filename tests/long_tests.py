@@ -186,6 +186,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/kernels/pull/test_fixpoint_dense.py::test_shortest_paths": 0.3,
     "tests/kernels/pull/test_pagerank_kernel.py::test_directed_with_dangling_vertices": 0.3,
     "tests/kernels/pull/test_pagerank_kernel.py::test_interpreted": 0.075,
+    "tests/kernels/spgemm/test_dots_kernel.py::test_is_the_definition": 0.3,
     "tests/kernels/spgemm/test_spgemm_kernel.py::test_is_the_product_of_scipy": 0.17,
     "tests/kernels/spgemm/test_spgemm_kernel.py::test_launches": 0.5,
     "tests/kernels/spgemm/test_spgemm_kernel.py::test_masks": 0.25,

@@ -10,16 +10,14 @@ by window.
 
 import dataclasses
 
-from ..products.sparse_result import ATOMIC, SparseResult
 from ..rows.flatten import flatten
 from ..simt.launch import launch
-from .job import ALLOCATED, Terms
+from .job import ALLOCATED, Sums, Terms
 
 LONG = 512  # entries from which on a row of B is walked by all warps of a CTA,
 LISTED = 256  # of so many rows of B at most
 GROUP = 1024  # columns
 QUEUE = 40  # control word: rows taken
-TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +60,9 @@ class _Ctas:
         self.k, self.g, self.job, self.which = k, g, job, which
         self.terms, self.window, self.room = Terms(k, g, job), config.window, config.room
         self.warps, self.groups = k.threads // 32, config.window // GROUP
-        atomic = job.add if job.add in ATOMIC else None
-        self.atomic = atomic
-        self.codec = SparseResult(k, job.columns, atomic or "add", job.kind, None, None)
         self.bits, self.before = k.shared(config.window // 32), k.shared(config.window // 32)
         self.reached, self.group_before = k.shared(self.groups), k.shared(self.groups)
-        kind = self.codec.word_kind() if atomic else "i32"
-        self.sums = k.shared(config.room, kind)
+        self.sums = Sums(k, job, config.room)
         self.long, self.scratch = k.shared(LISTED), k.shared(40)
 
     def run(self):
@@ -208,10 +202,7 @@ class _Ctas:
         def part(done):
             here = k.minimum(size - done, self.room)
 
-            def clear(i):
-                k.store(self.sums, i, self._identity())
-
-            k.for_(k.thread, here, k.threads, clear)
+            k.for_(k.thread, here, k.threads, self.sums.clear)
             k.sync()
 
             def add(places, payloads, there):
@@ -224,12 +215,12 @@ class _Ctas:
                 columns = [c + low for c in columns]
                 values = self.terms.values(walk.row, places, payloads, columns, there)
                 for spot, value, t in zip(spots, values, there, strict=True):
-                    self._combine(spot, value, t)
+                    self.sums.combine(spot, value, t)
 
             walk.run(add)
 
             def write(i):
-                k.store(g.data, first + done + i, self._decoded(k.load(self.sums, i)))
+                k.store(g.data, first + done + i, self.sums.read(i))
 
             k.for_(k.thread, here, k.threads, write)
             k.sync()
@@ -255,30 +246,6 @@ class _Ctas:
 
         self._each_group(group)
         k.sync()
-
-    # The words that products are combined in.
-
-    def _identity(self):
-        if self.atomic:
-            return self.codec.identity()
-        return self.k.bits(self.job.semiring.neutral(self.k), "i32")
-
-    def _decoded(self, word):
-        return self.codec.decode(word) if self.atomic else self.k.bits(word, self.job.kind)
-
-    def _combine(self, spot, value, there):
-        k = self.k
-        if self.atomic:
-            k.reduce(self.atomic, self.sums, spot, self.codec.encode(value), mask=there)
-            return
-
-        def attempt(n, left):
-            old = k.load(self.sums, spot, mask=left)
-            new = k.bits(self.terms.combine(k.bits(old, self.job.kind), value), "i32")
-            seen = k.atomic_cas(self.sums, spot, old, new, mask=left)
-            return n + 1, left & (seen != old)
-
-        k.while_(lambda n, left: left & (n < TRIES), attempt, 0, there)
 
 
 class _Walk:

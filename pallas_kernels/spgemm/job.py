@@ -2,11 +2,13 @@
 
 import dataclasses
 
+from ..products.sparse_result import ATOMIC, SparseResult
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 # Words of the array of counters that the launches pass on.
 ALLOCATED, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 8
 SATURATED = 1 << 29  # products of a row are counted up to here
+TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,3 +100,40 @@ class Terms:
             return mask & (found ^ self.job.complement)
 
         return [one(c, t) for c, t in zip(columns, there, strict=True)]
+
+
+class Sums:
+    """Terms combined in words of shared memory: by an atomic, or by exchanging words that did not
+    change meanwhile."""
+
+    def __init__(self, k, job, size):
+        self.k, self.job = k, job
+        self.atomic = job.add if job.add in ATOMIC else None
+        self.codec = SparseResult(k, job.columns, self.atomic or "add", job.kind, None, None)
+        self.words = k.shared(size, self.codec.word_kind() if self.atomic else "i32")
+
+    def clear(self, i):
+        """No term yet: the identity."""
+        k = self.k
+        if self.atomic:
+            k.store(self.words, i, self.codec.identity())
+        else:
+            k.store(self.words, i, k.bits(self.job.semiring.neutral(k), "i32"))
+
+    def read(self, i):
+        word = self.k.load(self.words, i)
+        return self.codec.decode(word) if self.atomic else self.k.bits(word, self.job.kind)
+
+    def combine(self, i, term, mask):
+        k = self.k
+        if self.atomic:
+            k.reduce(self.atomic, self.words, i, self.codec.encode(term), mask=mask)
+            return
+
+        def attempt(n, left):
+            old = k.load(self.words, i, mask=left)
+            new = evaluate(k, self.job.semiring.combine, k.bits(old, self.job.kind), term)
+            seen = k.atomic_cas(self.words, i, old, k.bits(new, "i32"), mask=left)
+            return n + 1, left & (seen != old)
+
+        k.while_(lambda n, left: left & (n < TRIES), attempt, 0, mask)

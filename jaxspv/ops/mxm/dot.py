@@ -72,7 +72,7 @@ def multiply_by_dots(
     _, total, present, wrapped = lax.while_loop(
         lambda c: batch_any(c[0].entry < places), step, state
     )
-    return _compacted(M, total, present, nse, wrapped)
+    return compacted(M, total, present, nse, wrapped)
 
 
 def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
@@ -113,7 +113,7 @@ def _pairs(lists: _Lists, a_nse: int, p: Any) -> tuple[Array, Array, Array]:
     return jnp.where(rows, p.b, low), jnp.where(rows, low, p.b) - a_nse, valid
 
 
-def _compacted(M: CSR, total: Array, present: Array, nse: int, wrapped: Array) -> Result:
+def compacted(M: CSR, total: Array, present: Array, nse: int, wrapped: Array) -> Result:
     """The places that hold something, as rows."""
     n, (_, col) = M.shape[1], M.rowcol()
     number = jnp.cumsum(present, dtype=jnp.int32)

@@ -12,11 +12,13 @@ from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from pallas_kernels.spgemm.api import spgemm
+from pallas_kernels.spgemm.dots import spgemm_dots
 
 from ..._core.compat import kernels_refused
-from ...formats import CSR, SparseMatrix
+from ...formats import CSC, CSR, SparseMatrix
 from ...masks import Mask
 from ...semirings import Semiring
+from .dot import compacted
 from .result import Result, term_dtype
 
 SCALARS = ("float32", "int32", "bool")
@@ -65,19 +67,16 @@ def multiply_by_rows(
     semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
 ) -> Result:
     """C by the kernels; all sparse operands are sorted CSR."""
-    term = term_dtype(semiring, A.dtype, B.dtype)
-    listed = None
+    listed, term = None, term_dtype(semiring, A.dtype, B.dtype)
     if mask is not None:
         M = mask.source
         listed = M.indptr, M.indices, None if mask.structural else (M.data != 0).astype(jnp.int32)
-    add = "max" if semiring.add.takes_first else semiring.add.atomic(term)
     indptr, indices, data, total = spgemm(
-        (A.indptr, A.indices, A.data.astype(_word(A.dtype))),
-        (B.indptr, B.indices, B.data.astype(_word(B.dtype))),
+        _leaves(A),
+        _leaves(B),
         columns=B.shape[1],
         nse=nse,
-        semiring=_scalars(semiring, A.dtype, B.dtype, term),
-        add=add if add in ATOMIC else None,
+        **_algebra(semiring, A.dtype, B.dtype, term),
         mask=listed,
         complement=mask is not None and mask.complement,
         interpret=interpret,
@@ -85,17 +84,37 @@ def multiply_by_rows(
     return Result(indptr, indices, data.astype(term), total, jnp.asarray(False))
 
 
+def multiply_places(
+    semiring: Semiring, A: CSR, B: CSC, mask: Mask, *, nse: int, interpret: bool = False
+) -> Result:
+    """C at the places that a sorted CSR lists, by dot products; A and B are sorted."""
+    term, M = term_dtype(semiring, A.dtype, B.dtype), mask.source
+    row, col = M.rowcol()
+    if not mask.structural:
+        row = jnp.where(M.data.astype(bool), row, M.shape[0])
+    how = _algebra(semiring, A.dtype, B.dtype, term)
+    total, there = spgemm_dots(_leaves(A), _leaves(B), row, col, **how, interpret=interpret)
+    return compacted(M, total.astype(term), there != 0, nse, jnp.asarray(False))
+
+
+def _leaves(A):
+    """Offsets, indices and values of a CSR or CSC, as kernels take them."""
+    return A.indptr, A.indices, A.data.astype(_word(A.dtype))
+
+
 def _word(dtype):
     """The dtype of values in the kernels."""
     return jnp.dtype(jnp.int32) if jnp.dtype(dtype) == jnp.bool_ else dtype
 
 
-def _scalars(semiring, a, b, term) -> ScalarSemiring:
+def _algebra(semiring, a, b, term) -> dict[str, Any]:
+    """The semiring of the kernels, and the atomic that combines its terms."""
     mul, combine, given = _functions(semiring, a, b)
-    word = _word(term)
-    first = semiring.add.takes_first
+    word, first = _word(term), semiring.add.takes_first
     identity = 0 if first else semiring.add.identity_of(term).astype(word)[()].item()
-    return ScalarSemiring(trace(mul, *given), trace(combine, word, word), identity)
+    scalars = ScalarSemiring(trace(mul, *given), trace(combine, word, word), identity)
+    add = "max" if first else semiring.add.atomic(term)
+    return {"semiring": scalars, "add": add if add in ATOMIC else None}
 
 
 def _functions(semiring, a, b):

@@ -8,7 +8,7 @@ from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
 from .expand import operands
-from .gpu import multiply_by_rows, no_kernels
+from .gpu import multiply_by_rows, multiply_places, no_kernels
 from .jvp import tangent
 from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
@@ -41,6 +41,19 @@ def no_vectors(semiring, A, B, mask, *_, **__) -> str | None:
     if semiring.mul.position == "firsti":
         return "a product with a vector does not know the row of the matrix that it came from"
     return None
+
+
+def no_dot_kernel(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why dot products by a kernel are refused, or None."""
+    return no_dots(semiring, A, B, mask) or no_kernels(semiring, A, B, mask)
+
+
+@op.register("dot", backend="pallas", refuse=no_dot_kernel)
+def _dot_on_gpu(semiring, A, B, mask, found, *, nse, size, products):
+    """For each place of the mask, a row of A meets a column of B, 32 in a warp: one kernel."""
+    columns, wanted = sorted_csr(B.T).T, sorted_mask(mask)
+    assert wanted is not None  # else refused
+    return matrix_of(multiply_places(semiring, sorted_csr(A), columns, wanted, nse=nse), A, B)
 
 
 @op.register("rows", backend="pallas", refuse=no_kernels)

@@ -1,0 +1,137 @@
+"""Products at given places: row i of A meets column j of B, a lane of a warp each.
+
+The shorter of the two lists is walked and its indices are searched in the other, as in Azad, Buluc,
+Gilbert, "Parallel triangle counting and enumeration using matrix algebra", IPDPSW 2015. The lists
+of 32 neighbouring places are flattened over the lanes of a warp.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.flatten import flatten
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from .job import Job, Sums
+
+QUEUE = 40  # control word: stretches of places taken
+
+
+def spgemm_dots(
+    a: tuple[jax.Array, jax.Array, jax.Array],
+    b: tuple[jax.Array, jax.Array, jax.Array],
+    row: jax.Array,
+    column: jax.Array,
+    *,
+    semiring: ScalarSemiring,
+    add: str | None = None,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(values[p], whether there is one int32[p]) of C at p > 0 places (row, column).
+
+    a: (indptr, indices, data) of the rows of A, b: likewise of the columns of B, indices ascending,
+    each once. row, column int32[p]; out of range where there is no place. semiring, add: as in
+    `spgemm`.
+    """
+    rows, columns, places = a[0].shape[0] - 1, b[0].shape[0] - 1, row.shape[0]
+    job = Job(rows, columns, places, semiring, add, False)
+    operands = {
+        "a_indptr": a[0],
+        "b_indptr": b[0],
+        "indices": jnp.concatenate([a[1], b[1]]),
+        "a_data": a[2],
+        "b_data": b[2],
+        "row": row,
+        "column": column,
+    }
+    out = launch(
+        lambda k, g: _Dots(k, g, job, a[1].shape[0]).run(),
+        operands,
+        {"values": (places, semiring.dtype), "there": places},
+        ctas=ctas or resident_ctas() * (1024 // threads),
+        threads=threads,
+        shared_words=2 * threads,
+        name="spgemm_dots",
+        interpret=interpret,
+    )
+    return out["values"], out["there"]
+
+
+class _Dots:
+    """One launch."""
+
+    def __init__(self, k, g, job, entries):
+        self.k, self.g, self.job, self.entries = k, g, job, entries
+        self.used = [uses(job.semiring.mul, j) for j in range(5)]
+        self.sums, self.there = Sums(k, job, k.threads), k.shared(k.threads)
+        self.base = k.thread - k.lane
+
+    def run(self):
+        k = self.k
+
+        def take():
+            mine = k.atomic("add", self.g.control, QUEUE, 32, mask=k.lane == 0)
+            return k.shfl(mine, 0)
+
+        def some(first):
+            self._places(first + k.lane)
+            return take()
+
+        k.while_(lambda first: first < self.job.nse, some, take())
+
+    def _places(self, place):
+        k, g = self.k, self.g
+        inside = place < self.job.nse
+        i = k.load(g.row, place, mask=inside, other=-1, cache="nc")
+        j = k.load(g.column, place, mask=inside, other=-1, cache="nc")
+        there = k.below(i, self.job.rows) & k.below(j, self.job.columns)
+        a = k.row(g.a_indptr, i, there)
+        b = [x + self.entries for x in k.row(g.b_indptr, j, there)]
+        rows = a[1] - a[0] <= b[1] - b[0]  # the row of A is walked
+        start, end = (k.where(rows, x, y) for x, y in zip(a, b, strict=True))
+        low, high = (k.where(rows, y, x) for x, y in zip(a, b, strict=True))
+        size = k.where(there, end - start, 0)
+        payload = [low, high, k.lane]
+        payload += [v for v, used in ((i, self.used[2]), (j, self.used[4])) if used]
+        self.sums.clear(k.thread)
+        k.store(self.there, k.thread, 0)
+        k.sync_warp()
+        flatten(k, start, size, tuple(payload), self._meet)
+        k.sync_warp()
+        k.store(g.values, place, self.sums.read(k.thread), mask=inside)
+        k.store(g.there, place, k.load(self.there, k.thread), mask=inside)
+        k.sync_warp()
+
+    def _meet(self, places, payloads, there):
+        """Adds the products of walked entries that are found in the other list."""
+        k, g = self.k, self.g
+        wanted = k.loads(g.indices, places, there, cache="nc")
+        for place, key, payload, t in zip(places, wanted, payloads, there, strict=True):
+            low, high, lane, *more = payload
+            at = self._search(low, high, key, t)
+            found = t & (at < high)
+            found = found & (k.load(g.indices, at, mask=found, cache="nc") == key)
+            first, second = k.minimum(place, at), k.maximum(place, at) - self.entries
+            x, y = k.const(0, g.a_data.kind), k.const(0, g.b_data.kind)
+            if self.used[0]:
+                x = k.load(g.a_data, first, mask=found, cache="nc")
+            if self.used[1]:
+                y = k.load(g.b_data, second, mask=found, cache="nc")
+            i = more.pop(0) if self.used[2] else k.const(0)
+            j = more.pop(0) if self.used[4] else k.const(0)
+            term = evaluate(k, self.job.semiring.mul, x, y, i, key, j)
+            self.sums.combine(self.base + lane, term, found)
+            k.store(self.there, self.base + lane, 1, mask=found)
+
+    def _search(self, low, high, key, mask):
+        """The first slot from low to high - 1 whose index is not less than key; high: none."""
+        k = self.k
+
+        def halve(n, low, high):
+            middle = low + k.shr(high - low, 1)
+            less = k.load(self.g.indices, middle, mask=low < high, cache="nc") < key
+            return n + 1, k.where(less, middle + 1, low), k.where(less, high, middle)
+
+        return k.while_(lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, low, high)[1]

@@ -21,6 +21,7 @@ from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as
 from ..frame.write import as_accum
 from .call import checked, checked_count
+from .gpu import kernels_if
 from .methods import op
 from .plan import METHODS, plan
 from .result import empty
@@ -135,9 +136,10 @@ def mxm(
     if call.bound == 0:
         C = empty(call.semiring, call.A, call.B, capacity or 0)
     else:
-        s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
-        if s.products is not None:
-            note(f"{s.products} products or somewhat fewer")
-        static = {"nse": s.nse, "size": s.size, "products": s.products}
-        C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
+        with kernels_if(method != "auto" or backend == "pallas"):
+            s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
+            if s.products is not None:
+                note(f"{s.products} products or somewhat fewer")
+            static = {"nse": s.nse, "size": s.size, "products": s.products}
+            C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
     return widened(call.finish(settled(C, capacity)), dtype)

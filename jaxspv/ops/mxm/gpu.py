@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import jax
@@ -15,13 +16,23 @@ from pallas_kernels.spgemm.api import spgemm
 from pallas_kernels.spgemm.dots import spgemm_dots
 
 from ..._core.compat import kernels_refused
+from ..._core.platforms import inside, situation
 from ...formats import CSC, CSR, SparseMatrix
 from ...masks import Mask
 from ...semirings import Semiring
 from .dot import compacted
 from .result import Result, term_dtype
 
+CHOSEN = False  # whether calls that ask for no method take these kernels
 SCALARS = ("float32", "int32", "bool")
+
+
+def kernels_if(asked: bool):
+    """A context in which these kernels are chosen only if they are asked for, while not CHOSEN."""
+    where = situation()
+    if CHOSEN or asked:
+        return contextlib.nullcontext()
+    return inside(where._replace(allowed=tuple(b for b in where.allowed if b != "pallas")))
 
 
 def no_kernels(semiring, A, B, mask, *_, **__) -> str | None:

@@ -46,12 +46,14 @@ def test_kernels_give_what_the_other_methods_give(name, dtype):
         call = checked(A, B, semiring, mask)
         assert gpu.no_rows(*call.operands) is None
         want = jsp.mxm(A, B, semiring, mask=mask, nse=ROOM, method="sort")
-        rows = sorted_csr(call.A)
-        kernels = [(gpu.multiply_by_rows, rows, sorted_csr(call.B))]
+        first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
+        how = {"nse": ROOM, "interpret": True}
+        results = [gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how)]
         if number in (1, 3):  # masks that list places
-            kernels.append((gpu.multiply_places, rows, sorted_csr(call.B.T).T))
-        for multiply, a, b in kernels:
-            r = multiply(call.semiring, a, b, sorted_mask(call.mask), nse=ROOM, interpret=True)
+            assert wanted is not None
+            columns = sorted_csr(call.B.T).T
+            results.append(gpu.multiply_places(call.semiring, first, columns, wanted, **how))
+        for r in results:
             count = int(want.count)
             assert int(r.total) == count > 50 and r.data.dtype == want.data.dtype
             np.testing.assert_array_equal(r.indptr, want.indptr)

@@ -21,6 +21,7 @@ The folders, from the machine upwards:
     spgemm/     sparse matrix times sparse matrix
     components  weakly connected components
     cores       core numbers
+    triangles   how many there are
 
 How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
 """

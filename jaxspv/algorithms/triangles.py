@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels import triangles as kernel
+from pallas_kernels.simt.device import target
+from pallas_kernels.triangles import triangles as triangles_kernel
+from pallas_kernels.triangles import words
+
+from .._core.compat import kernels_refused
 from .._core.dispatch import Op, overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
@@ -47,9 +53,10 @@ def triangle_count(
 
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
-        backend: "cpu", "xla" or None.
+        backend: "pallas", "cpu", "xla" or None.
         method: "wedges" (`C<L> = L plus_pair L` by native loops: what a CPU does), "dot" (the rows
-            of both ends of each edge meet: what other devices do), or None for these.
+            of both ends of each edge meet: what other devices do), "bits" (they meet as bits, in
+            one launch on a GPU), or None for the fastest.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -72,6 +79,37 @@ def triangle_count(
 
 
 op = Op("triangle_count")
+RAN = False  # whether the kernel has been right on a GPU, before which nothing chooses it
+
+
+def _not_by_bits(graph) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse < 2:
+        return "there is nothing to count"
+    if not (graph.out.sorted and graph.out.unique):
+        return "the kernel searches in sorted rows that list no place twice"
+    if words(graph.n) > target().shared_bytes // 4 - 16:
+        return f"a bit for each of {graph.n} vertices does not fit into shared memory"
+    if not RAN:
+        return "the kernel has not run on a GPU yet"
+    return None
+
+
+@op.register("bits", backend="pallas", refuse=_not_by_bits)
+def _by_bits(graph):
+    """The rows of both ends of each edge meet, one of them as bits, in one launch."""
+    operands = kernel_operands(graph.out)
+    return _total(triangles_kernel(*operands), graph.out.overflow)
+
+
+def kernel_operands(A: CSR) -> tuple[Array, Array, Array, Array]:
+    """What the kernel takes: the upward edges, their tails, the vertices with many of them."""
+    L = upward_edges(A)
+    (heavy,) = jnp.nonzero(
+        jnp.diff(L.indptr) >= kernel.HEAVY, size=L.nse // kernel.HEAVY, fill_value=L.shape[0]
+    )
+    return L.indptr, L.indices, L.rowcol()[0], heavy.astype(jnp.int32)
 
 
 @op.register("wedges", backend="cpu")
@@ -100,10 +138,13 @@ def _count_dots(L: CSR) -> Triangles:
 
 def _sum(C: CSR) -> Triangles:
     there = jnp.arange(C.nse) < C.count
-    counts = jnp.where(there, C.data, 0)
+    return _total(jnp.where(there, C.data, 0), C.overflow)
+
+
+def _total(counts: Array, overflow: Array) -> Triangles:
     # A sum of 32 bits tells where it wrapped by a sum of floats, which is near the truth.
     large = jnp.sum(counts, dtype=jnp.float32) > 2.0**31 * 0.999
-    return Triangles(jnp.sum(counts, dtype=jnp.int32), C.overflow | large)
+    return Triangles(jnp.sum(counts, dtype=jnp.int32), overflow | large)
 
 
 def upward_edges(A: CSR) -> CSR:

@@ -88,7 +88,7 @@ def _best_moves(n, edges: _Edges, group, sums, k, factor) -> tuple[Array, Array]
     """(n,) what the best move of each vertex gains over staying, and its community."""
     to = group.at[edges.head].get(mode="fill", fill_value=n)
     weight = jnp.where(edges.tail == edges.head, 0, edges.weight)
-    v, c, w = lax.sort((edges.tail, to, weight), num_keys=2)
+    v, c, w = _by_vertex_and_group(edges.tail, to, weight)
     new = jnp.append(True, (v[1:] != v[:-1]) | (c[1:] != c[:-1]))
     run = jnp.cumsum(new, dtype=jnp.int32) - 1
     beside = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
@@ -103,3 +103,11 @@ def _best_moves(n, edges: _Edges, group, sums, k, factor) -> tuple[Array, Array]
     wins = (c != own) & (value == most.at[v].get(mode="fill", fill_value=jnp.inf))
     target = jnp.full(n, n, jnp.int32).at[jnp.where(wins, v, n)].min(c, mode="drop")
     return jnp.where(target < n, most - stay, -jnp.inf), target
+
+
+def _by_vertex_and_group(tail: Array, to: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """The edges in order of (tail, to): two stable sorts by one key, as a GPU is quickest at."""
+    slot = jnp.arange(tail.shape[0], dtype=jnp.int32)
+    for key in (to, tail):
+        slot = lax.sort((key[slot].astype(jnp.uint32), slot), num_keys=1, is_stable=True)[1]
+    return tail[slot], to[slot], weight[slot]

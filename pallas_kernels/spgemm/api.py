@@ -25,8 +25,8 @@ from ..simt.device import resident_ctas, target
 from ..simt.scalar_jaxpr import ScalarSemiring
 from .assemble import assemble
 from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
-from .by_warps import MOST, rows_by_warps
-from .job import LARGE, MEDIUM, SATURATED, Job
+from .by_warps import Warps, rows_by_warps
+from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Job
 
 MARGIN = 8192  # bytes of shared memory that are not the kernels' own
 
@@ -35,15 +35,14 @@ MARGIN = 8192  # bytes of shared memory that are not the kernels' own
 class Tuning:
     """Sizes of the launches.
 
-    warp_threads, warp_ctas: threads of a CTA whose warps sort, such CTAs a multiprocessor; stretch:
-    rows that a warp takes. large: products from which on a row is large. medium_threads,
-    medium_room, large_threads, large_room: threads and places of CTAs that accumulate (0: as many
-    as fit). window: columns of which bits are kept (0: all, if they fit).
+    few, middle: warps that take rows of few products together, and rows of more one or two at a
+    time, or None; CTAs a multiprocessor. large: products from which on a row is large.
+    medium_threads, medium_room, large_threads, large_room: threads and places of CTAs that
+    accumulate (0: as many as fit). window: columns of which bits are kept (0: all, if they fit).
     """
 
-    warp_threads: int = 256
-    warp_ctas: int = 4
-    stretch: int = 16
+    few: Warps = Warps(4, 256, 32, 8, 16, 512)
+    middle: Warps | None = Warps(4, 128, 2, 32, 512, 0)
     large: int = 16384
     medium_threads: int = 512
     medium_room: int = 4096
@@ -83,26 +82,23 @@ def spgemm(
         operands |= {n: v for n, v in zip(names, mask, strict=True) if v is not None}
     products = _products(a, b[0], interpret)
     cores = 2 if interpret else resident_ctas()
-    warp_ctas = cores * tuning.warp_ctas
-    out = rows_by_warps(
-        job,
-        operands,
-        products,
-        large=tuning.large,
-        stretch=tuning.stretch,
-        ctas=warp_ctas,
-        threads=tuning.warp_threads,
-        interpret=interpret,
+    few, middle = (
+        w and dataclasses.replace(w, ctas=cores * w.ctas) for w in (tuning.few, tuning.middle)
     )
-    for name, which, threads, room in (
-        ("large", LARGE, tuning.large_threads, tuning.large_room),
-        ("medium", MEDIUM, tuning.medium_threads, tuning.medium_room),
+    bounds = middle.most if middle else few.most, max(tuning.large, few.most)
+    run = functools.partial(rows_by_warps, job, operands, products, interpret=interpret)
+    out = run(None, few, bounds=bounds)
+    for listed, threads, room in (
+        (LARGE, tuning.large_threads, tuning.large_room),
+        (MEDIUM, tuning.medium_threads, tuning.medium_room),
     ):
         config = _config(columns, threads, room, tuning.window, cores)
-        out = rows_by_ctas(job, operands, out[name], which, out, config, interpret=interpret)
+        out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
+    if middle:
+        out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"], job.nse)
     indices, data = assemble(
-        job, out, products, indptr, most=MOST, ctas=warp_ctas, threads=256, interpret=interpret
+        job, out, products, indptr, most=few.most, ctas=8 * cores, threads=256, interpret=interpret
     )
     return indptr, indices[:nse], data[:nse], total
 
@@ -126,7 +122,7 @@ def _config(columns, threads, room, window, cores):
     """The launch of rows by CTAs: as many of them a multiprocessor as its memory holds."""
     words = target().shared_bytes // 4 - MARGIN // 4
     whole = -(-columns // GROUP) * GROUP
-    window = min(window or whole, whole, (words - 8192) * 15 // GROUP * GROUP)
+    window = min(window or whole, whole, (words - 8192) * 20 // GROUP * GROUP)
     most = words - Config(1, threads, window, 0).words
     room = min(room or most, most, max(-(-columns // 4) * 4, LISTED)) // 4 * 4
     config = Config(1, threads, window, room)

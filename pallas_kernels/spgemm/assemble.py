@@ -3,12 +3,12 @@
 from ..products.sparse_result import fill
 from ..rows.flatten import flatten
 from ..simt.launch import launch
-from .job import LARGE, MEDIUM
+from .job import LARGE, LISTS
 
 
 def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
     """(indices, data) (nse,) of the rows at `start`, as `indptr` says; columns past the end."""
-    operands = {name: out[name] for name in ("start", "medium", "large", "counters")}
+    operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
     operands |= {"from_indices": out["indices"], "from_data": out["data"]}
 
     def kernel(k, g):
@@ -35,25 +35,32 @@ def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
                 ),
             )
 
+        def whole(row, first, threads):
+            begin, end = k.row(g.indptr, row)
+            start = k.load(g.start, row, cache="nc")
+
+            def stride(j):
+                at = [j + u * threads for u in range(4)]
+                there = [a < end - begin for a in at]
+                copy([start + a for a in at], [begin + a for a in at], there)
+
+            k.for_(first, end - begin, 4 * threads, stride)
+
         k.spread_warps(job.rows, some)
-        for word, rows in ((MEDIUM, g.medium), (LARGE, g.large)):
-
-            def one(i, rows=rows):
-                row = k.load(rows, i, cache="nc")
-                begin, end = k.row(g.indptr, row)
-                start = k.load(g.start, row, cache="nc")
-
-                def stride(j):
-                    at = [j + u * k.threads for u in range(4)]
-                    copy(
-                        [start + a for a in at],
-                        [begin + a for a in at],
-                        [a < end - begin for a in at],
-                    )
-
-                k.for_(k.thread, end - begin, 4 * k.threads, stride)
-
-            k.for_(k.cta, k.load(g.counters, word), k.ctas, one)
+        warps, warp = k.ctas * (k.threads // 32), k.warp * k.ctas + k.cta
+        for word, name in LISTS.items():
+            rows, number = getattr(g, name), k.load(g.counters, word)
+            who, many, how = (
+                (k.cta, k.ctas, (k.thread, k.threads))
+                if word == LARGE
+                else (warp, warps, (k.lane, 32))
+            )
+            k.for_(
+                who,
+                number,
+                many,
+                lambda i, rows=rows, how=how: whole(k.load(rows, i, cache="nc"), *how),
+            )
         fill(k, g.indices, k.load(g.indptr, job.rows), job.nse, job.columns)
 
     done = launch(

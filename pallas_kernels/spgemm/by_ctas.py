@@ -12,7 +12,7 @@ import dataclasses
 
 from ..rows.flatten import flatten
 from ..simt.launch import launch
-from .job import ALLOCATED, Sums, Terms
+from .job import ALLOCATED, LISTS, OUT, Sums, Terms
 
 LONG = 512  # entries from which on a row of B is walked by all warps of a CTA,
 LISTED = 256  # of so many rows of B at most
@@ -32,17 +32,22 @@ class Config:
     @property
     def words(self):
         """Words of shared memory."""
-        return self.window // 16 + 2 * (-(-self.window // GROUP // 4) * 4) + self.room + LISTED + 48
+        return (
+            self.window * 3 // 64
+            + 2 * (-(-self.window // GROUP // 4) * 4)
+            + self.room
+            + LISTED
+            + 48
+        )
 
 
-def rows_by_ctas(job, operands, rows, which, out, config, *, interpret):
-    """`out` of `rows_by_warps`, after the rows listed in `rows`, counters[which] of them."""
-    kept = ("start", "count", "indices", "data", "counters")
+def rows_by_ctas(job, operands, out, config, *, listed, interpret):
+    """`out` after the rows in out[listed]."""
     done = launch(
-        lambda k, g: _Ctas(k, g, job, which, config).run(),
-        {**operands, "listed": rows},
+        lambda k, g: _Ctas(k, g, job, listed, config).run(),
+        {**operands, "listed": out[LISTS[listed]]},
         {},
-        inout={name: out[name] for name in kept},
+        inout={name: out[name] for name in OUT},
         optional=("m_indptr", "m_indices", "m_data"),
         ctas=config.ctas,
         threads=config.threads,
@@ -50,17 +55,17 @@ def rows_by_ctas(job, operands, rows, which, out, config, *, interpret):
         name="spgemm_by_ctas",
         interpret=interpret,
     )
-    return out | {name: done[name] for name in kept}
+    return out | {name: done[name] for name in OUT}
 
 
 class _Ctas:
     """One launch."""
 
-    def __init__(self, k, g, job, which, config):
-        self.k, self.g, self.job, self.which = k, g, job, which
+    def __init__(self, k, g, job, listed, config):
+        self.k, self.g, self.job, self.listed = k, g, job, listed
         self.terms, self.window, self.room = Terms(k, g, job), config.window, config.room
         self.warps, self.groups = k.threads // 32, config.window // GROUP
-        self.bits, self.before = k.shared(config.window // 32), k.shared(config.window // 32)
+        self.bits, self.before = k.shared(config.window // 32), k.shared(config.window // 64)
         self.reached, self.group_before = k.shared(self.groups), k.shared(self.groups)
         self.sums = Sums(k, job, config.room)
         self.long, self.scratch = k.shared(LISTED), k.shared(40)
@@ -68,7 +73,7 @@ class _Ctas:
     def run(self):
         k = self.k
         self._clear()
-        number = k.load(self.g.counters, self.which)
+        number = k.load(self.g.counters, self.listed)
 
         def take():
             def fetch():
@@ -134,7 +139,8 @@ class _Ctas:
         def number(group):
             n = k.popc(k.load(self.bits, group * 32 + k.lane))
             upto, total = k.warp_scan(n)
-            k.store(self.before, group * 32 + k.lane, upto - n)
+            both = (upto - n) | (k.shfl_xor(upto - n, 1) << 16)  # of two words in one
+            k.store(self.before, group * 16 + k.shr(k.lane, 1), both, mask=k.lane & 1 == 0)
             k.store(self.reached, group, total, mask=k.lane == 0)
 
         self._each_group(number)
@@ -192,8 +198,12 @@ class _Ctas:
         k = self.k
         word = k.shr(column, 5)
         below = k.load(self.bits, word) & (k.bit(column) - 1)
-        before = k.load(self.before, word) + k.load(self.group_before, k.shr(word, 5))
-        return before + k.popc(below)
+        return self._before(word) + k.load(self.group_before, k.shr(word, 5)) + k.popc(below)
+
+    def _before(self, word):
+        """The marks in the words of its group before a word."""
+        k = self.k
+        return k.shr(k.load(self.before, k.shr(word, 1)), (word & 1) << 4) & 0xFFFF
 
     def _sum(self, walk, low, first, size):
         """Combines the products whose columns are marked, and writes them from `first` on."""
@@ -213,7 +223,8 @@ class _Ctas:
                 ]
                 there = [t & k.below(s, here) for s, t in zip(spots, there, strict=True)]
                 columns = [c + low for c in columns]
-                values = self.terms.values(walk.row, places, payloads, columns, there)
+                rows = [walk.row] * len(places)
+                values = self.terms.values(rows, places, payloads, columns, there)
                 for spot, value, t in zip(spots, values, there, strict=True):
                     self.sums.combine(spot, value, t)
 
@@ -234,7 +245,7 @@ class _Ctas:
         def group(group):
             at = group * 32 + k.lane
             word = k.load(self.bits, at)
-            place = first + k.load(self.group_before, group) + k.load(self.before, at)
+            place = first + k.load(self.group_before, group) + self._before(at)
 
             def one(word, place):
                 k.store(g.indices, place, low + at * 32 + k.ctz(word))
@@ -260,7 +271,7 @@ class _Walk:
         k, width = self.k, min(self.ctas.window, self.ctas.job.columns)
         columns = self.terms.columns(places, there)
         there = [t & k.below(c - low, width) for c, t in zip(columns, there, strict=True)]
-        there = self.terms.allowed(self.bounds, columns, there)
+        there = self.terms.allowed([self.bounds] * len(places), columns, there)
         return [c - low for c in columns], there
 
     def run(self, f):

@@ -1,179 +1,238 @@
-"""Rows of few products, a warp each: expanded into shared memory, sorted, combined.
+"""Rows of few products by warps: expanded into shared memory, sorted, combined.
 
-A warp takes a stretch of neighbouring rows. The products of a row are flattened over its lanes and
-put side by side, those that a mask forbids left out; then they are sorted in registers
-(`sort.py`). Rows are collected in shared memory and written together, so that few slots are
-fetched from the counter. Rows of more products are listed for `by_ctas.py`.
+A warp takes a stretch of rows. Rows of alike many products are taken together, as many as the
+registers of the warp hold, each in slots of its own. Their products are flattened over the lanes
+and put side by side, those that a mask forbids marked; then they are sorted (`sort.py`). Results
+are collected in shared memory and written together, so that few slots are fetched from the counter.
 
-No hash table: a sort of 256 pairs takes about five instructions a pair, needs no atomics, serves
-any monoid, gives the order that a CSR must have, and always sums in the same order.
+No hash table: a sort takes a few instructions a product, needs no atomics, serves any monoid, gives
+the order that a CSR must have, and always sums in the same order.
 """
+
+import dataclasses
+
+import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.launch import launch
-from .job import ALLOCATED, COUNTERS, LARGE, MEDIUM, Terms
+from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms
 from .sort import combine_runs, sort
 
-MOST = 256  # products of a row that a warp sorts
-WAITING = 512  # entries that wait to be written
 QUEUE = 40  # control word: stretches taken
 
 
-def rows_by_warps(job, operands, products, *, large, stretch, ctas, threads, interpret):
-    """The arrays that the other launches go on with: start, count (rows,), `indices` and `data`
-    (nse,) by rows in any order, the rows left over in two lists, counters."""
-    words = threads // 32 * (2 * MOST + 2 * WAITING)
-    out = launch(
-        lambda k, g: _Warps(k, g, job, large, stretch).run(),
-        {**operands, "products": products},
-        {
-            "start": job.rows,
-            "count": job.rows,
-            "indices": job.nse,
-            "data": (job.nse, job.semiring.dtype),
-            "medium": job.rows,
-            "large": job.rows,
-            "counters": COUNTERS,
-        },
+@dataclasses.dataclass(frozen=True)
+class Warps:
+    """CTAs of a launch, threads of each; rows that a warp looks at together (at most 32);
+    registers of a lane that are sorted; products of a row from which on it shares no lane with
+    others, and at most; entries that wait to be written (0: none)."""
+
+    ctas: int
+    threads: int
+    stretch: int
+    width: int
+    least: int
+    waiting: int
+
+    @property
+    def most(self):
+        """Products of a row at most."""
+        return 32 * self.width
+
+    @property
+    def words(self):
+        """Words of shared memory."""
+        return self.threads // 32 * (2 * self.most + 2 * self.waiting + 32)
+
+
+def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(), interpret):
+    """`out` after the rows of out[listed], each of at most `config.most` products.
+
+    listed None: the first of all launches, which takes those of all rows, and lists the rows of
+    more products: of at most bounds[0], at most bounds[1], and more.
+    """
+    if listed is None:
+        more = {}
+        made = {"start": job.rows, "count": job.rows, **dict.fromkeys(LISTS.values(), job.rows)}
+        made |= {"indices": job.nse, "data": (job.nse, job.semiring.dtype)}
+        kept = {"counters": jnp.zeros(COUNTERS, jnp.int32)}
+    else:
+        more, made, kept = {"listed": out[LISTS[listed]]}, {}, {name: out[name] for name in OUT}
+    done = launch(
+        lambda k, g: _Warps(k, g, job, config, listed, bounds).run(),
+        {**operands, "products": products, **more},
+        made,
+        inout=kept,
         optional=("m_indptr", "m_indices", "m_data"),
-        ctas=ctas,
-        threads=threads,
-        shared_words=words,
+        ctas=config.ctas,
+        threads=config.threads,
+        shared_words=config.words,
         name="spgemm_by_warps",
         interpret=interpret,
     )
-    control = out.pop("control")
-    out["counters"] = control[QUEUE + 1 : QUEUE + 1 + COUNTERS]
-    return out
+    del done["control"]
+    return (out or {}) | done
 
 
 class _Warps:
     """One launch."""
 
-    def __init__(self, k, g, job, large, stretch):
-        self.k, self.g, self.job, self.terms = k, g, job, Terms(k, g, job)
-        self.large, self.stretch = large, stretch
-        warps = k.threads // 32
-        self.keys, self.values = k.shared(warps * MOST), k.shared(warps * MOST, job.kind)
-        self.out_keys = k.shared(warps * WAITING)
-        self.out_values = k.shared(warps * WAITING, job.kind)
-        self.base, self.out_base = k.warp * MOST, k.warp * WAITING
+    def __init__(self, k, g, job, config, listed, bounds):
+        self.k, self.g, self.job, self.config = k, g, job, config
+        self.terms, self.listed, self.bounds = Terms(k, g, job), listed, bounds
+        warps, most, waiting = k.threads // 32, config.most, config.waiting
+        self.keys, self.values = k.shared(warps * most), k.shared(warps * most, job.kind)
+        self.base, self.out_base = k.warp * most, k.warp * (waiting or most)
+        self.out_keys, self.out_values = self.keys, self.values
+        if waiting:
+            self.out_keys = k.shared(warps * waiting)
+            self.out_values = k.shared(warps * waiting, job.kind)
+        self.sizes = k.shared(k.threads)
 
     def run(self):
-        k = self.k
-        stretches = -(-self.job.rows // self.stretch)
+        k, stretch = self.k, self.config.stretch
+        number = k.const(self.job.rows)
+        if self.listed is not None:
+            number = k.load(self.g.counters, self.listed)
 
         def take():
-            mine = k.atomic("add", self.g.control, QUEUE, 1, mask=k.lane == 0)
+            mine = k.atomic("add", self.g.control, QUEUE, stretch, mask=k.lane == 0)
             return k.shfl(mine, 0)
 
-        def some(i):
-            self._stretch(i * self.stretch)
+        def some(first):
+            self._stretch(first, number)
             return take()
 
-        k.while_(lambda i: i < stretches, some, take())
+        k.while_(lambda first: first < number, some, take())
 
-    def _stretch(self, first):
-        k, g = self.k, self.g
+    def _stretch(self, first, number):
+        k, g, config = self.k, self.g, self.config
         row = first + k.lane
-        there = (k.lane < self.stretch) & (row < self.job.rows)
+        there = (k.lane < config.stretch) & (row < number)
+        if self.listed is not None:
+            row = k.load(g.listed, row, mask=there, cache="nc")
         products = k.load(g.products, row, mask=there, cache="nc")
         begin, end = k.row(g.a_indptr, row, there)
-        k.store(g.start, row, 0, mask=there & (products == 0))
-        k.store(g.count, row, 0, mask=there & (products == 0))
-        more = there & (products > MOST)
-        for word, a, mask in (
-            (MEDIUM, g.medium, more & (products <= self.large)),
-            (LARGE, g.large, more & (products > self.large)),
-        ):
-            at = k.atomic("add", g.control, QUEUE + 1 + word, 1, mask=mask)
-            k.store(a, at, row, mask=mask)
-        few = there & (products > 0) & (products <= MOST)
+        if self.listed is None:
+            self._list(row, there, products)
+            there = there & (products > 0) & (products <= config.most)
+        level = k.const(0)  # a row of this lane has least * 2 ** level slots
+        size = config.least
+        while size < config.most:
+            level = level + k.cast(products > size, "i32")
+            size *= 2
 
-        def one(left, filled, offset, count):
-            lane = k.ctz(left)
-            room = k.shfl(products, lane)
-            full = filled + room > WAITING
-            k.if_(full, lambda: self._flush(row, filled, offset, count))
-            filled, offset = k.where(full, 0, filled), k.where(full, -1, offset)
-            size = self._row(first + lane, k.shfl(begin, lane), k.shfl(end, lane), filled)
-            mine = k.lane == lane
-            return (
-                left & (left - 1),
-                filled + size,
-                k.where(mine, filled, offset),
-                k.where(mine, size, count),
-            )
+        def batch(left, filled, offset, count):
+            alike = k.shfl(level, k.ctz(left))
+            here = there & (k.shr(left, k.lane) & 1 != 0)
+            word = k.ballot(here & (level == alike))
+            slot = k.lanes_below(word)
+            here = here & (level == alike) & (slot < k.shr(config.most // config.least, alike))
+            size = k.where(here, products, 0)
+            upto, total = k.warp_scan(size)
+            if config.waiting:
+                full = filled + total > config.waiting
+                k.if_(full, lambda: self._flush(row, filled, offset, count))
+                filled, offset = k.where(full, 0, filled), k.where(full, -1, offset)
+            span = k.const(config.least // config.width) << alike
+            k.store(self.sizes, k.thread - k.lane + slot, size, mask=here)
+            shift = self.base + slot * span * config.width - (upto - size)
+            self._expand(row, begin, k.where(here, end, begin), shift)
+            start, found, all_ = self._sorted(span, slot, k.popc(k.ballot(here)), filled)
+            offset = k.where(here, filled + start, offset)
+            count = k.where(here, found, count)
+            filled = filled + all_
+            if not config.waiting:
+                self._flush(row, filled, offset, count)
+                filled, offset = k.const(0), k.const(-1)
+            return left & ~k.ballot(here), filled, offset, count
 
         _, filled, offset, count = k.while_(
-            lambda left, *_: left != 0, one, k.ballot(few), 0, -1, 0
+            lambda left, *_: left != 0, batch, k.ballot(there), 0, -1, 0
         )
-        k.if_(k.any(offset >= 0), lambda: self._flush(row, filled, offset, count))
+        if config.waiting:
+            k.if_(k.any(offset >= 0), lambda: self._flush(row, filled, offset, count))
 
-    def _row(self, row, begin, end, filled):
-        """Puts the entries of a row behind those that wait; how many."""
-        k = self.k
-        bounds = self.terms.bounds_of_mask(row)
+    def _list(self, row, there, products):
+        """Settles rows without products, and lists those of too many."""
+        k, g = self.k, self.g
+        k.store(g.start, row, 0, mask=there & (products == 0))
+        k.store(g.count, row, 0, mask=there & (products == 0))
+        low = self.config.most
+        for word, high in ((MIDDLE, self.bounds[0]), (MEDIUM, self.bounds[1]), (LARGE, None)):
+            mine = there & (products > low)
+            if high is not None:
+                mine = mine & (products <= high)
+                low = max(low, high)
+            at = k.atomic("add", g.counters, word, 1, mask=mine)
+            k.store(getattr(g, LISTS[word]), at, row, mask=mine)
 
-        def entries(i, size):
-            start, length, payload = self.terms.entry(i + k.lane, i + k.lane < end)
+    def _expand(self, row, begin, end, shift):
+        """Puts the products of all lanes' rows into their slots: number e of them at shift + e."""
+        k, terms = self.k, self.terms
+        names = [shift, *terms.bounds_of_mask(row, end > begin)]
+        if terms.used[2]:
+            names.append(row)
 
-            def put(places, payloads, there, size):
-                columns = self.terms.columns(places, there)
-                there = self.terms.allowed(bounds, columns, there)
-                values = self.terms.values(row, places, payloads, columns, there)
-                for column, value, t in zip(columns, values, there, strict=True):
+        def entries(places, payloads, there, done):
+            (entry,), (carried,), (mask,) = places, payloads, there
+            start, length, payload = terms.entry(entry, mask)
+
+            def put(places, payloads, there, done):
+                columns = terms.columns(places, there)
+                shifts, bounds, rows, rest = terms.unpack(payloads, k.const(0))
+                kept = terms.allowed(bounds, columns, there)
+                values = terms.values(rows, places, rest, columns, kept)
+                for shift, column, value, t, may in zip(
+                    shifts, columns, values, there, kept, strict=True
+                ):
                     word = k.ballot(t)
-                    at = self.base + size + k.lanes_below(word)
-                    k.store(self.keys, at, column, mask=t)
+                    at = shift + done + k.lanes_below(word)
+                    k.store(self.keys, at, k.where(may, column, self.job.columns), mask=t)
                     k.store(self.values, at, value, mask=t)
-                    size = size + k.popc(word)
-                return size
+                    done = done + k.popc(word)
+                return done
 
-            return flatten(k, start, length, payload, put, size, unroll=2)
+            return flatten(k, start, length, (*carried, *payload), put, done, unroll=4)
 
-        (size,) = k.for_(begin, end, 32, entries, 0)
+        flatten(k, begin, end - begin, tuple(names), entries, 0, unroll=1)
         k.sync_warp()
-        found = k.const(0)
-        low = 0
-        for width in (1, 2, 4, 8):
-            high = 32 * width
-            fits = (size > low) & (size <= high)
-            (found,) = k.if_(fits, lambda w=width: self._sorted(w, size, filled), found)
-            low = high
-        k.sync_warp()
-        return found
 
-    def _sorted(self, width, size, filled):
-        k = self.k
-        places = [k.lane * width + u for u in range(width)]
-        there = [p < size for p in places]
-        keys = [
-            k.load(self.keys, self.base + p, mask=t, other=self.job.columns)
-            for p, t in zip(places, there, strict=True)
-        ]
-        values = [
-            k.load(self.values, self.base + p, mask=t) for p, t in zip(places, there, strict=True)
-        ]
-        keys, values = sort(k, keys, values)
-        values, last = combine_runs(k, self.terms.combine, keys, values)
+    def _sorted(self, span, slot, rows, filled):
+        """Sorts and combines the slots of `rows` rows; of the row in this lane's `slot` the place
+        among the entries and their number, and the number of all."""
+        k, width = self.k, self.config.width
+        mine = self.k.lane // span
+        size = k.load(self.sizes, k.thread - k.lane + mine, mask=mine < rows)
+        first = (k.lane & (span - 1)) * width
+        keys, values = [], []
+        for u in range(0, width, 4):
+            at = self.base + k.lane * width + u
+            keys += k.load_vec(self.keys, at, 4)
+            values += k.load_vec(self.values, at, 4)
+        keys = [k.where(first + u < size, x, self.job.columns) for u, x in enumerate(keys)]
+        k.sync_warp()
+        keys, values = sort(k, keys, values, span)
+        values, last = combine_runs(k, self.terms.combine, keys, values, span)
         last = [e & (key < self.job.columns) for e, key in zip(last, keys, strict=True)]
-        mine = k.const(0)
+        number = k.const(0)
         for e in last:
-            mine = mine + k.cast(e, "i32")
-        upto, total = k.warp_scan(mine)
-        at = self.out_base + filled + upto - mine
+            number = number + k.cast(e, "i32")
+        upto, total = k.warp_scan(number)
+        at = self.out_base + filled + upto - number
         for key, value, e in zip(keys, values, last, strict=True):
             k.store(self.out_keys, at, key, mask=e)
             k.store(self.out_values, at, value, mask=e)
             at = at + k.cast(e, "i32")
-        return total
+        start = k.shfl(upto - number, slot * span)
+        end = k.shfl(upto, slot * span + span - 1)
+        return start, end - start, total
 
     def _flush(self, row, filled, offset, count):
         """Writes what waits, if there is room; all lanes."""
         k, g, nse = self.k, self.g, self.job.nse
         k.sync_warp()
-        at = k.atomic("add", g.control, QUEUE + 1 + ALLOCATED, filled, mask=k.lane == 0)
+        at = k.atomic("add", g.counters, ALLOCATED, filled, mask=k.lane == 0)
         at = k.shfl(at, 0)
         fits = (at >= 0) & (at <= nse - filled)
 

@@ -6,7 +6,9 @@ from ..products.sparse_result import ATOMIC, SparseResult
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 # Words of the array of counters that the launches pass on.
-ALLOCATED, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 8
+ALLOCATED, MIDDLE, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 3, 8
+LISTS = {MIDDLE: "middle", MEDIUM: "medium", LARGE: "large"}  # of rows, by their counter
+OUT = ("start", "count", "indices", "data", "counters")  # what the launches add rows to
 SATURATED = 1 << 29  # products of a row are counted up to here
 TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
 
@@ -38,6 +40,7 @@ class Terms:
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
         self.used = [uses(job.semiring.mul, j) for j in range(5)]
+        self.masked = g.m_indptr is not None
 
     def entry(self, j, there):
         """Of entries j of A: (start, end) of the row of B, and what `values` wants to know."""
@@ -55,7 +58,17 @@ class Terms:
         """Columns of the products at some places of B."""
         return self.k.loads(self.g.b_indices, places, there, cache="nc")
 
-    def values(self, row, places, payloads, columns, there):
+    def unpack(self, payloads, row):
+        """(first word, bounds of the mask, row, what `values` wants) of each of some payloads."""
+        first, bounds, rows, rest = [], [], [], []
+        for word, *payload in payloads:
+            first.append(word)
+            bounds.append(tuple(payload.pop(0) for _ in range(2 if self.masked else 0)))
+            rows.append(payload.pop(0) if self.used[2] else row)
+            rest.append(tuple(payload))
+        return first, bounds, rows, rest
+
+    def values(self, rows, places, payloads, columns, there):
         """The products themselves."""
         k, g, zero = self.k, self.g, self.k.const(0)
         if self.used[1]:
@@ -63,7 +76,7 @@ class Terms:
         else:
             seconds = [k.const(0, g.b_data.kind)] * len(places)
         terms = []
-        for payload, b, column in zip(payloads, seconds, columns, strict=True):
+        for row, payload, b, column in zip(rows, payloads, seconds, columns, strict=True):
             payload = list(payload)
             a = payload.pop(0) if self.used[0] else zero
             inner = payload.pop(0) if self.used[3] else zero
@@ -74,17 +87,17 @@ class Terms:
     def combine(self, x, y):
         return evaluate(self.k, self.job.semiring.combine, x, y)
 
-    def bounds_of_mask(self, row):
+    def bounds_of_mask(self, row, there=None):
         """Where the row of the mask begins and ends; () without one."""
-        return () if self.g.m_indptr is None else self.k.row(self.g.m_indptr, row)
+        return self.k.row(self.g.m_indptr, row, there) if self.masked else ()
 
     def allowed(self, bounds, columns, there):
-        """there, where the mask allows these columns of the row of which `bounds` is."""
-        if not bounds:
+        """there, where the mask allows these columns of the rows of which `bounds` are."""
+        if not self.masked:
             return there
         k, g = self.k, self.g
 
-        def one(column, mask):
+        def one(bounds, column, mask):
             def halve(n, low, high):
                 middle = k.shr(low + high, 1)
                 less = k.load(g.m_indices, middle, mask=low < high, cache="nc") < column
@@ -99,7 +112,7 @@ class Terms:
                 found = found & (k.load(g.m_data, low, mask=found, cache="nc") != 0)
             return mask & (found ^ self.job.complement)
 
-        return [one(c, t) for c, t in zip(columns, there, strict=True)]
+        return [one(*each) for each in zip(bounds, columns, there, strict=True)]
 
 
 class Sums:

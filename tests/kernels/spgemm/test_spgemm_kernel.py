@@ -1,5 +1,6 @@
 """The launches of a sparse product, interpreted, against dense products in NumPy and SciPy."""
 
+import dataclasses
 import functools
 import operator
 
@@ -11,13 +12,18 @@ import scipy.sparse as sp
 
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.spgemm.api import Tuning, spgemm
+from pallas_kernels.spgemm.by_warps import Warps
 from tests.kernels.test_lowering import lower
 
-SMALL = Tuning(warp_threads=64, warp_ctas=1, medium_threads=64, large_threads=128, stretch=8)
+SMALL = Tuning(
+    few=Warps(1, 64, 32, 8, 16, 512),
+    middle=Warps(1, 32, 2, 32, 512, 0),
+    medium_threads=64,
+    large_threads=128,
+)
 CUT = Tuning(
-    warp_threads=64,
-    warp_ctas=1,
-    stretch=32,
+    few=Warps(1, 64, 8, 4, 8, 256),
+    middle=None,
     large=300,
     medium_threads=64,
     medium_room=256,
@@ -128,7 +134,7 @@ def test_semirings(name):
     want = expected(A, B, mul, combine)
     products = np.diff(B.indptr)[A.indices].sum()
     assert products > 1500  # rows for warps, for medium and for large CTAs
-    tuning = Tuning(**{**vars(CUT), "large": 350})
+    tuning = dataclasses.replace(CUT, large=350)
     algebra = semiring(mul, combine, identity, dtype)
     check(run(A, B, 1200, algebra, add, tuning=tuning), want, 12, 90, 1200)
 
@@ -176,13 +182,15 @@ def test_launches(masked):
     algebra = semiring(TIMES, operator.add, 0.0)
     product = functools.partial(spgemm, columns=300, nse=9000, semiring=algebra, add="add")
     text = lower(lambda a, mask: product(a, a, mask=mask), leaves(A), mask)
-    assert text.count("custom_call @mosaic_gpu") == 5
+    assert text.count("custom_call @mosaic_gpu") == 6
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tuning", [Tuning(), CUT], ids=["whole", "cut"])
 def test_native(tuning):
-    tuning = Tuning(**{**vars(tuning), "warp_threads": 256, "medium_threads": 256})
+    if tuning is CUT:
+        few, narrow = Warps(2, 128, 8, 4, 8, 256), {"medium_threads": 256, "large_threads": 256}
+        tuning = dataclasses.replace(tuning, few=few, **narrow)
     for m, entries, hub in ((400, 3000, 5), (5000, 40000, 17), (3000, 90000, None)):
         A, B = matrix(m, m, entries, 1, hub), matrix(m, m, 2 * entries, 2, 7)
         C = sp.csr_array(A @ B)

@@ -82,9 +82,10 @@ def spgemm(
         operands |= {n: v for n, v in zip(names, mask, strict=True) if v is not None}
     products = _products(a, b[0], interpret)
     cores = 2 if interpret else resident_ctas()
-    few, middle = (
-        w and dataclasses.replace(w, ctas=cores * w.ctas) for w in (tuning.few, tuning.middle)
-    )
+    few, middle = tuning.few, tuning.middle
+    few = dataclasses.replace(few, ctas=cores * few.ctas)
+    if middle:
+        middle = dataclasses.replace(middle, ctas=cores * middle.ctas)
     bounds = middle.most if middle else few.most, max(tuning.large, few.most)
     run = functools.partial(rows_by_warps, job, operands, products, interpret=interpret)
     out = run(None, few, bounds=bounds)

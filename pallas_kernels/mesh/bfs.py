@@ -35,7 +35,8 @@ from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .bits import OnMesh
-from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, push
+from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, Push
+from .names import Names
 
 FAR = 2**31 - 1  # the level of who is not reached
 # 4 rotating groups of control words: (ranges of the queue, new vertices, their edges, letters sent,
@@ -58,8 +59,9 @@ def bfs(
     symmetric: bool,
     config: BFSConfig | None = None,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(levels int32[places], num_levels int32, status int32) of a search, inside of a `shard_map`.
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(levels int32[n], those of the places of this device int32[places], num_levels int32, status
+    int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
     places of all devices; order int32[places], the vertex at each place, n: none. axes: all axes of
@@ -79,7 +81,7 @@ def bfs(
         symmetric=symmetric,
         parents=False,
     )
-    c.unroll = config.unroll if c.words >= 8 * c.ctas * c.threads // 32 else 1
+    c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
     c.capacity = places + indices.shape[0] // c.span + 1
     c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
     c.isolated, c.place, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
@@ -91,8 +93,10 @@ def bfs(
         kernel,
         {"indptr": indptr, "indices": indices, "order": order, "source": jnp.reshape(source, 1)},
         {
+            "whole": n,
             "levels": places,
             "summary": 2,
+            "names": c.everyone,
             "visited": 2 * c.everyone // 32,
             "sent": c.everyone // 32,
             "letters": c.everyone,
@@ -107,7 +111,7 @@ def bfs(
         axes=axes,
         interpret=interpret,
     )
-    return out["levels"], out["summary"][0], out["summary"][1]
+    return out["whole"], out["levels"], out["summary"][0], out["summary"][1]
 
 
 class State:
@@ -140,7 +144,7 @@ class Search:
         m.buffer = k.shared(4 * c.buffer)
         m.in_indptr, m.in_indices = m.indptr, m.indices
         self.barrier = MeshBarrier(k, m.control, TOLD)
-        self.inbox = Inbox(k, c, m)
+        self.inbox, self.names = Inbox(k, c, m), Names(k, m, c.n, c.vertices)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
@@ -196,6 +200,7 @@ class Search:
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
         (empty,) = k.spread(c.n, clear, 0)
+        self.names.tell()
         k.spread(c.everyone // 32, lambda w: k.store(m.sent, w, 0))
         k.reduce("add", m.control, c.isolated, empty, mask=empty != 0)
         ok, place = k.grid_barrier(m.control, [(m.control, c.place)])
@@ -280,7 +285,7 @@ class Search:
         if c.symmetric:
             queue = ~self.prefer_pull(s.edges, s.seen + s.letters, self.mean)
         tail = Tail(k, c, m, s.cur ^ 1, slot)
-        push(k, c, m, s, self.warps, tail, queue, self.inbox)
+        Push(k, c, m, s, tail, queue, self.inbox).run(self.warps)
         tail.flush()
         self.meet(s, slot)
         s.level, s.cur, s.queued, s.bits = s.level + 1, s.cur ^ 1, k.cast(queue, "i32"), 0
@@ -338,13 +343,15 @@ class Search:
         s.vertices, s.queued = keep, 1
 
     def _finish(self, s):
-        """-1 for FAR; the number of levels on all devices; nobody leaves before the others."""
+        """-1 for FAR; the levels of all vertices and their number; no letters are left."""
         k, c, m = self.k, self.c, self.m
 
         def settle(i, most):
             level = k.load(m.levels, i, cache="fresh")
-            k.store(m.levels, i, -1, mask=level == FAR)
-            return k.maximum(most, k.where(level == FAR, 0, level + 1))
+            level = k.where(level == FAR, -1, level)
+            k.store(m.levels, i, level)
+            self.names.tell_all(m.letters, i, level)
+            return k.maximum(most, level + 1)
 
         (most,) = k.spread(c.n, settle, 0)
         most = k.warp_fold(k.maximum, most)
@@ -358,5 +365,6 @@ class Search:
         deep = self.barrier.word(0, 0)
         for d in range(1, k.devices):
             deep = k.maximum(deep, self.barrier.word(d, 0))
+        self.names.give(m.whole, lambda v: k.load(m.letters, v, cache="fresh"))
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))

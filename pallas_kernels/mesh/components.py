@@ -18,6 +18,7 @@ from ..components import SAMPLED, SHARED, Forest
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
+from .names import Names
 
 NOBODY = 2**31 - 1
 
@@ -75,7 +76,7 @@ class _Exchange(Forest):
 
     def __init__(self, k, m, places, everyone, n):
         super().__init__(k, m, everyone, places, k.device * places)
-        self.vertices, self.barrier = n, MeshBarrier(k, m.control, 1)
+        self.names, self.barrier = Names(k, m, places, n), MeshBarrier(k, m.control, 1)
 
     def run(self, symmetric):
         k, m = self.k, self.m
@@ -84,13 +85,8 @@ class _Exchange(Forest):
             k.store(self.labels, v, v)
             k.store(m.least, v, NOBODY)
 
-        def name(i):
-            vertex = k.load(m.order, i, cache="nc")
-            for d in range(k.devices):
-                k.store(k.on(m.names, d), self.first + i, vertex)
-
         k.spread(self.n, clear)
-        k.spread(self.rows, name)
+        self.names.tell()
         k.grid_barrier(self.control)
         self.plant()
         self._settle()
@@ -154,7 +150,7 @@ class _Exchange(Forest):
 
         def one(v, root, least):
             label, name = (k.load(a, v, cache="fresh") for a in (self.labels, m.names))
-            name = k.where(k.below(name, self.vertices), name, NOBODY)
+            name = k.where(k.below(name, self.names.n), name, NOBODY)
             k.if_(label != root, lambda: put(root, least))
             return label, k.where(label == root, k.minimum(least, name), name)
 
@@ -164,9 +160,7 @@ class _Exchange(Forest):
         put(root, k.where(root != first, least, k.where(k.lane == 0, with_first, NOBODY)))
         k.grid_barrier(self.control)
 
-        def give(v):
-            label, name = (k.load(a, v, cache="fresh") for a in (self.labels, m.names))
-            least = k.load(m.least, label, cache="fresh")
-            k.store(m.least_vertex, name, least, mask=k.below(name, self.vertices))
+        def least_of(v):
+            return k.load(m.least, k.load(self.labels, v, cache="fresh"), cache="fresh")
 
-        k.spread(self.n, give)
+        self.names.give(m.least_vertex, least_of)

@@ -35,27 +35,38 @@ class Inbox:
         k.store(self.high, k.thread, word, mask=mine)
         k.sync()
 
-    def each(self, level, f, *carry):
-        """carry = f(place, whether this letter was the first to reach it, *carry), all lanes of a
-        warp present; claims `level` for each."""
-        k, m = self.k, self.m
-        warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+    def spans(self):
+        """[(where the new letters of a device begin, how many there are)]."""
+        k = self.k
+        spans = []
         for s in range(k.devices):
             low = k.load(self.low, s)
-            first = low + s * self.c.n
+            spans.append((low + s * self.c.n, k.load(self.high, s) - low))
+        return spans
 
-            def letters(i, there, *carry, first=first):
-                v = k.load(m.letters, first + i, mask=there, cache="fresh")
-                won = k.atomic("min", m.levels, v, level, mask=there) > level
-                return f(v, there & won, *carry)
-
-            carry = k.deal(k.load(self.high, s) - low, warps, letters, *carry)
-        return tuple(carry)
+    def read(self, spans, i, there, level):
+        """(place, whether this letter was the first to reach it and is there, i less the number of
+        letters) of letter i; claims `level` for the place."""
+        k, m = self.k, self.m
+        at, mine = k.const(0), k.const(False, "i1")
+        for first, count in spans:
+            here = k.below(i, count)
+            at, mine, i = k.where(here, first + i, at), mine | here, i - count
+            i = k.where(mine, -1, i)
+        v = k.load(m.letters, at, mask=there & mine, cache="fresh")
+        won = k.atomic("min", m.levels, v, level, mask=there & mine) > level
+        return v, won & there & mine, i
 
     def open(self, level):
         """Claims `level` for every place that was mailed; the edges are not looked at."""
-        k = self.k
-        opened, *_ = self.each(level, lambda v, won, count: count + k.cast(won, "i32"), 0)
+        k, spans = self.k, self.spans()
+
+        def letter(i, there, count):
+            return count + k.cast(self.read(spans, i, there, level)[1], "i32")
+
+        total = sum((count for _, count in spans), k.const(0))
+        warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+        (opened,) = k.deal(total, warps, letter, 0)
         k.reduce("add", self.m.sums, OPENED, opened, mask=opened != 0)
 
     def send(self, place, device, mask):
@@ -73,62 +84,79 @@ class Inbox:
             k.if_(votes != 0, some)
 
 
-def push(k, c, m, s, warps, tail, queue, inbox):
-    """Pushes the edges of the letters and of the queue: levels, letters, and (where `queue`) the
-    next queue.
-    """
-    level = s.level + 1
+class Push:
+    """A level: the edges of the letters and of the queue get levels or are mailed, and (where
+    `queue`) make the next queue."""
 
-    def edge(places, payloads, there, found, edges, mailed):
-        (at,), (there,) = places, there
+    def __init__(self, k, c, m, s, tail, queue, inbox):
+        self.k, self.c, self.m, self.s = k, c, m, s
+        self.tail, self.queue, self.inbox = tail, queue, inbox
+
+    def run(self, warps):
+        k, m, inbox = self.k, self.m, self.inbox
+        k.store(inbox.many, 0, 0, mask=k.thread == 0)
+        k.sync()
+        spans = inbox.spans()
+        letters = sum((count for _, count in spans), k.const(0))
+
+        def item(i, there, opened, *counts):
+            start, size, won = self._item(spans, letters, i, there)
+            counts = flatten(k, start, size, (), self._edge, *counts, unroll=1)
+            return opened + k.cast(won, "i32"), *counts
+
+        opened, *counts = k.deal(letters + self.s.ranges, warps, item, 0, 0, 0, 0)
+        k.sync()
+        many = k.minimum(k.load(inbox.many, 0), LATER)
+        counts = k.for_(0, many, 1, self._shared, *counts)
+        for word, count in zip((OPENED, NEW, EDGES, MAILED), (opened, *counts), strict=True):
+            total = k.warp_sum(count)
+            k.reduce("add", m.sums, word, total, mask=(k.lane == 0) & (total != 0))
+
+    def _item(self, spans, letters, i, there):
+        """Where the edges of a letter or of a range of the queue begin, how many there are, whether
+        it was a letter that came first."""
+        k, c, m, inbox = self.k, self.c, self.m, self.inbox
+        v, won, j = inbox.read(spans, i, there, self.s.level)
+        queued = there & (i >= letters)
+        at = (self.s.cur * c.capacity + j) * 4
+        begin, end, *_ = k.load_vec(m.queue, at, 4, mask=queued, cache="fresh")
+        start, stop = k.row(m.indptr, v, won)
+        size = k.where(won, stop - start, 0)
+        place = k.atomic("add", inbox.many, 0, 1, mask=size > LONG)
+        kept = (size > LONG) & (place < LATER)
+        k.store_vec(inbox.later, place * 2, (start, stop), mask=kept)
+        size = k.where(kept, 0, size)
+        return k.where(queued, begin, start), k.where(queued, end - begin, size), won
+
+    def _shared(self, i, *counts):
+        """All warps of the CTA push the edges of one place."""
+        k = self.k
+        start, end = k.load_vec(self.inbox.later, i * 2, 2)
+
+        def stretch(at, *counts):
+            return self._edge([at + k.lane], [()], [at + k.lane < end], *counts)
+
+        return k.for_(start + k.warp * 32, end, k.threads, stretch, *counts)
+
+    def _edge(self, places, payloads, there, found, edges, mailed):
         del payloads
+        k, c, m, (at,), (there,) = self.k, self.c, self.m, places, there
+        level = self.s.level + 1
         v = k.load(m.indices, at, mask=there, other=c.everyone, cache="nc")
         there = there & k.below(v, c.everyone)
         device = v // c.n
         place, here = v - device * c.n, there & (device == k.device)
-        new = here & (k.load(m.levels, place, mask=here) > level)
+        away, word = there & ~here, k.shr(v, 5)
+        # those near by and those far away are under way together
+        known = k.load(m.levels, place, mask=here)
+        sent = k.load(m.sent, word, mask=away, other=-1)
+        new, away = here & (known > level), away & (sent & k.bit(v) == 0)
         start, end = k.row(m.indptr, place, new)
-        new = new & (k.atomic("min", m.levels, place, level, mask=new) > level)
-        k.if_(queue, lambda: append(k, c.span, tail, new, start, end, place))
-        away = there & ~here
-        word = k.shr(v, 5)
-        away = away & (k.load(m.sent, word, mask=away, other=-1) & k.bit(v) == 0)
-        away = away & (k.atomic("or", m.sent, word, k.bit(v), mask=away) & k.bit(v) == 0)
-        k.if_(k.any(away), lambda: inbox.send(place, device, away))
+        known = k.atomic("min", m.levels, place, level, mask=new)
+        sent = k.atomic("or", m.sent, word, k.bit(v), mask=away)
+        new, away = new & (known > level), away & (sent & k.bit(v) == 0)
+        put = (self.tail, new, start, end, place)
+        k.if_(self.queue & k.any(new), lambda: append(k, c.span, *put))
+        k.if_(k.any(away), lambda: self.inbox.send(place, device, away))
         size = k.where(new, end - start, 0)
         return found + k.cast(new, "i32"), edges + size, mailed + k.cast(away, "i32")
-
-    def chunk(i, mine, *counts):
-        at = (s.cur * c.capacity + i) * 4
-        start, end, _, _ = k.load_vec(m.queue, at, 4, mask=mine, cache="fresh")
-        return flatten(k, start, end - start, (), edge, *counts, unroll=1)
-
-    later, many = inbox.later, inbox.many
-    k.store(many, 0, 0, mask=k.thread == 0)
-    k.sync()
-
-    def letter(v, won, opened, *counts):
-        start, end = k.row(m.indptr, v, won)
-        size = k.where(won, end - start, 0)
-        at = k.atomic("add", many, 0, 1, mask=size > LONG)
-        kept = (size > LONG) & (at < LATER)
-        k.store_vec(later, at * 2, (start, end), mask=kept)
-        size = k.where(kept, 0, size)
-        return opened + k.cast(won, "i32"), *flatten(k, start, size, (), edge, *counts, unroll=1)
-
-    def shared(i, *counts):
-        """All warps of the CTA push the edges of one place."""
-        start, end = k.load_vec(later, i * 2, 2)
-
-        def stretch(at, *counts):
-            return edge([at + k.lane], [()], [at + k.lane < end], *counts)
-
-        return k.for_(start + k.warp * 32, end, k.threads, stretch, *counts)
-
-    opened, *counts = inbox.each(s.level, letter, 0, 0, 0, 0)
-    counts = k.deal(s.ranges, warps, chunk, *counts)
-    k.sync()
-    counts = k.for_(0, k.minimum(k.load(many, 0), LATER), 1, shared, *counts)
-    for word, count in zip((OPENED, NEW, EDGES, MAILED), (opened, *counts), strict=True):
-        total = k.warp_sum(count)
-        k.reduce("add", m.sums, word, total, mask=(k.lane == 0) & (total != 0))

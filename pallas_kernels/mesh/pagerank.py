@@ -27,6 +27,7 @@ from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
+from .names import Names
 
 TOLD = 2  # words: the L1 change, the mass on vertices without edges
 WARPS = 32
@@ -35,6 +36,7 @@ WARPS = 32
 def pagerank(
     indptr: jax.Array,
     indices: jax.Array,
+    order: jax.Array,
     personalization: jax.Array,
     damping: jax.Array,
     tol: jax.Array,
@@ -42,17 +44,20 @@ def pagerank(
     min_iterations: jax.Array,
     *,
     axes: tuple[str, ...],
+    n: int,
     shape: Shape | None = None,
     ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(scores float32[places], iterations int32, change float32, status int32), in a `shard_map`.
+    """(scores float32[n], iterations int32, change float32, status int32), in a `shard_map`: the
+    same on every device.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of its rows by places of all
-    devices; personalization float32[places]: p, of sum 1 over all, also the start. axes: all axes
-    of the mesh in their order. Iterates while the L1 change of the last step is above tol or fewer
-    than min_iterations were made, at most max_iterations times. status 0: right; otherwise a device
+    devices; order int32[places], the vertex at each place, n: none; personalization
+    float32[places]: p, of sum 1 over all, also the start. axes: all axes of the mesh in their
+    order. Iterates while the L1 change of the last step is above tol or fewer than min_iterations
+    were made, at most max_iterations times. status 0: right; otherwise a device
     or a CTA waited in vain.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
@@ -61,19 +66,22 @@ def pagerank(
     f32, i32 = jnp.float32, jnp.int32
     knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
-    own = {name: (places, f32) for name in ("scores", "flow", "inverse")}
+    own = {name: (places, f32) for name in ("rank", "flow", "inverse")}
     out = launch(
-        lambda k, m: _PageRank(k, m, places, shape).run(),
+        lambda k, m: _PageRank(k, m, places, n, shape).run(),
         {
             "indptr": indptr,
             "indices": indices,
+            "order": order,
             "personalization": personalization.astype(f32),
             "knobs": jnp.stack(knobs),
             "limits": jnp.stack(limits),
         },
         {
             **own,
+            "scores": (n, f32),
             "summary": 2,
+            "names": places * devices,
             "change": (1, f32),
             "share": (2 * places * devices, f32),
             "cut": places,
@@ -95,9 +103,9 @@ def pagerank(
 class _PageRank(CsrRows):
     """One launch. Rows that began in another CTA are `cut`: settled apart, from their parts."""
 
-    def __init__(self, k, m, places, shape):
+    def __init__(self, k, m, places, n, shape):
         super().__init__(k, m.indptr, places, [m.indices], shape, k.const(0.0, "f32"))
-        self.m, self.everyone = m, places * k.devices
+        self.m, self.everyone, self.names = m, places * k.devices, Names(k, m, places, n)
         self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
         self.within = k.shared(TOLD * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
@@ -123,6 +131,7 @@ class _PageRank(CsrRows):
 
         infinity = k.bits(k.const(0x7F800000), "f32")
         steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
+        ok = ok & self._finish(steps + 2)
         mine = (k.cta == 0) & (k.thread == 0)
         k.store(m.summary, 0, steps, mask=mine)
         k.store(m.summary, 1, 1 - ok, mask=mine)
@@ -137,18 +146,25 @@ class _PageRank(CsrRows):
             degree, rank = k.cast(end - start, "f32"), k.load(m.personalization, r, cache="nc")
             linked = degree > 0.0
             inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, degree, 1.0), 0.0)
-            k.store(m.scores, r, rank)
+            k.store(m.rank, r, rank)
             k.store(m.inverse, r, inverse)
             k.store(m.cut, r, 0)
             self._share(0, r, rank * inverse)
             return lost + k.where(linked, 0.0, rank)
 
+        self.names.tell()
         return k.spread(self.n, row, k.const(0.0, "f32"))[0]
 
+    def _finish(self, turn):
+        """Scores of all vertices; no share is read any more."""
+        k, m, none = self.k, self.m, self.k.const(0.0, "f32")
+        k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
+        ok, *_ = self._meet(turn, none, none)
+        self.names.give(m.scores, lambda v: k.load(m.share, v, cache="fresh"))
+        return ok
+
     def _share(self, copy, r, share):
-        k = self.k
-        for d in range(k.devices):
-            k.store(k.on(self.m.share, d), copy + k.device * self.n + r, share)
+        self.names.tell_all(self.m.share, copy + r, share)
 
     # the walk
     def terms(self, fetched, places, masks, owners):
@@ -186,10 +202,10 @@ class _PageRank(CsrRows):
 
         def one(r, flow, moved, lost):
             old, p, inverse = (
-                k.load(a, r, cache="fresh") for a in (m.scores, m.personalization, m.inverse)
+                k.load(a, r, cache="fresh") for a in (m.rank, m.personalization, m.inverse)
             )
             new = damping * flow + teleport * p
-            k.store(m.scores, r, new)
+            k.store(m.rank, r, new)
             self._share(write, r, new * inverse)
             moved = moved + k.maximum(new - old, old - new)
             return moved, lost + k.where(inverse == 0.0, new, 0.0)

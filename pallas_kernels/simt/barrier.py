@@ -19,7 +19,9 @@ class MeshBarrier:
     memory. So nothing is counted across devices and nothing is read from afar. Two groups of pairs
     take turns: who is two meetings ahead has heard that all have left the first.
 
-    Cost: one fence of the system, one atomic, one way over the link, polling in L2.
+    Cost: one atomic, one fence of the system by the last CTA, one way over the link, polling in L2.
+    That the last CTA's fence covers what the others wrote to other devices before their arrival is
+    cumulativity: their writes come before it in the causality order of PTX.
     """
 
     def __init__(self, k, control, words, limit=SPIN_LIMIT):
@@ -51,14 +53,14 @@ class MeshBarrier:
                 amount = k.load(source, j)
                 k.reduce("add", a, i, amount, mask=amount != 0)
                 k.store(source, j, 0)
-            k.fence("sys")
-            return k.cast(k.atomic("add", control, ARRIVALS, 1) % k.ctas == k.ctas - 1, "i32")
+            before = k.atomic("add", control, ARRIVALS, 1, order="acq_rel")
+            return k.cast(before % k.ctas == k.ctas - 1, "i32")
 
         def say():
-            k.fence("sys")
             to = k.where(k.lane < k.devices, k.lane, 0)
-            there = k.on(control, to)
-            for j, word in enumerate(tell(to)):
+            there, words = k.on(control, to), tell(to)
+            k.fence("sys" if k.devices > 1 else "gpu")
+            for j, word in enumerate(words):
                 at = group + (k.device * self.words + j) * 2
                 word = k.bits(k.const(word), "i32")
                 k.store_pair(there, at, turn, word, mask=k.lane < k.devices)
@@ -106,7 +108,6 @@ class MeshBarrier:
                 k.store(k.on(control, d), ABORT, 1, mask=k.lane == 0)
 
         k.if_(failed, give_up)
-        k.fence("sys")
         for j, word in enumerate(words):
             k.store(self.heard, k.lane * self.words + j, word, mask=there)
         k.store(self.found, 0, k.cast(~failed, "i32"), mask=k.lane == 0)

@@ -266,23 +266,24 @@ class Emitter(Simt):
         self._predicated(code.replace("SCOPE", a.scope), None, a, i, values, mask)
 
     def load_pair(self, a, i, mask=None):
-        code = ".reg .b64 q; mov.b64 q, 0; {p}ld.relaxed.SCOPE.global.b64 q, {addr}; "
+        code = ".reg .b64 q; mov.b64 q, 0; {p}ld.acquire.SCOPE.global.b64 q, {addr}; "
         code = code.replace("SCOPE", a.scope) + "mov.b64 {{$0, $1}}, q;"
         return self._predicated(code, a.kind, a, i, (), mask, outs=2)
 
     def prefetch(self, a, i, mask=None):
         self._predicated("{p}prefetch.global.L2 {addr};", None, a, i, (), mask)
 
-    def _atomic_op(self, op, a, head):
+    def _atomic_op(self, op, a, head, order="relaxed"):
         scope = "cta" if a.space == "shared" else a.scope
         suffix = {"or": "b32", "and": "b32", "xor": "b32", "exch": "b32", "cas": "b32"}.get(op)
         suffix = suffix or ("f32" if a.kind == "f32" else "u32" if op == "add" else "s32")
-        return f"{head}.relaxed.{scope}.{a.space}.{op}.{suffix}"
+        return f"{head}.{order}.{scope}.{a.space}.{op}.{suffix}"
 
-    def atomic(self, op, a, i, v, mask=None):
+    def atomic(self, op, a, i, v, mask=None, order="relaxed"):
         v, mask = self.const(v, a.kind), self.const(True, "i1") if mask is None else mask
         ptx, zero = ("f32", "0f00000000") if a.kind == "f32" else ("b32", "0")
-        code = f"mov.{ptx} $0, {zero}; {{p}}{self._atomic_op(op, a, 'atom')} $0, {{addr}}, {{0}};"
+        op = self._atomic_op(op, a, "atom", order)
+        code = f"mov.{ptx} $0, {zero}; {{p}}{op} $0, {{addr}}, {{0}};"
         return self._early(code, a.kind, a, i, (v,), mask)
 
     def reduce(self, op, a, i, v, mask=None):

@@ -208,7 +208,7 @@ class Lockstep(Simt):
     def prefetch(self, a, i, mask=None):
         self._where(a, i, mask)
 
-    def atomic(self, op, a, i, v, mask=None):
+    def atomic(self, op, a, i, v, mask=None, order="relaxed"):
         f = _ATOMICS[op]
         values = self.const(v, a.kind).v
         return self._atomic(a, i, mask, lambda x, lane: f(x, values[lane]))

@@ -21,8 +21,9 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.prefetch(a, i, mask)
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
               k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask): two words of global memory,
-              never half of them
-              k.atomic(op, a, i, v, mask) -> old value; op: add or and xor min max exch
+              never half of them; the load acquires what came before the store
+              k.atomic(op, a, i, v, mask, order="relaxed" | "acq_rel") -> old value; op: add or and
+              xor min max exch
               k.reduce(op, ...): the same without the old value
               k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
               k.atomic_cas(a, i, compare, v, mask) -> old value
@@ -98,7 +99,7 @@ def launch(
         raise ValueError(f"shared_words is {shared_words}: a CTA has at most {most}")
     inout = inout or {}
     if axes:
-        operands = {**operands, "rank": lax.axis_index(axes).astype(jnp.int32).reshape(1)}
+        operands = {**operands, "device": lax.axis_index(axes).astype(jnp.int32).reshape(1)}
     devices = lax.axis_size(axes) if axes else 1
     names = (*operands, *outputs, *inout, "control")
     arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
@@ -109,7 +110,7 @@ def launch(
 
     def body(k, *references):
         memory = dict.fromkeys(optional) | dict(zip(names, references, strict=True))
-        k.device = k.load(memory["rank"], 0, cache="nc") if axes else k.const(0)
+        k.device = k.load(memory["device"], 0, cache="nc") if axes else k.const(0)
         kernel(k, types.SimpleNamespace(**memory))
 
     shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control

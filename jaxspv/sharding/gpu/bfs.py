@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import lax
 
 from pallas_kernels.mesh.bfs import BFSConfig
 from pallas_kernels.mesh.bfs import bfs as kernel
@@ -31,7 +30,7 @@ def one_launch(
     del until
 
     def body(local: Local, source):
-        levels, deep, status = kernel(
+        levels, own, deep, status = kernel(
             local.block.indptr,
             local.block.indices,
             local.order,
@@ -42,8 +41,7 @@ def one_launch(
             config=config,
             interpret=interpret,
         )
-        tree = smallest_parents(local, levels, source) if parents else None
-        found = [None if v is None else local.everywhere(v) for v in (levels, tree)]
-        return *found, deep, lax.pmax(status, local.part.axes)
+        tree = local.everywhere(smallest_parents(local, own, source)) if parents else None
+        return levels, tree, deep, status
 
     return BFS(*on_mesh(body, G, source))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from jax import lax
-
 from pallas_kernels.mesh.components import components as kernel
 
 from ..components import counted, op
@@ -21,7 +19,6 @@ def one_launch(G, **options):
         part, block = local.part, local.block
         graph = block.indptr, block.indices, local.order
         how = {"axes": part.axes, "n": part.n, "symmetric": G.symmetric, **options}
-        labels, status = kernel(*graph, **how)
-        return labels, lax.pmax(status, part.axes)
+        return kernel(*graph, **how)
 
     return counted(*on_mesh(body, G))

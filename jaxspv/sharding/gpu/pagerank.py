@@ -39,19 +39,17 @@ def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations,
 
     def body(local: Local, p, *knobs):
         mine = start_of(local, p, G.dtype)
-        rows = local.block.indptr, local.block.indices
+        rows = local.block.indptr, local.block.indices, local.order
 
         def together(mine, damping, tol, *limits):
-            axes = local.part.axes
-            found = kernel(*rows, mine, damping, tol, *limits, axes=axes, **options)
-            scores, iterations, change, status = found
+            how = {"axes": local.part.axes, "n": local.part.n, **options}
+            scores, iterations, change, status = kernel(*rows, mine, damping, tol, *limits, **how)
             return scores, iterations, change <= tol, status
 
         def by_collectives(mine, *knobs):
             scores, iterations, converged = iterate(local, mine, *knobs)
-            return scores, iterations.astype(jnp.int32), converged, jnp.int32(0)
+            return local.everywhere(scores), iterations, converged, jnp.int32(0)
 
-        scores, *rest, status = lax.cond(_even(local), together, by_collectives, mine, *knobs)
-        return local.everywhere(scores), *rest, lax.pmax(status, local.part.axes)
+        return lax.cond(_even(local), together, by_collectives, mine, *knobs)
 
     return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))

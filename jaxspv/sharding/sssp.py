@@ -10,6 +10,7 @@ from jax import Array, lax
 
 from .._core.derivatives.tangents import is_zero
 from .._core.dispatch import overload
+from .._core.platforms import using
 from .._core.pytree import is_concrete
 from ..algorithms.common.sources import check_source
 from ..algorithms.common.status import finished
@@ -44,7 +45,7 @@ class _State(NamedTuple):
     at: Array
 
 
-def _width(local: Local) -> tuple[Array, Array]:
+def width_of(local: Local) -> tuple[Array, Array]:
     """The width of `delta_stepping`, by weights on all devices, and whether one is negative."""
     data = local.block.data
     top = infinity(data.dtype)
@@ -60,7 +61,7 @@ def _width(local: Local) -> tuple[Array, Array]:
     return width.astype(data.dtype), negative
 
 
-def _lengths(
+def lengths_of(
     local: Local, source: Array, until: Any, delta: Any, most: Array
 ) -> tuple[_State, Array]:
     """Each step relaxes who waits within a bucket's width of the least; whether that was the end.
@@ -69,7 +70,7 @@ def _lengths(
     """
     dtype = local.block.data.dtype
     top = infinity(dtype)
-    width, negative = _width(local)
+    width, negative = width_of(local)
     width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
     most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
@@ -126,7 +127,7 @@ def _overflow(local: Local, length: Array) -> Array:
     return local.total(jnp.any(wrapped).astype(jnp.int32)) > 0
 
 
-def _tree(local: Local, length: Array, source: Array) -> Array:
+def tree_of(local: Local, length: Array, source: Array) -> Array:
     """A search along the tight entries: of fewest hops, then of smallest number."""
     tight = _tight(local, length)[2]
     levels, _ = search(local, source, counts=tight)
@@ -144,7 +145,7 @@ def _carriers(local: Local, source: Array, distances: Array) -> Array:
     first = least_tail(local, tight & (before < after))
     wanted = (length < infinity(length.dtype)) & ~mine(local, source)
     orphans = local.total(jnp.sum(wanted & (first == NOBODY), dtype=jnp.int32))
-    first = lax.cond(orphans > 0, lambda: _tree(local, length, source), lambda: first)
+    first = lax.cond(orphans > 0, lambda: tree_of(local, length, source), lambda: first)
     return local.everywhere(jnp.where(wanted & (first >= 0), first, local.order))
 
 
@@ -194,8 +195,8 @@ def _buckets(G, source, until, delta, most, *, parents):
 
     def body(local, source, until, delta, most):
         def one(s):
-            end, done = _lengths(local, s, until, delta, most)
-            tree = local.everywhere(_tree(local, end.length, s)) if parents else None
+            end, done = lengths_of(local, s, until, delta, most)
+            tree = local.everywhere(tree_of(local, end.length, s)) if parents else None
             over = _overflow(local, end.length)
             lengths = local.everywhere(end.length)
             if until is not None:
@@ -239,4 +240,5 @@ def _sssp(
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most
     how = {"parents": parents, "backend": backend, "method": method}
-    return finished(op(told(G), source, until, delta, most, **how), "sssp")
+    with using(backend):
+        return finished(op(told(G), source, until, delta, most, **how), "sssp")

@@ -14,6 +14,7 @@ from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
 from pallas_kernels.mesh.components import components as components_on_mesh
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
+from pallas_kernels.mesh.sssp import sssp as sssp_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 
@@ -95,6 +96,15 @@ def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
 def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
     def body(*graph):
         found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
+        return tuple(map(jnp.atleast_1d, found))
+
+    assert on_mesh(2, body, 257, 4096, 256).count("custom_call @mosaic_gpu") == 1
+
+
+def test_sssp_on_a_mesh_is_one_launch_a_device():
+    def body(indptr, indices, order):
+        numbers = indices * 1.0, order, 0, 2.0, 100
+        found = sssp_on_mesh(indptr, indices, *numbers, axes=("x",), n=250)
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, 4096, 256).count("custom_call @mosaic_gpu") == 1

@@ -286,8 +286,9 @@ def one_launch():
     from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
     from jaxspv.sharding.gpu.components import one_launch as components
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
+    from jaxspv.sharding.gpu.sssp import one_launch as sssp
 
-    sizes = {"ctas": 2, "threads": 64}
+    sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
     small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
     rng = np.random.default_rng(0)
     hub = np.append(rng.integers(0, 90, 150), np.zeros(60, int)), rng.integers(0, 90, 210)
@@ -302,11 +303,14 @@ def one_launch():
         G = jsp.shard(A, mesh, spec, symmetric=symmetric)
         got = jax.jit(components, static_argnames=("interpret", *sizes))(G, **sizes, interpret=True)
         exact(got, jsp.connected_components(A))
+        run = jax.jit(sssp, static_argnames=("parents", "interpret", *sizes))
         for source in (0, 34, A.shape[0] - 1):
+            got = run(G, jnp.int32(source), None, None, most, parents=True, interpret=True, **sizes)
+            compare({"sssp": got}, {"sssp": jsp.sssp(A, source, deterministic=True)})
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
     ranked = functools.partial(pagerank, **sizes, interpret=True)
-    tol, most, least = np.float32(1e-6), np.int32(60), np.int32(0)
+    tol, least = np.float32(1e-6), np.int32(0)
     for values in (jnp.full(random.nse, 2.0), random.data + jnp.arange(random.nse) % 3):
         A = random.with_data(values)
         G = jsp.shard(A, *mesh_of("two"), symmetric=True)

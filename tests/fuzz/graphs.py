@@ -136,6 +136,7 @@ def _compare(case: Case, dense: np.ndarray, source: int, p: np.ndarray, got: Any
         levels = _levels(matrix, source)
         np.testing.assert_array_equal(got, np.where(levels <= 2, levels, -1))
     elif name == "slope":
+        G = G if case["prepared"] else jax.tree.map(jnp.asarray, G).asformat(case["format"])
         _slope(dense, csgraph.dijkstra(matrix, indices=source), got, G)
     elif name == "components":
         labels = csgraph.connected_components(matrix, directed=True, connection="weak")[1]
@@ -162,11 +163,9 @@ def _tree(lengths: np.ndarray, reached: np.ndarray, parents: np.ndarray, source:
 
 def _slope(dense: np.ndarray, far: np.ndarray, got: np.ndarray, G: Any) -> None:
     """The derivative by an edge: how many vertices lie behind it in a tree of shortest paths."""
-    if isinstance(G, jsp.COO):
-        row, col, slots = np.asarray(G.row), np.asarray(G.col), np.asarray(G.row) < len(dense)
-        row, col, got = row[slots], col[slots], got[slots]
-    else:
-        row, col = np.nonzero(dense)
+    row, col = np.asarray((G.out if isinstance(G, jsp.Graph) else G).rowcol())
+    there = row < len(dense)
+    row, col, got = row[there], col[there], got[there]
     used = got > 0
     assert (far[row[used]] + dense[row[used], col[used]] == far[col[used]]).all(), "a tight edge"
     assert (got >= 0).all() and used.sum() == (np.isfinite(far) & (far > 0)).sum(), "one a vertex"

@@ -228,6 +228,17 @@ def test_at_ties_the_smallest_index_wins(name, semiring):
     np.testing.assert_allclose(product, want[row, col])
 
 
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times"])
+def test_at_ties_of_unsorted_entries_the_smallest_index_wins(semiring):
+    s = SEMIRINGS[semiring]
+    row, col = jnp.array([1, 0, 0, 1, 0]), jnp.array([2, 2, 0, 1, 1])
+    A = jsp.COO(jnp.ones(5), row, col, jnp.asarray(False), (2, 3), False, True)
+    for product in (lambda A, x: jsp.mxv(A, x, s), lambda A, x: jsp.vxm(x, A.T, s)):
+        by_data = jax.grad(lambda d: product(A.with_data(d), jnp.full(3, 2.0)).sum())(A.data)
+        slope = jax.grad(s.mul)(1.0, 2.0)
+        np.testing.assert_allclose(by_data, jnp.where(jnp.array([0, 0, 1, 1, 0]) > 0, slope, 0))
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_integers_and_booleans_have_float0(name):
     A = jsp.from_dense(np.array([[0, 2], [3, 0]]), format=name)

@@ -88,17 +88,19 @@ def joined_tangent(
     *,
     flip: bool,
     sorted: bool = False,
+    ascending: bool = False,
 ) -> Array:
     """The tangent of `y[s] = add of mul(data, x) over the pairs of segment s`; it transposes.
 
-    See `picked_tangent` for selective monoids (min, max, any), of which the first slot wins at
-    ties, and `reduce_tangent` for the rest.
+    See `picked_tangent` for selective monoids (min, max, any), of which at ties the pair of the
+    smallest `inner` wins, and `reduce_tangent` for the rest.
 
     Args:
         data_dot, x_dot: (nse,) and (k,) tangents, or symbolic zeros.
         segments: (nse,) int32, out of [0, len(y)) for pairs that are not valid.
         y: the result.
         sorted: whether the segments ascend.
+        ascending: whether `inner` ascends with the slots of every segment.
     """
     if segments.shape[0] == 0:
         return jnp.zeros_like(y)
@@ -106,7 +108,8 @@ def joined_tangent(
         constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
         frozen, data, x, best = constant
         terms = product(frozen, data, pairs.out, pairs.inner, take(x, pairs.place), flip=flip)
-        slots = winners(frozen.add, frozen.add.admit(terms), segments, best)
+        by = None if ascending else pairs.inner
+        slots = winners(frozen.add, frozen.add.admit(terms), segments, best, by)
         out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))
         return picked_tangent(
             semiring,
@@ -204,12 +207,20 @@ def reduce_tangent(
     return jvp_of_perturbed(scan, (add, terms), (add_dot, terms_dot))[1]
 
 
-def winners(add: Monoid, terms: Array, segments: Array, y: Array) -> Array:
-    """The first slot whose term is the result of its segment; `len(terms)` where there is none."""
+def winners(add: Monoid, terms: Array, segments: Array, y: Array, by: Array | None = None) -> Array:
+    """The first slot whose term is the result of its segment; `len(terms)` where there is none.
+
+    Args:
+        by: (nse,) integers: of such slots those where it is smallest.
+    """
     count, nse = y.shape[0], terms.shape[0]
     slot = jnp.arange(nse, dtype=jnp.int32)
     hit = (segments >= 0) & (segments < count)
     if not add.takes_first:
         hit &= terms == take(y, segments)
+        if by is not None:
+            least = jnp.full(count, jnp.iinfo(by.dtype).max, by.dtype)
+            least = least.at[jnp.where(hit, segments, count)].min(by, mode="drop")
+            hit &= by == take(least, segments)
     first = jnp.full(count, nse, jnp.int32)
     return first.at[jnp.where(hit, segments, count)].min(slot, mode="drop")

@@ -108,7 +108,15 @@ def _tangent(primals, tangents, y, *, flip, nse):
 
     pairs = Pairs(A.data, out, inner, x.data, owner, valid)
     data = joined_tangent(
-        semiring, semiring_dot, pairs, A_dot.data, x_dot.data, target, y.data, flip=flip
+        semiring,
+        semiring_dot,
+        pairs,
+        A_dot.data,
+        x_dot.data,
+        target,
+        y.data,
+        flip=flip,
+        ascending=getattr(A, "sorted", False),
     )
     return SparseVector(data, None, None, None, y.shape)  # pyright: ignore[reportArgumentType]
 

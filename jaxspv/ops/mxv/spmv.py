@@ -35,7 +35,8 @@ def _tangent(primals, tangents, y, *, flip):
         return _bilinear(primals, A_dot.data, x_dot, flip)
     if A.nse == 0:
         return jnp.zeros_like(y)
-    if A.compressed == 0 and semiring.add.selective:
+    ascending = getattr(A, "sorted", False)  # a remainder of tiles is behind them
+    if A.compressed == 0 and ascending and semiring.add.selective:
         slots = winning_slots(semiring, A, x, y, flip)
         out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
         return picked_tangent(
@@ -54,7 +55,16 @@ def _tangent(primals, tangents, y, *, flip):
     out, inner = A.rowcol()
     pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
     return joined_tangent(
-        semiring, semiring_dot, pairs, A_dot.data, x_dot, out, y, flip=flip, sorted=A.row_sorted
+        semiring,
+        semiring_dot,
+        pairs,
+        A_dot.data,
+        x_dot,
+        out,
+        y,
+        flip=flip,
+        sorted=A.row_sorted,
+        ascending=ascending,
     )
 
 

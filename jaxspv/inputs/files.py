@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gzip
 import importlib.resources
-import io
 import json
 import os
 import pathlib
-import zipfile
-import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,7 +20,8 @@ from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
 from .construct import from_edges, from_scipy, narrow
-from .mtx_header import read_header
+from .mtx_header import Header, read_header
+from .opening import Forwards, existing, opened, refusing
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
@@ -72,7 +68,13 @@ def read_mtx(
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
         with opened(path, progress) as file:
-            matrix = scipy.io.mmread(Forwards(file), spmatrix=False)
+            text = Forwards(file)
+            if header.entries or header.layout != "array":
+                matrix = scipy.io.mmread(text, spmatrix=False)
+            else:  # SciPy divides by the number of rows
+                matrix = _nothing(header, file)
+        if text.zeros:
+            raise ValueError(f"it is no text: {text.zeros} of its bytes are 0")
         if field == "complex":
             raise ValueError("its values are complex")
         coo: Any = scipy.sparse.coo_array(matrix)
@@ -240,57 +242,16 @@ def bundled(name: str) -> pathlib.Path:
     raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
 
 
-def existing(path: str | os.PathLike[str]) -> pathlib.Path:
-    path = pathlib.Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory, not a file.")
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    return path
-
-
 def _data_folder() -> pathlib.Path:
     return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
 
 
-@contextlib.contextmanager
-def refusing(path: pathlib.Path, what: str) -> Iterator[None]:
-    """Whatever a broken file raises becomes a ValueError with its name and the reason."""
-    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error, MemoryError)
-    try:
-        yield
-    except (*broken, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no readable {what}: {error}") from error
-
-
-class Forwards:
-    """A file that can be read and not moved in.
-
-    SciPy's parser puts a file back to where it stopped, and where a broken number makes that place
-    negative the error ends the process: it comes out of a destructor in C++.
-    """
-
-    def __init__(self, file: Any):
-        self.read = file.read
-
-
-@contextlib.contextmanager
-def opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
-    """The file's bytes, decompressed; the bar counts those on the disk."""
-    from tqdm import tqdm
-
-    with path.open("rb") as raw:
-        size = path.stat().st_size
-        bar = tqdm.wrapattr(
-            raw, "read", total=size, desc=path.name, disable=not progress, leave=False
-        )
-        with bar as wrapped:
-            counted: Any = wrapped
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile(fileobj=counted) as plain:
-                    yield plain
-            else:
-                yield counted
+def _nothing(header: Header, file: Any) -> Any:
+    """The matrix of an array file without values; ValueError where the file has some."""
+    read_header(file)
+    if file.read().strip():
+        raise ValueError(f"it has values, and says {header.rows} by {header.cols}")
+    return scipy.sparse.coo_array((header.rows, header.cols))
 
 
 def _symmetry_of(coo: Any) -> str:

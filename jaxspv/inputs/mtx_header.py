@@ -9,7 +9,7 @@ from typing import Any
 LONGEST_LINE = 1 << 16
 MOST_COMMENTS = 1 << 20  # lines
 INFLATES = 1032  # a byte of deflate stands for at most so many
-OFFSETS_ANYWAY = 1 << 26  # rows whose offsets may take memory whatever the size of the file
+OFFSETS_ANYWAY = 1 << 24  # rows whose offsets may take memory whatever the size of the file
 ROWS_A_BYTE = 16
 
 

@@ -251,3 +251,25 @@ def same(A, B):
     for a, b in zip(jax.tree.leaves(A), jax.tree.leaves(B), strict=True):
         assert a.dtype == b.dtype
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "coordinate real general\n3 3 2\n1 2 1.5\n2 3 1e400.x",  # the line has no end
+        "coordinate real general\n3 3 2\n1 2 1.5\n2 3 3.25\0\n",
+        "array integer general\n0 2\n1\n0\n",  # values of no row
+    ],
+)
+def test_what_ends_scipys_reader_is_an_error_or_read(tmp_path, text):
+    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix {text}")
+    try:
+        assert jsp.read_mtx(tmp_path / "a.mtx").shape == (3, 3) and "\0" not in text
+    except ValueError as error:
+        assert "a.mtx is no readable Matrix Market file" in str(error)
+
+
+def test_an_array_without_rows_is_read(tmp_path):
+    (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix array real general\n0 2\n")
+    A = jsp.read_mtx(tmp_path / "a.mtx")
+    assert A.shape == (0, 2) and int(A.count) == 0

@@ -15,9 +15,9 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid, plus
 from ..construct import check_shape
-from ..files import existing, refusing
 from ..labeled import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
+from ..opening import existing, refusing
 from .columns import entries_named, matrix_of, numbered, values_of
 from .frames import read_parquet, required
 from .lines import Text

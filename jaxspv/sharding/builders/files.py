@@ -15,8 +15,9 @@ import numpy as np
 import scipy
 
 from ...inputs.construct import narrow
-from ...inputs.files import Forwards, existing, mtx_dtype, opened, refusing
+from ...inputs.files import mtx_dtype
 from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
+from ...inputs.opening import Forwards, existing, opened, refusing
 from ...inputs.tables.columns import values_of
 from ...inputs.tables.lines import Text, blocks, kept
 from ...monoids import Monoid, plus

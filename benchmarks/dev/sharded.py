@@ -3,13 +3,14 @@
     python -m benchmarks.dev.sharded [--scale 21] [--grid 1000] [--runs 10] [--json OUT]
 
 R-MAT graphs of 44 entries a vertex before joining and square grids, by rows over all devices:
-milliseconds inside jit, medians, both ways in turn, after the results were compared. Several
-devices on a CPU: XLA_FLAGS=--xla_force_host_platform_device_count=4.
+milliseconds inside jit, medians, all ways in turn, after the results were compared; on GPUs also in
+one launch on each. Several devices on a CPU: XLA_FLAGS=--xla_force_host_platform_device_count=4.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import time
@@ -25,31 +26,40 @@ import jaxspv as jsp
 from ..harness import environment
 
 COLUMNS = 128
-CALLS: dict[str, Callable[[Any], Any]] = {
-    "bfs": lambda G: jsp.bfs(G, 0, parents=False).levels,
-    "bfs with parents": lambda G: jsp.bfs(G, 0, deterministic=True).parents,
-    "sssp": lambda G: jsp.sssp(G, 0, parents=False).distances,
-    "pagerank": lambda G: jsp.pagerank(G).scores,
-    "components": lambda G: jsp.connected_components(G).labels,
+CALLS: dict[str, Callable[..., Any]] = {
+    "bfs": lambda G, **how: jsp.bfs(G, 0, parents=False, **how).levels,
+    "bfs with parents": lambda G, **how: jsp.bfs(G, 0, deterministic=True, **how).parents,
+    "sssp": lambda G, **how: jsp.sssp(G, 0, parents=False, **how).distances,
+    "pagerank": lambda G, **how: jsp.pagerank(G, **how).scores,
+    "components": lambda G, **how: jsp.connected_components(G, **how).labels,
     "mxv": lambda G: jsp.mxv(G, jnp.ones(G.shape[0])),
     f"{COLUMNS} columns": lambda G: jsp.mxm(G, jnp.ones((G.shape[0], COLUMNS))),
 }
+TOGETHER = {"bfs", "bfs with parents", "sssp", "pagerank", "components"}  # have `one_launch`
 SUMS = {"pagerank", "mxv", f"{COLUMNS} columns"}  # of floats, in another order on a mesh
 
 
 def compared(name: str, A: Any, G: Any, runs: int) -> dict[str, Any]:
-    """Median milliseconds of one call on the matrix and on its shards; raises where they differ."""
-    both = [jax.jit(CALLS[name]).lower(M).compile() for M in (A, G)]
-    one, many = (np.asarray(run(M)) for run, M in zip(both, (A, G), strict=True))
-    np.testing.assert_allclose(many, one, rtol=1e-3 if name in SUMS else 0, err_msg=name)
-    took: list[list[float]] = [[], []]
+    """Median milliseconds of one call on the matrix, on its shards and there in one launch a GPU
+    where that is to be had; raises where they differ."""
+    ways = {"one": (A, {}), "sharded": (G, {"backend": "xla"} if name in TOGETHER else {})}
+    if name in TOGETHER and jax.default_backend() == "gpu":
+        ways["one_launch"] = G, {"backend": "pallas"}
+    runs_of = {
+        way: jax.jit(functools.partial(CALLS[name], **how)).lower(M).compile()
+        for way, (M, how) in ways.items()
+    }
+    want = np.asarray(runs_of["one"](A))
+    took: dict[str, list[float]] = {way: [] for way in ways}
+    for way, (M, _) in ways.items():
+        tolerance = 1e-3 if name in SUMS else 0
+        np.testing.assert_allclose(np.asarray(runs_of[way](M)), want, tolerance, err_msg=name)
     for _ in range(runs):
-        for times, run, M in zip(took, both, (A, G), strict=True):
+        for way, (M, _) in ways.items():
             start = time.perf_counter()
-            run(M).block_until_ready()
-            times.append(1e3 * (time.perf_counter() - start))
-    one_ms, many_ms = map(statistics.median, took)
-    return {"call": name, "one_ms": one_ms, "sharded_ms": many_ms, "ratio": many_ms / one_ms}
+            runs_of[way](M).block_until_ready()
+            took[way].append(1e3 * (time.perf_counter() - start))
+    return {"call": name} | {f"{way}_ms": statistics.median(times) for way, times in took.items()}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -77,7 +87,8 @@ def main(argv: list[str] | None = None) -> int:
             records.append(record)
             print(
                 f"{graph:10} {name:18} one {record['one_ms']:9.3f} ms   "
-                f"{jax.device_count()} devices {record['sharded_ms']:9.3f} ms",
+                f"{jax.device_count()} devices {record['sharded_ms']:9.3f} ms   "
+                f"in one launch {record.get('one_launch_ms', float('nan')):9.3f} ms",
                 flush=True,
             )
     if args.json:

@@ -22,7 +22,7 @@ def _refuse(G, source, until, *, parents) -> str | None:
     return apart("bfs", G)
 
 
-@op.register("one_launch", backend="pallas", refuse=_refuse, batched="map")
+@op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(
     G, source, until, *, parents, config: BFSConfig | None = None, interpret: bool = False
 ):

@@ -9,9 +9,11 @@ from ..exchange import Local, on_mesh
 from .frame import apart
 
 
-@op.register(
-    "one_launch", backend="pallas", refuse=lambda G: apart("connected_components", G), batched="map"
-)
+def _refuse(G) -> str | None:
+    return apart("connected_components", G)
+
+
+@op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(G, **options):
     """Forests of all devices are joined inside the kernel. options: of the kernel."""
 

@@ -32,7 +32,7 @@ def _even(local: Local) -> Array:
     return (least == -most) & (least > 0)
 
 
-@op.register("one_launch", backend="pallas", refuse=_refuse, batched="map")
+@op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations, **options):
     """Shares go into the other devices' memory inside the kernel; with weights that differ, as the
     other form. options: of the kernel."""

@@ -25,7 +25,7 @@ def _refuse(G, source, until, delta, most, *, parents) -> str | None:
     return apart("sssp", G)
 
 
-@op.register("one_launch", backend="pallas", refuse=_refuse, batched="map")
+@op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
     """Lengths go into the other devices' memory inside the kernel; with negative weights, as the
     other form; parents by a search after it. options: of the kernel."""

@@ -31,11 +31,13 @@ class Local(NamedTuple):
         block: CSR of its entries, rows and columns by their places in its groups of pieces.
         order: (r,) int32, the vertex at each place of its piece; n: none.
         part: the partition.
+        symmetric: the pattern of the whole matrix is, known or declared.
     """
 
     block: CSR
     order: Array
     part: Partition
+    symmetric: bool = False
 
     def piece(self, x: Array, fill: Any = 0) -> Array:
         """(r, ...) the places of this device of a vector (n, ...) over all vertices."""
@@ -57,18 +59,33 @@ class Local(NamedTuple):
         """A piece, from partial results (columns, ...) of all devices of these columns."""
         return _folded(partial, self.part.row_axes, self.part.grid[0], add)
 
-    def fold_cols_of_bits(self, partial: Array) -> Array:
-        """`fold_cols` of a set of columns by union, 32 places a word."""
-        R = self.part.grid[0]
-        if R == 1:
-            return partial
-        words = packed(partial).reshape(R, -1)
-        arrived = lax.all_to_all(words, self.part.row_axes, 0, 0)
-        return unpacked(lax.reduce(arrived, arrived.dtype.type(0), lax.bitwise_or, (0,)))
-
     def bits_along_rows(self, piece: Array) -> Array:
         """`along_rows` of a set of places, 32 a word."""
         return piece if not self.part.col_axes else unpacked(self.along_rows(packed(piece)))
+
+    def bits_along_cols(self, piece: Array) -> Array:
+        """`along_cols` of a set of places, 32 a word."""
+        return piece if not self.part.row_axes else unpacked(self.along_cols(packed(piece)))
+
+    def fold_rows_of_bits(self, partial: Array) -> Array:
+        """`fold_rows` of a set of rows by union, 32 places a word."""
+        if not self.part.col_axes:
+            return partial
+        return unpacked(self.fold_rows_of_words(packed(partial)))
+
+    def fold_cols_of_bits(self, partial: Array) -> Array:
+        """`fold_cols` of a set of columns by union, 32 places a word."""
+        if not self.part.row_axes:
+            return partial
+        return unpacked(self.fold_cols_of_words(packed(partial)))
+
+    def fold_rows_of_words(self, partial: Array) -> Array:
+        """`fold_rows` of words by `or`."""
+        return _united(partial, self.part.col_axes, self.part.grid[1])
+
+    def fold_cols_of_words(self, partial: Array) -> Array:
+        """`fold_cols` of words by `or`."""
+        return _united(partial, self.part.row_axes, self.part.grid[0])
 
     def ends(self) -> tuple[Array, Array]:
         """(nse,) the vertices that each entry comes from and goes to; n: padding."""
@@ -120,7 +137,7 @@ def on_mesh(
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using("cpu"):  # no kernel of one device has run beside others of its kind
-            result = body(Local(block, order, part), *operands, *more)
+            result = body(Local(block, order, part, G.symmetric), *operands, *more)
         return result if whole else result[None, None]
 
     arrays = (G.data, G.indices, G.indptr, G.order, *([] if values is None else [values]))
@@ -147,6 +164,13 @@ def _folded(partial: Array, axes: tuple[str, ...], parts: int, add: Monoid) -> A
         return partial
     pieces = partial.reshape(parts, -1, *partial.shape[1:])
     return add.reduce(lax.all_to_all(pieces, axes, 0, 0), axis=0).astype(partial.dtype)
+
+
+def _united(words: Array, axes: tuple[str, ...], parts: int) -> Array:
+    if not axes:
+        return words
+    arrived = lax.all_to_all(words.reshape(parts, -1), axes, 0, 0)
+    return lax.reduce(arrived, arrived.dtype.type(0), lax.bitwise_or, (0,))
 
 
 def mine(local: Local, vertex: Array) -> Array:

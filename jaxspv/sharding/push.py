@@ -1,4 +1,4 @@
-"""The work of one device between two exchanges: the edges of a set of rows."""
+"""The work of one device between two exchanges: the edges of a set of rows, pushed or pulled."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ def reached_by(block: CSR, rows: Array, counts: Array | None = None) -> Array:
             valid &= counts.at[edges.slot].get(mode="clip")
         v = block.indices.at[edges.slot].get(mode="clip")
         return reached.at[jnp.where(valid, v, extent)].set(True, mode="drop")
+
+    return over_rows(block, rows, jnp.zeros(extent, bool), mark)
+
+
+def pulled_by(block: CSR, rows: Array, sought: Array) -> Array:
+    """(rows,) bool: which of the rows (bool) have an entry in a column that is sought (bool)."""
+    extent = block.shape[0]
+
+    def mark(found, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        hit = edges.valid & sought.at[v].get(mode="fill", fill_value=False)
+        return found.at[jnp.where(hit, edges.tail, extent)].set(True, mode="drop")
 
     return over_rows(block, rows, jnp.zeros(extent, bool), mark)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -15,98 +13,16 @@ from .._core.pytree import is_concrete
 from ..algorithms.common.sources import check_source
 from ..algorithms.common.status import finished
 from ..algorithms.sssp.api import SSSP, UNTIL, sssp
-from ..algorithms.sssp.forms import MOST_STEPS, width_over_mean
+from ..algorithms.sssp.forms import MOST_STEPS
 from ..algorithms.sssp.jvp import sum_to_root
 from ..algorithms.sssp.lengths import extend, infinity, wraps
-from ..monoids import min_, plus
+from ..monoids import plus
 from ..until import check_until, iteration_limit
 from .bfs import NOBODY, least_tail, search, smallest_parents
 from .exchange import Local, mine, on_mesh
 from .frame import least_weight, mesh_op, told
+from .frontier.paths import lengths_of
 from .graph import ShardedGraph
-from .push import relaxed
-
-
-class _State(NamedTuple):
-    """Between steps, on each device: `length` and `waits` of its piece; the rest is common.
-
-    Attributes:
-        length: (r,) the best so far.
-        waits: (r,) bool, shorter than when its edges were relaxed last.
-        least: of the lengths of all that wait; infinity: nobody does.
-        steps: int32.
-        at: (targets,) lengths of the nodes that `until` waits for.
-    """
-
-    length: Array
-    waits: Array
-    least: Array
-    steps: Array
-    at: Array
-
-
-def width_of(local: Local) -> tuple[Array, Array]:
-    """The width of `delta_stepping`, by weights on all devices, and whether one is negative."""
-    data = local.block.data
-    top = infinity(data.dtype)
-    there = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
-    finite = jnp.where(there & (data < top), data, jnp.zeros((), data.dtype))
-    sums = jnp.stack([jnp.sum(finite.astype(jnp.float32)), jnp.sum(there, dtype=jnp.float32)])
-    total, count = local.total(sums)
-    negative = local.total(jnp.any(finite < 0).astype(jnp.int32)) > 0
-    count = jnp.maximum(count, 1)
-    width = total / count * width_over_mean(local.part.n, count, jnp)
-    if jnp.issubdtype(data.dtype, jnp.integer):
-        width = jnp.maximum(width, 1)
-    return width.astype(data.dtype), negative
-
-
-def lengths_of(
-    local: Local, source: Array, until: Any, delta: Any, most: Array
-) -> tuple[_State, Array]:
-    """Each step relaxes who waits within a bucket's width of the least; whether that was the end.
-
-    Where weights are negative all that wait, n times at most: then a negative cycle is reached.
-    """
-    dtype = local.block.data.dtype
-    top = infinity(dtype)
-    width, negative = width_of(local)
-    width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
-    most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
-    targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-
-    def common(length, waits):
-        """What all devices must agree on, in one minimum over them."""
-        at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
-        least = jnp.min(jnp.where(waits, length, top))
-        found = lax.pmin(jnp.stack([least, *at]), local.part.axes)
-        return found[0], found[1:]
-
-    def stopped(s: _State):
-        if until is None:
-            return jnp.asarray(False)
-        reached = [(at < s.least) & ~negative for at in s.at]
-        return jnp.asarray(
-            until.holds(iteration=s.steps, reached=reached, unchanged=s.least == top)
-        )
-
-    def going(s: _State):
-        return (s.least < top) & (s.steps < most) & ~stopped(s)
-
-    def step(s: _State):
-        active = s.waits & (s.length <= extend(s.least, width))
-        lengths = local.along_rows(jnp.where(active, s.length, top))
-        new = local.fold_cols(relaxed(local.block, lengths, top), min_)
-        better = new < s.length
-        length, waits = jnp.where(better, new, s.length), (s.waits & ~active) | better
-        least, at = common(length, waits)
-        return _State(length, waits, least, s.steps + 1, at)
-
-    first = mine(local, source)
-    length = jnp.where(first, jnp.zeros((), dtype), top)
-    least, at = common(length, first)
-    end = lax.while_loop(going, step, _State(length, first, least, jnp.int32(0), at))
-    return end, (end.least == top) | stopped(end)
 
 
 def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:

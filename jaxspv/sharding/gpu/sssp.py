@@ -9,8 +9,9 @@ from pallas_kernels.mesh.sssp import sssp as kernel
 
 from ...algorithms.sssp.api import SSSP
 from ..exchange import Local, on_mesh
+from ..frontier.paths import lengths_of, width_of
 from ..graph import ShardedGraph
-from ..sssp import lengths_of, op, tree_of, width_of
+from ..sssp import op, tree_of
 from .frame import apart
 
 

@@ -7,6 +7,8 @@
 with P = R C devices in R rows and C columns of blocks, n vertices, n / P of them a device. In a
 level a device gathers n / P bits from each of C (where C > 1), sends n / P bits to each of R (where
 R > 1) and takes part in one sum: what `jaxspv/sharding/bfs.py` does. Every entry is looked at once.
+A level whose frontier has few edges is told by lists of at most half as many bytes, as are those of
+deep graphs. Where a message takes less time than the exchange waits, lists save work alone.
 """
 
 from __future__ import annotations
@@ -82,6 +84,24 @@ def bytes_of_level(n: int, R: int, C: int) -> float:
     return (C - 1) * piece + (R - 1) * piece
 
 
+def list_room(n: int, R: int, C: int) -> int:
+    """Edges that leave a frontier up to which it is told by lists; 0: never."""
+    places = 32 * max(-(-n // (32 * R * C)), 1)
+    room = min(places // 64, 2**13)
+    return 0 if room < 32 else 2 ** int(math.log2(room))
+
+
+def bytes_of_list(n: int, R: int, C: int) -> int:
+    """That a device receives in a level told by lists: 4 bytes a place of each."""
+    return 4 * list_room(n, R, C) * ((C - 1) + (R - 1))
+
+
+def bytes_of_pull(n: int, R: int, C: int) -> float:
+    """That a device receives in a level that is pulled, in a symmetric graph: as when it is pushed,
+    and the bits of who has no level yet."""
+    return bytes_of_level(n, R, C) + (C - 1) * n / (R * C) / 8
+
+
 def exchanges_of_level(R: int, C: int) -> int:
     """Collectives of a level: a gather, an all-to-all, a sum; none on one device."""
     return 0 if R * C == 1 else (C > 1) + (R > 1) + 1
@@ -130,14 +150,15 @@ def rows(devices: Sequence[int]) -> list[list[object]]:
                     continue
                 one = telling(case, R, C, ONE_LAUNCH) * 1e3 if 1 < P <= GPUS_OF_A_HOST else None
                 found.append(
-                    [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6, need / 1e9]
+                    [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6]
+                    + [bytes_of_list(case.n, R, C) / 1e6, need / 1e9]
                     + [work(case, P) * 1e3, telling(case, R, C, link_of(P)) * 1e3, one]
                 )
     return found
 
 
 HEADERS = (
-    *("graph", "R x C", "MB a level", "GB a device"),
+    *("graph", "R x C", "MB a level", "MB as lists", "GB a device"),
     *("work, ms", "exchanges, ms", "in one launch, ms"),
 )
 

@@ -22,6 +22,7 @@ CHECKS = (
         "triangles",
         "told",
         "costs",
+        "lists",
         "edges",
         "drawn",
         "read",

@@ -124,6 +124,7 @@ def lengths_of(
         active = (places < r) & (own <= extend(s.least, width))
         sent = jnp.where(active, places, r)
         place, came = followed(local, sent, carried=own, travel=extend)
+        assert came is not None
         better = (place < r) & (came < s.length.at[place].get(mode="clip"))
         length = s.length.at[jnp.where(better, place, r)].min(came, mode="drop")
         waits = s.waits.at[sent].set(False, mode="drop")

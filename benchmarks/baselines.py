@@ -128,8 +128,8 @@ class _Torch:
         return self.tensor[torch.from_numpy(np.array(rows)).cuda()].float().cpu().numpy()
 
 
-def cupy_spgemm(A: sp.csr_array) -> Callable[[], Any]:
-    """cuSPARSE's A A, with the allocation of its result, and the wait for it."""
+def cupy_spgemm(A: sp.csr_array) -> Callable[[], Any] | None:
+    """cuSPARSE's A A, with the allocation of its result, and the wait for it; None: it refuses."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
@@ -140,6 +140,10 @@ def cupy_spgemm(A: sp.csr_array) -> Callable[[], Any]:
         cupy.cuda.get_current_stream().synchronize()
         return _HostMatrix(C)
 
+    try:
+        call()
+    except RuntimeError:  # CUSPARSE_STATUS_INSUFFICIENT_RESOURCES, of some matrices
+        return None
     return call
 
 

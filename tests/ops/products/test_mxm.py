@@ -184,7 +184,8 @@ def test_a_capacity_too_small_is_an_error_or_a_flag():
         with pytest.raises(ValueError, match="`nse` must be at least 16 to hold .*; got 5"):
             jsp.mxm(A, A, nse=5, **kwargs)
         C = jax.jit(lambda A, kwargs=kwargs: jsp.mxm(A, A, nse=5, **kwargs))(A)
-        assert bool(C.overflow) and int(C.count) == 5
+        whole = jax.default_backend() != "gpu" or kwargs  # there rows that do not fit are left out
+        assert bool(C.overflow) and int(C.count) == (5 if whole else 4)
         with pytest.raises(ValueError, match="overflow"):
             jsp.check(C)
         roomy = jsp.mxm(A, A, nse=19, **kwargs)

@@ -16,6 +16,7 @@ a way for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP 202
 
 import dataclasses
 import functools
+import typing
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,41 @@ class Tuning:
     window: int = 0
 
 
+class Rows(typing.NamedTuple):
+    """The rows of C in any order.
+
+    Attributes:
+        out: the arrays that the launches made: see `rows_by_warps`.
+        alone: bool[m], whether a row is in none of the lists.
+        indptr: int32[m + 1], offsets of C; rows that found no room are empty.
+        total: int32, the entries that C has, 2^31 - 1 for any larger number.
+    """
+
+    out: dict[str, jax.Array]
+    alone: jax.Array
+    indptr: jax.Array
+    total: jax.Array
+
+
 def spgemm(
+    a: tuple[jax.Array, jax.Array, jax.Array],
+    b: tuple[jax.Array, jax.Array, jax.Array],
+    *,
+    columns: int,
+    nse: int,
+    interpret: bool = False,
+    **how,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(indptr int32[m + 1], indices int32[nse], data[nse], total int32) of C, rows ascending.
+
+    The arguments and `total` as in `spgemm_rows`. Where it exceeds nse, some rows are left out.
+    """
+    rows = spgemm_rows(a, b, columns=columns, nse=nse, interpret=interpret, **how)
+    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
+    return rows.indptr, indices, data, rows.total
+
+
+def spgemm_rows(
     a: tuple[jax.Array, jax.Array, jax.Array],
     b: tuple[jax.Array, jax.Array, jax.Array],
     *,
@@ -63,18 +98,16 @@ def spgemm(
     complement: bool = False,
     tuning: Tuning = Tuning(),
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(indptr int32[m + 1], indices int32[nse], data[nse], total int32) of C, rows ascending.
+) -> Rows:
+    """The rows of C, not in their order, in room for nse entries: all launches but the last.
 
     a, b: (indptr, indices, data) of two CSR of float32 or int32, of m > 0 rows and of the inner
     extent; entries of one place may repeat. semiring: `mul` takes scalars (a, b, i, k, j); the
     identity of `combine` counts only in rows of many products. add: the atomic ("add", "min",
     "max") that combines terms, or None. mask: (indptr, indices, data) of a CSR of (m, columns),
-    columns of a row ascending; data int32, or None: by structure. total: the entries that C has,
-    2^31 - 1 for any larger number. Where it exceeds nse, some rows are left out.
+    columns of a row ascending; data int32, or None: by structure.
     """
-    rows = a[0].shape[0] - 1
-    job = Job(rows, columns, max(nse, 1), semiring, add, complement)
+    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), semiring, add, complement)
     operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
     operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
     if mask is not None:
@@ -97,11 +130,18 @@ def spgemm(
         out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
     if middle:
         out = run(out, middle, listed=MIDDLE)
-    indptr, total = _offsets(out["count"], out["start"], job.nse)
-    indices, data = assemble(
-        job, out, products, indptr, most=few.most, ctas=8 * cores, threads=256, interpret=interpret
-    )
-    return indptr, indices[:nse], data[:nse], total
+    indptr, total = _offsets(out["count"], out["start"])
+    del out["count"]
+    return Rows(out, products <= few.most, indptr, total)
+
+
+def spgemm_assemble(
+    rows: Rows, *, columns: int, nse: int, interpret: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    """(indices int32[nse], data[nse]) of C in the order of its rows, where nse holds them."""
+    ctas = 8 * (2 if interpret else resident_ctas())
+    indices, data = assemble(rows, max(nse, 1), columns, ctas=ctas, interpret=interpret)
+    return indices[:nse], data[:nse]
 
 
 def _products(a, b_indptr, interpret):
@@ -131,7 +171,7 @@ def _config(columns, threads, room, window, cores):
     return dataclasses.replace(config, ctas=cores * each)
 
 
-def _offsets(count, start, nse):
+def _offsets(count, start):
     """Offsets of the rows that found room, and how many entries there are with the others."""
     about = jnp.sum(count.astype(jnp.float32))  # tells whether the exact sum has wrapped
     total = jnp.sum(count.astype(jnp.uint32))

@@ -1,15 +1,19 @@
 """Rows that lie in any order, put in their own: the last launch of a product."""
 
+import jax.numpy as jnp
+
 from ..products.sparse_result import fill
 from ..rows.flatten import flatten
 from ..simt.launch import launch
 from .job import LARGE, LISTS
 
 
-def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
-    """(indices, data) (nse,) of the rows at `start`, as `indptr` says; columns past the end."""
+def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
+    """(indices, data) (nse,) of `Rows`, `columns` past the end."""
+    out, number = rows.out, rows.indptr.shape[0] - 1
     operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
     operands |= {"from_indices": out["indices"], "from_data": out["data"]}
+    operands |= {"alone": rows.alone.astype(jnp.int32), "indptr": rows.indptr}
 
     def kernel(k, g):
         def copy(places, to, there):
@@ -20,8 +24,7 @@ def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
                 k.store(g.data, at, value, mask=t)
 
         def some(row):
-            there = row < job.rows
-            few = there & (k.load(g.products, row, mask=there, cache="nc") <= most)
+            few = k.load(g.alone, row, mask=row < number, cache="nc") != 0
             begin, end = k.row(g.indptr, row, few)
             start = k.load(g.start, row, mask=few, cache="nc")
             shift = begin - start
@@ -46,27 +49,22 @@ def assemble(job, out, products, indptr, *, most, ctas, threads, interpret):
 
             k.for_(first, end - begin, 4 * threads, stride)
 
-        k.spread_warps(job.rows, some)
+        k.spread_warps(number, some)
         warps, warp = k.ctas * (k.threads // 32), k.warp * k.ctas + k.cta
         for word, name in LISTS.items():
-            rows, number = getattr(g, name), k.load(g.counters, word)
-            who, many, how = (
-                (k.cta, k.ctas, (k.thread, k.threads))
-                if word == LARGE
-                else (warp, warps, (k.lane, 32))
-            )
-            k.for_(
-                who,
-                number,
-                many,
-                lambda i, rows=rows, how=how: whole(k.load(rows, i, cache="nc"), *how),
-            )
-        fill(k, g.indices, k.load(g.indptr, job.rows), job.nse, job.columns)
+
+            def one(i, name=name, large=word == LARGE):
+                row = k.load(getattr(g, name), i, cache="nc")
+                whole(row, *((k.thread, k.threads) if large else (k.lane, 32)))
+
+            mine, all_ = (k.cta, k.ctas) if word == LARGE else (warp, warps)
+            k.for_(mine, k.load(g.counters, word), all_, one)
+        fill(k, g.indices, k.load(g.indptr, number), nse, columns)
 
     done = launch(
         kernel,
-        {**operands, "products": products, "indptr": indptr},
-        {"indices": job.nse, "data": (job.nse, job.semiring.dtype)},
+        operands,
+        {"indices": nse, "data": (nse, out["data"].dtype)},
         ctas=ctas,
         threads=threads,
         name="spgemm_assemble",

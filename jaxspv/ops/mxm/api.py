@@ -134,7 +134,7 @@ def mxm(
     A, B, mask = narrowed("`mxm`", A, B, mask)
     call = checked(A, B, positions_as(semiring, dtype), mask)
     if call.bound == 0:
-        C = empty(call.semiring, call.A, call.B, capacity or 0)
+        C = settled(empty(call.semiring, call.A, call.B, capacity or 0), capacity)
     else:
         with kernels_if(method != "auto" or backend == "pallas"):
             s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
@@ -142,4 +142,6 @@ def mxm(
                 note(f"{s.products} products or somewhat fewer")
             static = {"nse": s.nse, "size": s.size, "products": s.products}
             C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
-    return widened(call.finish(settled(C, capacity)), dtype)
+        if s.method != "rows" or s.found is None:  # else its size was known
+            C = settled(C, capacity)
+    return widened(call.finish(C), dtype)

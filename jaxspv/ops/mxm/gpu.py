@@ -12,7 +12,7 @@ from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
-from pallas_kernels.spgemm.api import spgemm
+from pallas_kernels.spgemm.api import Rows, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
 
 from ..._core.compat import kernels_refused
@@ -74,15 +74,15 @@ def no_rows(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | N
     return None
 
 
-def multiply_by_rows(
+def rows_of(
     semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
-) -> Result:
-    """C by the kernels; all sparse operands are sorted CSR."""
+) -> Rows:
+    """The rows of C by kernels, in any order; all sparse operands are sorted CSR."""
     listed, term = None, term_dtype(semiring, A.dtype, B.dtype)
     if mask is not None:
         M = mask.source
         listed = M.indptr, M.indices, None if mask.structural else (M.data != 0).astype(jnp.int32)
-    indptr, indices, data, total = spgemm(
+    return spgemm_rows(
         _leaves(A),
         _leaves(B),
         columns=B.shape[1],
@@ -92,7 +92,21 @@ def multiply_by_rows(
         complement=mask is not None and mask.complement,
         interpret=interpret,
     )
-    return Result(indptr, indices, data.astype(term), total, jnp.asarray(False))
+
+
+def in_order(rows: Rows, columns: int, term: Any, *, nse: int, interpret: bool = False) -> Result:
+    """The rows put into their order; `term`: the dtype of their values."""
+    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
+    return Result(rows.indptr, indices, data.astype(term), rows.total, jnp.asarray(False))
+
+
+def multiply_by_rows(
+    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
+) -> Result:
+    """C by kernels; all sparse operands are sorted CSR."""
+    rows = rows_of(semiring, A, B, mask, nse=nse, interpret=interpret)
+    term = term_dtype(semiring, A.dtype, B.dtype)
+    return in_order(rows, B.shape[1], term, nse=nse, interpret=interpret)
 
 
 def multiply_places(

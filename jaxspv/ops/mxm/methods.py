@@ -8,12 +8,12 @@ from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
 from .esc import multiply_in_steps, multiply_once
 from .expand import operands
-from .gpu import multiply_by_rows, multiply_places, no_kernels
+from .gpu import in_order, multiply_by_rows, multiply_places, no_kernels
 from .jvp import tangent
 from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
 from .loops.masked import multiply_where
-from .result import lists_places, matrix_of, sorted_mask
+from .result import lists_places, matrix_of, sorted_mask, term_dtype
 
 op = Op("mxm", tangent)
 
@@ -59,7 +59,10 @@ def _dot_on_gpu(semiring, A, B, mask, found, *, nse, size, products):
 @op.register("rows", backend="pallas", refuse=no_kernels)
 def _rows(semiring, A, B, mask, found, *, nse, size, products):
     """Rows of few products sorted by warps, others marked and accumulated by CTAs: kernels."""
-    r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    if found is None:
+        r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    else:
+        r = in_order(found, B.shape[1], term_dtype(semiring, A.dtype, B.dtype), nse=nse)
     return matrix_of(r, A, B)
 
 

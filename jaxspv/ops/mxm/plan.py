@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import jax
 
+from pallas_kernels.spgemm.api import Rows
+
 from ..._core.compilation import is_eager, known_while_tracing, on_gpu
 from ..._core.indices import bucketed, eager_capacity
 from ..._core.platforms import Backend, is_recording, situation
@@ -17,7 +19,7 @@ from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
-from .gpu import multiply_by_rows, no_kernels
+from .gpu import no_kernels, rows_of
 from .loops.gustavson import Found, find
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
@@ -30,6 +32,8 @@ UNASKED = 1 << 27  # slots of a result allocated under jit without being asked f
 MOST = (1 << 31) - 2  # slots there can be
 TOO_MANY = 2**31 - 1  # what stands for any larger number of entries
 GUESS = 1 << 22  # slots of the first buffer for a pattern
+BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
+LIKELY = 8  # entries of C for each of A and B that kernels get room for before they are known
 SMALL = 1 << 15  # slots of a result that native loops compute before its size is known
 
 
@@ -41,14 +45,15 @@ class Schedule(NamedTuple):
         nse: the capacity to compute in: what C needs or more, unless patterns are traced.
         size: products (of "dot": searches) made at a time.
         products: as many or more of them there are; None: not known, or of no use.
-        found: the pattern of C where it had to be found, for native loops outside of a jit.
+        found: outside of a jit, for native loops the pattern of C where it had to be found, for
+            kernels by rows the rows themselves, which tell how many entries there are.
     """
 
     method: str | None
     nse: int
     size: int
     products: int | None
-    found: Found | None
+    found: Found | Rows | None
 
 
 def plan(
@@ -82,6 +87,8 @@ def plan(
             return Schedule(asked if of_platform else method, nse or 0, size, products, None)
         need, found = _pattern_of(call, gpu, size, kernels)
         return Schedule(method, _room(call, need), size, products, found if loops else None)
+    if method == "rows" and kernels:
+        return _rows_first(call, nse)
     bound, size, products = call.bound, 1, None  # loops make one product after the other
     if method == "dot":
         size = chunk or min(bucketed(work.searches or 0), CHUNK)
@@ -97,6 +104,24 @@ def plan(
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
     nse = _room(call, need) if nse is None else nse
     return Schedule(method, nse, size, products, found if loops else None)
+
+
+def _rows_first(call: Call, nse: int | None) -> Schedule:
+    """The schedule of kernels by rows, which are made before the size of C is known.
+
+    They get room for so many entries as most products have; where that is too little, they are
+    made again. One look at the device, or two.
+    """
+    room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
+    rows = _rows_in_room(*call.operands, room)
+    need = int(rows.total)
+    if need == TOO_MANY:
+        raise ValueError(BEYOND)
+    if nse is not None and need > nse:
+        raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
+    if need > room:
+        rows = _rows_in_room(*call.operands, _room(call, need))
+    return Schedule("rows", _room(call, need) if nse is None else nse, 1, None, rows)
 
 
 def _room(call: Call, entries: int) -> int:
@@ -147,6 +172,8 @@ def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
         usual = "dense"
     if kernels:
         usual, ratio = "rows", 4
+        if work.mask is None:
+            return usual
     searches = work.searches
     return "dot" if searches is not None and searches * ratio < work.products else usual
 
@@ -161,7 +188,7 @@ def _pattern_of(call: Call, gpu: bool, size: int, kernels: bool) -> tuple[int, F
     keep, room = is_eager(), min(bucketed(8 * (A.nse + B.nse)), GUESS)
     with known_while_tracing():
         if kernels:
-            need, found = int(_total_of_rows(A, B, mask)), None
+            need, found = int(_rows_in_room(plus_pair, A, B, mask, 0).total), None
         elif gpu:
             need, found = int(_sorted_total(A, B, mask, size)), None
         else:
@@ -171,7 +198,7 @@ def _pattern_of(call: Call, gpu: bool, size: int, kernels: bool) -> tuple[int, F
                 found = _find(A, B, mask, capacity=min(room, call.bound, MOST))
             need = TOO_MANY if bool(found.where.cut) else int(found.where.total)
     if need == TOO_MANY:
-        raise ValueError("the product has 2^31 entries or more, which int32 indices cannot hold.")
+        raise ValueError(BEYOND)
     return need, found if keep else None
 
 
@@ -184,7 +211,6 @@ def _sorted_total(A, B, mask, size):
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
-@jax.jit
-def _total_of_rows(A, B, mask):
-    rows = sorted_csr(A), sorted_csr(B), sorted_mask(mask)
-    return multiply_by_rows(plus_pair, *rows, nse=0).total
+@functools.partial(jax.jit, static_argnums=4)
+def _rows_in_room(semiring, A, B, mask, room):
+    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=room)

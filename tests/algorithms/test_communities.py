@@ -10,6 +10,7 @@ from jax.test_util import check_grads
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms.communities import louvain_xla
 
 BACKENDS = ("cpu", "xla")
 
@@ -82,6 +83,19 @@ def test_louvain_is_as_good_as_that_of_networkx(backend, weighted):
     verify.communities(A, jsp.unpad(found, H), weighted=weighted)
     best = networkx.community.louvain_communities(g, seed=1)
     assert float(found.modularity) > 0.97 * networkx.community.modularity(g, best)
+
+
+def test_levels_of_louvain_in_less_room(monkeypatch):
+    """Joined edges in arrays of their number give what all of them give."""
+    A = jsp.prepare(jsp.from_scipy(random_matrix(60, 200, 4, symmetric=True)), for_=())
+    weights, found = jnp.ones(A.nse, jnp.float32), []
+    for least in (A.nse + 1, 1):
+        monkeypatch.setattr(louvain_xla, "LEAST_ROOM", least)
+        monkeypatch.setattr(louvain_xla, "FEW", 2)
+        run = jax.jit(lambda A, w, least=least: louvain_xla.at_once(A, w, jnp.float32(1)))
+        found.append(run(A, weights))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert int(found[0][1]) == int(found[1][1]) > 1
 
 
 @pytest.mark.parametrize("name", ["karate", "jazz", "minnesota", "wiki-Vote"])

@@ -12,8 +12,11 @@ from ...graph import Graph
 from ..common.edges import ends_of
 
 SWEEPS, LEVELS = 64, 32
-PATIENCE = 4  # sweeps without a larger modularity
+PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
+ENOUGH = 1e-4
 LEAST = 1e-6  # a level must raise the modularity by this
+FEW = 8  # the share of the edges from which on levels work in less room
+LEAST_ROOM = 2**16  # edges
 
 
 class _Edges(NamedTuple):
@@ -27,25 +30,47 @@ class _Edges(NamedTuple):
 def at_once(graph: Graph, weights: Array, resolution: Array) -> tuple[Array, Array]:
     """(n,) a vertex that names the community of each, and the number of levels.
 
-    Communities keep the slots of their edges, so that nothing changes its shape: an edge of a later
-    level joins the names of two communities, several may join the same two, and names without
-    edges do nothing.
+    Communities keep the number of one of their vertices. Edges that join the same two become one
+    after each level; once few are left, the levels after that run in arrays of their size.
     """
-    n = graph.n
-    tail, head = ends_of(graph)
+    n, nse = graph.n, graph.nse
+    edges = _Edges(*ends_of(graph), weights)
+    rooms = [nse, nse // FEW] if nse >= LEAST_ROOM else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
+    state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
+    for room, less in zip(rooms, [*rooms[1:], -1], strict=True):
+        edges = _Edges(edges.tail[:room], edges.head[:room], edges.weight[:room])
 
-    def level(state):
-        member, quality, number, _ = state
-        rename = member.at[jnp.stack([tail, head])].get(mode="fill", fill_value=n)
-        group, best = _moved(n, _Edges(rename[0], rename[1], weights), resolution)
-        better = best > quality + LEAST
-        member = jnp.where(better, group.at[member].get(mode="clip"), member)
-        return member, jnp.maximum(quality, best), number + better, better
+        def level(carry):
+            (member, quality, number, _, _), edges = carry
+            group, best = _moved(n, edges, resolution)
+            better = best > quality + LEAST
+            member = jnp.where(better, group.at[member].get(mode="clip"), member)
+            edges, count = _joined(n, edges, group)
+            return (member, jnp.maximum(quality, best), number + better, better, count), edges
 
-    start = (vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True))
-    member, _, number, _ = lax.while_loop(lambda s: s[3] & (s[2] < LEVELS), level, start)
-    return member, number
+        def going(carry, less=less):
+            _, _, number, better, count = carry[0]
+            return better & (number < LEVELS) & (count > less)
+
+        state, edges = lax.while_loop(going, level, (state, edges))
+    return state[0], state[2]
+
+
+def _joined(n: int, edges: _Edges, group: Array) -> tuple[_Edges, Array]:
+    """The edges between groups, one for each two, in front; how many there are."""
+    tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
+    tail, head, weight = _by_vertex_and_group(tail, head, edges.weight)
+    new = jnp.append(True, (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])) & (tail < n)
+    run = jnp.where(tail < n, jnp.cumsum(new, dtype=jnp.int32) - 1, tail.shape[0])
+    place = jnp.where(new, run, tail.shape[0])
+    nothing = jnp.full(tail.shape, n, jnp.int32)
+    joined = _Edges(
+        nothing.at[place].set(tail, mode="drop"),
+        nothing.at[place].set(head, mode="drop"),
+        jnp.zeros_like(weight).at[run].add(weight, mode="drop"),
+    )
+    return joined, jnp.sum(new, dtype=jnp.int32)
 
 
 def _moved(n: int, edges: _Edges, resolution: Array) -> tuple[Array, Array]:
@@ -74,9 +99,9 @@ def _moved(n: int, edges: _Edges, resolution: Array) -> tuple[Array, Array]:
         moves = (gain > 0) & ~(lone & (target > group)) & (chance == 0)
         group = jnp.where(moves, target, group)
         now = quality(group)
-        better = now > most
-        best = jnp.where(better, group, best)
-        return group, best, jnp.maximum(most, now), number + 1, jnp.where(better, 0, idle + 1)
+        best = jnp.where(now > most, group, best)
+        idle = jnp.where(now > most + ENOUGH, 0, idle + 1)
+        return group, best, jnp.maximum(most, now), number + 1, idle
 
     first = (vertex, vertex, quality(vertex), jnp.int32(0), jnp.int32(0))
     going = lambda s: (s[3] < SWEEPS) & (s[4] < PATIENCE)  # noqa: E731

@@ -2,14 +2,18 @@
 
     x <- d (x D^-1 A + dangling(x) p) + (1 - d) p
 
-where A is symmetric and all its weights are equal: each device gathers z = x / degree over the rows
-of its places, from a copy of z of all places, and writes the new z of its own into the copies of
-all devices. Nothing is prepared: the walk is that of `rows/merge_path.py`, rows that two CTAs share
+where A is symmetric, with its weights: each device gathers z = x / strength over the rows of its
+places, from a copy of z of all places, and writes the new z of its own into the copies of all
+devices. Nothing is prepared: the walk is that of `rows/merge_path.py`, rows that two CTAs share
 are joined after a barrier over one device, then every place is settled by one thread.
 
-Cost of an iteration: 4 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
-barrier, a meeting of the devices (2.5 us) and a reduction over a CTA. Sums are added in one order:
-results do not change from run to run, and devices agree when to stop.
+Whether A is symmetric the kernel finds out itself: the sum over all entries above the diagonal of a
+hash of (row, column, weight) less that of (column, row, weight) over those below is 0 modulo 2^32
+if it is, and by chance once in 2^32 matrices that are not.
+
+Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
+barrier, a meeting of the devices and a reduction over a CTA; two passes over the entries before.
+Sums are added in one order: results do not change from run to run, and devices agree when to stop.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -27,15 +31,17 @@ from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
 from .names import Names
 
-TOLD = 2  # words: the L1 change, the mass on vertices without edges
+TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
 
 
 def pagerank(
     indptr: jax.Array,
     indices: jax.Array,
+    weights: jax.Array,
     order: jax.Array,
     personalization: jax.Array,
     damping: jax.Array,
@@ -49,16 +55,16 @@ def pagerank(
     ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(scores float32[n], iterations int32, change float32, status int32), in a `shard_map`: the
-    same on every device.
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(scores float32[n], iterations int32, change float32, status int32, refused int32), in a
+    `shard_map`: the same on every device.
 
-    Of this device: indptr int32[places + 1] and indices int32[nse] of its rows by places of all
-    devices; order int32[places], the vertex at each place, n: none; personalization
-    float32[places]: p, of sum 1 over all, also the start. axes: all axes of the mesh in their
-    order. Iterates while the L1 change of the last step is above tol or fewer than min_iterations
-    were made, at most max_iterations times. status 0: right; otherwise a device
-    or a CTA waited in vain.
+    Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
+    its rows by places of all devices; order int32[places], the vertex at each place, n: none;
+    personalization float32[places]: p, of sum 1 over all, also the start. axes: all axes of the
+    mesh in their order. Iterates while the L1 change of the last step is above tol or fewer than
+    min_iterations were made, at most max_iterations times. status 0: right; otherwise a device or
+    a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     shape = shape or shape_for(places, indices.shape[0], SHAPES)
@@ -72,6 +78,7 @@ def pagerank(
         {
             "indptr": indptr,
             "indices": indices,
+            "weights": weights,
             "order": order,
             "personalization": personalization.astype(f32),
             "knobs": jnp.stack(knobs),
@@ -80,51 +87,56 @@ def pagerank(
         {
             **own,
             "scores": (n, f32),
-            "summary": 2,
+            "summary": 3,
             "names": places * devices,
             "change": (1, f32),
             "share": (2 * places * devices, f32),
             "cut": places,
             "rows": ctas,
             "parts": (ctas, f32),
-            "totals": (TOLD * ctas, f32),
+            "totals": (2 * ctas, f32),
         },
         ctas=ctas,
         threads=threads,
-        shared_words=shape.shared_words(threads) + 2 * WARPS + TOLD * WARPS + 160,
-        more_control=MeshBarrier.control_words(devices, TOLD),
+        shared_words=2 * shape.shared_words(threads) + 4 * WARPS + 160,
+        more_control=MeshBarrier.control_words(devices, TOLD) + 1,
         name="pagerank_on_mesh",
         axes=axes,
         interpret=interpret,
     )
-    return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]
+    steps, status, refused = out["summary"]
+    return out["scores"], steps, out["change"][0], status, refused
 
 
 class _PageRank(CsrRows):
     """One launch. Rows that began in another CTA are `cut`: settled apart, from their parts."""
 
     def __init__(self, k, m, places, n, shape):
-        super().__init__(k, m.indptr, places, [m.indices], shape, k.const(0.0, "f32"))
+        streams = [m.indices, m.weights]
+        super().__init__(k, m.indptr, places, streams, shape, k.const(0.0, "f32"))
         self.m, self.everyone, self.names = m, places * k.devices, Names(k, m, places, n)
         self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
-        self.within = k.shared(TOLD * WARPS, "f32")
+        self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.hashes = _Hashes(k, m, places, shape)
+        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
 
     def run(self):
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
-        lost = self._start()
+        together, lost = self._start()
         ok, _, lost = self._meet(k.const(1), k.const(0.0, "f32"), lost)
+        refused = k.cast(self.barrier.total(2) != 0, "i32")
+        ok = ok & together
 
         def going(step, change, lost, ok):
-            return ((change > tol) | (step < least)) & (step < most) & (ok == 1)
+            unsettled = (change > tol) | (step < least)
+            return unsettled & (step < most) & (ok == 1) & (refused == 0)
 
         def step(i, change, lost, ok):
-            self.read = (i & 1) * self.everyone
-            self.walk()
-            together = self._join()
-            write = self.everyone - self.read
+            together = self._gather((i & 1) * self.everyone)
+            write = self.everyone - (i & 1) * self.everyone
             moved, lost = self._settle(write, damping, damping * lost + (1.0 - damping))
             ok, change, lost = self._meet(i + 2, moved, lost)
             return i + 1, change, lost, ok & together
@@ -133,27 +145,31 @@ class _PageRank(CsrRows):
         steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
         ok = ok & self._finish(steps + 2)
         mine = (k.cta == 0) & (k.thread == 0)
-        k.store(m.summary, 0, steps, mask=mine)
-        k.store(m.summary, 1, 1 - ok, mask=mine)
+        for j, word in enumerate((steps, 1 - ok, refused)):
+            k.store(m.summary, j, word, mask=mine)
         k.store(m.change, 0, change, mask=mine)
 
     def _start(self):
-        """x = p and z of it; returns the thread's part of the dangling mass."""
+        """x = p and z of it; (whether all CTAs came, the thread's part of the dangling mass)."""
         k, m = self.k, self.m
+        self.names.tell()
+        k.spread(self.n, lambda r: k.store(m.cut, r, 0))
+        # row sums are what ones give; only this device writes the second copy before the meeting
+        k.spread(self.everyone, lambda v: k.store(m.share, self.everyone + v, 1.0))
+        self.hashes.add_to(self.left)
+        k.grid_barrier(m.control)
+        together = self._gather(self.everyone)
 
-        def row(r, lost):
-            start, end = k.row(m.indptr, r)
-            degree, rank = k.cast(end - start, "f32"), k.load(m.personalization, r, cache="nc")
-            linked = degree > 0.0
-            inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, degree, 1.0), 0.0)
+        def row(r, strength, lost):
+            rank = k.load(m.personalization, r, cache="nc")
+            linked = strength > 0.0
+            inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, strength, 1.0), 0.0)
             k.store(m.rank, r, rank)
             k.store(m.inverse, r, inverse)
-            k.store(m.cut, r, 0)
             self._share(0, r, rank * inverse)
             return lost + k.where(linked, 0.0, rank)
 
-        self.names.tell()
-        return k.spread(self.n, row, k.const(0.0, "f32"))[0]
+        return together, self._rows(row, k.const(0.0, "f32"))[0]
 
     def _finish(self, turn):
         """Scores of all vertices; no share is read any more."""
@@ -168,9 +184,10 @@ class _PageRank(CsrRows):
 
     # the walk
     def terms(self, fetched, places, masks, owners):
-        k, (index,) = self.k, fetched
+        k, (index, weights) = self.k, fetched
         there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
-        return k.loads(self.m.share, [self.read + v for v in index], there)
+        share = k.loads(self.m.share, [self.read + v for v in index], there)
+        return [w * z for w, z in zip(weights, share, strict=True)]
 
     def combine(self, a, b):
         return a + b
@@ -181,9 +198,11 @@ class _PageRank(CsrRows):
         k.store(self.m.flow, r, y, mask=mask & ~head)
         k.store(self.heads[1], k.warp, y, mask=mask & head)
 
-    def _join(self):
-        """Joins the parts of rows that warps of one CTA share; whether all CTAs came then."""
+    def _gather(self, read):
+        """The flow into every place of this device from a copy of z; whether all CTAs came then."""
         k, m = self.k, self.m
+        self.read = read
+        self.walk()
         row = k.where(self.continued, self.first, -1)
         k.store(self.heads[0], k.warp, row, mask=k.lane == 0)
         k.sync()
@@ -210,15 +229,21 @@ class _PageRank(CsrRows):
             moved = moved + k.maximum(new - old, old - new)
             return moved, lost + k.where(inverse == 0.0, new, 0.0)
 
-        def row(r, *sums):
+        return self._rows(one, k.const(0.0, "f32"), k.const(0.0, "f32"))
+
+    def _rows(self, f, *carry):
+        """carry = f(place, its flow, *carry) for the places of this device."""
+        k, m = self.k, self.m
+
+        def row(r, *carry):
             whole, flow = (k.load(a, r, cache="fresh") for a in (m.cut, m.flow))
-            return k.if_(whole == 0, lambda: one(r, flow, *sums), *sums)
+            return k.if_(whole == 0, lambda: f(r, flow, *carry), *carry)
 
-        def cut(*sums):
-            return each_cut_row(k, m.flow, m.rows, m.parts, self.combine, one, *sums)
+        def cut(*carry):
+            return each_cut_row(k, m.flow, m.rows, m.parts, self.combine, f, *carry)
 
-        sums = k.spread(self.n, row, k.const(0.0, "f32"), k.const(0.0, "f32"))
-        return k.if_(k.cta == 0, lambda: cut(*sums), *sums)
+        carry = k.spread(self.n, row, *carry)
+        return k.if_(k.cta == 0, lambda: cut(*carry), *carry)
 
     def _meet(self, turn, *parts):
         """(ok, the sums over all devices of what threads have) after a meeting."""
@@ -229,7 +254,7 @@ class _PageRank(CsrRows):
 
         def cta():
             there = k.lane < k.threads // 32
-            for j in range(TOLD):
+            for j in range(2):
                 x = k.load(self.within, WARPS * j + k.lane, mask=there)
                 k.store(m.totals, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
 
@@ -238,7 +263,7 @@ class _PageRank(CsrRows):
         def tell(device):
             del device
             sums = []
-            for j in range(TOLD):
+            for j in range(2):
                 each = [
                     k.load(
                         m.totals, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
@@ -246,7 +271,45 @@ class _PageRank(CsrRows):
                     for i in range(0, k.ctas, 32)
                 ]
                 sums.append(k.warp_sum(functools.reduce(operator.add, each)))
-            return sums
+            return *sums, k.load(m.control, self.left, cache="fresh")
 
         ok = self.barrier.meet(turn, tell)
-        return ok, *(self.barrier.total(j, k.bits) for j in range(TOLD))
+        return ok, *(self.barrier.total(j, k.bits) for j in range(2))
+
+
+class _Hashes(CsrRows):
+    """A pass over the entries that adds what tells whether A is its own transpose."""
+
+    def __init__(self, k, m, places, shape):
+        super().__init__(k, m.indptr, places, [m.indices, m.weights], shape, k.const(0))
+        self.m, self.offset, self.sum = m, k.device * places, k.shared(1)
+
+    def add_to(self, word):
+        """Adds the sum over the entries of this device to a control word; a barrier must follow."""
+        k = self.k
+        k.store(self.sum, 0, 0, mask=k.thread == 0)
+        k.sync()
+        self.walk()
+        k.sync()
+        k.reduce("add", self.m.control, word, k.load(self.sum, 0), mask=k.thread == 0)
+
+    def row(self, r, mask):
+        return (self.offset + r,)
+
+    def terms(self, fetched, places, masks, owners):
+        k = self.k
+        found = []
+        for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
+            t = t & (v >= 0)
+            high, low = k.maximum(u, v), k.minimum(u, v)
+            x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
+            for multiplier in (739982445, 695872825):
+                x = (x ^ k.shr(x, 15)) * multiplier
+            found.append(k.where(t, k.where(u < v, x, k.where(u > v, -x, 0)), 0))
+        return found
+
+    def combine(self, a, b):
+        return a + b
+
+    def settle(self, r, y, mask):
+        self.k.reduce("add", self.sum, 0, y, mask=mask & (y != 0))

@@ -86,7 +86,7 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
 def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
     def body(indptr, indices, order):
         knobs = order * 1.0, 0.85, 1e-6, 100, 0
-        found = pagerank_on_mesh(indptr, indices, order, *knobs, axes=("x",), n=250)
+        found = pagerank_on_mesh(indptr, indices, indices * 1.0, order, *knobs, axes=("x",), n=250)
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, entries, 256).count("custom_call @mosaic_gpu") == 1

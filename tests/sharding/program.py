@@ -220,7 +220,8 @@ def one_launch():
             exact(got, jsp.bfs(A, source, deterministic=True))
     ranked = functools.partial(pagerank, **sizes, interpret=True)
     tol, least = np.float32(1e-6), np.int32(0)
-    for values in (jnp.full(random.nse, 2.0), random.data + jnp.arange(random.nse) % 3):
+    row, col = random.rowcol()
+    for values in (1.0 + (row + col) % 3, random.data + jnp.arange(random.nse) % 3):
         A = random.with_data(values)
         G = jsp.shard(A, *mesh_of("two"), symmetric=True)
         got = jax.jit(ranked)(G, None, np.float32(0.8), tol, most, least)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
 
 from pallas_kernels.mesh.pagerank import pagerank as kernel
 
@@ -22,34 +22,24 @@ def _refuse(G, *_) -> str | None:
     return apart("pagerank", G)
 
 
-def _even(local: Local) -> Array:
-    """Whether all entries of all devices have one positive value."""
-    data = local.block.data
-    there = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
-    least = jnp.min(jnp.where(there, data, jnp.inf), initial=jnp.inf)
-    most = jnp.max(jnp.where(there, data, -jnp.inf), initial=-jnp.inf)
-    least, most = lax.pmin(jnp.stack([least, -most]), local.part.axes)
-    return (least == -most) & (least > 0)
-
-
 @op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations, **options):
-    """Shares go into the other devices' memory inside the kernel; with weights that differ, as the
-    other form. options: of the kernel."""
+    """Shares go into the other devices' memory inside the kernel; where the weights turn out not to
+    be symmetric, as the other form. options: of the kernel."""
 
     def body(local: Local, p, *knobs):
-        mine = start_of(local, p, G.dtype)
-        rows = local.block.indptr, local.block.indices, local.order
+        mine, block = start_of(local, p, G.dtype), local.block
+        rows = block.indptr, block.indices, block.data, local.order
+        how = {"axes": local.part.axes, "n": local.part.n, **options}
+        scores, iterations, change, status, refused = kernel(*rows, mine, *knobs, **how)
 
-        def together(mine, damping, tol, *limits):
-            how = {"axes": local.part.axes, "n": local.part.n, **options}
-            scores, iterations, change, status = kernel(*rows, mine, damping, tol, *limits, **how)
-            return scores, iterations, change <= tol, status
+        def by_collectives():
+            scores, *rest = iterate(local, mine, *knobs)
+            return local.everywhere(scores), *rest, jnp.int32(0)
 
-        def by_collectives(mine, *knobs):
-            scores, iterations, converged = iterate(local, mine, *knobs)
-            return local.everywhere(scores), iterations, converged, jnp.int32(0)
+        def together():
+            return scores, iterations, change <= knobs[1], status
 
-        return lax.cond(_even(local), together, by_collectives, mine, *knobs)
+        return lax.cond(refused > 0, by_collectives, together)
 
     return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))

@@ -3,9 +3,11 @@
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from graph_files import graph_files
@@ -72,26 +74,43 @@ def test_real_graphs(path):
     assert said == "right", said
 
 
-@pytest.mark.long
-def test_two_processes():
-    """Two hosts, as it were: two processes with two devices each."""
-    program = pathlib.Path(__file__).with_name("two_processes.py")
+def two(program, *arguments):
+    """Exit status, output and complaints of two processes, joined by gloo."""
+    program = pathlib.Path(__file__).with_name(program)
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     both = [
         subprocess.Popen(
-            [sys.executable, str(program), rank, port],
+            [sys.executable, str(program), rank, port, *arguments],
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
             env={k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"PYTHONPATH": path},
         )
         for rank in ("0", "1")
     ]
     try:
-        for process in both:
-            said, complaint = process.communicate(timeout=240)
-            assert said.splitlines()[-1:] == ["right"], complaint[-3000:]  # gloo says hello first
+        outputs = [process.communicate(timeout=240) for process in both]
     finally:
         for process in both:
             process.kill()
+    return [(p.returncode, *texts) for p, texts in zip(both, outputs, strict=True)]
+
+
+@pytest.mark.long
+def test_two_processes():
+    """Two hosts, as it were: two processes with two devices each."""
+    for _, said, complaint in two("two_processes.py"):
+        assert said.splitlines()[-1:] == ["right"], complaint[-3000:]  # gloo says hello first
+
+
+@pytest.mark.long
+def test_a_killed_process_ends_the_other_and_both_resume(tmp_path):
+    """Where one dies the other ends with an error, in bounded time; together they go on then."""
+    pytest.importorskip("orbax.checkpoint")
+    began = time.monotonic()
+    (left, _, complaint), (killed, *_) = two("resuming.py", str(tmp_path / "parts"), "dies")
+    assert time.monotonic() - began < 120  # a heartbeat of 10 s; the rest is starting and compiling
+    assert killed == -signal.SIGKILL and left != 0, complaint[-3000:]
+    for status, said, complaint in two("resuming.py", str(tmp_path / "parts"), "lives"):
+        assert status == 0 and said.splitlines()[-1] == "right, from part 4", complaint[-3000:]

@@ -8,6 +8,11 @@ structural: the communities that `jsp.louvain` finds with all links. Sixteen pap
 community are known, and a paper's features are where it links to, in 32 random directions.
 Run: python examples/15_graph_attention_nnx.py
 
+The same network of PyG's layers, on the same split and with its own random start, tells as much:
+over 20 seeds on an H200 ours is right for 0.894 of the unknown papers of cit-HepPh (standard
+deviation 0.016) and PyG's for 0.903 (0.020); of the karate club 0.842 (0.064) and 0.822 (0.080).
+`python -m benchmarks accuracy --runs 20` compares them anew.
+
 Source: Veličković et al., "Graph attention networks", ICLR 2018.
 """
 

@@ -7,7 +7,14 @@ from .groups import communities as communities
 from .groups import forest as forest
 from .groups import label_propagation as label_propagation
 from .groups import modularity_of as modularity_of
+from .neighborhoods import bipartition as bipartition
+from .neighborhoods import similarity as similarity
+from .neighborhoods import square_clustering as square_clustering
+from .neighborhoods import triangle_centrality as triangle_centrality
+from .orders import astar as astar
 from .orders import cuthill_mckee as cuthill_mckee
+from .orders import diameter as diameter
+from .orders import eccentricity as eccentricity
 from .orders import shortest_paths as shortest_paths
 from .orders import topological_order as topological_order
 from .orders import transitive_reduction as transitive_reduction

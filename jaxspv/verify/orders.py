@@ -92,3 +92,51 @@ def shortest_paths(
         expect(np.isclose(length, far, rtol=1e-4), f"path {number} is {length} long, not {far}.")
         seen.add(tuple(path))
     expect(len(seen) == count, "a path comes twice.")
+
+
+def eccentricity(A: Any, result: Any, vertices: Any = None) -> None:
+    """The largest distance by SciPy from each vertex asked for to what it reaches."""
+    pattern = pattern_of(matrix_of(A))
+    asked = np.arange(pattern.shape[0]) if vertices is None else np.ravel(vertices)
+    if len(asked) == 0:
+        return
+    far = scipy.sparse.csgraph.dijkstra(pattern, indices=asked, unweighted=True)
+    reached = np.isfinite(far)
+    want = np.where(reached, far, 0).max(axis=1)
+    got = np.asarray(result.values)
+    fail("eccentricity of asked", got != want, got, want)
+    expect(int(result.radius) == want.min(), f"radius is {int(result.radius)}, not {want.min()}.")
+    expect(int(result.diameter) == want.max(), f"diameter is {int(result.diameter)}.")
+    expect(bool(result.connected) == reached.all(), f"connected is {bool(result.connected)}.")
+
+
+def diameter(A: Any, result: Any, start: int | None = None) -> None:
+    """The largest distance by SciPy in the component of `start`, or of a largest degree."""
+    pattern = pattern_of(matrix_of(A))
+    n = pattern.shape[0]
+    if n == 0:
+        return
+    start = int(np.argmax(np.diff(pattern.indptr))) if start is None else start
+    _, member = scipy.sparse.csgraph.connected_components(pattern, directed=False)
+    inside = np.flatnonzero(member == member[start])
+    far = scipy.sparse.csgraph.dijkstra(pattern, indices=inside, unweighted=True)[:, inside]
+    want = int(far.max())
+    expect(int(result.diameter) == want, f"diameter is {int(result.diameter)}, not {want}.")
+    whole = len(inside) == n
+    expect(bool(result.connected) == whole, f"connected is {bool(result.connected)}.")
+    expect(1 <= int(result.searches) <= n, f"{int(result.searches)} searches.")
+
+
+def astar(A: Any, source: int, target: int, result: Any, *, rtol: float = 1e-5) -> None:
+    """SciPy's distance, and a path of the parents along entries that is as long."""
+    matrix = matrix_of(A).astype(np.float64)
+    want = scipy.sparse.csgraph.dijkstra(matrix, indices=source)[target]
+    got = float(result.distance)
+    expect(np.isclose(got, want, rtol=rtol), f"the distance is {got}, not {want}.")
+    path = result.path_to(target).tolist()
+    if not np.isfinite(want):
+        expect(not path, f"a path {path} leads to what is not reached.")
+        return
+    expect(path[0] == source and path[-1] == target, f"the path is {path}.")
+    length = sum(matrix[u, v] for u, v in zip(path[:-1], path[1:], strict=True))
+    expect(np.isclose(length, want, rtol=rtol), f"the path is {length} long, not {want}.")

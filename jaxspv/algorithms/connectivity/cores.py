@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class CoreNumbers(NamedTuple):
-    """The result of `core_number`.
+    """The result of `core_number`; -1 everywhere where a wait in a kernel expired.
 
     Attributes:
         cores: (n,) int32, the largest k such that the vertex is in the k-core.
@@ -106,7 +106,6 @@ def k_core(
 
 
 op = Op("core_number")
-RAN = False  # whether the kernel has been right on a GPU, before which nothing chooses it
 
 
 def _not_in_one_launch(graph) -> str | None:
@@ -114,16 +113,14 @@ def _not_in_one_launch(graph) -> str | None:
         return reason
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to peel"
-    if not RAN:
-        return "the kernel has not run on a GPU yet"
     return None
 
 
 @op.register("levels", backend="pallas", refuse=_not_in_one_launch)
 def _in_one_launch(graph):
-    """Levels and rounds of one launch; by rounds of XLA where it gave up."""
+    """Levels and rounds of one launch."""
     found, status = cores_kernel(graph.out.indptr, graph.out.indices)
-    return lax.cond(status == 0, lambda found: _of(found), lambda _: _peeling(graph), found)
+    return CoreNumbers(*(jnp.where(status == 0, v, -1) for v in _of(found)))
 
 
 @op.register("buckets", backend="cpu")

@@ -1,0 +1,23 @@
+"""Core numbers and triangles of real graphs by the kernels, where there is a GPU."""
+
+import jax
+import pytest
+from graph_cases import named
+
+import jaxspv as jsp
+from jaxspv import verify
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["karate", "wiki-Vote", "coAuthorsDBLP", "moscow-roads"])
+def test_native(name):
+    A = named(name)
+    if A is None:
+        pytest.skip("no real graphs")
+    S = abs(A.to_scipy())
+    S = S + S.T
+    G = jsp.prepare(jsp.from_scipy(S), for_=(), symmetric=True)
+    for call in (jsp.core_number, jax.jit(jsp.core_number)):
+        verify.cores(S, call(G))
+    for count in (jsp.triangle_count, jax.jit(jsp.triangle_count)):
+        verify.triangles(S, count(G))

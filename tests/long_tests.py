@@ -245,7 +245,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/ops/products/test_mxm.py::test_masks_keep_what_they_allow": 0.15,
     "tests/ops/products/test_mxm.py::test_rows_are_spmspv": 0.09,
     "tests/ops/products/test_mxm.py::test_shapes_at_the_edge": 0.12,
-    "tests/ops/products/test_mxm_kernels.py::test_kernels_give_what_the_other_methods_give": 0.1,
+    "tests/ops/products/test_mxm_kernels.py::test_kernels_give_what_graphblas_gives": 0.06,
     "tests/ops/products/test_mxm_layers.py::test_gradients_in_both_modes_and_twice": 0.0,
     "tests/ops/products/test_mxm_layers.py::test_gradients_in_steps_are_those_at_once": 0.0,
     "tests/ops/products/test_mxm_layers.py::test_padding_never_reaches_a_gradient": 0.0,

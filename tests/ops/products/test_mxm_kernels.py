@@ -1,9 +1,10 @@
-"""What the kernels of sparse products get and give, interpreted, beside the other methods."""
+"""What the kernels of sparse products get and give, interpreted, beside SuiteSparse:GraphBLAS."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from graphblas_reference import gb
 
 import jaxspv as jsp
 from jaxspv.formats.csr import sorted_csr
@@ -16,7 +17,7 @@ CASES = [
     ("plus_times", np.float32),
     ("min_plus", np.float32),
     ("max_times", np.int32),
-    ("or_and", np.bool_),
+    ("lor_land", np.bool_),
     ("lxor_land", np.bool_),
     ("plus_pair", np.int32),
     ("any_pair", np.float32),
@@ -29,40 +30,59 @@ CASES = [
 def matrix(m, n, density, seed, dtype):
     A = sp.random_array((m, n), density=density, rng=np.random.default_rng(seed), format="csr")
     A.data = np.random.default_rng(seed).integers(1, 5, A.nnz).astype(dtype)
+    return A
+
+
+LISTED = matrix(M, N, 0.3, 3, np.int32)
+LISTED.data = np.arange(LISTED.nnz, dtype=np.int32) % 3  # explicit zeros among them
+MASKS = {
+    "none": lambda M, structure: None,
+    "structure": lambda M, structure: structure(M),
+    "not structure": lambda M, structure: ~structure(M),
+    "value": lambda M, structure: jsp.Mask(M) if isinstance(M, jsp.CSR) else M.V,
+    "not value": lambda M, structure: ~(jsp.Mask(M) if isinstance(M, jsp.CSR) else M.V),
+}
+
+
+def ours(A):
+    """With padding."""
     return jsp.from_scipy(A, nse=A.nnz + 5)
 
 
-def masks():
-    listed = matrix(M, N, 0.3, 3, np.int32)
-    by_value = listed.with_data(jnp.arange(listed.nse) % 3)
-    return None, jsp.structure(listed), ~jsp.structure(listed), by_value, ~by_value
+def theirs(A):
+    rows, cols = A.tocoo().coords
+    return gb.Matrix.from_coo(rows, cols, A.data, nrows=A.shape[0], ncols=A.shape[1])
 
 
+@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("name, dtype", CASES)
-def test_kernels_give_what_the_other_methods_give(name, dtype):
-    semiring = getattr(jsp.semirings, name)
+def test_kernels_give_what_graphblas_gives(name, dtype, mask):
     A, B = matrix(M, L, 0.3, 1, dtype), matrix(L, N, 0.5, 2, dtype)
-    for number, mask in enumerate(masks()):
-        call = checked(A, B, semiring, mask)
-        assert gpu.no_rows(*call.operands) is None
-        want = jsp.mxm(A, B, semiring, mask=mask, nse=ROOM, method="sort")
-        first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
-        how = {"nse": ROOM, "interpret": True}
-        results = [gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how)]
-        if number in (1, 3):  # masks that list places
-            assert wanted is not None
-            columns = sorted_csr(call.B.T).T
-            results.append(gpu.multiply_places(call.semiring, first, columns, wanted, **how))
-        for r in results:
-            count = int(want.count)
-            assert int(r.total) == count > 50 and r.data.dtype == want.data.dtype
-            np.testing.assert_array_equal(r.indptr, want.indptr)
-            np.testing.assert_array_equal(r.indices, want.indices)
-            np.testing.assert_allclose(r.data[:count], want.data[:count], rtol=1e-5)
+    call = checked(
+        ours(A), ours(B), getattr(jsp.semirings, name), MASKS[mask](ours(LISTED), jsp.structure)
+    )
+    assert gpu.no_rows(*call.operands) is None
+    known = gb.semiring.ss if name[-1] == "i" else gb.semiring
+    product = getattr(known, name)(theirs(A) @ theirs(B))
+    rows, cols, values = product.new(mask=MASKS[mask](theirs(LISTED), lambda M: M.S)).to_coo()
+    first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
+    how = {"nse": ROOM, "interpret": True}
+    results = [gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how)]
+    if mask in ("structure", "value"):  # which list places
+        assert wanted is not None
+        columns = sorted_csr(call.B.T).T
+        results.append(gpu.multiply_places(call.semiring, first, columns, wanted, **how))
+    for r in results:
+        count = int(r.total)
+        assert count == len(values) > 50
+        np.testing.assert_array_equal(np.repeat(np.arange(M), np.diff(r.indptr)), rows)
+        np.testing.assert_array_equal(r.indices[:count], cols)
+        assert (np.asarray(r.indices[count:]) == N).all()
+        np.testing.assert_allclose(r.data[:count], values, rtol=1e-5)
 
 
 def test_what_the_kernels_do_not_serve_is_told():
-    A = matrix(5, 5, 0.5, 0, np.float32)
+    A = ours(matrix(5, 5, 0.5, 0, np.float32))
 
     def reason(A, semiring, mask=None):
         return str(gpu.no_rows(*checked(A, A, semiring, mask).operands))

@@ -21,7 +21,6 @@ from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as
 from ..frame.write import as_accum
 from .call import checked, checked_count
-from .gpu import kernels_if
 from .methods import op
 from .plan import METHODS, plan
 from .result import empty
@@ -136,12 +135,11 @@ def mxm(
     if call.bound == 0:
         C = settled(empty(call.semiring, call.A, call.B, capacity or 0), capacity)
     else:
-        with kernels_if(method != "auto" or backend == "pallas"):
-            s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
-            if s.products is not None:
-                note(f"{s.products} products or somewhat fewer")
-            static = {"nse": s.nse, "size": s.size, "products": s.products}
-            C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
+        s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
+        if s.products is not None:
+            note(f"{s.products} products or somewhat fewer")
+        static = {"nse": s.nse, "size": s.size, "products": s.products}
+        C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
         if s.method != "rows" or s.found is None:  # else its size was known
             C = settled(C, capacity)
     return widened(call.finish(C), dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from typing import Any
 
 import jax
@@ -16,23 +16,14 @@ from pallas_kernels.spgemm.api import Rows, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
 
 from ..._core.compat import kernels_refused
-from ..._core.platforms import inside, situation
+from ..._core.indices import index_dtype_for
 from ...formats import CSC, CSR, SparseMatrix
 from ...masks import Mask
 from ...semirings import Semiring
 from .dot import compacted
 from .result import Result, term_dtype
 
-CHOSEN = False  # whether calls that ask for no method take these kernels
 SCALARS = ("float32", "int32", "bool")
-
-
-def kernels_if(asked: bool):
-    """A context in which these kernels are chosen only if they are asked for, while not CHOSEN."""
-    where = situation()
-    if CHOSEN or asked:
-        return contextlib.nullcontext()
-    return inside(where._replace(allowed=tuple(b for b in where.allowed if b != "pallas")))
 
 
 def no_kernels(semiring, A, B, mask, *_, **__) -> str | None:
@@ -49,19 +40,25 @@ def no_rows(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | N
     for M in matrices:
         if M.nse == 0 or 0 in M.shape:
             return "there is nothing to multiply"
-        if M.indices.dtype != jnp.int32 or M.nse + max(M.shape) > LIMIT:
+        if index_dtype_for(M) != jnp.int32 or M.nse + max(M.shape) > LIMIT:
             return "kernels count rows and entries in int32"
     for v in (A, B):
         if v.dtype.name not in SCALARS:
             return f"kernels take float32, int32 and bool, not {v.dtype}"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
-    if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
+    return _no_scalars(semiring, A.dtype, B.dtype)
+
+
+@functools.lru_cache(maxsize=1024)  # functions are traced, which takes milliseconds
+def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
+    """Why kernels do not know the functions of a semiring, for values of these dtypes."""
+    if semiring.mul.overflow is not None and jnp.issubdtype(a, jnp.integer):
         return "integer path lengths must tell an overflow"
-    term = term_dtype(semiring, A.dtype, B.dtype)
+    term = term_dtype(semiring, a, b)
     if term.name not in SCALARS:
         return f"kernels combine float32, int32 and bool, not {term}"
-    mul, combine, given = _functions(semiring, A.dtype, B.dtype)
+    mul, combine, given = _functions(semiring, a, b)
     for name, fn, dtypes in (
         (semiring.mul.name, mul, given),
         (semiring.add.name, combine, [_word(term)] * 2),

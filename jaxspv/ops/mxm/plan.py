@@ -132,27 +132,35 @@ class _Work:
     """Products and searches of a product, counted when they are asked for, on the host or there."""
 
     def __init__(self, call: Call, gpu: bool):
-        A, B, mask = call.without_values
-        self.operands, self.gpu = (A, B), gpu
-        self.mask = mask if no_dots(*call.operands) is None else None
+        self.call, self.gpu = call, gpu
+        self.dots = no_dots(*call.operands) is None
+
+    @functools.cached_property
+    def _pattern(self):
+        return self.call.without_values
 
     @functools.cached_property
     def _on_device(self):
-        return count_on_device(*self.operands, self.mask)
+        A, B, mask = self._pattern
+        return count_on_device(A, B, mask if self.dots else None)
 
     @functools.cached_property
     def products(self) -> int:
         if self.gpu:
             return self._on_device[0]
-        return count_on_host(*self.operands)
+        return count_on_host(*self._pattern[:2])
 
     @functools.cached_property
     def searches(self) -> int | None:
         """The number of searches of "dot"; None where it refuses."""
-        if self.gpu or self.mask is None:
-            return self._on_device[1] if self.gpu else None
+        if not self.dots:
+            return None
+        if self.gpu:
+            return self._on_device[1]
+        A, B, mask = self._pattern
+        assert mask is not None  # else dots are refused
         with known_while_tracing():
-            return searches_on_host(*self.operands, self.mask)
+            return searches_on_host(A, B, mask)
 
 
 def _kernels_serve(call: Call, backend: Backend | None) -> bool:
@@ -161,19 +169,17 @@ def _kernels_serve(call: Call, backend: Backend | None) -> bool:
 
 
 def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
-    """A search costs about as much as two products on a GPU, which sorts them; on a CPU about
-    thirty, which it marks and adds."""
-    usual, ratio = ("sort", 0.5) if gpu else ("gustavson", 30)
+    """A search costs as much as a product for kernels, and about as two without them on a GPU,
+    which sorts products; on a CPU as about thirty, which it marks and adds."""
+    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5) if gpu else ("gustavson", 30)
+    if kernels and not work.dots:
+        return usual
     most = call.A.nse * min(call.B.nse, call.B.shape[1])
-    if not gpu and (most < FEW or work.mask is None or work.products < FEW):
+    if not gpu and (most < FEW or not work.dots or work.products < FEW):
         return usual
     cells = call.A.shape[0] * call.B.shape[1]
-    if gpu and cells < work.products and no_cells(*call.operands) is None:
+    if gpu and not kernels and cells < work.products and no_cells(*call.operands) is None:
         usual = "dense"
-    if kernels:
-        usual, ratio = "rows", 4
-        if work.mask is None:
-            return usual
     searches = work.searches
     return "dot" if searches is not None and searches * ratio < work.products else usual
 

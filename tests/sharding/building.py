@@ -84,6 +84,8 @@ def drawn(mesh_of):
         G = jsp.shard_rmat(key, 7, 5, mesh=mesh, spec=spec, **how)
         is_matrix(G, jsp.rmat(key, 7, 5, **how).to_scipy())
         assert G.symmetric == how.get("symmetric", True)
+    mesh, _ = mesh_of("eight")
+    certified(jsp.shard_rmat(key, 7, 5, mesh=mesh))
     mesh, _ = mesh_of("eight", AxisType.Explicit)
     with jax.set_mesh(mesh):
         is_matrix(jsp.shard_rmat(key, 7, 5, mesh=mesh), jsp.rmat(key, 7, 5).to_scipy())
@@ -94,6 +96,19 @@ def drawn(mesh_of):
     memory = program.memory_analysis()
     assert memory.temp_size_in_bytes < 32 * share  # all devices' would be eight shares
     assert not any(word in program.as_text() for word in ("all-gather", "all-to-all", "permute("))
+
+
+def certified(G):
+    """The certificate of the benchmark takes a search and nothing else."""
+    from benchmarks.traversal.made_on_mesh import is_search
+
+    levels = np.asarray(jsp.bfs(G, 3).levels)
+    check = jax.jit(is_search)
+    assert check(G, levels, 3) and not check(G, levels, 4)
+    assert (levels > 1).any() and (levels < 0).any()
+    for wrong in (np.argmax(levels == 2), np.argmax(levels < 0)):
+        for level in (0, 1, 3):
+            assert not check(G, np.where(np.arange(G.n) == wrong, level, levels), 3), (wrong, level)
 
 
 def read(mesh_of):

@@ -20,8 +20,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 import jaxspv as jsp
+from pallas_kernels.simt.barrier import MeshBarrier
+from pallas_kernels.simt.device import resident_ctas
+from pallas_kernels.simt.launch import launch
 
 from ..harness import environment
 
@@ -62,6 +66,34 @@ def compared(name: str, A: Any, G: Any, runs: int) -> dict[str, Any]:
     return {"call": name} | {f"{way}_ms": statistics.median(times) for way, times in took.items()}
 
 
+def meeting(mesh: Any, rounds: int) -> float:
+    """Seconds of a call whose kernels, one on each GPU of the mesh, do nothing but meet."""
+
+    def kernel(k, m):
+        barrier = MeshBarrier(k, m.control, 1)
+
+        def meet(i, ok):
+            return i + 1, ok & barrier.meet(i + 1, lambda device: (0,))
+
+        _, ok = k.while_(lambda i, ok: (i < rounds) & (ok == 1), meet, 0, 1)
+        k.store(m.ok, 0, ok, mask=(k.cta == 0) & (k.thread == 0))
+
+    def body():
+        words = MeshBarrier.control_words(mesh.size, 1)
+        how = {"ctas": resident_ctas(), "threads": 1024, "shared_words": 256}
+        how |= {"more_control": words, "axes": mesh.axis_names, "name": "meeting"}
+        return launch(kernel, {}, {"ok": 1}, **how)["ok"]
+
+    run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=(), out_specs=P("d"), check_vma=False))
+    assert (np.asarray(run()) == 1).all()
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        run().block_until_ready()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dev.sharded", description=__doc__)
     parser.add_argument("--scale", type=int, default=21)
@@ -72,6 +104,9 @@ def main(argv: list[str] | None = None) -> int:
     auto = jax.sharding.AxisType.Auto
     mesh = jax.make_mesh((jax.device_count(),), ("d",), axis_types=(auto,))
     records = []
+    if jax.default_backend() == "gpu" and jax.device_count() > 1:
+        alone, many = meeting(mesh, 0), meeting(mesh, 3000)
+        print(f"meeting: {1e6 * (many - alone) / 3000:.2f} us, a call {1e3 * alone:.3f} ms")
     for graph, A in (
         (f"rmat{args.scale}", jsp.rmat(jax.random.key(0), args.scale, 22)),
         (f"grid{args.grid}", jsp.grid2d(None, args.grid)),

@@ -11,6 +11,7 @@ from ..._core.platforms import BACKENDS, situation
 from ..graph import ShardedGraph
 
 MOST_DEVICES = 32
+MOST_PLACES, MOST_ENTRIES = 2**28, 2**31 - 2**22  # of all devices, of each; words are int32
 CHOSEN: frozenset[str] = frozenset()  # functions that take this form unasked: once measured
 
 
@@ -35,6 +36,10 @@ def apart(name: str, G: ShardedGraph) -> str | None:
         return "the mesh must take the devices in the order of their numbers, from the first on"
     if devices.size > MOST_DEVICES:
         return f"at most {MOST_DEVICES} devices wait for each other in a kernel"
+    if part.places * devices.size >= MOST_PLACES:
+        return f"its kernels number fewer than {MOST_PLACES} vertices"
+    if part.places + G.data.shape[-1] >= MOST_ENTRIES:
+        return f"its kernels take fewer than {MOST_ENTRIES} rows and entries on a device"
     if name not in CHOSEN and situation().allowed == BACKENDS:
         return "backend='pallas' has to ask for it: its gain is not measured yet"
     return None

@@ -154,26 +154,39 @@ def asked(given: Inputs) -> list[str]:
 
 def ours(
     label: str, given: Inputs, options: Options
-) -> tuple[str, sp.csr_array, Any, list[dict[str, Any]]]:
-    """(algorithm, matrix it is asked about, result, records) of jaxspv."""
+) -> tuple[str, sp.csr_array, list[Any], list[dict[str, Any]]]:
+    """(algorithm, matrix it is asked about, results, records) of jaxspv.
+
+    The results are those of the last timed call of each program: a loop that goes wrong only when
+    it is run again would pass where the first alone is looked at.
+    """
     case = CASES[label]
     stored = label == "strong components"
     matrix, graph = (given.A, given.directed) if stored else (given.B, given.undirected)
-    kept: list[Any] = []
+    programs = {
+        "jaxspv": blocking(case.ours, graph),
+        "jaxspv, inside jit": blocking(jitted(case.ours), graph),
+    }
+    last: dict[str, Any] = {}
 
-    def keep(result):
-        if case.check is not None and not kept:
-            case.check(matrix, result)
-        kept[:] = [result]
+    def remembered(name):
+        def call():
+            last[name] = programs[name]()
+            return last[name]
 
-    candidates = [
-        Candidate("jaxspv", blocking(case.ours, graph), keep),
-        Candidate("jaxspv, inside jit", blocking(jitted(case.ours), graph), keep),
-    ]
+        return call
+
+    candidates = [Candidate(name, remembered(name), lambda _: None) for name in programs]
     records = measure(candidates, **options.timing())
+    for name, result in last.items():
+        try:
+            if case.check is not None:
+                case.check(matrix, result)
+        except AssertionError as error:
+            raise WrongResult(f"{name}, {label}: {error}") from error
     for record in records:
         record.update(n=matrix.shape[0], entries=matrix.nnz, case=f"{given.name} {label}")
-    return label, matrix, kept[0] if kept else None, records
+    return label, matrix, list(last.values()), records
 
 
 def started(given: Inputs, folder: pathlib.Path) -> dict[str, Any]:
@@ -209,16 +222,21 @@ def answered(
 
 
 def with_peers(
-    label: str, matrix: Any, result: Any, records: list[dict[str, Any]], answers: dict[str, Any]
+    label: str,
+    matrix: sp.csr_array,
+    results: list[Any],
+    records: list[dict[str, Any]],
+    answers: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """The records of one algorithm, and one for each library that answered as we did."""
     case, found = CASES[label], list(records)
     for library, told in answers.items():
-        if (case.peer or label) not in told or result is None:
+        if (case.peer or label) not in told or not results:
             continue
         seconds, answer = told[case.peer or label]
         try:
-            case.same(matrix, result, answer)
+            for result in results:
+                case.same(matrix, result, answer)
         except AssertionError as error:
             raise WrongResult(f"{library}, {label}: {error}") from error
         program = library if case.peer is None else f"{library}, {case.peer}"

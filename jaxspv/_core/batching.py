@@ -1,4 +1,4 @@
-"""Batching rules for `custom_vmap`: reduced predicates, a `lax.map` fallback, JAX's own vmap."""
+"""Loops and batching: conditions that compute, reduced predicates, `lax.map`, JAX's own vmap."""
 
 import math
 from collections.abc import Callable
@@ -25,6 +25,31 @@ def batch_any(flag: Array) -> Array:
 def _any_rule(axis_size, in_batched, flag):
     del axis_size, in_batched
     return batch_any(jnp.any(flag, axis=0)), False
+
+
+def while_going(
+    body: Callable[[Any], Any], state: tuple[Any, ...], *, together: bool = False
+) -> tuple[Any, ...]:
+    """`lax.while_loop` of `body` for as long as the last element of the state, a bool, is True.
+
+    In the loop it is an integer that the condition compares. A condition that computes nothing,
+    `lambda s: s[1]`, is a trap on NVIDIA GPUs: in a command buffer XLA (read up to version 0.11.2
+    of jaxlib) lets a loop wait for the kernels of its condition alone, so that one without any
+    starts before the state is written, and its results are wrong.
+
+    Args:
+        together: under vmap until every lane is done, as `batch_any` says.
+    """
+
+    def going(c):
+        return batch_any(c[-1] > 0) if together else c[-1] > 0
+
+    def counted(state):
+        *rest, flag = state
+        return (*rest, flag.astype(jnp.int32))
+
+    end = lax.while_loop(going, lambda c: counted(body((*c[:-1], c[-1] > 0))), counted(state))
+    return (*end[:-1], end[-1] > 0)
 
 
 @custom_vmap

@@ -35,6 +35,12 @@ def gpu_compiler_options() -> dict[str, Any]:
     >>> import jax, jaxspv as jsp
     >>> options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
     >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
+
+    The condition of every loop of yours in such a program has to compute something: XLA (jaxlib up
+    to 0.11.2 at least) starts a loop in a command buffer once the kernels of its condition are
+    through, and one whose condition only hands a flag of its state on, `lambda s: s[1]`, before the
+    state is written. Its results are wrong, at random. An integer that is compared is right:
+    `lambda s: s[1] > 0`.
     """
     return {
         "xla_gpu_enable_command_buffer": (

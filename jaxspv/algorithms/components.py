@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from pallas_kernels.components import components as components_kernel
 
-from .._core.batching import batch_any
+from .._core.batching import while_going
 from .._core.compat import kernels_refused
 from .._core.dispatch import Op, overloadable
 from .._core.platforms import Backend
@@ -124,7 +124,7 @@ def _fastsv(graph):
         return hooked(state[0], tail, head)
 
     start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
-    labels, _ = lax.while_loop(lambda state: batch_any(state[1]), round_, start)
+    labels, _ = while_going(round_, start, together=True)
     return _of(labels, graph, jnp.int32(0))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._core.batching import while_going
 from .._core.dispatch import overload
 from .._core.platforms import using
 from ..algorithms.common.status import finished
@@ -29,12 +30,12 @@ def _labels(local: Local) -> Array:
 
     def common_round(state):
         before, _ = state
-        own, _ = lax.while_loop(lambda s: s[1], own_round, (before, jnp.asarray(True)))
+        own, _ = while_going(own_round, (before, jnp.asarray(True)))
         new = lax.pmin(own, local.part.axes)
         return new, jnp.any(new != before)
 
     start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
-    return lax.while_loop(lambda s: s[1], common_round, start)[0]
+    return while_going(common_round, start)[0]
 
 
 op = mesh_op("connected_components")

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.batching import while_going
 from ...graph import Graph
 from ...ops.mxm.api import mxm
 from ...semirings import plus_second
@@ -80,7 +81,7 @@ def _forward(inn, sources: Array, dtype: np.dtype) -> tuple[Array, Array, Array]
 
     front, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1)
     state = (jnp.int32(0), front, front, levels, jnp.bool_(True))
-    steps, _, paths, levels, _ = lax.while_loop(lambda s: s[4], step, state)
+    steps, _, paths, levels, _ = while_going(step, state)
     return paths, levels, steps - 1  # the last step found nothing
 
 

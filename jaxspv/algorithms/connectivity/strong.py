@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.batching import while_going
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -112,7 +113,7 @@ def _coloring(graph):
                 labels = jnp.where(lone & ~linked, vertex, labels)
             return labels, jnp.any(lone & (labels != none))
 
-        return lax.while_loop(lambda s: s[1], turn, (labels, jnp.any(labels == none)))[0]
+        return while_going(turn, (labels, jnp.any(labels == none)))[0]
 
     def spread(value, source, target, live):
         """The least value that reaches each vertex along live edges."""
@@ -123,7 +124,7 @@ def _coloring(graph):
             new = value.at[target].min(came, mode="drop")
             return new, jnp.any(new != value)
 
-        return lax.while_loop(lambda s: s[1], turn, (value, jnp.asarray(n > 0)))[0]
+        return while_going(turn, (value, jnp.asarray(n > 0)))[0]
 
     def round_(labels):
         labels = trim(labels)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.batching import while_going
 from ..._core.compilation import one_program
 from ..._core.indices import narrowed
 from ..._core.pytree import result_tuple
@@ -87,7 +88,7 @@ def _matching(A: CSR) -> Matching:
         return jnp.full(shape, -1, jnp.int32)
 
     start = (fill(m), fill(n), jnp.asarray(A.nse > 0))
-    columns, rows, _ = lax.while_loop(lambda s: s[2], phase, start)
+    columns, rows, _ = while_going(phase, start)
     return Matching(columns, rows, jnp.sum(columns >= 0, dtype=jnp.int32))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.batching import batch_any
+from ..._core.batching import while_going
 from ..._core.compilation import one_program
 from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
@@ -128,8 +128,8 @@ def _ends(graph: Graph) -> tuple[Array, Array]:
         )
 
     roots = least(labels < n)
-    start = _Search(roots, *search(roots), jnp.bool_(True))
-    return lax.while_loop(lambda s: batch_any(s.going), further, start).roots, degree
+    start = (roots, *search(roots), jnp.bool_(True))
+    return while_going(lambda s: further(_Search(*s)), start, together=True)[0], degree
 
 
 op = Op("reverse_cuthill_mckee")
@@ -211,7 +211,7 @@ def _levels(graph: Graph, roots: Array, degree: Array) -> Array:
     count = jnp.sum(roots < n, dtype=jnp.int32)
     number = jnp.cumsum(roots < n, dtype=jnp.int32) - 1
     place = jnp.full(n, n, jnp.int32).at[roots].set(number, mode="drop")
-    end = lax.while_loop(lambda s: batch_any(s[3]), level, (place, label, count, count > 0))
+    end = while_going(level, (place, label, count, count > 0), together=True)
     place, label = end[:2]
     *_, order = lax.sort((label, place, vertex), num_keys=2)
     return jnp.where(vertex < end[2], order, n)

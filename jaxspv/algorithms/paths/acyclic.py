@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.batching import while_going
 from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
@@ -147,4 +148,4 @@ def _generations(graph: Graph) -> Array:
         return jnp.where(now, k, generations), missing, k + 1, jnp.any(now)
 
     start = (jnp.full(n, -1, jnp.int32), graph.in_degrees, jnp.int32(0), jnp.asarray(n > 0))
-    return lax.while_loop(lambda s: s[3], round_, start)[0]
+    return while_going(round_, start)[0]

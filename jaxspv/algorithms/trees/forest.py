@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.batching import while_going
 from ..._core.compilation import one_program
 from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
@@ -241,4 +242,4 @@ def _rounds(n: int, tail: Array, head: Array, lightest: Callable[[Array], Array]
         return up[labels], chosen.at[taken].set(True, mode="drop"), jnp.any(found)
 
     start = (vertex, jnp.zeros(tail.shape[0], bool), jnp.asarray(n > 0))
-    return lax.while_loop(lambda s: s[2], round_, start)[1]
+    return while_going(round_, start)[1]

@@ -136,8 +136,52 @@ def labels(plans, platform):
 
 def lowered(fn, A, platform):
     """The same of a program's text: the scopes of forms, and whether it holds a kernel."""
-    text = jax.jit(fn).trace(A).lower(lowering_platforms=(platform,)).as_text(debug_info=True)
+    program = jax.jit(fn).trace(A).lower(lowering_platforms=(platform,))
+    if platform == "cuda":
+        assert not empty_conditions(program.compiler_ir("stablehlo"))
+    text = program.as_text(debug_info=True)
     return set(SCOPE.findall(text)), "mosaic_gpu" in text
+
+
+MOVES = {"constant", "optimization_barrier", "reshape", "convert", "broadcast_in_dim", "return"}
+
+
+def empty_conditions(module):
+    """Where a loop's condition computes nothing: in command buffers its results are wrong."""
+    functions = {f.attributes["sym_name"].value: f for f in module.body.operations}
+
+    def computes(block):
+        for op in block.operations:
+            name = op.operation.name
+            if name == "func.call":
+                called = functions[op.attributes["callee"].value]
+                if computes(called.regions[0].blocks[0]):
+                    return True
+            elif name.split(".")[-1] not in MOVES:
+                return True
+        return False
+
+    found = []
+
+    def walk(op):
+        for block in (block for region in op.regions for block in region.blocks):
+            for inner in block.operations:
+                if inner.operation.name == "stablehlo.while":
+                    if not computes(inner.regions[0].blocks[0]):
+                        found.append(str(inner.location))
+                walk(inner)
+
+    walk(module.operation)
+    return found
+
+
+def test_a_condition_that_computes_nothing_is_found():
+    def loops(condition):
+        return lambda x: jax.lax.while_loop(condition, lambda s: (s[0] + 1, s[0] > 5), (x, x < 0))
+
+    for condition, number in ((lambda s: s[1], 1), (lambda s: s[0] < 3, 0)):
+        program = jax.jit(loops(condition)).trace(1).lower(lowering_platforms=("cuda",))
+        assert len(empty_conditions(program.compiler_ir("stablehlo"))) == number
 
 
 @pytest.mark.parametrize(("call", "graph"), CASES)

@@ -29,6 +29,7 @@ from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
 from .by_warps import Warps, rows_by_warps
 from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Job
 
+SHARE = 2048  # stretches that rows are cut into at least, of eight rows or more
 MARGIN = 8192  # bytes of shared memory that are not the kernels' own
 
 
@@ -116,7 +117,8 @@ def spgemm_rows(
     products = _products(a, b[0], interpret)
     cores = 2 if interpret else resident_ctas()
     few, middle = tuning.few, tuning.middle
-    few = dataclasses.replace(few, ctas=cores * few.ctas)
+    stretch = max(min(few.stretch, job.rows // SHARE), 8)  # all warps have some
+    few = dataclasses.replace(few, ctas=cores * few.ctas, stretch=stretch)
     if middle:
         middle = dataclasses.replace(middle, ctas=cores * middle.ctas)
     bounds = middle.most if middle else few.most, max(tuning.large, few.most)

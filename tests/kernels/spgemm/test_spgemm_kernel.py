@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
+from pallas_kernels.spgemm import api
 from pallas_kernels.spgemm.api import Tuning, spgemm
 from pallas_kernels.spgemm.by_warps import Warps
 from tests.kernels.test_lowering import lower
@@ -33,6 +34,12 @@ CUT = Tuning(
 )
 TIMES = lambda a, b, i, k, j: a * b  # noqa: E731
 PLUS = lambda a, b, i, k, j: a + b  # noqa: E731
+
+
+@pytest.fixture(autouse=True)
+def long_stretches(monkeypatch):
+    """Warps take as many rows at a time as their tuning says, of small matrices too."""
+    monkeypatch.setattr(api, "SHARE", 1)
 
 
 def matrix(m, n, entries, seed=0, hub=None, dtype=np.float32):

@@ -79,10 +79,17 @@ def meeting(mesh: Any, rounds: int) -> float:
         k.store(m.ok, 0, ok, mask=(k.cta == 0) & (k.thread == 0))
 
     def body():
-        words = MeshBarrier.control_words(mesh.size, 1)
-        how = {"ctas": resident_ctas(), "threads": 1024, "shared_words": 256}
-        how |= {"more_control": words, "axes": mesh.axis_names, "name": "meeting"}
-        return launch(kernel, {}, {"ok": 1}, **how)["ok"]
+        return launch(
+            kernel,
+            {},
+            {"ok": 1},
+            ctas=resident_ctas(),
+            threads=1024,
+            shared_words=256,
+            more_control=MeshBarrier.control_words(mesh.size, 1),
+            axes=mesh.axis_names,
+            name="meeting",
+        )["ok"]
 
     run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=(), out_specs=P("d"), check_vma=False))
     assert (np.asarray(run()) == 1).all()

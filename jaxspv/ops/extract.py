@@ -68,7 +68,7 @@ def extract(
         return _extract_vector(M, i, j, options)
     rows, cols = as_index("i", i, M.shape[0]), as_index("j", j, M.shape[1])
     if rows.point and cols.point:
-        if options != Options(nse=nse):
+        if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
         return _element(M, rows, cols)
     static = {"room": _room(M, rows, cols, options)}
@@ -80,7 +80,7 @@ def _extract_vector(u, i, j, options) -> Any:
         raise TypeError("a vector has one index; got `j` too.")
     index = as_index("i", i, u.shape[0])
     if index.point:
-        if options != Options(nse=options.nse):
+        if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
         return _element(u, index)
     return call(_subvector, (u, index), options, dense=is_dense(u))

@@ -51,7 +51,7 @@ def transpose(
     """
     A = matrix("A", A)
     options = Options(mask, accum, out, replace, nse)
-    if options == Options():
+    if not options.writes and nse is None:
         return A.T
     return call(_transpose, (A,), options, format=format_of(A), keeps=True)
 

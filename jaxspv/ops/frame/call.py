@@ -58,6 +58,12 @@ class Options:
         if nse is not None and (not isinstance(nse, (int, np.integer)) or nse < 0):
             raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
 
+    @property
+    def writes(self) -> bool:
+        """Whether the result meets a mask or something that is there already."""
+        given = (self.mask, self.accum, self.out)
+        return bool(self.replace) or any(x is not None for x in given)
+
 
 class _How(NamedTuple):
     """The static options of writing a result."""

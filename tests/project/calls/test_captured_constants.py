@@ -91,3 +91,11 @@ def test_captured_objects_of_numpy_arrays(call, format):
     M, x = jax.device_get((M, x))
     for got in (jax.jit(lambda: _dense(OF_NUMPY[call](M, x)))(), _dense(OF_NUMPY[call](M, x))):
         chex.assert_trees_all_close(got, want, rtol=1e-6)
+
+
+def test_masks_of_numpy_are_compared_with_nothing():
+    mask = np.array([[True, False, True], [True, True, False], [False, True, True]])
+    want = np.where(mask, DENSE.T, 0)
+    assert np.array_equal(jsp.transpose(A, mask=mask).todense(), want)
+    with pytest.raises(TypeError, match="an element has no `mask`"):
+        jsp.extract(A, 0, 1, mask=mask)

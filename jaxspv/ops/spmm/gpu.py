@@ -18,7 +18,7 @@ def _not_here(semiring, A, X, prepared, *, flip) -> str | None:
     """Why the kernel cannot combine these products."""
     if reason := kernels_refused() or no_dense_fold(semiring, A, X, prepared, flip=flip):
         return reason
-    if A.indices.dtype != jnp.int32 or A.indptr.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
+    if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
     if max(A.shape) * X.shape[1] > LIMIT:
         return "kernels count the numbers of X and of the result in int32"

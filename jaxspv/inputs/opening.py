@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import scipy  # its modules are imported when they are first used
+
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:
     path = pathlib.Path(path)
@@ -53,6 +55,19 @@ class Forwards:
         self.last = text[-1:] or b"\n"
         self.zeros += text.count(0)
         return text.replace(b"\0", b"?")
+
+
+def parsed(file: Any) -> Any:
+    """SciPy's matrix of an opened Matrix Market file.
+
+    Raises:
+        ValueError: it is broken, or some of its bytes are 0.
+    """
+    text = Forwards(file)
+    matrix = scipy.io.mmread(text, spmatrix=False)
+    if text.zeros:
+        raise ValueError(f"it is no text: {text.zeros} of its bytes are 0")
+    return matrix
 
 
 @contextlib.contextmanager

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import scipy
 
 from ...inputs.construct import narrow
 from ...inputs.files import mtx_dtype
 from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
-from ...inputs.opening import Forwards, existing, opened, refusing
+from ...inputs.opening import existing, opened, parsed, refusing
 from ...inputs.tables.columns import values_of
 from ...inputs.tables.lines import Text, blocks, kept
 from ...monoids import Monoid, plus
@@ -139,7 +138,7 @@ def _own_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Own:
         for _, block in own_blocks(path, start):
             lines = sum(1 for line in block.splitlines() if line.strip())
             file = io.BytesIO(f"{banner} {lines}\n".encode() + block)
-            coo: Any = scipy.io.mmread(Forwards(file), spmatrix=False)
+            coo: Any = parsed(file)
             parts.append((*coo.coords, coo.data))
         row, col, data = map(np.concatenate, zip(*parts, strict=True)) if parts else (none,) * 3
         if header.symmetry == "skew-symmetric":

@@ -131,5 +131,10 @@ def _fastsv(graph):
 def _of(labels: Array, graph: Graph, status: Array) -> Components:
     if graph.exists is not None:
         labels = jnp.where(graph.exists, labels, -1)
+    return counted(labels, status)
+
+
+def counted(labels: Array, status: Array) -> Components:
+    """The result of labels that are the least vertices of their components."""
     own = labels == jnp.arange(labels.shape[0], dtype=jnp.int32)
     return Components(labels, jnp.sum(own, dtype=jnp.int32), status)

@@ -9,7 +9,7 @@ from .._core.batching import while_going
 from .._core.dispatch import overload
 from .._core.platforms import using
 from ..algorithms.common.status import finished
-from ..algorithms.components import Components, connected_components, hooked
+from ..algorithms.components import connected_components, counted, hooked
 from .exchange import Local, on_mesh
 from .frame import mesh_op, told
 from .graph import ShardedGraph
@@ -45,12 +45,6 @@ op = mesh_op("connected_components")
 def _rounds(G):
     """A minimum of n labels over the devices a round; few rounds, as each settles what is local."""
     return counted(on_mesh(_labels, G), jnp.int32(0))
-
-
-def counted(labels: Array, status: Array) -> Components:
-    """The result of labels that are the least vertices of their components."""
-    own = labels == jnp.arange(labels.shape[0], dtype=jnp.int32)
-    return Components(labels, jnp.sum(own, dtype=jnp.int32), status)
 
 
 @overload(connected_components, ShardedGraph)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pallas_kernels.mesh.components import components as kernel
 
-from ..components import counted, op
+from ...algorithms.components import counted
+from ..components import op
 from ..exchange import Local, on_mesh
 from .frame import apart
 

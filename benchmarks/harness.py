@@ -7,8 +7,10 @@ machine too.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import fcntl
 import gc
 import importlib.metadata
 import math
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -33,6 +35,7 @@ OUTPUTS = ("--json", "--markdown", "--plot")
 WAKE_S = 0.3
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "python-graphblas", "cupy-cuda13x")
 PACKAGES += ("cupy-cuda12x",)
+LOCK = "JAXSPV_BENCHMARK_LOCK"  # a file: processes that share it compile side by side, time in turn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +101,24 @@ def measure(
         WrongResult: names the candidate; nothing is timed then.
     """
     first, errors = _first_calls(candidates)
+    with _alone():
+        return _timed(candidates, first, errors, runs, limit_s, profile)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Holds the lock of those who time on one device, where the environment names one."""
+    path = os.environ.get(LOCK)
+    if not path:
+        yield
+        return
+    with open(path, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _timed(candidates, first, errors, runs, limit_s, profile):
+    """What `measure` returns, of candidates whose first calls are behind them."""
     warm_up = [math.nan if c.name in errors else timed(c.call)[1] for c in candidates]
     samples = [[seconds] for seconds in warm_up]
     again = [k for k, seconds in enumerate(warm_up) if seconds * runs <= limit_s]

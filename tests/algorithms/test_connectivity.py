@@ -1,5 +1,7 @@
 """Strong components and cores against SciPy and NetworkX."""
 
+import functools
+
 import jax
 import networkx
 import numpy as np
@@ -10,6 +12,7 @@ from strategies import edges
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms.connectivity import strong
 
 BACKENDS = ("cpu", "xla")
 
@@ -29,6 +32,19 @@ def test_strong_components_of_larger_ones(n, entries):
         found = jsp.strongly_connected_components(H, backend=backend)
         assert (found.labels[n:] == -1).all()
         verify.strong_components(A, jsp.unpad(found, H))
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_strong_components_by_the_kernel(monkeypatch, prepared):
+    """What stands around the kernel: padded matrices, in-edges made or prepared, ghosts."""
+    kernel = functools.partial(strong.strong_kernel, ctas=2, threads=64, interpret=True)
+    monkeypatch.setattr(strong, "strong_kernel", kernel)
+    A = jsp.from_scipy(random_matrix(150, 260, 3))
+    H = jsp.pad(A, n=170, nse=300)
+    G = jsp.prepare(H, for_=()) if prepared else strong.as_graph(H, "test", ())
+    found = jax.jit(strong._signatures)(G)
+    assert (found.labels[150:] == -1).all()
+    verify.strong_components(A, jsp.unpad(found, H))
 
 
 @pytest.mark.parametrize("kind", ["path", "cycle", "nothing", "no vertices"])

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pallas_kernels.strong import strong as strong_kernel
+
 from ..._core.batching import while_going
+from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 @result_tuple
 class StrongComponents(NamedTuple):
-    """The result of `strongly_connected_components`.
+    """The result of `strongly_connected_components`; -1 where a wait in a kernel expired.
 
     Attributes:
         labels: (n,) int32, the smallest vertex of the component of each vertex.
@@ -42,9 +45,9 @@ def strongly_connected_components(
 
     Args:
         G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j; values do not matter.
-        backend: "cpu", "xla" or None.
-        method: "depth_first" (one search over all edges, on a CPU), "coloring" (elsewhere), or
-            None for these.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "depth_first" (one search over all edges, on a CPU), "signatures" (one launch on a
+            GPU), "coloring" (elsewhere), or None for the fastest.
 
     Returns:
         `StrongComponents(labels, count)`; ghosts of `pad` have label -1.
@@ -53,14 +56,17 @@ def strongly_connected_components(
         TypeError: G is no graph.
         ValueError: it is not square.
 
-    Cost: "depth_first" O(n + edges); "coloring" a pass over the edges for each step of the longest
-    shortest path, in as many rounds as chains of components demand.
+    Cost: "depth_first" O(n + edges); "signatures" an edge for each time that the vertex at its end
+    hears of a smaller one, and a sort of the edges where `prepare` has not made the in-edges;
+    "coloring" a pass over the edges for each step of the longest shortest path, in as many rounds
+    as chains of components demand.
 
     Source: Pearce, "A space-efficient algorithm for finding strongly connected components",
     Information Processing Letters 116, 2016; Orzan, "On distributed verification and verified
-    distribution", PhD thesis, VU Amsterdam, 2004 (coloring); trimming: McLendon, Hendrickson,
-    Plimpton, Rauchwerger, "Finding strongly connected components in distributed graphs", Journal
-    of Parallel and Distributed Computing 65, 2005.
+    distribution", PhD thesis, VU Amsterdam, 2004 (coloring); Alabandi, Sands, Biros, Burtscher, "A
+    GPU algorithm for detecting strongly connected components", SC 2023 (signatures); trimming:
+    McLendon, Hendrickson, Plimpton, Rauchwerger, "Finding strongly connected components in
+    distributed graphs", Journal of Parallel and Distributed Computing 65, 2005.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 2, 2], [1, 2, 1, 3], shape=(4, 4))
@@ -72,6 +78,49 @@ def strongly_connected_components(
 
 
 op = Op("strongly_connected_components")
+RAN = False  # whether the kernel has been right on a GPU, before which nothing chooses it
+MOST_VERTICES = 2**28  # four words of each and a sign
+
+
+def _not_in_one_launch(graph) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.symmetric:
+        return "of a symmetric graph they are the components, which take less"
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to join"
+    if graph.n > MOST_VERTICES or 2 * graph.nse >= 2**31:
+        return f"{graph.n} vertices or {graph.nse} edges exceed its int32 places"
+    if not RAN:
+        return "the kernel has not run on a GPU yet"
+    return None
+
+
+@op.register("signatures", backend="pallas", refuse=_not_in_one_launch)
+def _signatures(graph):
+    """The component of a pivot, then the least vertices both ways, in one launch."""
+    n = graph.n
+    into = _in_edges(graph)
+    ends = jnp.concatenate([graph.out.indptr, graph.nse + into[0]])
+    degrees = jnp.minimum(graph.out_degrees, jnp.diff(into[0]))
+    pivot = jnp.argmax(degrees).astype(jnp.int32)
+    heads = jnp.concatenate([graph.out.indices, into[1]])
+    labels, status = strong_kernel(ends, heads, pivot)
+    of_pivot = labels == n
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    least = jnp.min(jnp.where(of_pivot, vertex, n))
+    found = _of(jnp.where(of_pivot, least, labels), graph)
+    return StrongComponents(*(jnp.where(status == 0, v, -1) for v in found))
+
+
+def _in_edges(graph: Graph) -> tuple[Array, Array]:
+    """(indptr, indices) of the in-edges; made by a sort where `prepare` has not."""
+    if graph.inn is not None:
+        return graph.inn.indptr, graph.inn.indices
+    tail, head = ends_of(graph)
+    place, tail = lax.sort((head.astype(jnp.uint32), tail), num_keys=1)
+    ends = jnp.searchsorted(place, jnp.arange(graph.n + 1, dtype=jnp.uint32), method="scan")
+    return ends.astype(jnp.int32), tail
 
 
 @op.register("depth_first", backend="cpu")

@@ -1,4 +1,4 @@
-"""Core numbers and triangles of real graphs by the kernels, where there is a GPU."""
+"""Core numbers, triangles and strong components of real graphs by kernels, on a GPU."""
 
 import jax
 import pytest
@@ -21,3 +21,14 @@ def test_native(name):
         verify.cores(S, call(G))
     for count in (jsp.triangle_count, jax.jit(jsp.triangle_count)):
         verify.triangles(S, count(G))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["wiki-Vote", "p2p-Gnutella31", "cit-HepPh", "cnr-2000"])
+def test_strong_components(name):
+    A = named(name)
+    if A is None:
+        pytest.skip("no real graphs")
+    for call in (jsp.strongly_connected_components, jax.jit(jsp.strongly_connected_components)):
+        for G in (A, jsp.prepare(A, for_=())):
+            verify.strong_components(A, call(G))

@@ -35,7 +35,7 @@ OUTPUTS = ("--json", "--markdown", "--plot")
 WAKE_S = 0.3
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "networkx", "python-graphblas", "cupy-cuda13x")
 PACKAGES += ("cupy-cuda12x",)
-LOCK = "JAXSPV_BENCHMARK_LOCK"  # a file: processes that share it compile side by side, time in turn
+LOCK = "JAXSPV_BENCHMARK_LOCK"  # a file: who shares it compiles side by side and times alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,14 +106,20 @@ def measure(
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Holds the lock of those who time on one device, where the environment names one."""
+def _alone(alone: bool = True) -> Iterator[None]:
+    """Waits until nobody times on this device, and where `alone` until nobody else uses it.
+
+    Of those whose environment names the same file (`LOCK`). Who waits to be alone holds the gate
+    meanwhile, so that others who come later wait behind it.
+    """
     path = os.environ.get(LOCK)
     if not path:
         yield
         return
-    with open(path, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with open(path, "a") as room, open(path + ".gate", "a") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
         yield
 
 
@@ -156,18 +162,19 @@ def _first_calls(candidates: Sequence[Candidate]) -> tuple[list[float], dict[str
     """Seconds of the first call of each, verified, and what those that raise say."""
     first, errors = [], {}
     for candidate in candidates:
-        try:
-            result, seconds = timed(candidate.call)
-        except Exception as error:  # whatever a program of others may raise
-            errors[candidate.name] = f"{type(error).__name__}: {str(error)[:500]}"
-            first.append(math.nan)
-            continue
-        try:
-            candidate.verify(result)
-        except AssertionError as error:
-            raise WrongResult(f"{candidate.name}: {error}") from error
-        first.append(seconds)
-        del result
+        with _alone(False):
+            try:
+                result, seconds = timed(candidate.call)
+            except Exception as error:  # whatever a program of others may raise
+                errors[candidate.name] = f"{type(error).__name__}: {str(error)[:500]}"
+                first.append(math.nan)
+                continue
+            try:
+                candidate.verify(result)
+            except AssertionError as error:
+                raise WrongResult(f"{candidate.name}: {error}") from error
+            first.append(seconds)
+            del result
     return first, errors
 
 

@@ -1,19 +1,20 @@
 """Long and hostile runs of the GPU kernels within minutes: python -m benchmarks.dev.soak_gpu [FILE]
 
-In this order, each step with a limit of its own, so that all end within about 5 minutes:
+Side by side, since most of their time is compilation, each step with a limit of its own:
 
     shapes     64 sources x 20 repeats over extreme shapes, numbers of CTAs changing (`stress`)
     zeros      the same with weights of 0, warps delayed at atomics and barriers
     files      the same over every file of the data folder
     faults     an expired barrier and its status, primitives as interpreted (tests/kernels)
     memcheck   compute-sanitizer over a small selection of native tests
-    racecheck  the same for shared memory
+    racecheck  the same for shared memory, of one test a step: it slows kernels a thousandfold
 
 A step that reaches its limit is told as such, with what it printed last; FILE gets it as JSON.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -25,16 +26,23 @@ import time
 STRESS = ["-m", "benchmarks.dev.stress"]
 ROUNDS = ["--sources", "64", "--repeats", "20"]
 TESTS = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
-SMALL = [*TESTS, "tests/kernels/test_native.py", "-k", "expired or native_equals or two_searches"]
+NATIVE = [*TESTS, "tests/kernels/test_native.py", "-k"]
 SANITIZER = "compute-sanitizer"
 OTHERS = ["--kernel-name-exclude", "kernel_substring=xmma"]  # matrix products of cuBLAS
+RACES = [SANITIZER, "--tool", "racecheck", *OTHERS, "--error-exitcode", "9"]
 STEPS: dict[str, tuple[int, list[str], list[str]]] = {  # seconds, prefix, arguments of Python
-    "shapes": (50, [], [*STRESS, "shapes", *ROUNDS]),
-    "zeros": (60, [], [*STRESS, "shapes", *ROUNDS, "--zeros", "--delays"]),
-    "files": (60, [], [*STRESS, "files", *ROUNDS]),
-    "faults": (35, [], [*TESTS, "tests/kernels/test_native.py", "-k", "expired or native_equals"]),
-    "memcheck": (35, [SANITIZER, "--tool", "memcheck", "--error-exitcode", "9"], SMALL),
-    "racecheck": (60, [SANITIZER, "--tool", "racecheck", *OTHERS, "--error-exitcode", "9"], SMALL),
+    "shapes": (280, [], [*STRESS, "shapes", *ROUNDS]),
+    "zeros": (280, [], [*STRESS, "shapes", *ROUNDS, "--zeros", "--delays"]),
+    "files": (280, [], [*STRESS, "files", *ROUNDS]),
+    "faults": (60, [], [*NATIVE, "expired or native_equals"]),
+    "memcheck": (
+        120,
+        [SANITIZER, "--tool", "memcheck", "--error-exitcode", "9"],
+        [*NATIVE, "expired or native_equals or two_searches"],
+    ),
+    "racecheck, expired": (280, RACES, [*NATIVE, "expired"]),
+    "racecheck, as interpreted": (280, RACES, [*NATIVE, "native_equals"]),
+    "racecheck, searches": (280, RACES, [*NATIVE, "two_searches"]),
 }
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
 
@@ -65,16 +73,17 @@ def run(name: str) -> dict[str, object]:
         "code": code,
         "seconds": round(time.perf_counter() - start, 1),
         "limit": limit,
-        "said": lines[-40:],
+        "said": lines[-150:],
     }
 
 
 def main(path: str | None = None) -> int:
     """1 where a step failed; one that ran out of time did not."""
     report = {}
-    for name in STEPS:
-        report[name] = run(name)
-        print(name, json.dumps(report[name], indent=1), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(len(STEPS)) as pool:
+        for name, step in zip(STEPS, pool.map(run, STEPS), strict=True):
+            report[name] = step
+            print(name, json.dumps(step, indent=1), flush=True)
     if path:
         pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
     return int(any(step["code"] not in (0, None) for step in report.values()))

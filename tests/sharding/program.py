@@ -234,6 +234,31 @@ def one_launch():
         raise AssertionError("no GPUs")
 
 
+def stars():
+    """Shares of hubs, isolated vertices and two components, to the iteration of exact sums."""
+    from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
+
+    ranked = functools.partial(pagerank, ctas=2, threads=64, interpret=True)
+    knobs = np.float32(0.6), np.float32(1e-4), np.int32(60), np.int32(0)
+    leaves = np.arange(1, 100)
+    hub = np.zeros(99, int), leaves
+    path = np.arange(101, 130), np.arange(102, 131)
+    for ends, n in ((hub, 100), (hub, 140), (np.append(hub, path, 1), 140)):
+        row, col = np.append(*ends), np.append(*ends[::-1])
+        A = jsp.from_edges(row, col, np.ones(row.size, np.float32), shape=(n, n))
+        want, change, steps = np.full(n, 1 / n), 1.0, 0
+        share = 1 / np.maximum(np.bincount(row, minlength=n), 1)
+        alone = np.bincount(row, minlength=n) == 0
+        while change > 1e-4:
+            flow = np.bincount(row, (want * share)[col], n) + want[alone].sum() / n
+            new = 0.6 * flow + 0.4 / n
+            want, change, steps = new, np.abs(new - want).sum(), steps + 1
+        for name in ("two", "four"):
+            got = jax.jit(ranked)(jsp.shard(A, *mesh_of(name), symmetric=True), None, *knobs)
+            assert int(got.iterations) == steps and bool(got.converged), (got.iterations, steps)
+            assert np.abs(np.asarray(got.scores, np.float64) - want).sum() < 1e-6
+
+
 def sizes(jaxpr, inside=False):
     """Bytes that the collectives in the loop of a search bring from other devices."""
     total = 0
@@ -316,6 +341,7 @@ CHECKS |= {
     f.__name__: f
     for f in (quick, small, chunks, explicit, gradients, triangles, told, costs, lists, one_launch)
 }
+CHECKS["stars"] = stars
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
     for f in (building.edges, building.drawn, building.read)

@@ -19,7 +19,7 @@ def _refuse(G, source, until, *, parents) -> str | None:
         return "it goes to the end: `until` stops the other form"
     if jnp.ndim(source) > 0:
         return "it takes one source"
-    return apart("bfs", G)
+    return apart(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

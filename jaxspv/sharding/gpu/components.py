@@ -11,7 +11,7 @@ from .frame import apart
 
 
 def _refuse(G) -> str | None:
-    return apart("connected_components", G)
+    return apart(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

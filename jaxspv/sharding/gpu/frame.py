@@ -12,17 +12,14 @@ from ..graph import ShardedGraph
 
 MOST_DEVICES = 32
 MOST_PLACES, MOST_ENTRIES = 2**28, 2**31 - 2**22  # of all devices, of each; words are int32
-# Functions that take this form unasked where it was measured, beside that of XLA: a GPU of another
-# kind may not reach the memory of its neighbours, which nobody can be asked for.
-CHOSEN = frozenset({"bfs", "connected_components", "sssp"})
+# The form is taken unasked where it was measured, beside that of XLA: a GPU of another kind may not
+# reach the memory of its neighbours, which nobody can be asked for.
 MEASURED = frozenset({"NVIDIA H200"})
 
 
-def apart(name: str, G: ShardedGraph) -> str | None:
-    """Why the devices of a sharded graph cannot run one kernel together; None: they can.
-
-    Without `backend="pallas"` also where `name` is none of `CHOSEN`.
-    """
+def apart(G: ShardedGraph) -> str | None:
+    """Why the devices of a sharded graph cannot run one kernel together, or do not unless asked by
+    `backend="pallas"`; None: they can."""
     part = G.part
     devices = part.mesh.devices if isinstance(part.mesh, Mesh) else np.array([])
     if (reason := kernels_refused()) is not None:
@@ -44,6 +41,6 @@ def apart(name: str, G: ShardedGraph) -> str | None:
     if part.places + G.data.shape[-1] >= MOST_ENTRIES:
         return f"its kernels take fewer than {MOST_ENTRIES} rows and entries on a device"
     kinds = {d.device_kind for d in devices.flat}
-    if not (name in CHOSEN and kinds <= MEASURED) and situation().allowed == BACKENDS:
-        return "backend='pallas' has to ask for it: its gain is not measured yet"
+    if not kinds <= MEASURED and situation().allowed == BACKENDS:
+        return "backend='pallas' has to ask for it: its gain is not measured on such GPUs"
     return None

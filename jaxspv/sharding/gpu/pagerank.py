@@ -19,7 +19,7 @@ def _refuse(G, *_) -> str | None:
         return "it pulls along the rows: the graph must be symmetric, by `shard(..., symmetric=)`"
     if G.dtype != jnp.float32:
         return f"its kernel computes in float32, not {G.dtype}"
-    return apart("pagerank", G)
+    return apart(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

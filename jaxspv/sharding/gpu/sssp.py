@@ -23,7 +23,7 @@ def _refuse(G, source, until, delta, most, *, parents) -> str | None:
         return "it takes one source"
     if G.dtype != jnp.float32:
         return f"its kernel computes in float32, not {G.dtype}"
-    return apart("sssp", G)
+    return apart(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

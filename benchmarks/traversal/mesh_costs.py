@@ -142,6 +142,47 @@ def telling(case: Case, R: int, C: int, link: Link) -> float:
     return case.levels * (link.step + (exchanges - 1) * link.hop + bits)
 
 
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """What a call takes on P GPUs of a host, from runs on two; milliseconds.
+
+    call + rounds * step + (rounds * n * vertex + entries * each * entry) / P, `each` the rounds
+    where every round looks at all entries (PageRank), else 1.
+
+    Attributes:
+        call: before anything is done.
+        step: of a round, exchange included.
+        vertex, entry: of a vertex in a round, of an entry.
+    """
+
+    call: float
+    step: float
+    vertex: float
+    entry: float
+
+
+RATES = {
+    ("xla", "bfs"): Rates(0.1, 0.40, 278e-9, 59.8e-9),
+    ("xla", "pagerank"): Rates(0.1, 0.15, 100e-9, 70e-9),
+    ("kernels", "bfs"): Rates(0.30, 0.0093, 40e-9, 0.2e-9),
+    ("kernels", "pagerank"): Rates(0.30, 0.02, 30e-9, 40e-9),
+}
+EVERY_ROUND = {"pagerank"}  # looks at all entries in each
+
+
+def predicted(
+    call: str, n: int, entries: int, rounds: int | None, devices: int
+) -> dict[str, float]:
+    """form_model_ms of a call on GPUs of one host, for the forms that were measured."""
+    found = {}
+    for (form, name), rate in RATES.items():
+        if name == call and rounds is not None:
+            each = rounds if name in EVERY_ROUND else 1
+            shared = rounds * n * rate.vertex + entries * each * rate.entry
+            found[f"{form}_model_ms"] = rate.call + rounds * rate.step + shared / devices
+    return found
+
+
 def rows(devices: Sequence[int]) -> list[list[object]]:
     """The table: a row for each graph, number of devices and partition that fits."""
     found: list[list[object]] = []

@@ -20,6 +20,7 @@ from . import triangles as triangles
 from .gpu import bfs as _bfs  # noqa: F401  registers its form
 from .gpu import components as _components  # noqa: F401
 from .gpu import pagerank as _pagerank  # noqa: F401
+from .gpu import products as _products  # noqa: F401
 from .gpu import sssp as _sssp  # noqa: F401
 from .graph import ShardedGraph
 from .partition import Partition, partition

@@ -99,10 +99,18 @@ class Local(NamedTuple):
         """The sum over all devices."""
         return lax.psum(x, self.part.axes)
 
+    def whole_along_cols(self, x: Array) -> Array:
+        """(columns, ...) of all columns of the block, from (n, ...) that every device has."""
+        return x.at[self.along_cols(self.order)].get(mode="fill", fill_value=0)
+
     def everywhere(self, piece: Array) -> Array:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""
         everyone = _gathered(self.order, self.part.axes)
         values = _gathered(piece, self.part.axes)
+        if piece.ndim > 1:  # rows are gathered rather than scattered: numbers alone are scattered
+            places = jnp.arange(everyone.shape[0], dtype=jnp.int32)
+            at = jnp.zeros(self.part.n, jnp.int32).at[everyone].set(places, mode="drop")
+            return values.at[at].get(mode="promise_in_bounds")
         empty = jnp.zeros((self.part.n, *piece.shape[1:]), piece.dtype)
         at = empty.at[everyone]  # each vertex once
         return at.add(values, mode="drop") if is_inexact(piece) else at.set(values, mode="drop")
@@ -121,13 +129,19 @@ def unpacked(words: Array) -> Array:
 
 
 def on_mesh(
-    body: Callable[..., Any], G: Any, *operands: Any, values: Any = None, whole: bool = True
+    body: Callable[..., Any],
+    G: Any,
+    *operands: Any,
+    values: Any = None,
+    whole: bool = True,
+    kernels: bool = False,
 ) -> Any:
     """`body(local, *operands)` on every device of the mesh of a sharded graph.
 
     Operands and results are whole on every device; `values`, (R, C, nse) like those of G, come as
     the last operand, those of the device. Not `whole`: the result is an array of those of the
-    device, and (R, C, nse) in all. Inside of a `shard_map` over the axes of the
+    device, and (R, C, nse) in all. `kernels`: those of one device may be taken, else loops of XLA
+    and of CPUs alone. Inside of a `shard_map` over the axes of the
     partition, whose caller passed the arrays of G by `G.spec`, the body runs as it is.
     """
     part: Partition = G.part
@@ -136,7 +150,7 @@ def on_mesh(
         data, indices, indptr, order, *more = (x[0, 0] for x in arrays)
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
-        with using("cpu"):  # no kernel of one device has run beside others of its kind
+        with using(None if kernels else "cpu"):  # few have run beside others of their kind
             result = body(Local(block, order, part, G.symmetric), *operands, *more)
         return result if whole else result[None, None]
 

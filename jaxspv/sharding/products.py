@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.dispatch import overload
+from .._core.platforms import using
 from ..formats.stored import Stored
 from ..masks import Mask
 from ..monoids import Monoid, as_monoid, lor, plus
@@ -27,22 +28,23 @@ from .frame import differentiated, mesh_op, refused, told, whole
 from .graph import ShardedGraph
 
 
-def _product(G: ShardedGraph, x: Array, semiring: Semiring, *, flip: bool) -> Array:
+def product(
+    G: ShardedGraph, x: Array, semiring: Semiring, *, flip: bool, kernels: bool = False
+) -> Array:
     """y[i] = add_j mul(A[i, j], x[j]), or with `flip` y[j] = add_i mul(x[i], A[i, j]); x (n, ...).
 
-    All-gather of x along the columns (rows), the product of one device, a fold of what devices of
-    the same rows (columns) got.
+    x of the columns (rows), the product of one device, a fold of what devices of the same rows
+    (columns) got. x lies whole on every device: which vertices are wanted is told, not their x.
     """
 
     def body(local: Local, x, semiring):
-        piece = local.piece(x)
         if flip:
-            partial = _times_left(local.along_rows(piece), local.block, semiring)
+            partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
             return local.everywhere(local.fold_cols(partial, semiring.add))
-        partial = _times(local.block, local.along_cols(piece), semiring)
+        partial = _times(local.block, local.whole_along_cols(x), semiring)
         return local.everywhere(local.fold_rows(partial, semiring.add))
 
-    return on_mesh(body, G, x, semiring)
+    return on_mesh(body, G, x, semiring, kernels=kernels)
 
 
 def _times(block, x, semiring):
@@ -53,8 +55,8 @@ def _times_left(x, block, semiring):
     return vxm(x, block, semiring) if x.ndim == 1 else mxm(x.T, block, semiring).T
 
 
-op = mesh_op("product", differentiated(_product))
-op.register("collectives")(_product)
+op = mesh_op("product", differentiated(product))
+op.register("collectives")(product)
 
 
 def _multiply(
@@ -62,6 +64,7 @@ def _multiply(
 ) -> Array:
     """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
     semiring = as_semiring(semiring)
+    backend = options.pop("backend", None)
     write = _options(name, options)
     if semiring.add.identity is None or semiring.mul.position is not None:
         raise NotImplementedError(
@@ -72,7 +75,9 @@ def _multiply(
     if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
-    y = op(told(G), whole(G, jnp.asarray(x).T if turned else x), semiring, flip=flip)
+    x = whole(G, jnp.asarray(x).T if turned else x)
+    with using(backend):
+        y = op(told(G), x, semiring, flip=flip, backend=backend)
     y = y.T if turned else y
     if write.mask is None and write.out is None:
         return y

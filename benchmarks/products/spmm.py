@@ -17,7 +17,7 @@ from ..options import Options
 from ..suite import Workload
 from . import _products
 
-BASELINE = "SciPy, 16 columns, float32"
+BASELINE = "SciPy"
 COLUMNS = {"gpu": (8, 32, 128, 512), "cpu": (16, 64)}
 DTYPES = {"gpu": ("float32", "bfloat16"), "cpu": ("float32",)}
 LOOKED_AT = 1000  # rows of a result, or entries, that are compared
@@ -36,7 +36,8 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         for dtype in DTYPES[platform]:
             found = list(_candidates(A, X, W, dtype, options))
             some = measure(found, **options.timing())
-            records += [{**r, "columns": k, "dtype": dtype} for r in some]
+            head = {"benchmark": f"spmm: {k} columns, {dtype}", "columns": k, "dtype": dtype}
+            records += [{**r, **head} for r in some]
     for record in records:
         work = 2 * A.nnz * record["columns"]
         record.update(n=A.shape[0], entries=A.nnz, gflops=work / record["median_ms"] * 1e-6)
@@ -44,7 +45,6 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
 
 
 def _candidates(A, X, W, dtype, options):
-    label = f"{X.shape[1]} columns, {dtype}"
     forward, gradient = _checks(A, X, W, dtype)
     X_, W_ = (jnp.asarray(v).astype(dtype) for v in (X, W))
     matrix = jsp.from_scipy(A).astype(dtype)
@@ -53,7 +53,7 @@ def _candidates(A, X, W, dtype, options):
     def inside(name, product, shifted, operand, check):
         call = _products.call(product, shifted, operand, options.repeats or 1)
         notes = {"inside": bool(options.repeats)}
-        return Candidate(f"{name}, {label}", call, check, options.repeats or 1, None, notes)
+        return Candidate(name, call, check, options.repeats or 1, None, notes)
 
     def ours(name, product, operand, check):
         return inside(name, product, operand.data, (operand, X_), check)
@@ -72,14 +72,14 @@ def _candidates(A, X, W, dtype, options):
         yield slopes("BCOO gradient", _by_bcoo, bcoo)
         yield ours("segment_sum", _by_segments, matrix, forward)
     if jax.default_backend() == "cpu":
-        yield Candidate(f"SciPy, {label}", lambda: A @ X, forward)
+        yield Candidate(BASELINE, lambda: A @ X, forward)
     elif baselines.has_torch():
         repeats = options.repeats or 1
         call = baselines.torch_spmm(A, X, dtype, repeats)
         notes, check, name = {"inside": repeats > 1}, forward, "torch.sparse"
         if dtype == "bfloat16":  # it is off by more than half on rmat18: told, not refused
             notes["verified"], check, name = False, _unchecked, "torch.sparse (unchecked)"
-        yield Candidate(f"{name}, {label}", call, check, repeats, None, notes)
+        yield Candidate(name, call, check, repeats, None, notes)
 
 
 # What the chain of `_products` shifts comes first. Of a product these are the values, which are

@@ -3,6 +3,7 @@
     s[e, h] = scale <q[i, h], k[j, h]> + bias[e, h]     at every entry e = (i, j)
     y[i, h] = sum over e of exp(s[e, h] - log[i, h]) v[j, h],  log[i, h] = log sum exp s[e, h]
 
+A `Score` puts a function of q[i, h], k[j, h], an edge's own and params[h] in place of the product.
 Rows and entries are shared evenly by the warps (merge path). The lanes of a warp have the features
 of all heads of one entry side by side, 16 bytes a lane; where these are few, groups of lanes have
 entries of their own. Each keeps (largest score, sum, weighted rows of v) of a row, scaled when the
@@ -20,9 +21,9 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.merge_path import place, search
+from ..simt.feature_jaxpr import Lanes
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
-from ..simt.scalar_jaxpr import evaluate
 from .attention_job import Operands, Schedule, Score, job_of
 
 LOG2E = math.log2(math.e)
@@ -78,6 +79,18 @@ class Attention:
         self.feature = (member & (job.lanes - 1)) * job.each
         self.inside = self.head < job.heads
         self.nothing = [k.const(LOWEST, "f32"), *[k.const(0.0, "f32")] * (1 + job.each)]
+        self.sums = []  # over all entries of the warp
+        self.held, self.params = Lanes(k, job.lanes, job.each), []
+        if job.score is not None:
+            if 0 < job.score.features < job.width:
+                real = [self.feature + j < job.score.features for j in range(job.each)]
+                self.held = Lanes(k, job.lanes, job.each, real)
+            fixed = list(enumerate(job.score.rows))[2 if g.edges is None else 3 :]
+            params = (getattr(g, f"p{i}") for i in range(len(fixed)))
+            self.params = [
+                self._end(p, i, k.const(0), self.inside)
+                for (i, _), p in zip(fixed, params, strict=True)
+            ]
 
     def run(self):
         k, g, n = self.k, self.g, self.job.n
@@ -92,36 +105,44 @@ class Attention:
         reaches = high > opened  # the last row goes on in the next piece
         through = continued & (first == last)
 
-        def whole(r, start):
+        def whole(r, start, *sums):
             end = k.load(g.indptr, r + 1, cache="nc")
-            state = self._row(r, start, end)
+            state, sums = self._row(r, start, end, sums)
             part = continued & (r == first)
             self._store(r, state, ~part)
             self._keep(0, r, state, part)
-            return end
+            return end, *sums
 
-        k.for_(first, last, 1, whole, low)
+        _, *sums = k.for_(first, last, 1, whole, low, *self.sums)
 
         def rest():
-            state = self._row(last, k.maximum(opened, low), high)
+            state, more = self._row(last, k.maximum(opened, low), high, sums)
             self._keep(0, last, state, through)
             self._keep(1, last, state, ~through)
+            return tuple(more)
 
-        k.if_(reaches, rest)
+        sums = k.if_(reaches, rest, *sums)
         self._settle((first, continued), (last, reaches & ~through))
+        self._finish(sums)
 
-    def _row(self, r, start, end):
+    def _row(self, r, start, end, sums):
         """(largest score, sum, weighted rows of v) of the entries start to end of row r."""
         k, job = self.k, self.job
-        q = self._end(self.g.q, r, self.inside)
+        q = self._end(self.g.q, 0, r, self.inside)
         step = self.groups * job.unroll
 
         def some(base, *state):
             places, there, _, keys, values = self._met(base, end)
-            scores = self._scores(q, keys, places, there)
-            return self._added(state, scores, values)
+            if job.score is None:
+                scores = self._dots(q, keys)
+            else:
+                scores = [
+                    self._score(job.score.value, q, key, e)[0]
+                    for key, e in zip(keys, self._edges(places, there), strict=True)
+                ]
+            return self._added(state, self._levels(scores, places, there), values)
 
-        return self._of_groups(k.for_(start, end, step, some, *self.nothing))
+        return self._of_groups(k.for_(start, end, step, some, *self.nothing)), sums
 
     def _of_groups(self, state):
         """The states of the groups of a warp as one, in all of them."""
@@ -139,7 +160,7 @@ class Attention:
         cols = k.loads(g.indices, places, there, other=-1, cache="nc")
         there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
         masks = [t & self.inside for t in there]
-        keys = [self._end(g.k, c, t) for c, t in zip(cols, masks, strict=True)]
+        keys = [self._end(g.k, 1, c, t) for c, t in zip(cols, masks, strict=True)]
         values = [self._features(g.v, c, t) for c, t in zip(cols, masks, strict=True)]
         return places, there, cols, keys, values
 
@@ -147,7 +168,7 @@ class Attention:
         """This lane's part of a row of features: of v, of k, of what lies by rows."""
         k, job = self.k, self.job
         at, many = self._at(place), job.each
-        narrow = job.narrow if a is self.g.v or a is self.g.k else None
+        narrow = job.narrow if a is self.g.v or (a is self.g.k and not job.score) else None
         if narrow:
             at, many = at >> 1, many // 2
         words = [
@@ -162,33 +183,31 @@ class Attention:
         for j in range(0, len(values), 4):
             store(a, at + j, values[j : j + 4], mask=mask)
 
-    def _end(self, a, place, mask):
-        """The part of q or k that a score takes: features, or one number a head."""
-        if self.job.score is None:
+    def _end(self, a, number, place, mask):
+        """What argument `number` of a score has in this lane: a list of features, or a number."""
+        if self.job.score is None or self.job.score.rows[number]:
             return self._features(a, place, mask)
         at = place * self.job.heads + self.head
-        return (self.k.load(a, at, mask=mask, cache="nc"),)
+        return self.k.load(a, at, mask=mask, cache="nc")
 
     def _edges(self, places, there):
         """Lists of one more argument of the score for each entry, or of none."""
-        job = self.job
-        if self.g.edges is None:
+        edges = self.g.edges
+        if edges is None:
             return [()] * len(places)
-        at = [p * job.heads + self.head for p in places]
         masks = [t & self.inside for t in there]
-        return [(e,) for e in self.k.loads(self.g.edges, at, masks, cache="nc")]
+        return [(self._end(edges, 2, p, t),) for p, t in zip(places, masks, strict=True)]
+
+    def _score(self, fn, q, key, edge):
+        """The results of `fn`, of the score or of it and its derivatives, for an entry."""
+        return self.held.evaluate(fn, q, key, *edge, *self.params)
 
     def _at(self, place):
         return (place * self.job.heads + self.head) * self.job.width + self.feature
 
-    def _scores(self, q, keys, places, there):
-        """In base 2; -inf where there is no entry."""
+    def _levels(self, scores, places, there):
+        """Scores with scale and bias in base 2; -inf where there is no entry."""
         k, job = self.k, self.job
-        if job.score is None:
-            scores = self._dots(q, keys)
-        else:
-            ends = zip(keys, self._edges(places, there), strict=True)
-            scores = [evaluate(k, job.score.value, *q, *key, *e) for key, e in ends]
         scores = [s * (job.scale * LOG2E) for s in scores]
         if job.own:
             at = [p * job.own + self.head if job.own > 1 else p for p in places]
@@ -259,6 +278,9 @@ class Attention:
         at = self._slot(worker, slot)
         many = 2 + self.job.each
         return [self.k.load(self.g.parts, at + j, cache="fresh") for j in range(many)]
+
+    def _finish(self, sums):
+        """What becomes of the sums over all entries of the warp."""
 
     def _settle(self, *rows):
         """Joins the parts of cut rows, each by the warp that is the last of its row to arrive."""

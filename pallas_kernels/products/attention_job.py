@@ -1,12 +1,13 @@
 """Operands, schedule and static parameters of the attention kernels."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..simt.device import resident_ctas
+from ..simt.feature_jaxpr import Rowwise
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
@@ -15,13 +16,34 @@ LEAST = 64  # rows and entries of a warp, where there are as many
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A score of one head: closed jaxprs of float32 scalars (`scalar_jaxpr.trace`).
+    """A score as functions of what one entry has: q, k, e if there are edges, then all params.
 
-    value(q, k) or value(q, k, e), and tangent(q, k, e, dq, dk, de), linear in the last ones.
+    value gives the score of each head, slopes that and its derivatives by all of them, for each
+    head of its own: `of` makes both.
     """
 
-    value: Any
-    tangent: Any
+    value: Rowwise
+    slopes: Rowwise
+
+    @classmethod
+    def of(cls, fn, heads, features, shapes):
+        """From `fn` of float32; shapes: of its arguments, rows or numbers of `Rowwise`."""
+
+        def slopes(*ends):
+            value, back = jax.vjp(fn, *ends)
+            return value, *back(jnp.ones_like(value))
+
+        return cls(*(Rowwise.of(f, heads, features, shapes) for f in (fn, slopes)))
+
+    @property
+    def features(self):
+        """Of the rows; 0 where there is none."""
+        return self.value.features if any(self.rows) else 0
+
+    @property
+    def rows(self):
+        """Which of the arguments have features."""
+        return tuple(self.value.is_row(v.aval) for v in self.value.closed.jaxpr.invars)
 
 
 class Operands(NamedTuple):
@@ -29,10 +51,10 @@ class Operands(NamedTuple):
 
     indptr int32[n + 1], indices int32[nse]: a CSR with n > 0 rows, at least one slot and column;
     slots from indptr[n] on are not read. q[n, heads, d] and, by columns, k[..., d] and v[..., f];
-    with a `Score` q[n, heads], k[columns, heads] and, if it takes three arguments,
-    edges[nse, heads]. bias: (nse,) or (nse, heads). All floats are float32, but v, and k where it
-    has features, may both be bfloat16 or float16; d and f from 1 to MOST. n + nse <
-    `merge_path.LIMIT`; no operand has 2^31 elements.
+    with a `Score` each of q, k, edges[nse, heads] and params[heads] with features or without. bias:
+    (nse,) or (nse, heads). All floats are float32, but v, and k where there is no `Score`,
+    may both be bfloat16 or float16; d and f from 1 to MOST. n + nse < `merge_path.LIMIT`; no
+    operand has 2^31 elements.
     """
 
     indptr: jax.Array
@@ -42,11 +64,18 @@ class Operands(NamedTuple):
     v: jax.Array
     bias: jax.Array | None = None
     edges: jax.Array | None = None
+    params: tuple[jax.Array, ...] = ()
 
     def padded(self, width: int) -> dict[str, jax.Array]:
         """By name, those that are there; features with zeros up to `width`, as words."""
-        wide = self._replace(**{x: padded(getattr(self, x), width) for x in ("q", "k", "v")})
-        return {name: x for name, x in wide._asdict().items() if x is not None}
+        found = self._asdict() | {f"p{i}": p[None] for i, p in enumerate(self.params)}
+        del found["params"]
+        rows = {"q", "k", "v", "edges"} | {f"p{i}" for i in range(len(self.params))}
+        return {
+            name: padded(x, width) if name in rows else x
+            for name, x in found.items()
+            if x is not None
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +121,7 @@ class Job:
 def job_of(given: Operands, scale: float, score: Score | None, schedule: Schedule) -> Job:
     """The launch for these operands."""
     n, (columns, heads, f), bias = given.q.shape[0], given.v.shape, given.bias
-    width = 1 << (max(f, 1 if score else given.q.shape[2]) - 1).bit_length()
+    width = 1 << (max(f, score.features if score else given.q.shape[2]) - 1).bit_length()
     narrow = NARROW.get(given.v.dtype.name)
     width = max(width, 2) if narrow else width
     each = min(width, 8 if narrow else 4)

@@ -13,7 +13,7 @@ _SCALARS = {"float32[]", "int32[]", "bool[]"}
 _BINARY = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor"}
 _FLOAT = {"div"}  # the kernels' integer division is unsigned
 _COMPARE = {"eq", "ne", "lt", "le", "gt", "ge"}
-_NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
+NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"}
 _SIMPLE = {  # name -> code on the operands
     "neg": lambda k, x: -x,
     "not": lambda k, x: ~x,
@@ -78,27 +78,31 @@ def _refuse(closed):
         return "it captures arrays"
     for eqn in closed.jaxpr.eqns:
         name = eqn.primitive.name
-        if name in _NESTED:
-            reason = _refuse(_inner(eqn))
-            if reason is not None:
-                return reason
-        elif name not in _BINARY | _COMPARE | _OTHER:
-            return f"kernels have no `{name}`"
-        elif name == "integer_pow" and eqn.params["y"] < 1:
-            return f"kernels have no `integer_pow` to {eqn.params['y']}"
-        elif name in _FLOAT and eqn.outvars[0].aval.dtype != np.float32:
-            return f"kernels have `{name}` of float32 alone"
+        reason = _refuse(inner(eqn)) if name in NESTED else lacks(eqn)
+        if reason is not None:
+            return reason
         for v in (*eqn.invars, *eqn.outvars):
             if v.aval.str_short() not in _SCALARS:
                 return f"`{name}` works on {v.aval.str_short()}"
     return None
 
 
-def _inner(eqn):
-    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr", eqn.params.get("fun_jaxpr")))
-    if hasattr(inner, "jaxpr"):
-        return inner
-    return ClosedJaxpr(inner, ())
+def lacks(eqn):
+    """Why a kernel cannot do what an equation does to each element, or None."""
+    name = eqn.primitive.name
+    if name not in _BINARY | _COMPARE | _OTHER:
+        return f"kernels have no `{name}`"
+    if name == "integer_pow" and eqn.params["y"] < 1:
+        return f"kernels have no `integer_pow` to {eqn.params['y']}"
+    if name in _FLOAT and eqn.outvars[0].aval.dtype != np.float32:
+        return f"kernels have `{name}` of float32 alone"
+    return None
+
+
+def inner(eqn):
+    """The closed jaxpr of an equation of NESTED."""
+    found = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr", eqn.params.get("fun_jaxpr")))
+    return found if hasattr(found, "jaxpr") else ClosedJaxpr(found, ())
 
 
 def evaluate(k, closed, *values, known=None):
@@ -134,8 +138,11 @@ def hoist(k, closed, *values):
 
 
 def _read(k, known, v):
-    if not isinstance(v, Literal):
-        return known[v]
+    return literal(k, v) if isinstance(v, Literal) else known[v]
+
+
+def literal(k, v):
+    """A literal of a jaxpr as a value of a kernel `k`."""
     aval: Any = v.aval
     value = np.asarray(v.val, aval.dtype)
     return k.const(value.item(), KINDS[value.dtype.name])
@@ -143,12 +150,13 @@ def _read(k, known, v):
 
 def _apply(k, eqn, operands):
     """All results of an equation."""
-    if eqn.primitive.name in _NESTED:
-        return _results(k, _inner(eqn), operands, {})
-    return [_scalar(k, eqn, operands)]
+    if eqn.primitive.name in NESTED:
+        return _results(k, inner(eqn), operands, {})
+    return [scalar(k, eqn, operands)]
 
 
-def _scalar(k, eqn, operands):
+def scalar(k, eqn, operands):
+    """The result of an equation that acts on each element, of scalars."""
     name = eqn.primitive.name
     if name in _BINARY:
         return k.operate(name, *operands)

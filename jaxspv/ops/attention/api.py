@@ -58,6 +58,9 @@ def attention(
             `edges` at its slot, to its (heads,) scores (without heads one number); what it
             captures may be differentiated too. Q and K may have any axes then. GATv1:
             `lambda q, k: leaky_relu(q + k)`; GATv2: `lambda q, k: sum(a * leaky_relu(q + k), -1)`.
+            On GPUs it is part of the kernel where it is float32, acts on (heads, d) or (heads,)
+            arrays element by element and adds over d (`sum`, `einsum`); products with matrices
+            belong before the call. `explain` names what is in the way.
         edges: (nse, ...) array for `score`.
         return_logs: also give the (m, heads) logarithm of the sum of the exponentials of the
             scores: with it weights are `exp(score - log)`, and attention over parts of the columns

@@ -15,7 +15,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 # Primitives that act on each element alone; `broadcast_in_dim` only from scalars.
-_ALONE = frozenset(
+ALONE = frozenset(
     "abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp "
     "convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 "
     "floor ge gt integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg "
@@ -76,7 +76,8 @@ def trace(fn: Callable[..., Any], *args: Any) -> tuple[Elementwise, tuple[Any, .
     return Elementwise(closed.jaxpr), tuple(jnp.asarray(c) for c in closed.consts)
 
 
-def _inner(eqn: Any) -> tuple[Any, tuple[Any, ...]]:
+def inner_of(eqn: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The jaxpr of an equation that calls a function, and its constants."""
     names = ("jaxpr", "call_jaxpr", "fun_jaxpr")
     inner = next(eqn.params[name] for name in names if name in eqn.params)
     return (inner.jaxpr, tuple(inner.consts)) if hasattr(inner, "jaxpr") else (inner, ())
@@ -86,11 +87,11 @@ def _refuses(jaxpr: Any) -> str | None:
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         if name in _NESTED:
-            reason = _refuses(_inner(eqn)[0])
+            reason = _refuses(inner_of(eqn)[0])
         elif name == "broadcast_in_dim":
             reason = None if eqn.invars[0].aval.shape == () else name
         else:
-            reason = None if name in _ALONE else name
+            reason = None if name in ALONE else name
         if any(isinstance(v, Literal) and np.ndim(v.val) for v in eqn.invars):
             reason = reason or "an array constant"
         if reason is not None:
@@ -111,7 +112,7 @@ def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
     for eqn in jaxpr.eqns:
         values = [read(v) for v in eqn.invars]
         if eqn.primitive.name in _NESTED:
-            inner, consts = _inner(eqn)
+            inner, consts = inner_of(eqn)
             out = _evaluate(inner, consts, values)
         elif eqn.primitive.name == "broadcast_in_dim":
             out = values[0]
@@ -134,7 +135,7 @@ def _key(jaxpr: Any) -> Any:
     def params(eqn):
         for key, value in sorted(eqn.params.items()):
             if key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
-                inner, consts = _inner(eqn)
+                inner, consts = inner_of(eqn)
                 yield key, _key(inner), tuple(id(c) for c in consts)
             elif not callable(value):  # derivative rules: the tangent does not go through these
                 yield key, str(value)

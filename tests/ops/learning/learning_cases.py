@@ -29,6 +29,21 @@ def normal(seed, *shape, dtype=np.float32):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
 
+def operands(heads, d, seed=0, m=37, n=29):
+    """Q, K and V of `attention`."""
+    return (
+        normal(seed, m, *heads, d),
+        normal(seed + 1, n, *heads, d),
+        normal(seed + 2, n, *heads, 3),
+    )
+
+
+def padded(values, A, fill=np.nan):
+    """What entries have of their own, with `fill` for the padding of A."""
+    spare = jnp.full((A.nse - values.shape[0], *values.shape[1:]), fill, values.dtype)
+    return jnp.concatenate([values, spare])
+
+
 def attended(row, col, m, score, V):
     """(outputs, logarithms) of attention by the definition in float64, row after row."""
     score, V = np.asarray(score, np.float64), np.asarray(V, np.float64)

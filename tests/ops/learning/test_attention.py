@@ -1,23 +1,15 @@
 """Attention over entries: against the definition and the unfused composition, in both modes."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from learning_cases import attended, made, normal, pattern, ulps
+from learning_cases import attended, made, normal, operands, padded, pattern, ulps
 
 import jaxspv as jsp
 from jaxspv._core import compilation
-from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.ops.attention import api, gpu, xla
-from jaxspv.ops.attention.score import Dot
 from jaxspv.ops.sddmm import by_entry
-from jaxspv.ops.sddmm.api import bare
-from pallas_kernels.products.attention_job import Schedule
-from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern(seed=1)
 M, N = 37, 29
@@ -29,19 +21,6 @@ def pieces(request, monkeypatch):
     if request.param == "chunks":
         monkeypatch.setattr(by_entry, "ELEMENTS", {"cpu": 1, "xla": 1})
     return 6 if request.param == "chunks" else 4
-
-
-def operands(heads, d, seed=0):
-    return (
-        normal(seed, M, *heads, d),
-        normal(seed + 1, N, *heads, d),
-        normal(seed + 2, N, *heads, 3),
-    )
-
-
-def padded(bias, A, fill=np.nan):
-    spare = jnp.full((A.nse - ROW.size, *bias.shape[1:]), fill, bias.dtype)
-    return jnp.concatenate([bias, spare])
 
 
 @pytest.mark.parametrize("heads", [(), (2,), (2, 3)], ids=str)
@@ -215,98 +194,6 @@ def test_bad_arguments():
         jsp.attention(A, Q.astype(np.int32), K, V)
 
 
-@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
-def test_a_gpu_takes_the_kernel():
-    A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
-    for bias in (None, jnp.zeros(A.nse), jnp.zeros((A.nse, 2))):
-        text = lower(lambda Q, bias=bias: jsp.attention(A, Q, K, V, bias), Q)
-        assert text.count("custom_call @mosaic_gpu") == 1
-        slopes = jax.grad(lambda *p: jnp.sum(jsp.attention(A, *p)), argnums=(0, 1, 2))
-        text = lower(lambda Q, slopes=slopes: slopes(Q, K, V), Q)
-        assert text.count("custom_call @mosaic_gpu") == 2
-    batched = lower(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)), jnp.stack([Q, Q]))
-    assert batched.count("custom_call @mosaic_gpu") == 1
-    assert "attention: pallas/rows on NVIDIA GPUs" in str(jsp.explain(jsp.attention, A, Q, K, V))
-
-
-@pytest.mark.parametrize("own", [None, (), (2,)], ids=str)
-@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
-def test_what_a_gpu_runs_is_the_same(own, dtype, monkeypatch):
-    """The kernels interpreted, called as they are on a GPU, beside the forms in chunks."""
-    for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(
-            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
-        )
-        monkeypatch.setattr(gpu, name, kernel)
-    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
-    A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
-    Q, K, V = (x.astype(dtype) for x in (Q, K, V))
-    bias = None if own is None else padded(normal(9, ROW.size, *own, dtype=dtype), A)
-    given = bare(A), ((), Q, K, (bias, None)), V
-    score = Dot(0.4)
-    assert gpu.not_here(*given, score=score) is None
-    rough = {"rtol": 2e-2, "atol": 2e-2} if dtype == jnp.bfloat16 else {"rtol": 1e-4, "atol": 1e-5}
-
-    def close(found, wanted):
-        for got, want in zip(found, wanted, strict=True):
-            got, want = (np.asarray(v, np.float32) for v in (got, want))
-            np.testing.assert_allclose(got, want, **rough)
-
-    result = xla._attended("cpu", *given, score=score)
-    close(gpu._rows(*given, score=score), result)
-    moving = [True, True] if own is None else [True, False, True]
-    run = gpu._pulled(score, moving, True, *given)
-    cotangents = normal(7, M, 2, 3), normal(8, M, 2)
-    got = run(*given, *result, *cotangents)
-    close(got, xla._pulled(score, moving, True, "cpu", *given, *result, *cotangents))
-
-
-@pytest.mark.parametrize("with_edges", [False, True])
-@pytest.mark.parametrize("heads", [(), (2,)], ids=str)
-def test_a_gpu_takes_scores_of_one_number_a_head(with_edges, heads, monkeypatch):
-    """GATv1: the score and its derivatives are traced into the kernels."""
-    for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(
-            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
-        )
-        monkeypatch.setattr(gpu, name, kernel)
-    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
-    A = made(ROW, COL, (M, N))
-    Q, K, V = normal(0, M, *heads), normal(1, N, *heads), normal(2, N, *heads, 3)
-    edges = normal(3, A.nse, *heads).at[ROW.size :].set(np.nan) if with_edges else None
-    bias = padded(normal(4, ROW.size), A)
-
-    def fn(q, k, e=0.0):
-        return jax.nn.leaky_relu(q + k + e, 0.2)
-
-    score, captured = api._traced(fn, Q, K, edges, heads, 0.7)
-    given = bare(A), (captured, Q, K, (bias, edges)), V
-    assert gpu.not_here(*given, score=score) is None
-    result = xla._attended("cpu", *given, score=score)
-    for got, want in zip(gpu._rows(*given, score=score), result, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-    moving = [True] * (4 if with_edges else 3)
-    more = (*result, normal(7, M, *heads, 3), normal(8, M, *heads))
-    found = gpu._pulled(score, moving, True, *given)(*given, *more)
-    wanted = xla._pulled(score, moving, True, "cpu", *given, *more)
-    for got, want in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-
-
-def test_scores_that_kernels_refuse(monkeypatch):
-    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
-    A, a = made(ROW, COL, (M, N)), normal(5, 2)
-    Q, K, V = normal(0, M, 2), normal(1, N, 2), normal(2, N, 2, 3)
-    for fn, said in (
-        (lambda q, k: q + k * a, "captures arrays"),
-        (lambda q, k: jnp.tanh(q + k), "kernels have no `tanh`"),
-        (lambda q, k: jnp.cumsum(q) + k, "not by number"),
-    ):
-        score, captured = api._traced(fn, Q, K, None, (2,), 1.0)
-        given = bare(A), (captured, Q, K, (None, None)), V
-        assert said in gpu.not_here(*given, score=score)
-
-
 def test_float64_is_computed_in_float64():
     with jax.enable_x64():
         A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
@@ -321,30 +208,3 @@ def test_float64_is_computed_in_float64():
         assert S.dtype == np.float64
         check_grads(lambda *p: jsp.attention(A, *p), (Q, K, V), order=1, atol=1e-6, rtol=1e-6)
         check_grads(lambda *p: jsp.softmax(jsp.sddmm(A, *p)).data, (Q, K), order=1, rtol=1e-6)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
-@pytest.mark.parametrize("kind", ["dot", "bias", "gat"])
-def test_native_kernels_are_the_xla_form(kind, dtype):
-    A = jsp.rmat(jax.random.key(0), 12)
-    n = A.shape[0]
-    Q, K, V = (normal(k, n, 8, 16, dtype=dtype) for k in range(3))
-    more = {}
-    if kind == "bias":
-        more["bias"] = normal(3, A.nse, 8)
-    if kind == "gat":
-        Q, K = (x[..., 0].astype(np.float32) for x in (Q, K))
-        more["score"] = lambda q, k: jax.nn.leaky_relu(q + k, 0.2)
-
-    def run(backend):
-        def f(Q, K, V):
-            y = jsp.attention(A, Q, K, V, backend=backend, **more).astype(np.float32)
-            return jnp.sum(jnp.sin(y)), y
-
-        return jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2), has_aux=True))(Q, K, V)
-
-    rough = 3e-2 if dtype == jnp.bfloat16 else 1e-3
-    for got, want in zip(jax.tree.leaves(run("pallas")), jax.tree.leaves(run("xla")), strict=True):
-        got, want = (np.asarray(v, np.float32) for v in (got, want))
-        np.testing.assert_allclose(got, want, rtol=rough, atol=rough * np.abs(want).max())

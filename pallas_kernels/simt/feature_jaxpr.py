@@ -1,0 +1,196 @@
+"""Functions of rows of features as code of the lanes that hold them, primitive by primitive.
+
+A function is traced on what ONE entry has. An array of shape (*heads, d) is a row of features, one
+of shape `heads` (or with an axis of 1 behind) a number a head, one of shape () a number. The lanes
+of a head hold its row side by side, `each` of its features in one of them: in a kernel a row is a
+list of so many values, a number one value, the same in all lanes of the head. What acts on each
+element alone runs as `scalar_jaxpr` has it; a sum over the features is one of the lane's own and
+then one by shuffles. Nothing else moves between features or heads.
+"""
+
+import dataclasses
+import math
+import operator
+from functools import reduce
+
+import jax
+from jax.extend.core import ClosedJaxpr, Literal
+
+from .scalar_jaxpr import KINDS, NESTED, inner, lacks, literal, scalar
+
+LOG2E = math.log2(math.e)
+_SAME_ORDER = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
+_SUMS = {"reduce_sum", "dot_general"}
+
+
+def _near_zero(k, x, bound, coefficients, elsewhere):
+    """x times a polynomial in x where |x| < bound, whose lowest coefficient comes first."""
+    sum_ = k.const(coefficients[-1], "f32")
+    for c in reversed(coefficients[:-1]):
+        sum_ = sum_ * x + c
+    return k.where(k.maximum(x, -x) < bound, sum_ * x, elsewhere)
+
+
+def _inverse(k, x):
+    return k.operate("div", 1.0, x)
+
+
+def _exp(k, x):
+    return k.exp2(x * LOG2E)
+
+
+def _log(k, x):
+    return k.log2(x) * (1 / LOG2E)
+
+
+def _tanh(k, x):
+    far = 1.0 - _inverse(k, _exp(k, x + x) + 1.0) * 2.0
+    return _near_zero(k, x, 0.125, (1.0, 0.0, -1 / 3, 0.0, 2 / 15, 0.0, -17 / 315), far)
+
+
+def _expm1(k, x):
+    return _near_zero(k, x, 0.125, (1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120), _exp(k, x) - 1.0)
+
+
+def _log1p(k, x):
+    return _near_zero(k, x, 0.03125, (1.0, -1 / 2, 1 / 3, -1 / 4), _log(k, x + 1.0))
+
+
+_NEARLY = {  # right to some 2^-21, where `scalar_jaxpr` has what is right to the last bit
+    "exp": _exp,
+    "exp2": lambda k, x: k.exp2(x),
+    "log": _log,
+    "tanh": _tanh,
+    "expm1": _expm1,
+    "log1p": _log1p,
+    "logistic": lambda k, x: _inverse(k, _exp(k, -x) + 1.0),
+    "rsqrt": lambda k, x: _inverse(k, k.sqrt(x)),
+    "one_minus_square": lambda k, x: 1.0 - x * x,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rowwise:
+    """A function traced on what one entry has: rows of `features`, or numbers, for `heads`."""
+
+    closed: ClosedJaxpr
+    heads: tuple[int, ...] = ()
+    features: int = 0
+
+    @classmethod
+    def of(cls, fn, heads, features, shapes):
+        """`fn` of float32 rows and numbers of these shapes."""
+        given = (jax.ShapeDtypeStruct(shape, "float32") for shape in shapes)
+        return cls(jax.make_jaxpr(fn)(*given), heads, features)
+
+    def is_row(self, aval):
+        """Whether a value is a row of features."""
+        return aval.shape == (*self.heads, self.features)
+
+    def is_number(self, aval):
+        """Whether a value is a number a head, or one for all."""
+        return not self.is_row(aval) and aval.shape in (self.heads, (*self.heads, 1), ())
+
+    def refuses(self):
+        """Why lanes that hold features cannot compute it, or None."""
+        return self._refuses(self.closed)
+
+    def _refuses(self, closed):
+        if closed.consts:
+            return "it captures arrays"
+        for eqn in closed.jaxpr.eqns:
+            name = eqn.primitive.name
+            for v in (*eqn.invars, *eqn.outvars):
+                known = v.aval.dtype.name in KINDS
+                if not known or not (self.is_row(v.aval) or self.is_number(v.aval)):
+                    return f"`{name}` works on {v.aval.str_short()}"
+            if name in NESTED:
+                reason = self._refuses(inner(eqn))
+            elif name in _SAME_ORDER:
+                reason = None if self._in_order(eqn) else f"`{name}` moves features or heads"
+            elif name in _SUMS:
+                reason = None if self._adds_features(eqn) else f"`{name}` adds more than features"
+            else:
+                reason = None if name in _NEARLY else lacks(eqn)
+            if reason is not None:
+                return reason
+        return None
+
+    def _in_order(self, eqn):
+        """Whether every number stays with its head, and every feature in its place."""
+        x, name = eqn.invars[0].aval, eqn.primitive.name
+        if name == "transpose":
+            return eqn.params["permutation"] == tuple(range(x.ndim))
+        if name == "broadcast_in_dim":
+            return eqn.params["broadcast_dimensions"] == tuple(range(x.ndim))
+        return eqn.params.get("dimensions") is None or name != "reshape"
+
+    def _adds_features(self, eqn):
+        last = len(self.heads)
+        if eqn.primitive.name == "reduce_sum":
+            return tuple(eqn.params["axes"]) == (last,)
+        contracted, batch = eqn.params["dimension_numbers"]
+        along = (tuple(range(last)),) * 2
+        return tuple(map(tuple, batch)) == along and tuple(map(tuple, contracted)) in (
+            ((last,), (last,)),
+            ((), ()),
+        )
+
+
+class Lanes:
+    """How the lanes of a warp hold a row: so many `lanes` a head, and which features are real.
+
+    real: for each of the features that a lane has whether it is one of the row; None: all are.
+    """
+
+    def __init__(self, k, lanes, each, real=None):
+        self.k, self.lanes, self.each, self.real = k, lanes, each, real
+
+    def total(self, row):
+        """The sum of a row, in all lanes of its head."""
+        if self.real is not None:
+            row = [self.k.where(there, x, 0.0) for there, x in zip(self.real, row, strict=True)]
+        total, d = reduce(operator.add, row), self.lanes // 2
+        while d:
+            total, d = total + self.k.shfl_xor(total, d), d // 2
+        return total
+
+    def evaluate(self, fn, *values):
+        """All results of a `Rowwise`: lists are rows, kernel values numbers."""
+        return self._results(fn, fn.closed, values)
+
+    def _results(self, fn, closed, values):
+        known = dict(zip(closed.jaxpr.invars, values, strict=True))
+
+        def read(v):
+            return literal(self.k, v) if isinstance(v, Literal) else known[v]
+
+        for eqn in closed.jaxpr.eqns:
+            operands = [read(v) for v in eqn.invars]
+            if eqn.primitive.name in NESTED:
+                results = self._results(fn, inner(eqn), operands)
+            else:
+                results = [self._result(fn, eqn, operands)]
+            known.update(zip(eqn.outvars, results, strict=True))
+        return [read(v) for v in closed.jaxpr.outvars]
+
+    def _result(self, fn, eqn, operands):
+        name, row = eqn.primitive.name, fn.is_row(eqn.outvars[0].aval)
+        if name in _SUMS:
+            x = operands[0] if len(operands) == 1 else self._each(operator.mul, operands)
+            return self.total(x) if isinstance(x, list) and not row else x
+        if name in _SAME_ORDER:
+            (x,) = operands
+            if isinstance(x, list):
+                return x if row else self.total(x)  # of one feature
+            return [x] * self.each if row else x
+        if name in _NEARLY:
+            return self._each(lambda *x: _NEARLY[name](self.k, *x), operands)
+        return self._each(lambda *x: scalar(self.k, eqn, x), operands)
+
+    def _each(self, f, operands):
+        """`f` of numbers, or of each feature of rows."""
+        if not any(isinstance(x, list) for x in operands):
+            return f(*operands)
+        rows = (x if isinstance(x, list) else [x] * self.each for x in operands)
+        return [f(*x) for x in zip(*rows, strict=True)]

@@ -111,10 +111,10 @@ def exchanges_of_level(R: int, C: int) -> int:
 
 
 def memory_of_device(n: int, entries: int, R: int, C: int, value_bytes: int = 4) -> float:
-    """Bytes of a device: its entries with values, offsets of its rows, levels, and one result (n,)
-    of 4 bytes, which lies whole on every device."""
+    """Bytes of a device: its entries with values, offsets of its rows, levels, the vertices at all
+    places, and one result (n,) of 4 bytes, which lies whole on every device."""
     P = R * C
-    return entries / P * (4 + value_bytes) + 4 * n / R + 8 * n / P + 4 * n
+    return entries / P * (4 + value_bytes) + 4 * n / R + 8 * n / P + 8 * n
 
 
 def grid(devices: int) -> tuple[int, int]:

@@ -30,12 +30,14 @@ class Local(NamedTuple):
     Attributes:
         block: CSR of its entries, rows and columns by their places in its groups of pieces.
         order: (r,) int32, the vertex at each place of its piece; n: none.
+        everyone: (R C r,) int32, the same of all pieces, one after the other.
         part: the partition.
         symmetric: the pattern of the whole matrix is, known or declared.
     """
 
     block: CSR
     order: Array
+    everyone: Array
     part: Partition
     symmetric: bool = False
 
@@ -105,8 +107,7 @@ class Local(NamedTuple):
 
     def everywhere(self, piece: Array) -> Array:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""
-        everyone = _gathered(self.order, self.part.axes)
-        values = _gathered(piece, self.part.axes)
+        everyone, values = self.everyone, _gathered(piece, self.part.axes)
         if piece.ndim > 1:  # rows are gathered rather than scattered: numbers alone are scattered
             places = jnp.arange(everyone.shape[0], dtype=jnp.int32)
             at = jnp.zeros(self.part.n, jnp.int32).at[everyone].set(places, mode="drop")
@@ -147,14 +148,15 @@ def on_mesh(
     part: Partition = G.part
 
     def run(arrays, *operands):
-        data, indices, indptr, order, *more = (x[0, 0] for x in arrays)
+        data, indices, indptr, order, everyone, *more = (x[0, 0] for x in arrays)
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using(None if kernels else "cpu"):  # few have run beside others of their kind
-            result = body(Local(block, order, part, G.symmetric), *operands, *more)
+            result = body(Local(block, order, everyone, part, G.symmetric), *operands, *more)
         return result if whole else result[None, None]
 
-    arrays = (G.data, G.indices, G.indptr, G.order, *([] if values is None else [values]))
+    more = () if values is None else (values,)
+    arrays = (G.data, G.indices, G.indptr, G.order, G.everyone, *more)
     around = jax.sharding.get_abstract_mesh()
     if set(part.axes) <= set(around.manual_axes):
         return run(arrays, *operands)

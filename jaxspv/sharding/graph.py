@@ -34,6 +34,7 @@ class ShardedGraph(NoValue):
         indices: (R, C, nse) int32 local columns; slots beyond the last row are padding.
         indptr: (R, C, rows + 1) int32 offsets of the local rows.
         order: (R, C, places) int32, the vertices dealt to each device; n: none.
+        everyone: (R, C, R C places) int32, the orders of all devices, on each.
         part: the partition, static.
         unique: no entry of A is stored twice, static.
         symmetric: the pattern of A is symmetric, checked or declared, static.
@@ -49,6 +50,7 @@ class ShardedGraph(NoValue):
     indices: Int[Array, "R C nse"]
     indptr: Int[Array, "R C offsets"]
     order: Int[Array, "R C places"]
+    everyone: Int[Array, "R C everyone"]
     part: Partition = static()
     unique: bool = static(default=True)
     symmetric: bool = static(default=False)

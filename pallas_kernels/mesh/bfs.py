@@ -15,12 +15,15 @@ of the visited, here of all places on every device. Who looks after a word write
 where the copy differs. The bits are made from the levels before the first of several pulls.
 
 Cost of a level: the work of one device divided by their number; a meeting, some 2.5 us; 4 bytes
-over the link for a mailed vertex, n / 8 bytes at most for a pull.
+over the link for a mailed vertex, n / 8 bytes at most for a pull. At the end a byte a place, or 4
+where the search was deep.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
+import functools
+import operator
 import types
 
 import jax
@@ -39,6 +42,7 @@ from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, Push
 from .names import Names
 
 FAR = 2**31 - 1  # the level of who is not reached
+BYTE = 255  # the same in a byte; searches of fewer levels are told in bytes at the end
 # 4 rotating groups of control words: (ranges of the queue, new vertices, their edges, letters sent,
 # letters opened that were the first)
 GROUP = 8
@@ -51,7 +55,7 @@ SUMS = 16
 def bfs(
     indptr: jax.Array,
     indices: jax.Array,
-    order: jax.Array,
+    names: jax.Array,
     source: jax.Array,
     *,
     axes: tuple[str, ...],
@@ -64,11 +68,13 @@ def bfs(
     int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices; order int32[places], the vertex at each place, n: none. axes: all axes of
-    the mesh in their order, by which devices are numbered. symmetric: rows are columns too.
+    places of all devices. names int32[places * devices], the same on all: the vertex at each place,
+    one device after the other; n: none. axes: all axes of the mesh in their order, by which devices
+    are numbered. symmetric: rows are columns too.
     status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
     """
-    devices, places = jax.lax.axis_size(axes), order.shape[0]
+    devices = jax.lax.axis_size(axes)
+    places = names.shape[0] // devices
     config = config or BFSConfig()
     c = types.SimpleNamespace(
         **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
@@ -91,12 +97,11 @@ def bfs(
 
     out = launch(
         kernel,
-        {"indptr": indptr, "indices": indices, "order": order, "source": jnp.reshape(source, 1)},
+        {"indptr": indptr, "indices": indices, "names": names, "source": jnp.reshape(source, 1)},
         {
             "whole": n,
             "levels": places,
             "summary": 2,
-            "names": c.everyone,
             "visited": 2 * c.everyone // 32,
             "sent": c.everyone // 32,
             "letters": c.everyone,
@@ -192,7 +197,7 @@ class Search:
         valid = k.below(source, c.vertices)
 
         def clear(i, empty):
-            here = valid & (k.load(m.order, i, cache="nc") == source)
+            here = valid & (self.names.own(i) == source)
             k.store(m.levels, i, k.where(here, 0, FAR))
             k.store(m.control, c.place, i + 1, mask=here)
             start, end = k.row(m.indptr, i)
@@ -200,7 +205,6 @@ class Search:
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
         (empty,) = k.spread(c.n, clear, 0)
-        self.names.tell()
         k.spread(c.everyone // 32, lambda w: k.store(m.sent, w, 0))
         k.reduce("add", m.control, c.isolated, empty, mask=empty != 0)
         ok, place = k.grid_barrier(m.control, [(m.control, c.place)])
@@ -346,14 +350,24 @@ class Search:
         """-1 for FAR; the levels of all vertices and their number; no letters are left."""
         k, c, m = self.k, self.c, self.m
 
-        def settle(i, most):
-            level = k.load(m.levels, i, cache="fresh")
-            level = k.where(level == FAR, -1, level)
-            k.store(m.levels, i, level)
-            self.names.tell_all(m.letters, i, level)
-            return k.maximum(most, level + 1)
+        shallow = s.level < BYTE  # told as bytes, else as words
 
-        (most,) = k.spread(c.n, settle, 0)
+        def settle(j, most):
+            four = [
+                k.where(level == FAR, -1, level)
+                for level in k.load_vec(m.levels, 4 * j, 4, cache="fresh")
+            ]
+            k.store_vec(m.levels, 4 * j, four)
+            word = functools.reduce(
+                operator.or_, [(level & BYTE) << (8 * i) for i, level in enumerate(four)]
+            )
+            at = k.shr(self.names.first, 2) + j
+            for d in range(k.devices):
+                k.store(k.on(m.letters, d), at, word, mask=shallow)
+            k.if_(~shallow, lambda: self.names.tell_all(m.letters, 4 * j, *four))
+            return k.maximum(most, functools.reduce(k.maximum, four) + 1)
+
+        (most,) = k.spread(c.n // 4, settle, 0)
         most = k.warp_fold(k.maximum, most)
         k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
 
@@ -365,6 +379,12 @@ class Search:
         deep = self.barrier.word(0, 0)
         for d in range(1, k.devices):
             deep = k.maximum(deep, self.barrier.word(d, 0))
-        self.names.give(m.whole, lambda v: k.load(m.letters, v, cache="fresh"))
+
+        def level(v):
+            word = k.load(m.letters, k.where(shallow, k.shr(v, 2), v), cache="fresh")
+            byte = k.shr(word, (v & 3) * 8) & BYTE
+            return k.where(shallow, k.where(byte == BYTE, -1, byte), word)
+
+        self.names.give(m.whole, level)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))

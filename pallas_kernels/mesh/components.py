@@ -26,7 +26,7 @@ NOBODY = 2**31 - 1
 def components(
     indptr: jax.Array,
     indices: jax.Array,
-    order: jax.Array,
+    names: jax.Array,
     *,
     axes: tuple[str, ...],
     n: int,
@@ -38,12 +38,13 @@ def components(
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices; order int32[places], the vertex at each place, n: none. axes: all axes of
-    the mesh in their order. symmetric: every edge is there in both directions. Labels are those of
-    all vertices, on every device. status 0: right; otherwise a device or a CTA waited in vain.
+    places of all devices; names int32[places * devices], the same on all: the vertex at each place,
+    n: none. axes: all axes of the mesh in their order. symmetric: every edge is there in both
+    directions. Labels are those of all vertices, on every device. status 0: right; otherwise a
+    device or a CTA waited in vain.
     """
-    devices, places = jax.lax.axis_size(axes), order.shape[0]
-    everyone = places * devices
+    devices, everyone = jax.lax.axis_size(axes), names.shape[0]
+    places = everyone // devices
 
     def kernel(k, m):
         ok = _Exchange(k, m, places, everyone, n).run(symmetric)
@@ -51,13 +52,12 @@ def components(
 
     out = launch(
         kernel,
-        {"indptr": indptr, "indices": indices, "order": order},
+        {"indptr": indptr, "indices": indices, "names": names},
         {
             "least_vertex": n,
             "status": 1,
             "labels": everyone,
             "told": devices * everyone,
-            "names": everyone,
             "least": everyone,
         },
         ctas=ctas or resident_ctas(),
@@ -86,7 +86,6 @@ class _Exchange(Forest):
             k.store(m.least, v, NOBODY)
 
         k.spread(self.n, clear)
-        self.names.tell()
         k.grid_barrier(self.control)
         self.plant()
         self._settle()
@@ -129,13 +128,12 @@ class _Exchange(Forest):
     def _tell(self):
         k, told = self.k, self.m.told
 
-        def one(v):
-            label = k.load(self.labels, v, cache="fresh")
+        def four(j):
+            labels = k.load_vec(self.labels, 4 * j, 4, cache="fresh")
             for d in range(k.devices):
-                there = k.on(told, d)
-                k.store(there, k.device * self.n + v, label)
+                k.store_vec(k.on(told, d), k.device * self.n + 4 * j, labels)
 
-        k.spread(self.n, one)
+        k.spread(self.n // 4, four)
 
     def _meet(self, turn):
         return self.barrier.meet(self.k.const(turn), lambda device: (0,))
@@ -149,7 +147,7 @@ class _Exchange(Forest):
             k.reduce("min", m.least, root, name, mask=better & (name < NOBODY))
 
         def one(v, root, least):
-            label, name = (k.load(a, v, cache="fresh") for a in (self.labels, m.names))
+            label, name = k.load(self.labels, v, cache="fresh"), k.load(m.names, v, cache="nc")
             name = k.where(k.below(name, self.names.n), name, NOBODY)
             k.if_(label != root, lambda: put(root, least))
             return label, k.where(label == root, k.minimum(least, name), name)

@@ -42,7 +42,7 @@ def pagerank(
     indptr: jax.Array,
     indices: jax.Array,
     weights: jax.Array,
-    order: jax.Array,
+    names: jax.Array,
     personalization: jax.Array,
     damping: jax.Array,
     tol: jax.Array,
@@ -60,11 +60,11 @@ def pagerank(
     `shard_map`: the same on every device.
 
     Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
-    its rows by places of all devices; order int32[places], the vertex at each place, n: none;
-    personalization float32[places]: p, of sum 1 over all, also the start. axes: all axes of the
-    mesh in their order. Iterates while the L1 change of the last step is above tol or fewer than
-    min_iterations were made, at most max_iterations times. status 0: right; otherwise a device or
-    a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
+    its rows by places of all devices; personalization float32[places]: p, of sum 1 over all, also
+    the start. names int32[places * devices], the same on all: the vertex at each place, n: none.
+    axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
+    above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
+    otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     shape = shape or shape_for(places, indices.shape[0], SHAPES)
@@ -79,7 +79,7 @@ def pagerank(
             "indptr": indptr,
             "indices": indices,
             "weights": weights,
-            "order": order,
+            "names": names,
             "personalization": personalization.astype(f32),
             "knobs": jnp.stack(knobs),
             "limits": jnp.stack(limits),
@@ -88,7 +88,6 @@ def pagerank(
             **own,
             "scores": (n, f32),
             "summary": 3,
-            "names": places * devices,
             "change": (1, f32),
             "share": (2 * places * devices, f32),
             "cut": places,
@@ -152,7 +151,6 @@ class _PageRank(CsrRows):
     def _start(self):
         """x = p and z of it; (whether all CTAs came, the thread's part of the dangling mass)."""
         k, m = self.k, self.m
-        self.names.tell()
         k.spread(self.n, lambda r: k.store(m.cut, r, 0))
         # row sums are what ones give; only this device writes the second copy before the meeting
         k.spread(self.everyone, lambda v: k.store(m.share, self.everyone + v, 1.0))

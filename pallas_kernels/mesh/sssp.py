@@ -33,7 +33,7 @@ def sssp(
     indptr: jax.Array,
     indices: jax.Array,
     weights: jax.Array,
-    order: jax.Array,
+    names: jax.Array,
     source: jax.Array,
     delta: jax.Array,
     most: jax.Array,
@@ -48,12 +48,13 @@ def sssp(
     whether that was the end int32, status int32), inside of a `shard_map`.
 
     Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse], none
-    negative or NaN, of the rows of its places, by places of all devices; order int32[places], the
-    vertex at each place, n: none. axes: all axes of the mesh in their order. delta float32 > 0, inf
-    too; at most `most` rounds. status 0: right; otherwise a device or a CTA waited in vain.
+    negative or NaN, of the rows of its places, by places of all devices; names
+    int32[places * devices], the same on all: the vertex at each place, n: none. axes: all axes of
+    the mesh in their order. delta float32 > 0, inf too; at most `most` rounds. status 0: right;
+    otherwise a device or a CTA waited in vain.
     """
-    devices, places = jax.lax.axis_size(axes), order.shape[0]
-    everyone, room = places * devices, piece_room(indices.shape[0])
+    devices, everyone = jax.lax.axis_size(axes), names.shape[0]
+    places, room = everyone // devices, piece_room(indices.shape[0])
     more = MeshBarrier.control_words(devices, TOLD)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -66,7 +67,7 @@ def sssp(
             "indptr": indptr,
             "indices": indices,
             "weights": weights,
-            "order": order,
+            "names": names,
             "numbers": jnp.stack([jnp.asarray(x, i32) for x in (source, most)]),
             "delta": jnp.asarray(delta, f32).reshape(1),
         },
@@ -75,7 +76,6 @@ def sssp(
             "labels": places,
             "summary": 3,
             "done": places,
-            "names": everyone,
             "letters": 4 * everyone,
             "sent": everyone,
             "marks": everyone,
@@ -146,7 +146,7 @@ class _Search:
         valid = k.below(source, self.n)
 
         def clear(i, low):
-            here = valid & (k.load(m.order, i, cache="nc") == source)
+            here = valid & (self.names.own(i) == source)
             label = k.where(here, 0, INFINITY)
             k.store(m.labels, i, label)
             k.store(m.done, i, INFINITY)
@@ -160,7 +160,6 @@ class _Search:
         k.sync()
         (low,) = k.spread(self.places, clear, INFINITY)
         k.spread(self.everyone, nothing)
-        self.names.tell()
         turn = k.const(1)
         self._report(self._group(turn), low)
         return self._meet(turn, self._group(turn)), self._least()
@@ -309,11 +308,11 @@ class _Search:
         k, m = self.k, self.m
         group = (turn & 1) * 2 * self.everyone
 
-        def tell(i):
-            label = k.load(m.labels, i, cache="fresh")
-            self.names.tell_all(m.letters, group + i, label)
+        def tell(j):
+            four = k.load_vec(m.labels, 4 * j, 4, cache="fresh")
+            self.names.tell_all(m.letters, group + 4 * j, *four)
 
-        k.spread(self.places, tell)
+        k.spread(self.places // 4, tell)
         ok = self.barrier.meet(turn, lambda device: (0, 0))
         self.names.give(
             m.whole, lambda v: k.bits(k.load(m.letters, group + v, cache="fresh"), "f32")

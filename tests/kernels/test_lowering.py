@@ -77,19 +77,19 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
         found = bfs_on_mesh(*graph, jnp.int32(0), axes=("x",), n=250, symmetric=symmetric)
         return tuple(map(jnp.atleast_1d, found))
 
-    text = on_mesh(devices, body, 257, 4096, 256)
+    text = on_mesh(devices, body, 257, 4096, 256 * devices)
     assert text.count("custom_call @mosaic_gpu") == 1
     assert ("uses_xla_collective_metadata = true" in text) == (devices > 1)
 
 
 @pytest.mark.parametrize("entries", [2048, 65536])
 def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
-    def body(indptr, indices, order):
-        knobs = order * 1.0, 0.85, 1e-6, 100, 0
-        found = pagerank_on_mesh(indptr, indices, indices * 1.0, order, *knobs, axes=("x",), n=250)
+    def body(indptr, indices, names):
+        knobs = indptr[1:] * 1.0, 0.85, 1e-6, 100, 0
+        found = pagerank_on_mesh(indptr, indices, indices * 1.0, names, *knobs, axes=("x",), n=250)
         return tuple(map(jnp.atleast_1d, found))
 
-    assert on_mesh(2, body, 257, entries, 256).count("custom_call @mosaic_gpu") == 1
+    assert on_mesh(2, body, 257, entries, 512).count("custom_call @mosaic_gpu") == 1
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -98,13 +98,13 @@ def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
         found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
         return tuple(map(jnp.atleast_1d, found))
 
-    assert on_mesh(2, body, 257, 4096, 256).count("custom_call @mosaic_gpu") == 1
+    assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1
 
 
 def test_sssp_on_a_mesh_is_one_launch_a_device():
-    def body(indptr, indices, order):
-        numbers = indices * 1.0, order, 0, 2.0, 100
+    def body(indptr, indices, names):
+        numbers = indices * 1.0, names, 0, 2.0, 100
         found = sssp_on_mesh(indptr, indices, *numbers, axes=("x",), n=250)
         return tuple(map(jnp.atleast_1d, found))
 
-    assert on_mesh(2, body, 257, 4096, 256).count("custom_call @mosaic_gpu") == 1
+    assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1

@@ -196,7 +196,9 @@ def one_launch():
     from jaxspv.sharding.gpu.components import one_launch as components
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
     from jaxspv.sharding.gpu.sssp import one_launch as sssp
+    from pallas_kernels.mesh import bfs as kernel
 
+    kernel.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
     small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
     rng = np.random.default_rng(0)

@@ -81,7 +81,15 @@ def spread(
     nse = bucketed(fullest) if nse is None else nse
     if nse != room:
         values, indices = _cut(part, nse, values, indices)
-    return ShardedGraph(values, indices, indptr, order, part, True, symmetric)
+    (everyone,) = _everyone(part, order)
+    return ShardedGraph(values, indices, indptr, order, everyone, part, True, symmetric)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _everyone(part: Partition, order):
+    """The orders of all devices, on each."""
+    gather = functools.partial(lax.all_gather, axis_name=part.axes, tiled=True)
+    return _programs(part, lambda mine: (gather(mine),), 1, (False,))(order)
 
 
 def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -> Any:

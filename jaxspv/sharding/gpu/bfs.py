@@ -33,7 +33,7 @@ def one_launch(
         levels, own, deep, status = kernel(
             local.block.indptr,
             local.block.indices,
-            local.order,
+            local.everyone,
             source,
             axes=local.part.axes,
             n=local.part.n,

@@ -37,7 +37,7 @@ def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **option
         width = width if delta is None else jnp.asarray(delta, jnp.float32)
 
         def together(source, width, most):
-            graph = block.indptr, block.indices, block.data, local.order
+            graph = block.indptr, block.indices, block.data, local.everyone
             how = {"axes": part.axes, "n": part.n, **options}
             whole, own, rounds, ended, status = kernel(*graph, source, width, most, **how)
             return whole, own, rounds, ended > 0, status

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.tree_util import Partial
 
@@ -108,6 +109,27 @@ def _sum_by_segments(
     if not scatter_add_is_slow(terms.dtype):
         return by_atomics()
     return for_cuda((), by_scan, by_atomics)
+
+
+def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
+    """Sums of floats by segments, rounded once at the end; segments out of range are dropped.
+
+    Equal terms that are added in turn are all rounded the same way: the sum of 3e5 in float32 is
+    off by up to 7e-3 of itself.
+    """
+    if terms.dtype not in (jnp.float32, jnp.float16, jnp.bfloat16):
+        return _sum_by_segments(terms, segments, count)
+    with jax.enable_x64(True):
+        wide = lax.convert_element_type(terms, np.float64)
+        dimensions = lax.ScatterDimensionNumbers((), (0,), (0,))
+        sums = lax.scatter_add(
+            lax.full((count,), np.float64(0)),
+            segments[:, None],
+            wide,
+            dimensions,
+            mode=lax.GatherScatterMode.FILL_OR_DROP,
+        )
+        return lax.convert_element_type(sums, terms.dtype)
 
 
 def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:

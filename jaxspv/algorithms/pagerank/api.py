@@ -17,6 +17,7 @@ from ..._core.compilation import on_gpu, scalar
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
+from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph, register_layout
 from ...monoids import plus
 from ...ops.mxv.rows.layout import Rows, arrange
@@ -193,7 +194,7 @@ def strength_of(graph: Graph) -> Array:
     row, _ = graph.out.rowcol()
     data = jnp.where(row < graph.n, graph.data, jnp.zeros((), graph.dtype))
     data = data if jnp.issubdtype(data.dtype, jnp.floating) else data.astype(jnp.float32)
-    return plus.segment_reduce(data, row, graph.n, sorted=True)
+    return sum_in_double(data, row, graph.n)
 
 
 def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
@@ -315,14 +316,14 @@ def _pull(graph, p, damping, tol, max_iterations, min_iterations):
 
 @op.register("push")
 def _push(graph, p, damping, tol, max_iterations, min_iterations):
-    """Every edge adds to its target, by a segmented reduction; needs no in-edges."""
+    """Every edge adds to its target, in float64: a hub has many equal shares; needs no in-edges."""
     row, col = graph.out.rowcol()
     valid = row < graph.n
     data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
     target = jnp.where(valid, col, graph.n)
 
     def pull(scaled):
-        return plus.segment_reduce(data * jnp.take(scaled, row, mode="clip"), target, graph.n)
+        return sum_in_double(data * jnp.take(scaled, row, mode="clip"), target, graph.n)
 
     return _run(pull, graph, strength_of(graph), p, damping, tol, max_iterations, min_iterations)
 

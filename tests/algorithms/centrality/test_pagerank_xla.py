@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import jaxspv as jsp
 from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_row_bins
 from jaxspv.ops.mxv.rows import bins
 
@@ -129,3 +130,17 @@ def test_all_vertices_dangling():
     )
     np.testing.assert_allclose(scores, p, rtol=1e-6)
     assert iterations == 1 and converged
+
+
+@pytest.mark.parametrize("form", ["push", "pull"])
+def test_hubs_of_many_equal_shares(form):
+    """The hub's equation and a leaf's, solved by hand: h = d k l + c, l = d h / k + c."""
+    k, d = 100_000, 0.85
+    hub, leaf = np.zeros(k, int), np.arange(1, k + 1)
+    A = jsp.from_edges(np.r_[hub, leaf], np.r_[leaf, hub], shape=(k + 1, k + 1))
+    G = jsp.prepare(A, for_="pagerank") if form == "pull" else A
+    scores = np.asarray(jsp.pagerank(G, backend="xla", method=form).scores, np.float64)
+    c = (1 - d) / (k + 1)
+    h = (d * k * c + c) / (1 - d * d)
+    np.testing.assert_allclose(scores[0], h, rtol=2e-5)
+    np.testing.assert_allclose(scores[1:], d * h / k + c, rtol=2e-5)

@@ -99,7 +99,7 @@ def _drawn(name: str, mesh: Any) -> tuple[Any, Any]:
         drawn = jax.random.key(0), int(found[1]), 22
         return jsp.rmat(*drawn), jsp.shard_rmat(*drawn, mesh=mesh)
     if found := re.fullmatch(r"grid(\d+)", name):
-        A = jsp.grid2d(None, int(found[1]))
+        A = jsp.grid2d(jax.random.key(0), int(found[1]))
     else:
         A = jsp.from_scipy(get(name).matrix())
     return A, jsp.shard(A, mesh, symmetric=True)

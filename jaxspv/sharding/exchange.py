@@ -101,9 +101,16 @@ class Local(NamedTuple):
         """The sum over all devices."""
         return lax.psum(x, self.part.axes)
 
-    def whole_along_cols(self, x: Array) -> Array:
-        """(columns, ...) of all columns of the block, from (n, ...) that every device has."""
-        return x.at[self.along_cols(self.order)].get(mode="fill", fill_value=0)
+    def vertices_along_cols(self) -> Array:
+        """(columns,) the vertex of each column of the block; n: none."""
+        return self.everyone if self.part.grid[1] == 1 else self.along_cols(self.order)
+
+    def by_vertices(self) -> CSR:
+        """The block with vertices for columns, to multiply what every device has whole."""
+        n, block = self.part.n, self.block
+        columns = self.vertices_along_cols().at[block.indices].get(mode="fill", fill_value=n)
+        shape = block.shape[0], n
+        return CSR(block.data, columns, block.indptr, block.overflow, shape, False, block.unique)
 
     def everywhere(self, piece: Array) -> Array:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""

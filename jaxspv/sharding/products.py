@@ -33,22 +33,23 @@ def product(
 ) -> Array:
     """y[i] = add_j mul(A[i, j], x[j]), or with `flip` y[j] = add_i mul(x[i], A[i, j]); x (n, ...).
 
-    x of the columns (rows), the product of one device, a fold of what devices of the same rows
-    (columns) got. x lies whole on every device: which vertices are wanted is told, not their x.
+    The product of one device, by vertices where x has columns: x lies whole on every device, so
+    that none of it travels or moves. With `flip`, of x along the rows; a fold of what devices of
+    the same rows (columns) got.
     """
 
     def body(local: Local, x, semiring):
         if flip:
             partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
             return local.everywhere(local.fold_cols(partial, semiring.add))
-        partial = _times(local.block, local.whole_along_cols(x), semiring)
+        if x.ndim == 1:
+            mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
+            partial = mxv(local.block, mine, semiring)
+        else:
+            partial = mxm(local.by_vertices(), x, semiring)
         return local.everywhere(local.fold_rows(partial, semiring.add))
 
     return on_mesh(body, G, x, semiring, kernels=kernels)
-
-
-def _times(block, x, semiring):
-    return mxv(block, x, semiring) if x.ndim == 1 else mxm(block, x, semiring)
 
 
 def _times_left(x, block, semiring):

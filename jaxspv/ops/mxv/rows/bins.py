@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ...._core.platforms import for_cuda
 from . import device
 from .plan import (
     TUNING,
@@ -227,20 +228,21 @@ def spmv(
 
     if reduce is None:
         reduce = functools.partial(_reduce, combine=combine, identity=identity)
-    results = _fold(layout.bins[0], terms, combine, reduce)
+    apart = functools.partial(_apart, layout)
+    results = apart(lambda: _fold(layout.bins[0], terms, combine, reduce))
     empty = _empty_result(mul, values, x, identity)
     finished = list(results)
     for inputs, bins in zip(layout.folds, layout.bins[1:], strict=True):
-        below = _concatenate([*results, empty])
+        below = apart(functools.partial(_concatenate, [*results, empty]))
 
         def partial_results(position, block, full, inputs=inputs, below=below):
             return _take(below, inputs[position].reshape(block))
 
-        results = _fold(bins, partial_results, combine, reduce)
+        results = apart(lambda b=bins, terms=partial_results: _fold(b, terms, combine, reduce))
         finished += results
     if layout.place is None:
         return _concatenate(finished) if finished else _take(empty, slice(0))
-    return _take(_concatenate([*finished, empty]), layout.place)
+    return _take(apart(functools.partial(_concatenate, [*finished, empty])), layout.place)
 
 
 def _column_order(
@@ -280,6 +282,21 @@ def _read(data, starts, bins, xp):
 
 
 _read_jit = jax.jit(_read, static_argnames=("bins", "xp"))
+
+
+def _apart(layout: RowBins, stage: Callable[[], Any]) -> Any:
+    """`stage()`, on CPUs as a computation of its own.
+
+    Fused with what reads its results, XLA would compute these anew for each reader, or write each
+    gather of a bin to memory. A branch, here one that is always taken, is not fused.
+    """
+    if layout.place is None or layout.starts.shape[0] == 0:
+        return stage()
+
+    def none():
+        return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(stage))
+
+    return for_cuda((), stage, lambda: lax.cond(layout.starts[0] >= 0, stage, none))
 
 
 def _fold(

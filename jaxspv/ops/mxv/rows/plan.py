@@ -71,7 +71,7 @@ class Tuning(NamedTuple):
     launch: int
 
 
-TUNING = {"cpu": Tuning(16, 256, 3_000), "gpu": Tuning(8, 256, 300_000)}
+TUNING = {"cpu": Tuning(16, 16, 2_000), "gpu": Tuning(8, 256, 300_000)}
 
 
 class Plan(NamedTuple):

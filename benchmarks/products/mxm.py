@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -35,7 +36,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         found.append(Candidate(BASELINE, lambda: A @ A, check))
         if baselines.has_cupy() and (product := baselines.cupy_spgemm(A)) is not None:
             found.append(Candidate("cuSPARSE", product, check))
-    found += _triangles(workload)
+    found += _triangles(workload, options)
     records = measure(found, **options.timing())
     for record in records:
         record.update(n=A.shape[0], entries=A.nnz, products=products, result=stored)
@@ -58,29 +59,33 @@ def _ours(A, nse, products, check, options):
     program = jitted(product)
     found.append(Candidate("jaxspv, nse known", blocking(program, matrix), check, notes=notes))
     if options.repeats:
-
-        def step(carry, A):
-            data, _ = carry
-            C = product(A.with_data(data))
-            # Counts are not negative, which XLA does not know: the values stay what they are.
-            return data + jnp.minimum(C.indptr[-1], 0).astype(data.dtype), C
-
-        shapes = jax.eval_shape(product, matrix)
-        empty = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-        many = chained(step, options.repeats, unroll=False)
-        found.append(
-            Candidate(
-                "jaxspv, inside jit",
-                lambda: jax.block_until_ready(many((matrix.data, empty), matrix))[1],
-                check,
-                options.repeats,
-                notes={**notes, "inside": True},
-            )
-        )
+        found.append(_inside(product, matrix, check, options.repeats, {**notes, "inside": True}))
     return found
 
 
-def _triangles(workload: Workload) -> list[Candidate]:
+def _inside(product, A, check, repeats, notes, name="jaxspv") -> Candidate:
+    """`C = product(A)` some times in one program, each on arrays that depend on the C before."""
+
+    def step(carry, A):
+        shift, _ = carry
+        moved = dataclasses.replace(
+            A, data=A.data + shift.astype(A.dtype), indptr=A.indptr + shift.astype(A.indptr.dtype)
+        )
+        C = product(moved)
+        # Counts are not negative, which XLA does not know: the arrays stay what they are.
+        return jnp.minimum(C.indptr[-1], 0), C
+
+    shapes = jax.eval_shape(product, A)
+    empty = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    many = chained(step, repeats, unroll=False)
+
+    def call():
+        return jax.block_until_ready(many((jnp.int32(0), empty), A))[1]
+
+    return Candidate(f"{name}, inside jit", call, check, repeats, notes=notes)
+
+
+def _triangles(workload: Workload, options: Options) -> list[Candidate]:
     """Triangles of the symmetric pattern: as they are counted, and what the mask saves."""
     A = workload.symmetrised().matrix()
     matrix = jsp.prepare(jsp.from_scipy(A), for_=(), symmetric=True)
@@ -104,15 +109,33 @@ def _triangles(workload: Workload) -> list[Candidate]:
         assert 6 * int(C.to_scipy().multiply(L.to_scipy()).sum()) == walks()
 
     room = int(jsp.mxm(L, R, pair).count)
-    inside = jitted(lambda L, R: jsp.mxm(L, R, pair, mask=jsp.structure(L), nse=L.nse))
-    whole = jitted(lambda L, R: jsp.mxm(L, R, pair, nse=room))
-    return [
+
+    def masked(L, R):
+        return jsp.mxm(L, R, pair, mask=jsp.structure(L), nse=L.nse)
+
+    def unmasked(L, R):
+        return jsp.mxm(L, R, pair, nse=room)
+
+    inside, whole = jitted(masked), jitted(unmasked)
+    found = [
         Candidate("triangle_count", blocking(jsp.triangle_count, matrix), check),
         Candidate(f"C<L> = {form}, nse known", blocking(inside, L, R), check_masked),
         Candidate(f"C = {form}, nse known", blocking(whole, L, R), check_unmasked),
         Candidate(f"C<L> = {form}", blocking(jsp.mxm, L, R, pair, mask=mask), check_masked),
         Candidate(f"C = {form}", blocking(jsp.mxm, L, R, pair), check_unmasked),
     ]
+    if options.repeats:
+        for name, multiply, verify in (
+            (f"C<L> = {form}", masked, check_masked),
+            (f"C = {form}", unmasked, check_unmasked),
+        ):
+
+            def product(L, multiply=multiply):
+                return multiply(L, L.T if gpu else L)
+
+            notes = {"inside": True}
+            found.append(_inside(product, L, verify, options.repeats, notes, name))
+    return found
 
 
 def _check(A: sp.csr_array, want: sp.csr_array):

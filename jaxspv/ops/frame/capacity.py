@@ -41,15 +41,17 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
     return resized(result, room), count if room > least else None
 
 
-def settled(result: Any, nse: int | None) -> Any:
+def settled(result: Any, nse: int | None, count: int | None = None) -> Any:
     """An eager result of any capacity in the one that it gets: `nse`, or the bucket of its count.
+
+    count: its entries where somebody knows them; else they are looked at.
 
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
     """
     if not isinstance(result, Stored) or not is_concrete(result):
         return result
-    total = _counted(result)
+    total = _counted(result) if count is None else count
     if nse is not None and total > nse:
         raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
     room = eager_capacity(total, math.prod(result.shape)) if nse is None else nse

@@ -22,7 +22,7 @@ from ..frame.product import positions_as
 from ..frame.write import as_accum
 from .call import checked, checked_count
 from .methods import op
-from .plan import METHODS, plan
+from .plan import METHODS, plan, remember
 from .result import empty
 
 _ARRAYS = jax.Array, np.ndarray
@@ -140,6 +140,7 @@ def mxm(
             note(f"{s.products} products or somewhat fewer")
         static = {"nse": s.nse, "size": s.size, "products": s.products}
         C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
-        if s.method != "rows" or s.found is None:  # else its size was known
-            C = settled(C, capacity)
+        C = settled(C, capacity, s.entries)
+        if s.entries is None:
+            remember(call, C)
     return widened(call.finish(C), dtype)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from pallas_kernels.spgemm.api import Rows
 
-from ..._core.compilation import is_eager, known_while_tracing, on_gpu
+from ..._core.compilation import is_eager, jitted, known_while_tracing, on_gpu
+from ..._core.eager.kept import kept
 from ..._core.indices import bucketed, eager_capacity
 from ..._core.platforms import Backend, is_recording, situation
 from ..._core.pytree import is_concrete
+from ...formats import SparseMatrix
 from ...formats.csr import sorted_csr
 from ...semirings import any_pair, plus_pair
 from .call import Call
@@ -47,6 +49,7 @@ class Schedule(NamedTuple):
         products: as many or more of them there are; None: not known, or of no use.
         found: outside of a jit, for native loops the pattern of C where it had to be found, for
             kernels by rows the rows themselves, which tell how many entries there are.
+        entries: of C, where that is known before it is made, and nobody has to look.
     """
 
     method: str | None
@@ -54,6 +57,7 @@ class Schedule(NamedTuple):
     size: int
     products: int | None
     found: Found | Rows | None
+    entries: int | None = None
 
 
 def plan(
@@ -88,7 +92,8 @@ def plan(
         need, found = _pattern_of(call, gpu, size, kernels)
         return Schedule(method, _room(call, need), size, products, found if loops else None)
     if method == "rows" and kernels:
-        return _rows_first(call, nse)
+        return _rows_first(call, nse, work.sizes)
+    known = work.sizes.get("entries")
     bound, size, products = call.bound, 1, None  # loops make one product after the other
     if method == "dot":
         size = chunk or min(bucketed(work.searches or 0), CHUNK)
@@ -98,30 +103,62 @@ def plan(
     elif bound > SMALL and not lists_places(call.mask):
         bound = min(bound, work.products)
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
-        return Schedule(method, _room(call, bound), size, products, None)
-    need, found = _pattern_of(call, gpu, size, kernels)
+        return Schedule(method, _room(call, bound), size, products, None, known)
+    if known is None:
+        need, found = _pattern_of(call, gpu, size, kernels)
+    else:
+        need, found = known, None
+    nse = _checked_room(call, nse, need)
+    return Schedule(method, nse, size, products, found if loops else None, need)
+
+
+def remember(call: Call, C: SparseMatrix) -> None:
+    """Keeps the size of an eager result on a GPU for the next product of the same patterns."""
+    if is_eager(call.operands, C) and on_gpu(call.pattern):
+        _sizes_of(call)["entries"] = int(C.count)
+
+
+def _sizes_of(call: Call) -> dict[str, Any]:
+    """What eager products of these very patterns found out: "entries" of C, "products", "searches".
+
+    Kept while the arrays live: the same product with other values, as in a loop, waits for nothing.
+    """
+    name = "sizes of a product", jax.tree.structure((call.A, call.B, call.mask))
+    return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
+
+
+def _checked_room(call: Call, nse: int | None, need: int) -> int:
+    """The capacity of a result of `need` entries.
+
+    Raises:
+        ValueError: `nse` is too small for it.
+    """
     if nse is not None and need > nse:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
-    nse = _room(call, need) if nse is None else nse
-    return Schedule(method, nse, size, products, found if loops else None)
+    return _room(call, need) if nse is None else nse
 
 
-def _rows_first(call: Call, nse: int | None) -> Schedule:
+def _rows_first(call: Call, nse: int | None, sizes: dict[str, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
     They get room for so many entries as most products have; where that is too little, they are
-    made again. One look at the device, or two.
+    made again. One look at the device, or two; none once the size is known.
     """
+    known = sizes.get("entries")
     room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
-    rows = _rows_in_room(*call.operands, room)
-    need = int(rows.total)
+
+    def rows_in(room: int) -> Rows:
+        make = functools.partial(_rows_in_room, room=room)
+        return jitted(make, ("rows of a product", room), *call.operands)(*call.operands)
+
+    rows = rows_in(room) if known is None or known <= room else None
+    need = int(rows.total) if known is None and rows is not None else known or 0
     if need == TOO_MANY:
         raise ValueError(BEYOND)
-    if nse is not None and need > nse:
-        raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
-    if need > room:
-        rows = _rows_in_room(*call.operands, _room(call, need))
-    return Schedule("rows", _room(call, need) if nse is None else nse, 1, None, rows)
+    sizes["entries"], capacity = need, _checked_room(call, nse, need)
+    if rows is None or need > room:
+        rows = rows_in(_room(call, need))
+    return Schedule("rows", capacity, 1, None, rows, need)
 
 
 def _room(call: Call, entries: int) -> int:
@@ -134,20 +171,23 @@ class _Work:
     def __init__(self, call: Call, gpu: bool):
         self.call, self.gpu = call, gpu
         self.dots = no_dots(*call.operands) is None
+        self.sizes = _sizes_of(call)
 
     @functools.cached_property
     def _pattern(self):
         return self.call.without_values
 
-    @functools.cached_property
-    def _on_device(self):
-        A, B, mask = self._pattern
-        return count_on_device(A, B, mask if self.dots else None)
+    def _on_device(self, what: str) -> int:
+        if what not in self.sizes:
+            A, B, mask = self._pattern
+            counts = count_on_device(A, B, mask if self.dots else None)
+            self.sizes.update(zip(("products", "searches"), counts, strict=True))
+        return self.sizes[what]
 
     @functools.cached_property
     def products(self) -> int:
         if self.gpu:
-            return self._on_device[0]
+            return self._on_device("products")
         return count_on_host(*self._pattern[:2])
 
     @functools.cached_property
@@ -156,7 +196,7 @@ class _Work:
         if not self.dots:
             return None
         if self.gpu:
-            return self._on_device[1]
+            return self._on_device("searches")
         A, B, mask = self._pattern
         assert mask is not None  # else dots are refused
         with known_while_tracing():
@@ -194,7 +234,7 @@ def _pattern_of(call: Call, gpu: bool, size: int, kernels: bool) -> tuple[int, F
     keep, room = is_eager(), min(bucketed(8 * (A.nse + B.nse)), GUESS)
     with known_while_tracing():
         if kernels:
-            need, found = int(_rows_in_room(plus_pair, A, B, mask, 0).total), None
+            need, found = int(_rows_in_room(plus_pair, A, B, mask, room=0).total), None
         elif gpu:
             need, found = int(_sorted_total(A, B, mask, size)), None
         else:
@@ -217,6 +257,6 @@ def _sorted_total(A, B, mask, size):
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
-@functools.partial(jax.jit, static_argnums=4)
-def _rows_in_room(semiring, A, B, mask, room):
+@functools.partial(jax.jit, static_argnames="room")
+def _rows_in_room(semiring, A, B, mask, *, room):
     return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=room)

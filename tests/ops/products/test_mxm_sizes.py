@@ -1,0 +1,58 @@
+"""What eager products on a GPU keep of the patterns they multiplied; kernels are interpreted."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv._core import compilation
+from jaxspv.ops.frame import capacity
+from jaxspv.ops.mxm import gpu, methods, plan
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """Eager products take the kernels by rows; the list of the sizes that they waited for."""
+    waited = []
+
+    def looked_at(total):
+        waited.append(total)
+        return int(total)
+
+    kernels = [
+        dataclasses.replace(impl, refuse=lambda *operands, **static: None)
+        if impl.name == "rows"
+        else impl
+        for impl in methods.op.impls
+    ]
+    monkeypatch.setattr(compilation, "_platform_of_leaves", lambda leaves: "cuda")
+    monkeypatch.setattr(compilation, "gpu_compiler_options", lambda: None)
+    monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
+    monkeypatch.setattr(plan, "no_kernels", gpu.no_rows)
+    monkeypatch.setattr(plan, "rows_of", functools.partial(gpu.rows_of, interpret=True))
+    monkeypatch.setattr(plan, "int", looked_at, raising=False)
+    monkeypatch.setattr(capacity, "_counted", looked_at)
+    monkeypatch.setattr(methods.op, "impls", kernels)
+    for name in ("in_order", "multiply_by_rows"):
+        call = functools.partial(getattr(gpu, name), interpret=True)
+        monkeypatch.setattr(methods, name, call)
+    return waited
+
+
+def test_sizes_are_asked_for_once_a_pattern(as_on_a_gpu):
+    rng = np.random.default_rng(0)
+    S = sp.csr_array(sp.random_array((12, 12), density=0.3, rng=rng, dtype=np.float32))
+    A = jsp.from_scipy(S)
+    for factor in (1, 2, 3):
+        C = jsp.mxm(A.with_data(A.data * factor), A)
+        np.testing.assert_allclose(C.todense(), factor * sp.csr_array(S @ S).toarray(), rtol=1e-5)
+        assert C.nse >= int(C.count) == sp.csr_array(S @ S).nnz and not bool(C.overflow)
+    assert len(as_on_a_gpu) == 1
+    with pytest.raises(ValueError, match="`nse` must be at least"):
+        jsp.mxm(A, A, nse=3)
+    turned = jsp.mxm(A, A.T)  # of the same arrays
+    np.testing.assert_allclose(turned.todense(), sp.csr_array(S @ S.T).toarray(), rtol=1e-5)
+    assert len(as_on_a_gpu) == 2

@@ -36,6 +36,7 @@ BENCHMARKS = {
     "attention": "products.attention",
     "gnn": "products.gnn",
     "accuracy": "learning.accuracy",
+    "sampling": "learning.sampling",
     "mxm": "products.mxm",
     "bfs": "traversal.bfs",
     "sources": "traversal.sources",

@@ -1,8 +1,8 @@
-"""Values sampled at entries, attention over the entries of a row, neighbours: ours by backend.
+"""Values sampled at entries, and attention over the entries of a row: ours by backend.
 
-float32: `sddmm` with 32 and 128 features, `attention` of 8 heads of 16 features by dot products and
-by scores of one number a head (a graph attention layer), each with and without its gradients, and
-100,000 seeds with fan-outs (15, 10). The XLA form verifies the kernels, and is timed beside them.
+float32: `sddmm` with 32 and 128 features, `attention` of 8 heads of 16 features by dot products, by
+scores of one number a head (a graph attention layer) and by scores that add over features (GATv2),
+each with and without its gradients. The XLA form verifies the kernels, and is timed beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ..suite import Workload
 
 HEADS, FEATURES = 8, 16
 WIDTHS = (32, 128)
-SEEDS, FANOUTS = 100_000, (15, 10)
 MOST = 4_000_000  # entries up to which the XLA form of attention runs: it takes seconds
 
 
@@ -37,7 +36,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         for record in measure(found, **options.timing()):
             head = {"benchmark": f"attention: {case}", "n": S.shape[0], "entries": S.nnz}
             records.append({**record, **head})
-    return records + sampled(A, S, options)
+    return records
 
 
 def cases(A: jsp.CSR) -> dict[str, tuple[Callable[..., Any], tuple[jax.Array, ...]]]:
@@ -51,7 +50,13 @@ def cases(A: jsp.CSR) -> dict[str, tuple[Callable[..., Any], tuple[jax.Array, ..
     Q, K, V = (normal(HEADS, FEATURES) for _ in range(3))
     ends = normal(HEADS), normal(HEADS), V
     found = {f"sddmm, {k} features": (_sddmm, (normal(k), normal(k))) for k in WIDTHS}
-    for name, call, operands in (("dot products", _dots, (Q, K, V)), ("scores", _scores, ends)):
+    weighted = normal(HEADS, FEATURES)[0], Q, K, V
+    attended = (
+        ("dot products", _dots, (Q, K, V)),
+        ("scores", _scores, ends),
+        ("scores over features", _scores_v2, weighted),
+    )
+    for name, call, operands in attended:
         found[f"attention by {name}"] = call, operands
         found[f"attention by {name}, with gradients"] = functools.partial(_slopes, call), operands
     return found
@@ -71,6 +76,13 @@ def _score(q, k):
 
 def _scores(backend, A, q, k, V):
     return jsp.attention(A, q, k, V, score=_score, backend=backend)
+
+
+def _scores_v2(backend, A, a, Q, K, V):
+    def score(q, k):
+        return jnp.sum(a * jax.nn.leaky_relu(q + k, 0.2), axis=-1)
+
+    return jsp.attention(A, Q, K, V, score=score, backend=backend)
 
 
 def _slopes(call, backend, A, *operands):
@@ -98,22 +110,3 @@ def candidates(call, operands, beside: bool, options: Options) -> list[Candidate
         Candidate(name, lambda p=p: jax.block_until_ready(p(*operands)), check)
         for name, p in programs.items()
     ]
-
-
-def sampled(A: jsp.CSR, S: Any, options: Options) -> list[dict[str, Any]]:
-    """The record of sampling; what is drawn must be neighbours."""
-    seeds = jax.random.randint(jax.random.key(1), (SEEDS,), 0, A.shape[0], jnp.int32)
-    program = jitted(lambda key, A, seeds: jsp.sample_neighbors(key, A, seeds, FANOUTS))
-
-    def call():
-        return jax.block_until_ready(program(jax.random.key(0), A, seeds))
-
-    def check(result):
-        first = np.asarray(result.nodes[0][:100])
-        for seed, drawn in zip(np.asarray(seeds)[:100], first, strict=True):
-            near = set(S.indices[S.indptr[seed] : S.indptr[seed + 1]].tolist())
-            assert {v for v in drawn.tolist() if 0 <= v < S.shape[0]} <= near
-
-    head = {"benchmark": "attention: neighbours of 100,000 seeds, 15 and 10"}
-    head |= {"n": S.shape[0], "entries": S.nnz}
-    return [{**r, **head} for r in measure([Candidate("jaxspv", call, check)], **options.timing())]

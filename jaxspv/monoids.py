@@ -127,6 +127,11 @@ class Monoid:
         return self.kind == "any"
 
     @property
+    def sums_exponentials(self) -> bool:
+        """Whether it is the logarithm of the sum of the exponentials of the terms."""
+        return self.kind == "logaddexp"
+
+    @property
     def sums_tangents(self) -> bool:
         """Whether the tangent of a reduction is the sum of `weighted` tangents of its terms."""
         return self.scatters and FORMS[self.kind].weight is not None

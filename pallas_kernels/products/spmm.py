@@ -28,6 +28,7 @@ import jax.numpy as jnp
 
 from ..rows.merge_path import place, search
 from ..simt.device import resident_ctas
+from ..simt.folds import Fold, LogSum
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
@@ -69,6 +70,7 @@ def csr_spmm(
     *,
     semiring: ScalarSemiring,
     dtype=None,
+    log_sum: bool = False,
     tile: Tile | None = None,
     ctas: int | None = None,
     threads: int = 256,
@@ -79,8 +81,9 @@ def csr_spmm(
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     x[columns, k]. data and x are float32, int32, bfloat16 or float16, the last two widened to
     float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is. n + nse <
-    `merge_path.LIMIT`, x and y less than 2^31 words. tile.words divides the words of a row. ctas:
-    for one tile of columns; any number is right.
+    `merge_path.LIMIT`, x and y less than 2^31 words. log_sum: terms, float32, are combined to the
+    logarithm of the sum of their exponentials, whatever `semiring.combine` says. tile.words divides
+    the words of a row. ctas: for one tile of columns; any number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
@@ -98,7 +101,8 @@ def csr_spmm(
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
     if data.dtype.name in NARROW:
         data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
-    job = _Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed)
+    parts *= 2 if log_sum else 1
+    job = _Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum)
     y = launch(
         lambda k, m: _Product(k, m, job).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)},
@@ -140,6 +144,7 @@ class _Job:
     narrow: str | None
     thin: str | None
     packed: str | None
+    log_sum: bool
 
 
 class _Product:
@@ -148,8 +153,8 @@ class _Product:
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
         tile, warps = job.tile, k.threads // 32
-        self.identity = job.semiring.neutral(k)
         self.size = tile.words * (2 if job.narrow else 1)  # columns of a lane
+        self.fold = LogSum(k, self.size) if job.log_sum else Fold(k, job.semiring, self.size)
         self.member, self.leader = k.lane & (tile.lanes - 1), k.lane & -tile.lanes
         part = k.cta // job.ctas
         self.group = ((k.cta - part * job.ctas) * warps + k.warp) * (32 // tile.lanes)
@@ -205,7 +210,7 @@ class _Product:
         base = self.low & -block
         longest = k.warp_fold(k.maximum, self.high - base)
         ends = [self._end(self.first + j) for j in range(2)]
-        state = [self.first, *ends, *[self.identity] * self.size]
+        state = [self.first, *ends, *self.fold.start()]
         fields = 2 if uses(self.job.semiring.mul, 0) else 1
 
         def body(offset, *carry):
@@ -263,14 +268,12 @@ class _Product:
         r, end = state[:2]
         quick = k.all((end >= at + unroll) | (r >= self.last)) & clean
 
-        def combined(acc, a, v):
-            return self._combined(acc, [evaluate(k, job.semiring.mul, a, u) for u in v])
+        def terms(a, v):
+            return [evaluate(k, job.semiring.mul, a, u) for u in v]
 
         def whole():
-            acc = state[3:]
-            for a, v in zip(data, x, strict=True):
-                acc = combined(acc, a, v)
-            return tuple(acc)
+            rows = [terms(a, v) for a, v in zip(data, x, strict=True)]
+            return tuple(self.fold.more(state[3:], rows))
 
         def cut():
             s = state
@@ -278,16 +281,12 @@ class _Product:
                 s = k.while_(
                     lambda r, end, *_, e=at + j: (end == e) & (r < self.last), self._flush, *s
                 )
-                acc = combined(s[3:], a, v)
+                acc = self.fold.more(s[3:], [terms(a, v)])
                 s = [*s[:3], *(k.where(t, u, o) for u, o in zip(acc, s[3:], strict=True))]
             return tuple(s)
 
         acc = k.if_(quick, whole, *state[3:])
         return k.if_(~quick, cut, *state[:3], *acc)
-
-    def _combined(self, acc, terms):
-        add = self.job.semiring.combine
-        return [evaluate(self.k, add, a, t) for a, t in zip(acc, terms, strict=True)]
 
     def _shared(self, values, b):
         """The values of `unroll` entries of a block, from number b on, in all lanes of a group."""
@@ -313,11 +312,11 @@ class _Product:
         head = self.continued & (r == self.first)
         self._store(r, acc, ~head)
         self._keep(0, acc, head)
-        return r + 1, later, self._end(r + 2), *[self.identity] * self.size
+        return r + 1, later, self._end(r + 2), *self.fold.start()
 
     def _store(self, r, acc, mask):
         k, job = self.k, self.job
-        at = r * job.width + self.column
+        at, acc = r * job.width + self.column, self.fold.result(acc)
         if job.thin:
             acc = [k.pack(a, b, job.thin) for a, b in zip(acc[::2], acc[1::2], strict=True)]
         elif job.narrow:
@@ -328,8 +327,8 @@ class _Product:
     def _slots(self, group, slot):
         """Where a group keeps its part of its first (slot 0) or its last row, this lane's part."""
         at = ((self.before + group) * 2 + slot) * self.job.tile.lanes + self.member
-        step = min(4, self.size)
-        return [at * self.size + j for j in range(0, self.size, step)], step
+        step, held = min(4, self.size), self.fold.held
+        return [at * held + j for j in range(0, held, step)], step
 
     def _keep(self, slot, acc, mask):
         at, step = self._slots(self.group, slot)
@@ -370,7 +369,7 @@ class _Product:
             for j in range(AHEAD):
                 there = p + j <= tail
                 part = self._kept(p + j, 0, there)
-                both = self._combined(acc, part)
+                both = self.fold.joined(acc, part)
                 acc = [k.where(there, b, a) for a, b in zip(acc, both, strict=True)]
             return tuple(acc)
 

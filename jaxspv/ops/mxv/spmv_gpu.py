@@ -52,15 +52,18 @@ def _no_values(semiring, A, x, rows, *, flip) -> str | None:
     return no_dense_fold(semiring, A, x, rows, flip=flip) or no_scalars(semiring, A, x, flip)
 
 
-def no_scalars(semiring, A, x, flip) -> str | None:
-    """Why kernels do not know the functions of a semiring, for values of the dtypes of A and x."""
+def no_scalars(semiring, A, x, flip, addition=True) -> str | None:
+    """Why kernels do not know the functions of a semiring, for values of the dtypes of A and x.
+
+    addition: whether they take its addition as a function.
+    """
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
-    product, addition = _functions(semiring, A, x, flip)
-    term = addition[2][0]
+    product, combine = _functions(semiring, A, x, flip)
+    term = combine[2][0]
     if term.name not in SCALARS:
         return f"kernels combine float32 and int32 values, not {term}"
-    for name, fn, dtypes in (product, addition):
+    for name, fn, dtypes in (product, combine) if addition else (product,):
         if reason := scalar_jaxpr.refuse(fn, *dtypes):
             return f"`{name}`: {reason}"
     return None

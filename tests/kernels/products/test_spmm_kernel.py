@@ -7,6 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv.ops.spmm import gpu
 from pallas_kernels.products.spmm import Tile, csr_spmm, tile_for
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
@@ -65,6 +66,23 @@ def test_tiles_and_ctas(tile, grid):
         check(ROWS[rows], jnp.float32, 72, "plus_times", tile, **options)
 
 
+@pytest.mark.parametrize(("k", "tile"), [(3, None), (8, Tile(2, 2, 8)), (136, None)])
+def test_logarithms_of_sums_of_exponentials(k, tile):
+    """A row's largest term may be infinite, or there may be none; sums are as exact as float32."""
+    indptr, indices, data = matrix(ROWS["hubs"], np.float32)
+    x = np.random.default_rng(1).normal(scale=30, size=(COLUMNS, k)).astype(np.float32)
+    x[3], x[5], x[7, 0] = -np.inf, np.inf, np.nan
+    semiring = ScalarSemiring.of(lambda a, b: a + b, jnp.logaddexp, -np.inf, np.float32)
+    arrays = map(jnp.asarray, (indptr, indices, data, x))
+    y = csr_spmm(*arrays, semiring=semiring, log_sum=True, tile=tile, **HOST)
+    want = np.full(y.shape, -np.inf)
+    for i in range(len(want)):
+        for e in range(indptr[i], indptr[i + 1]):
+            with np.errstate(invalid="ignore"):
+                want[i] = np.logaddexp(want[i], data[e].astype(float) + x[indices[e]])
+    np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "dtype,values,result",
     [
@@ -103,6 +121,15 @@ def test_lowers_for_a_gpu_in_one_launch(dtype, format):
     mapped = jax.vmap(lambda x, A: jsp.mxv(A, x), (1, None))
     text = lower(lambda A, X: mapped(X, A), A, jnp.ones((9, 8), dtype))
     assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
+def test_sums_of_exponentials_lower_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(gpu, "UNTRIED", False)
+    A = jsp.from_dense(np.eye(9, dtype=np.float32))
+    for dtype in (jnp.float32, jnp.bfloat16):
+        text = lower(lambda X: jsp.mxm(A, X, "log_plus"), jnp.ones((9, 8), dtype))
+        assert text.count("custom_call @mosaic_gpu") == 1
 
 
 @pytest.mark.gpu

@@ -2,14 +2,16 @@
 
 Method: first the component of a pivot, all that it reaches and that reaches it (Fleischer,
 Hendrickson, Pinar 2000). Then, for all components at once, every vertex takes the least vertex that
-reaches it and the least that it reaches (Alabandi, Sands, Biros, Burtscher 2023): where both are
-the same that vertex names the component of all who have it so. The others go on by themselves,
-along the edges between vertices whose two vertices are the same, as all of one component have the
-same. What changed is listed and pushed along its edges in rounds between grid barriers.
+reaches it and the least that it reaches, in an order without meaning (Alabandi, Sands, Biros,
+Burtscher 2023): where both are the same that vertex names the component of all who have it so. The
+others go on by themselves, along the edges between vertices whose two vertices are the same, as all
+of one component have the same. What changed is listed and pushed along its edges in rounds between
+grid barriers; while few are listed one CTA does the rounds alone.
 
 Cost: a gather of 16 bytes for each edge, both ways, of each vertex in each round in which what it
-pushes has changed; a grid barrier a round; a pass over the vertices for each generation of
-components, of which a graph has few. Each ends at least one component, so that the launch ends.
+pushes has changed, expected O(log n) rounds; a barrier a round; a pass over the vertices for each
+generation of components, of which a graph has few. Each ends at least one component, so that the
+launch ends.
 """
 
 import types
@@ -23,8 +25,13 @@ from .simt.device import resident_ctas
 from .simt.launch import launch
 
 UNROLL = 2
-# Control words, four in turns, one for each part between two barriers: entries listed.
+SOLO = 128  # listed up to which one CTA goes on alone
+# Control words, four in turns, one for each part between two barriers: entries listed. Then the
+# part that the CTA alone came to, and what was listed.
 WORDS = 40
+THERE, LISTED = WORDS + 4, WORDS + 5
+# The order of vertices: (v + 1) MIX mod 2^31, 0 for the pivot, FAR for none.
+MIX, BACK, FAR = 0x1E3779B1, pow(0x1E3779B1, -1, 2**31), 2**31 - 1
 DONE = -1  # the key of a vertex whose component is known
 KEY, DOWN, UP = range(3)
 STATE = 4  # words of a vertex, the last unused
@@ -39,8 +46,8 @@ def strong(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32): the least vertex of each strong component, but n for all of
-    the component of the pivot.
+    """(labels int32[n], status int32): the same vertex for all of a strong component, n for all of
+    that of the pivot.
 
     indptr int32[2 n + 2], indices: where each of n rows of out-edges begins in `indices`, and where
     the last ends; then the same of n rows of in-edges, which follow; in any order. pivot: int32,
@@ -76,10 +83,17 @@ def _body(k, c, m, control):
     (ok,) = k.grid_barrier(control)
 
     def round_(ok, part, count):
-        _clear(k, control, part)
-        _push(k, c, m, control, part, count)
-        ok, listed = k.grid_barrier(control, [(control, _word(part))])
-        return ok, part + 1, listed
+        few = count <= SOLO
+        k.if_(few & (k.cta == 0), lambda: _alone(k, c, m, control, part, count))
+
+        def together():
+            _clear(k, control, part)
+            _push(k, c, m, control, part, count)
+
+        k.if_(~few, together)
+        words = [(control, word) for word in (_word(part), THERE, LISTED)]
+        ok, listed, there, left = k.grid_barrier(control, words)
+        return ok, k.where(few, there, part + 1), k.where(few, left, listed)
 
     def generation(*state):
         going = lambda ok, part, count: (ok != 0) & (count > 0)  # noqa: E731
@@ -92,6 +106,23 @@ def _body(k, c, m, control):
     return k.while_(
         lambda ok, part, count: (ok != 0) & (count > 0), generation, ok, k.const(1), k.const(2)
     )[0]
+
+
+def _alone(k, c, m, control, part, count):
+    """Rounds of this CTA while few are listed; the next part is not alone, or names components, so
+    that all have read THERE and LISTED before they are written again.
+    """
+
+    def round_(part, count):
+        _clear(k, control, part)
+        _push(k, c, m, control, part, count, alone=True)
+        k.sync()
+        return part + 1, k.load(control, _word(part), cache="fresh")
+
+    going = lambda part, count: (count > 0) & (count <= SOLO)  # noqa: E731
+    part, count = k.while_(going, round_, part, count)
+    for word, value in ((THERE, part), (LISTED, count)):
+        k.store(control, word, value, mask=k.thread == 0)
 
 
 def _word(part):
@@ -109,7 +140,7 @@ def _plant(k, c, m):
     pivot = k.load(m.pivot, 0, cache="nc")
 
     def one(v):
-        start = k.where(v == pivot, 0, n + 1)
+        start = k.where(v == pivot, 0, FAR)
         k.store_vec(m.state, v * STATE, (k.const(0), start, start, k.const(0)))
         for way in (0, n):
             k.store(m.marks, v + way, 0)
@@ -119,7 +150,7 @@ def _plant(k, c, m):
     k.store(m.queue, 2 * n + k.thread, pivot + k.thread * n, mask=first)
 
 
-def _push(k, c, m, control, part, count):
+def _push(k, c, m, control, part, count, alone=False):
     """What the vertices listed know goes along their edges; whose own falls by it is listed."""
     n, queue = c.n, (part & 1) * (2 * c.n)
     behind = 2 * n - queue
@@ -159,7 +190,7 @@ def _push(k, c, m, control, part, count):
         size = c.long.without(begin, size, *payload)
         flatten(k, begin, size, payload, edges, unroll=UNROLL)
 
-    deal_rows(k, count, row, listed)
+    deal_rows(k, count, row, listed, alone)
     c.long.run(edges, UNROLL)
 
 
@@ -172,13 +203,14 @@ def _name(k, c, m, control, part):
         words = k.load_vec(m.state, v * STATE, STATE, mask=there, other=DONE, cache="fresh")
         key, down, up = words[KEY], words[DOWN], words[UP]
         live = key != DONE
-        done = live & (down == up) & (down <= n)
-        k.store(m.labels, v, k.where(down == 0, n, down - 1), mask=done)
+        done = live & (down == up) & (down != FAR)
+        k.store(m.labels, v, k.where(down == 0, n, ((down * BACK) & FAR) - 1), mask=done)
         left = live & ~done
         # Two classes of one number lose nothing but time.
         mixed = (down * -1640531527) ^ (up * -2048144789)
         key = k.where(done, DONE, k.shr(mixed ^ k.shr(mixed, 15), 1))
-        k.store_vec(m.state, v * STATE, (key, v + 1, v + 1, k.const(0)), mask=live)
+        own = ((v + 1) * MIX) & FAR
+        k.store_vec(m.state, v * STATE, (key, own, own, k.const(0)), mask=live)
         for way in (0, n):
             append(k, m.queue, behind, control, _word(part), v + way, left)
 

@@ -15,14 +15,15 @@ def append(k, a, at, counts, word, v, mask):
     k.if_(votes != 0, put)
 
 
-def deal_rows(k, count, row, f):
+def deal_rows(k, count, row, f, alone=False):
     """f(begin, size, ...) of rows 0 .. count - 1 over all warps, each lane of a warp with its own.
 
     `row(i, there)` gives (begin, size, ...) of a lane's row, size 0 where it has none. Where there
     are fewer rows than warps each is cut into pieces of whole strides, so that no warp is alone
-    with a long one.
+    with a long one. alone: over the warps of this CTA.
     """
-    warps = k.ctas * k.threads // 32
+    warps = (k.threads if alone else k.ctas * k.threads) // 32
+    mine = k.warp if alone else k.warp * k.ctas + k.cta
     parts = k.maximum(k.const(warps) // k.maximum(count, 1), 1)
 
     def some(i, there):
@@ -32,7 +33,7 @@ def deal_rows(k, count, row, f):
         skipped = k.minimum((i - number * parts) * piece, size)
         f(begin + skipped, k.minimum(size - skipped, piece), *payload)
 
-    k.deal(count * parts, (k.warp * k.ctas + k.cta, warps), some)
+    k.deal(count * parts, (mine, warps), some)
 
 
 class LongRows:

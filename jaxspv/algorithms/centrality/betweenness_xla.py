@@ -16,6 +16,8 @@ from ..sssp.api import sssp
 LEAST_COLUMNS, MOST_COLUMNS = 64, 512  # sources of a batch, where memory allows
 ENOUGH = 2**22  # numbers in an array of a batch that keep a device busy
 MOST_VALUES = 2**26  # numbers in an array of a batch
+SPARSE = 4  # edges a vertex up to which graphs are taken to have many levels
+LEVELS_OF_SPARSE = 4  # of these between two looks whether it is over
 MOST_WEIGHTED = 32  # sources of a batch, with an array of all edges for each
 
 
@@ -25,9 +27,11 @@ def by_levels(
     """(n,) what passes each vertex on paths of fewest edges from all `sources`; overflow.
 
     Forward: the paths of length d + 1 to v are the sum of those of length d to what has an edge to
-    v. Backward, from the last level: with `x(w) = 1 / paths(w) + y(w)` at the level below, y(v) is
-    the sum of x over the edges out of v, and `paths(v) y(v)` what passes v. Every level, of all
-    sources of a batch, is a product of the pattern with an (n, sources) array.
+    v, and of all that is reached only what is d edges away has an edge to what is not. Backward,
+    from the last level: with `x(w) = 1 / paths(w) + y(w)` at the level below, y(v) is the sum of x
+    over the edges out of v, which lead no further than one level, and `paths(v) y(v)` what passes
+    v. Every level, of all sources of a batch, is a product of the pattern with an (n, sources)
+    array; no level needs the others taken out of it.
     """
     n = graph.n
     out = without_values(graph.out, dtype)
@@ -36,22 +40,24 @@ def by_levels(
         inn = out.T.asformat("csr") if graph.inn is None else without_values(graph.inn, dtype)
     columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
     batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
+    at_once = LEVELS_OF_SPARSE if graph.nse <= SPARSE * n else 1
 
     def some(total, sources):
-        paths, levels, last = _forward(inn, sources, dtype)
+        paths, levels = _forward(inn, sources, dtype, at_once)
+        alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
+        last = jnp.max(levels)
 
         def step(state):
-            level, x, passed = state
-            level = level - 1
-            y = mxm(out, x, plus_second)
-            here = levels == level
-            x = jnp.where(here, 1 / jnp.where(here, paths, 1) + y, 0)
-            return level, x, passed + jnp.sum(jnp.where(here, paths * y, 0), axis=1)
+            level, x = state
+            for _ in range(at_once):
+                level = level - 1
+                y = mxm(out, x, plus_second)
+                x = jnp.where((levels == level) & (level > 0), alone + y, x)
+            return level, x
 
-        far = levels == last
-        x = jnp.where(far, 1 / jnp.where(far, paths, 1), 0)
-        state = (last, x, jnp.zeros(n, dtype))
-        passed = lax.while_loop(lambda s: s[0] > 1, step, state)[2]
+        start = (last, jnp.where((levels == last) & (last > 0), alone, 0))
+        _, x = lax.while_loop(lambda s: s[0] > 1, step, start)
+        passed = jnp.sum(jnp.where(levels > 0, paths * (x - alone), 0), axis=1)
         if endpoints:
             reached = levels > 0
             passed = passed + jnp.sum(reached, axis=1)
@@ -63,26 +69,26 @@ def by_levels(
     return lax.scan(some, nothing, batches)[0]
 
 
-def _forward(inn, sources: Array, dtype: np.dtype) -> tuple[Array, Array, Array]:
-    """(n, k) the paths of fewest edges from each source, their edges or -1; the largest of these.
+def _forward(inn, sources: Array, dtype: np.dtype, at_once: int) -> tuple[Array, Array]:
+    """(n, k) the paths of fewest edges from each source, and their edges or -1.
 
-    inn: the in-edges of each vertex.
+    inn: the in-edges of each vertex; at_once: levels between two looks whether it is over.
     """
     n = inn.shape[0]
     at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
 
     def step(state):
-        level, front, paths, levels, _ = state
-        came = mxm(inn, front, plus_second)
-        new = (levels < 0) & (came > 0)
-        front = jnp.where(new, came, 0)
-        levels = jnp.where(new, level + 1, levels)
-        return level + 1, front, jnp.where(new, came, paths), levels, jnp.any(new)
+        level, paths, levels, _ = state
+        for _ in range(at_once):
+            came = mxm(inn, paths, plus_second)
+            new = (levels < 0) & (came > 0)
+            level = level + 1
+            paths, levels = jnp.where(new, came, paths), jnp.where(new, level, levels)
+        return level, paths, levels, jnp.any(levels == level)
 
-    front, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1)
-    state = (jnp.int32(0), front, front, levels, jnp.bool_(True))
-    steps, _, paths, levels, _ = while_going(step, state)
-    return paths, levels, steps - 1  # the last step found nothing
+    paths, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1)
+    state = (jnp.int32(0), paths, levels, jnp.bool_(True))
+    return while_going(step, state)[1:3]
 
 
 def _batches(sources: Array, n: int, together: int) -> Array:

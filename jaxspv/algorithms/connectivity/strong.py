@@ -98,7 +98,7 @@ def _not_in_one_launch(graph) -> str | None:
 
 @op.register("signatures", backend="pallas", refuse=_not_in_one_launch)
 def _signatures(graph):
-    """The component of a pivot, then the least vertices both ways, in one launch."""
+    """The component of a pivot, then one vertex that each meets both ways, in one launch."""
     n = graph.n
     into = _in_edges(graph)
     ends = jnp.concatenate([graph.out.indptr, graph.nse + into[0]])
@@ -106,10 +106,9 @@ def _signatures(graph):
     pivot = jnp.argmax(degrees).astype(jnp.int32)
     heads = jnp.concatenate([graph.out.indices, into[1]])
     labels, status = strong_kernel(ends, heads, pivot)
-    of_pivot = labels == n
     vertex = jnp.arange(n, dtype=jnp.int32)
-    least = jnp.min(jnp.where(of_pivot, vertex, n))
-    found = _of(jnp.where(of_pivot, least, labels), graph)
+    least = jnp.full(n + 1, n, jnp.int32).at[labels].min(vertex, mode="drop")
+    found = _of(least.at[labels].get(mode="clip"), graph)
     return StrongComponents(*(jnp.where(status == 0, v, -1) for v in found))
 
 

@@ -17,6 +17,7 @@ import math
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,25 @@ class WrongResult(AssertionError):
 def blocking(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[[], Any]:
     """`call(*args, **kwargs)` that waits for its result."""
     return lambda: jax.block_until_ready(call(*args, **kwargs))
+
+
+def within(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
+    """`call` that raises TimeoutError after so many seconds; of pure Python, in the main thread."""
+
+    def give_up(*signal_and_frame):
+        del signal_and_frame
+        raise TimeoutError(f"took more than {seconds:g} s")
+
+    def bounded():
+        before = signal.signal(signal.SIGALRM, give_up)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            return call()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    return bounded
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:

@@ -18,6 +18,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).parent.parent
 LEAST = 1000
+BLOCK = 10  # tests that follow each other share compiled programs
 QUICK = """algorithms.link_analysis algorithms.shortest_paths algorithms.centrality
 algorithms.components algorithms.traversal algorithms.tests.test_cluster
 algorithms.tests.test_core"""
@@ -46,7 +47,8 @@ def shipped(project):
 class Counting:
     """Counts the calls of the backend's functions that gave a result or NetworkX's own error."""
 
-    def __init__(self):
+    def __init__(self, part=(0, 1)):
+        self.part = part
         self.calls, self.refused = collections.Counter(), collections.Counter()
         self.outcomes = collections.Counter()
 
@@ -70,13 +72,22 @@ class Counting:
 
         return call
 
+    def pytest_collection_modifyitems(self, config, items):
+        """Keeps every K-th block of tests, where a part was asked for."""
+        number, parts = self.part
+        mine = [i // BLOCK % parts == number for i in range(len(items))]
+        config.hook.pytest_deselected(
+            items=[i for i, kept in zip(items, mine, strict=True) if not kept]
+        )
+        items[:] = [i for i, kept in zip(items, mine, strict=True) if kept]
+
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.outcome != "passed":
             kind = "xfailed" if hasattr(report, "wasxfail") else report.outcome
             self.outcomes[kind] += 1
 
 
-def run(folder, packages, more=()):
+def run(folder, packages, more=(), part=(0, 1)):
     """Runs the tests; (exit code of pytest, Counting)."""
     os.environ.update(NETWORKX_TEST_BACKEND="jaxspv", NETWORKX_FALLBACK_TO_NX="1")
     sys.path[:0] = [str(lay_out(folder)), str(ROOT)]
@@ -85,7 +96,7 @@ def run(folder, packages, more=()):
     from jaxspv.networkx_backend import backend
     from jaxspv.networkx_backend.registry import FUNCTIONS
 
-    counting = Counting()
+    counting = Counting(part)
     counting.wrap(backend, FUNCTIONS)
     (folder / "pytest.ini").write_text("[pytest]\n")
     options = ["-q", "-p", "no:cacheprovider", "-c", str(folder / "pytest.ini"), *more]
@@ -98,6 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("packages", nargs="*", help="below networkx, such as algorithms.centrality")
     parser.add_argument("--quick", action="store_true", help="the packages that use it most")
+    parser.add_argument("--part", default="0/1", help="I/N: part I = 0 .. N - 1 of N processes")
     parser.add_argument("--folder", type=pathlib.Path, help="for the entry points; a new one")
     parser.add_argument("--json", type=pathlib.Path, help="write the counts")
     parser.add_argument("--pytest", default="", help="more options of pytest, as one word")
@@ -107,7 +119,8 @@ def main():
     folder = (args.folder or pathlib.Path(tempfile.mkdtemp())).resolve()
     packages = args.packages or (QUICK.split() if args.quick else [""])
     json_file = args.json and args.json.resolve()
-    code, counting = run(folder, packages, args.pytest.split())
+    part = tuple(map(int, args.part.split("/")))
+    code, counting = run(folder, packages, args.pytest.split(), part)
     total = sum(counting.calls.values())
     for name, count in counting.calls.most_common():
         print(f"{count:8} {name}")
@@ -119,7 +132,7 @@ def main():
     if json_file:
         document = {"calls": counting.calls, "refused": counting.refused}
         json_file.write_text(json.dumps({**document, "tests": counting.outcomes}, indent=1))
-    sys.exit(1 if code or total < LEAST else 0)
+    sys.exit(1 if code or total < LEAST / part[1] else 0)
 
 
 def _claimed():

@@ -28,8 +28,8 @@ def implements(
     NetworkX refuses the kinds of graphs that a function is not for before it asks a backend.
 
     Args:
-        cost: "linear": NetworkX's own loop costs about what the conversion does; "search": one
-            traversal or iteration; "searches": many.
+        cost: "linear": NetworkX's own loop, such as one breadth-first search, costs about what the
+            conversion does; "search": one that costs more; "searches": many.
         refuse: called with the arguments; the reason why they are not supported, or None.
     """
 

@@ -182,7 +182,7 @@ def gutman_index(G, weight=None):
     return float(sum((far * degree[s] * degree).sum() for s, far in _rows(G, weight)) / 2)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def efficiency(G, u, v):
     """1 / distance, 0 where there is no path."""
     for node, name in ((u, "Source"), (v, "Target")):

@@ -34,27 +34,27 @@ def _paths(G: ConvertedGraph, source: int, direction: Direction, cutoff: float |
     return paths(G, np.concatenate(layers), parents, backward=direction == "in")
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def single_source_shortest_path_length(G, source, cutoff=None):
     """Hops from the source."""
     s = vertex(G, source, f"Source {source} is not in G")
     return _lengths(G, levels(G, s), cutoff)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def single_target_shortest_path_length(G, target, cutoff=None):
     """Hops to the target."""
     t = vertex(G, target, f"Target {target} is not in G")
     return _lengths(G, levels(G, t, "in"), cutoff)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def single_source_shortest_path(G, source, cutoff=None):
     """Paths from the source."""
     return _paths(G, vertex(G, source, f"Source {source} not in G"), "out", cutoff)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def single_target_shortest_path(G, target, cutoff=None):
     """Paths to the target."""
     return _paths(G, vertex(G, target, f"Target {target} not in G"), "in", cutoff)
@@ -81,7 +81,7 @@ def all_pairs_shortest_path(G, cutoff=None):
     return each()
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def bidirectional_shortest_path(G, source, target):
     """A path of fewest hops; of several NetworkX may give another."""
     s = vertex(G, source, f"Source {source} is not in G")
@@ -92,7 +92,7 @@ def bidirectional_shortest_path(G, source, target):
     return path_to(G, parents, t)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def has_path(G, source, target):
     """Whether the target is reached from the source."""
     s = vertex(G, source, f"Source {source} is not in G")
@@ -100,7 +100,7 @@ def has_path(G, source, target):
     return bool(levels(G, s, target=t)[t] >= 0)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def descendants(G, source):
     """The vertices reached from the source, without it."""
     if source not in G:
@@ -108,7 +108,7 @@ def descendants(G, source):
     return set(labels(G, np.flatnonzero(levels(G, G.index[source]) > 0)))
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def ancestors(G, source):
     """The vertices from which the source is reached, without it."""
     if source not in G:
@@ -116,7 +116,7 @@ def ancestors(G, source):
     return set(labels(G, np.flatnonzero(levels(G, G.index[source], "in") > 0)))
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def descendants_at_distance(G, source, distance):
     """The vertices at exactly `distance` hops."""
     if source not in G:
@@ -125,7 +125,7 @@ def descendants_at_distance(G, source, distance):
     return set(labels(G, np.flatnonzero((found >= 0) & (found == distance))))
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def bfs_layers(G, sources):
     """The layers of a search from one source or several."""
     starts = list({sources} if sources in G else set(sources))  # in the order of the set, as there
@@ -156,13 +156,13 @@ def _sorted_neighbors(**arguments: Any) -> str | None:
     return "`sort_neighbors` is a function: it would be called node by node" if given else None
 
 
-@implements(cost="search", refuse=_sorted_neighbors)
+@implements(cost="linear", refuse=_sorted_neighbors)
 def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
     """(parent, node) in the order of the search."""
     return _tree(G, source, depth_limit, "in" if reverse else "out")
 
 
-@implements(cost="search", refuse=_sorted_neighbors)
+@implements(cost="linear", refuse=_sorted_neighbors)
 def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
     """(node, its children) in the order of the search."""
     tree = _tree(G, source, depth_limit)
@@ -170,7 +170,7 @@ def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
     return iter(grouped or [(source, [])])
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def predecessor(G, source, target=None, cutoff=None, return_seen=None):
     """All predecessors on paths of fewest hops."""
     s = vertex(G, source, f"Source {source} not in G")

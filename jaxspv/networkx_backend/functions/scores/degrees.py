@@ -111,19 +111,19 @@ def _has_eulerian_path(G, source) -> bool:
     return not membership(G).any()
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def is_eulerian(G):
     """Whether a closed walk takes every edge once."""
     return _is_eulerian(G)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def has_eulerian_path(G, source=None):
     """Whether a walk takes every edge once."""
     return _has_eulerian_path(G, source)
 
 
-@implements(cost="search")
+@implements(cost="linear")
 def is_semieulerian(G):
     """Whether a walk takes every edge once, and none of them is closed."""
     return _has_eulerian_path(G, None) and not _is_eulerian(G)

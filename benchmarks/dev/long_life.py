@@ -62,6 +62,7 @@ def lived(calls: int, shapes: int, seed: int = 0) -> list[dict[str, float]]:
         if number % max(calls // TENTHS, 1) == 0:
             ms = {"median_ms": 1e3 * statistics.median(times), "total_s": sum(times)}
             rows.append({"calls": number, **{k: round(v, 4) for k, v in ms.items()}, **status()})
+            print(json.dumps(rows[-1]), flush=True)
             times = []
     return rows
 

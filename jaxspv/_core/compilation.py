@@ -53,9 +53,10 @@ def gpu_compiler_options() -> dict[str, Any]:
 class _Programs:
     """Keeps the memory maps of compiled programs below what Linux allows a process.
 
-    Every program of a CPU takes some 24 maps; at 65,530 (`vm.max_map_count`) LLVM ends the process,
-    after about 2,700 programs. Counted every `EVERY` compilations; beyond half of the limit JAX's
-    caches are dropped at the next eager call, outside of every trace.
+    Every program of a CPU takes 10 to 60 maps; at 65,530 (`vm.max_map_count`) LLVM ends the
+    process, after about 2,000 programs. Counted every `EVERY` compilations; beyond three quarters
+    of the limit JAX's caches are dropped at the next eager call, outside of every trace. A process
+    that calls more programs than fit in turn compiles all of them again and again, so not earlier.
     """
 
     EVERY = 64
@@ -64,7 +65,7 @@ class _Programs:
     def __init__(self):
         self.too_many, self.compiled = False, itertools.count(1)
         try:
-            self.most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) // 2
+            self.most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) * 3 // 4
         except (OSError, ValueError):
             self.most = None  # no such limit here
         else:

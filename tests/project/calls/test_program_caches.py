@@ -25,6 +25,6 @@ def test_programs_are_forgotten_outside_of_traces(monkeypatch):
     assert dropped
 
 
-def test_the_limit_is_half_of_what_the_system_allows():
+def test_the_limit_lies_below_what_the_system_allows():
     if compilation.PROGRAMS.most is not None:
         assert 0 < compilation.PROGRAMS.number() < 2 * compilation.PROGRAMS.most

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
 from .._core.dispatch import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
+from .._core.reductions import sum_in_double
 from ..algorithms.common.status import finished
 from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization, pagerank
 from ..algorithms.pagerank.jvp import implicit_tangent
@@ -17,21 +21,21 @@ from .exchange import Local, on_mesh
 from .frame import least_weight, mesh_op, told
 from .graph import ShardedGraph
 
+Sum = Callable[[Array, Array, int], Array]
 
-def _strength(local: Local) -> Array:
-    """A piece of the row sums."""
+
+def _strength(local: Local, add: Sum = plus.segment_reduce) -> Array:
+    """A piece of the row sums. add: sums by segments."""
     row, _ = local.block.rowcol()
-    sums = plus.segment_reduce(local.block.data, row, local.part.block_shape[0], sorted=True)
-    return local.fold_rows(sums, plus)
+    return local.fold_rows(add(local.block.data, row, local.part.block_shape[0]), plus)
 
 
-def _flow(local: Local, share: Array) -> Array:
-    """A piece of `share A`, from one of `share`."""
+def _flow(local: Local, share: Array, add: Sum = plus.segment_reduce) -> Array:
+    """A piece of `share A`, from one of `share`. add: sums by segments."""
     row, col = local.block.rowcol()
     rows, cols = local.part.block_shape
     terms = local.block.data * jnp.take(local.along_rows(share), row, mode="clip")
-    sums = plus.segment_reduce(terms, jnp.where(row < rows, col, cols), cols)
-    return local.fold_cols(sums, plus)
+    return local.fold_cols(add(terms, jnp.where(row < rows, col, cols), cols), plus)
 
 
 def _tangent(primals, tangents, result):
@@ -68,10 +72,13 @@ def start_of(local: Local, p, dtype) -> Array:
 
 
 def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterations):
-    """A piece of the scores, the number of iterations, whether they converged."""
+    """A piece of the scores, the number of iterations, whether they converged.
+
+    Sums in float64: a hub has many equal shares.
+    """
     return pagerank_xla(
-        lambda share: _flow(local, share),
-        _strength(local),
+        functools.partial(_flow, local, add=sum_in_double),
+        _strength(local, sum_in_double),
         mine,
         mine,
         damping=damping,

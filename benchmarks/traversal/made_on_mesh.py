@@ -21,6 +21,8 @@ import numpy as np
 
 import jaxspv as jsp
 
+from .mesh_costs import predicted
+
 
 def is_search(G: Any, levels: Any, source: Any) -> Any:
     """Whether these are the levels of a search of a symmetric graph."""
@@ -52,6 +54,14 @@ def peak() -> str:
     return f"{max(t.get('peak_bytes_in_use', 0) for t in told) / 1e9:.1f} GB"
 
 
+def model(call: str, n: int, entries: int, rounds: int) -> str:
+    """What the model of costs says of GPUs, in each form; nothing elsewhere."""
+    if jax.default_backend() != "gpu":
+        return ""
+    told = predicted(call, n, entries, rounds, jax.device_count())
+    return "".join(f", {form.split('_')[0]} model {ms:.2f} ms" for form, ms in told.items())
+
+
 def measure(mesh: Any, scale: int, factor: int, runs: int) -> None:
     """Prints what one graph takes."""
     start = time.perf_counter()
@@ -65,9 +75,12 @@ def measure(mesh: Any, scale: int, factor: int, runs: int) -> None:
     levels, ms = timed(search, G, source, runs=runs)
     if not bool(jax.jit(is_search)(G, levels, source)):
         raise AssertionError(f"rmat {scale},{factor}: the levels are not those of a search")
-    print(f"  bfs {ms:.2f} ms, {int(levels.max()) + 1} levels, certified", flush=True)
+    deep, size = int(levels.max()) + 1, (G.n, int(entries.sum()))
+    print(f"  bfs {ms:.2f} ms, {deep} levels, certified{model('bfs', *size, deep)}", flush=True)
     ranks, ms = timed(jax.jit(jsp.pagerank), G, runs=runs)
-    print(f"  pagerank {ms:.2f} ms, {int(ranks.iterations)} iterations, peak {peak()}", flush=True)
+    rounds = int(ranks.iterations)
+    said = f"{rounds} iterations, peak {peak()}{model('pagerank', *size, rounds)}"
+    print(f"  pagerank {ms:.2f} ms, {said}", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,13 +2,15 @@
 
 `python -m benchmarks sharded` prints the table for some graphs and numbers of GPUs. The model:
 
-    time = levels (step + more exchanges hop + bytes / bandwidth) + imbalance entries / (P rate)
+    time = call + rounds (step + bytes / bandwidth) + imbalance (rounds n vertex + nse entry) / P
 
-with P = R C devices in R rows and C columns of blocks, n vertices, n / P of them a device. In a
+with P = R C devices in R rows and C columns of blocks, n vertices and nse entries, n / P of them a device. In a
 level a device gathers n / P bits from each of C (where C > 1), sends n / P bits to each of R (where
-R > 1) and takes part in one sum: what `jaxspv/sharding/bfs.py` does. Every entry is looked at once.
-A level whose frontier has few edges is told by lists of at most half as many bytes, as are those of
-deep graphs. Where a message takes less time than the exchange waits, lists save work alone.
+R > 1) and takes part in one sum: what `jaxspv/sharding/bfs.py` does; a step holds two exchanges, of
+which each further one takes a hop, and each hop of a network as much more as it is longer. A level
+whose frontier has few edges is told by lists and looks at these alone. PageRank looks at all
+entries in every round. The constants of the calls come from runs on two GPUs (`benchmarks.dev.
+sharded`, which prints this model beside what it measures).
 """
 
 from __future__ import annotations
@@ -26,32 +28,53 @@ class Link:
     """What connects the devices of a mesh.
 
     Attributes:
-        step: seconds of a step of a loop with one exchange of few bytes.
-        hop: seconds of each further exchange of the step.
+        hop: seconds of one more exchange of few bytes in a step.
         bandwidth: bytes a second that a device sends while it receives as many.
         source: where the numbers are from.
     """
 
-    step: float
     hop: float
     bandwidth: float
     source: str
 
 
-# Two H200 of one host: `lax.while_loop` with one `all_gather`, 41 us a step; `ppermute` of 512 MiB,
-# 282 GB/s each way. The further exchange: what such a step takes beyond a loop without one (17 us).
-HOST = Link(41e-6, 24e-6, 282e9, "measured on two H200; hop by difference")
-# A step of a kernel that holds all levels: 2.7 us with a 4-KiB store to the other GPU.
-ONE_LAUNCH = Link(2.7e-6, 1.6e-6, 282e9, "measured on two H200; no traversal is written so yet")
+# Two H200 of one host: `lax.while_loop` with one `all_gather`, 41 us a step, without one 17;
+# `ppermute` of 512 MiB, 282 GB/s each way.
+HOST = Link(24e-6, 282e9, "measured on two H200")
 # Nothing was measured over a network: 400 Gb/s a GPU, 20 us more an exchange.
-NETWORK = Link(61e-6, 44e-6, 50e9, "assumed")
+NETWORK = Link(44e-6, 50e9, "assumed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """What a call takes in one of its forms, in seconds; fitted to runs on two H200.
+
+    Attributes:
+        call: before anything is done.
+        step: of a round, two exchanges included.
+        listed: of a round that is told by lists.
+        vertex, entry: of each vertex in a round and of each entry, on one device.
+    """
+
+    call: float
+    step: float
+    listed: float
+    vertex: float
+    entry: float
+
+
+RATES = {
+    ("xla", "bfs"): Rates(1e-4, 4.0e-4, 1.78e-4, 2.78e-10, 5.98e-11),
+    ("xla", "pagerank"): Rates(1e-4, 1.5e-4, 1.5e-4, 1e-10, 7e-11),
+    ("kernels", "bfs"): Rates(3.0e-4, 9.3e-6, 9.3e-6, 4e-11, 2e-13),
+    ("kernels", "pagerank"): Rates(3.0e-4, 2e-5, 2e-5, 3e-11, 4e-11),
+}
+EVERY_ROUND = {"pagerank"}  # looks at all entries in each
 
 GPUS_OF_A_HOST = 8
-# XLA on one H200: a gather from 2M floats (104 G/s) and a scatter of booleans (35 G/s) an entry.
-EDGE_RATE = 1 / (1 / 104e9 + 1 / 35e9)
 MEMORY = 141e9  # of an H200
 MOST_ENTRIES = 2**31 - 1  # of a device
-IMBALANCE = 1.1  # the fullest device over the mean
+IMBALANCE = 1.01  # the fullest device over the mean, as vertices are dealt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +93,12 @@ class Case:
     levels: int
 
 
-# rmat: 44 entries a vertex as drawn here, both directions; levels as searches of these take.
+# rmat: as `shard_rmat` makes it of 44 entries a vertex, or 88; levels as searches of these take.
 CASES = (
-    Case("rmat 21", 2**21, 166_900_000, 7),
-    Case("rmat 24", 2**24, 1_390_000_000, 8),
+    Case("rmat 21", 2**21, 86_316_028, 5),
+    Case("rmat 24", 2**24, 710_970_834, 6),
     Case("grid 1000 x 1000", 10**6, 3_996_000, 1_999),
-    Case("rmat 25", 2**25, 2_814_206_558, 8),
+    Case("rmat 25, 88", 2**25, 2_814_206_558, 6),
     Case("2^30 vertices, 64 a vertex", 2**30, 2**36, 9),
     Case("10^12 entries", 2**31 - 2, 10**12, 9),
 )
@@ -123,63 +146,50 @@ def grid(devices: int) -> tuple[int, int]:
     return R, devices // R
 
 
-def link_of(devices: int, host: Link = HOST) -> Link:
+def link_of(devices: int) -> Link:
     """Within a host its links; beyond it the network, the slowest on the way."""
-    return host if devices <= GPUS_OF_A_HOST else NETWORK
+    return HOST if devices <= GPUS_OF_A_HOST else NETWORK
 
 
-def work(case: Case, devices: int, imbalance: float = IMBALANCE) -> float:
-    """Seconds of looking at every entry once. imbalance: the fullest device over the mean."""
-    return imbalance * case.entries / (devices * EDGE_RATE)
+def work(call: str, n: int, entries: int, rounds: int, P: int, form: str = "xla") -> float:
+    """Seconds of what P devices share."""
+    rate = RATES[form, call]
+    passes = rounds if call in EVERY_ROUND else 1
+    wide = 0 if by_lists(n, entries, rounds) and call == "bfs" else rounds
+    return IMBALANCE * (wide * n * rate.vertex + passes * entries * rate.entry) / P
 
 
-def telling(case: Case, R: int, C: int, link: Link) -> float:
-    """Seconds of the exchanges of a search."""
-    exchanges = exchanges_of_level(R, C)
-    if exchanges == 0:
-        return 0.0
-    bits = bytes_of_level(case.n, R, C) / link.bandwidth
-    return case.levels * (link.step + (exchanges - 1) * link.hop + bits)
+def by_lists(n: int, entries: int, rounds: int, R: int = 2, C: int = 1) -> bool:
+    """Whether most levels of a search have few enough edges for lists, on two devices or R C."""
+    return entries / max(rounds, 1) <= list_room(n, R, C)
 
 
-@dataclasses.dataclass(frozen=True)
-class Rates:
-    """What a call takes on P GPUs of a host, from runs on two; milliseconds.
-
-    call + rounds * step + (rounds * n * vertex + entries * each * entry) / P, `each` the rounds
-    where every round looks at all entries (PageRank), else 1.
-
-    Attributes:
-        call: before anything is done.
-        step: of a round, exchange included.
-        vertex, entry: of a vertex in a round, of an entry.
-    """
-
-    call: float
-    step: float
-    vertex: float
-    entry: float
-
-
-RATES = {
-    ("xla", "bfs"): Rates(0.1, 0.40, 278e-9, 59.8e-9),
-    ("xla", "pagerank"): Rates(0.1, 0.15, 100e-9, 70e-9),
-    ("kernels", "bfs"): Rates(0.30, 0.0093, 40e-9, 0.2e-9),
-    ("kernels", "pagerank"): Rates(0.30, 0.02, 30e-9, 40e-9),
-}
-EVERY_ROUND = {"pagerank"}  # looks at all entries in each
+def telling(
+    call: str, n: int, entries: int, rounds: int, R: int, C: int, form: str = "xla"
+) -> float:
+    """Seconds of what they do together: the call, and in each round a step and its exchanges."""
+    rate, link = RATES[form, call], link_of(R * C)
+    few = call == "bfs" and by_lists(n, entries, rounds)
+    step = rate.listed if few else rate.step
+    if form == "xla":
+        exchanges = exchanges_of_level(R, C)
+        step += (exchanges - 2) * link.hop + 2 * (link.hop - HOST.hop)
+    sent = (bytes_of_list if few else bytes_of_level)(n, R, C)
+    if call != "bfs":
+        sent *= 32  # numbers, not bits
+    return rate.call + rounds * (step + sent / link.bandwidth)
 
 
 def predicted(
     call: str, n: int, entries: int, rounds: int | None, devices: int
 ) -> dict[str, float]:
-    """form_model_ms of a call on GPUs of one host, for the forms that were measured."""
+    """form_model_ms of a call on whole rows, for the forms and calls that are modelled."""
     found = {}
-    for (form, name), rate in RATES.items():
+    for form, name in RATES:
         if name == call and rounds is not None:
-            each = rounds if name in EVERY_ROUND else 1
-            shared = rounds * n * rate.vertex + entries * each * rate.entry
-            found[f"{form}_model_ms"] = rate.call + rounds * rate.step + shared / devices
+            size = n, entries, rounds
+            seconds = work(call, *size, devices, form) + telling(call, *size, devices, 1, form)
+            found[f"{form}_model_ms"] = 1e3 * seconds
     return found
 
 
@@ -187,23 +197,27 @@ def rows(devices: Sequence[int]) -> list[list[object]]:
     """The table: a row for each graph, number of devices and partition that fits."""
     found: list[list[object]] = []
     for case in CASES:
+        size = case.n, case.entries, case.levels
         for P in devices:
             for R, C in dict.fromkeys([(P, 1), grid(P)] if P > 2 else [(P, 1)]):
                 need = memory_of_device(case.n, case.entries, R, C)
                 if need > MEMORY or IMBALANCE * case.entries / P >= MOST_ENTRIES:
                     continue
-                one = telling(case, R, C, ONE_LAUNCH) * 1e3 if 1 < P <= GPUS_OF_A_HOST else None
+                together = None
+                if 1 < P <= GPUS_OF_A_HOST and C == 1:
+                    ways = work("bfs", *size, P, "kernels"), telling("bfs", *size, R, C, "kernels")
+                    together = 1e3 * sum(ways)
                 found.append(
                     [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6]
                     + [bytes_of_list(case.n, R, C) / 1e6, need / 1e9]
-                    + [work(case, P) * 1e3, telling(case, R, C, link_of(P)) * 1e3, one]
+                    + [1e3 * work("bfs", *size, P), 1e3 * telling("bfs", *size, R, C), together]
                 )
     return found
 
 
 HEADERS = (
     *("graph", "R x C", "MB a level", "MB as lists", "GB a device"),
-    *("work, ms", "exchanges, ms", "in one launch, ms"),
+    *("work, ms", "steps, ms", "in one launch, ms"),
 )
 
 
@@ -214,10 +228,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     print(markdown(HEADERS, rows(args.devices)))
     print("\nPredicted, not measured; what fits an H200 and int32 alone. Constants:")
-    for name, link in (("host", HOST), ("one launch", ONE_LAUNCH), ("network", NETWORK)):
+    for name, link in (("host", HOST), ("network", NETWORK)):
         print(
-            f"- {name}: {link.step * 1e6:.1f} us a step, {link.hop * 1e6:.1f} us a further "
-            f"exchange, {link.bandwidth / 1e9:.0f} GB/s ({link.source})"
+            f"- {name}: {link.hop * 1e6:.1f} us an exchange, {link.bandwidth / 1e9:.0f} GB/s "
+            f"({link.source})"
         )
-    print(f"- {EDGE_RATE / 1e9:.0f} G entries a second and device (gather and scatter of XLA)")
+    for (form, call), rate in RATES.items():
+        print(
+            f"- {call}, {form}: {rate.call * 1e3:.2f} ms a call, {rate.step * 1e6:.1f} us a step "
+            f"({rate.listed * 1e6:.1f} by lists), {rate.vertex * 1e12:.0f} ps a vertex, "
+            f"{rate.entry * 1e12:.1f} ps an entry (measured on two H200)"
+        )
     return 0

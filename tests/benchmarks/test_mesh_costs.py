@@ -18,10 +18,15 @@ def test_blocks_send_less_and_one_device_nothing():
 
 
 def test_memory_and_work_are_split():
-    case = mesh_costs.Case("any", 2**20, 2**26, 7)
-    one, two = (mesh_costs.memory_of_device(case.n, case.entries, P, 1) for P in (1, 2))
+    one, two = (mesh_costs.memory_of_device(2**20, 2**26, P, 1) for P in (1, 2))
     assert 0.5 < two / one < 0.6
-    assert mesh_costs.work(case, 4) == mesh_costs.work(case, 1) / 4
+    for call in ("bfs", "pagerank"):
+        size = call, 2**20, 2**26, 7
+        assert mesh_costs.work(*size, 4) == mesh_costs.work(*size, 1) / 4
+        told = mesh_costs.predicted(*size, 2)
+        shared = {form: mesh_costs.work(*size, 2, form) for form in ("xla", "kernels")}
+        for form, seconds in shared.items():
+            assert told[f"{form}_model_ms"] > 1e3 * seconds
 
 
 @pytest.mark.parametrize("devices", ["1", "1024"])

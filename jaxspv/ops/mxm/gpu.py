@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.rows.merge_path import LIMIT
@@ -18,8 +20,9 @@ from pallas_kernels.spgemm.dots import spgemm_dots
 from ..._core.compat import kernels_refused
 from ..._core.indices import index_dtype_for
 from ...formats import CSC, CSR, SparseMatrix
-from ...masks import Mask
-from ...semirings import Semiring
+from ...formats.csr import sorted_csr
+from ...masks import Mask, structure
+from ...semirings import Semiring, plus_times
 from .dot import compacted
 from .result import Result, term_dtype
 
@@ -117,6 +120,41 @@ def multiply_places(
     how = _algebra(semiring, A.dtype, B.dtype, term)
     total, there = spgemm_dots(_leaves(A), _leaves(B), row, col, **how, interpret=interpret)
     return compacted(M, total.astype(term), there != 0, nse, jnp.asarray(False))
+
+
+def product_along(A: CSR, B: CSR, C: CSR, *, interpret: bool = False) -> Array:
+    """(C.nse,) values of A B over (+, x) at the entries of C, which has all of them; 0 in padding.
+
+    A, B, C: sorted CSR.
+    """
+    r = multiply_by_rows(plus_times, A, B, structure(C), nse=C.nse, interpret=interpret)
+    return jnp.where(jnp.arange(C.nse) < C.indptr[-1], r.data, 0)
+
+
+def cotangents(
+    A: CSR, B: CSR, C: CSR, w: Array, live: Sequence[bool], *, interpret: bool = False
+) -> tuple[Array, ...]:
+    """Of `C = A B` over (+, x), for cotangents w (C.nse,), those of the values of A and of B.
+
+        by_a[e] = sum_j w[i, j] B[k, j]       for the entry e = (i, k) of A: two rows meet
+        by_b[f] = sum_i A[i, k] w[i, j]       for the entry f = (k, j) of B: two columns
+
+    live: which of the two are wanted. A, B, C: sorted CSR. Dot products at the places that A and B
+    list; the columns of A and of C are found by a sort.
+    """
+    W = C.with_data(w)
+    how = {**_algebra(plus_times, w.dtype, w.dtype, w.dtype), "interpret": interpret}
+
+    def at_entries(M, rows, columns):
+        total, there = spgemm_dots(_leaves(rows), _leaves(columns), *M.rowcol(), **how)
+        return jnp.where(there != 0, total, 0)
+
+    found = []
+    if live[0]:
+        found.append(at_entries(A, W, B))
+    if live[1]:
+        found.append(at_entries(B, sorted_csr(A.T), sorted_csr(W.T)))
+    return tuple(found)
 
 
 def _leaves(A):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -9,14 +10,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.batching import batch_any
+from ..._core.batching import batch_any, vmapped
 from ..._core.compilation import on_gpu
 from ..._core.derivatives.tangents import dense_tangent, is_zero, jvp_of_perturbed
 from ..._core.platforms import Form, choose
 from ...formats import CSR, SparseMatrix
 from ...formats.csr import sorted_csr
+from ...masks import structure
+from ...semirings import plus_times
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose
+from . import gpu
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 from .loops.vjp import cotangents, product_along
 
@@ -65,7 +69,7 @@ def tangent(primals, tangents, C, *, nse, size, products):
     o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
-    elif _is_bilinear(semiring, a, b, C) and not on_gpu(()):
+    elif _is_bilinear(semiring, a, b, C) and (not on_gpu(()) or _no_kernels(a, b, C) is None):
         data = _of_factors(semiring, semiring_dot, o, (a, b), (a_dot, b_dot), C, way)
     else:
         data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
@@ -104,13 +108,17 @@ def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
     return value, jnp.where(p.valid, dot, 0)
 
 
-# ---- Ordinary products of one floating dtype: native loops on a CPU ----
+# ---- Ordinary products of one floating dtype: native loops on a CPU, kernels on a GPU ----
 
 
 def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
     ordinary = semiring.add.atomic(C.dtype) == "add" and semiring.mul.fn is jnp.multiply
     same = a.dtype == b.dtype == C.dtype and jnp.issubdtype(C.dtype, jnp.floating)
     return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
+
+
+def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
+    return gpu.no_kernels(plus_times, a, b, structure(C))
 
 
 def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
@@ -134,18 +142,33 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
         both = cotangents(a, b, C, w)
         return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
 
+    def forward_by_rows(a, b, C, parts):
+        given = iter(parts)
+        first = gpu.product_along(a.with_data(next(given)), b, C) if live[0] else 0
+        return first + (gpu.product_along(a, b.with_data(next(given)), C) if live[1] else 0)
+
+    def transposed_by_dots(a, b, C, w):
+        return gpu.cotangents(a, b, C, w, live)
+
+    def pushed(*o):
+        return definition(o[-1])
+
     def pulled(*o):
         return jax.vjp(definition, jax.tree.map(jnp.zeros_like, perturbed))[1](o[-1])[0]
 
+    def kernel(name: str, run: Any, other: Any) -> list[Form]:
+        served = _no_kernels(*factors, C) is None
+        return [Form(name, "pallas", run, functools.partial(vmapped, other))] if served else []
+
     def forward(parts):
-        o = (*factors, C, parts)
-        other = Form("expand", "xla", lambda *o: definition(o[-1]))
-        return choose("tangent of a product", o, Form("loop", "cpu", forward_in_turn), other)
+        forms = [Form("loop", "cpu", forward_in_turn), Form("expand", "xla", pushed)]
+        forms += kernel("rows", forward_by_rows, pushed)
+        return choose("tangent of a product", (*factors, C, parts), *forms)
 
     def transposed(w):
-        native = Form("loop", "cpu", transposed_in_turn)
-        o = (*factors, C, w)
-        return choose("cotangents of a product", o, native, Form("expand", "xla", pulled))
+        forms = [Form("loop", "cpu", transposed_in_turn), Form("expand", "xla", pulled)]
+        forms += kernel("dots", transposed_by_dots, pulled)
+        return choose("cotangents of a product", (*factors, C, w), *forms)
 
     a, b = factors
     return with_transpose(definition, forward, transposed, perturbed, C.nse, (a.data, b.data))

@@ -94,3 +94,22 @@ def test_what_the_kernels_do_not_serve_is_told():
     assert "overflow" in reason(A.astype(jnp.int32), s.min_plus)
     assert "in any order" in reason(A, s.any_first)
     assert "`logaddexp`" in reason(A, s.log_plus)
+
+
+def test_derivatives_by_kernels():
+    rng = np.random.default_rng(5)
+    first, second = matrix(M, L, 0.3, 1, np.float32), matrix(L, N, 0.5, 2, np.float32)
+    A, B = ours(first), ours(second)
+    C = jsp.mxm(A, B, mask=jsp.structure(ours(LISTED)), nse=ROOM)
+    places, w = C.to_scipy(), rng.standard_normal(ROOM).astype(np.float32)
+    weights = sp.csr_array((w[: places.nnz], places.indices, places.indptr), shape=places.shape)
+    along = gpu.product_along(A, B, C, interpret=True)
+    np.testing.assert_allclose(along[: places.nnz], places.data, rtol=1e-5)
+    assert not along[places.nnz :].any()
+    by_a, by_b = gpu.cotangents(A, B, C, jnp.asarray(w), (True, True), interpret=True)
+    for found, S, whole in ((by_a, first, weights @ second.T), (by_b, second, first.T @ weights)):
+        row, col = S.tocoo().coords
+        np.testing.assert_allclose(found[: S.nnz], whole.toarray()[row, col], rtol=1e-4, atol=1e-4)
+        assert not found[S.nnz :].any()
+    (alone,) = gpu.cotangents(A, B, C, jnp.asarray(w), (False, True), interpret=True)
+    np.testing.assert_array_equal(alone, by_b)

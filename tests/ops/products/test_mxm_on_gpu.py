@@ -75,3 +75,27 @@ def test_min_plus_and_a_square_beyond_32_bit_places():
         A.with_data(A.data * 0 + 1), A.with_data(A.data * 0 + 2), jsp.semirings.min_plus
     )
     assert int(paths.count) == (S @ S).nnz and (np.asarray(paths.trim().data) == 3).all()
+
+
+def test_gradients_are_those_of_dot_products():
+    A, B = jsp.from_scipy(FIRST), jsp.from_scipy(SECOND)
+    want = sp.csr_array(FIRST @ SECOND)
+    want.sort_indices()
+    weights = want.copy()
+    weights.data = np.random.default_rng(7).integers(-4, 5, want.nnz).astype(np.float32)
+
+    @jax.jit
+    def gradients(a, b, w):
+        def loss(a, b):
+            C = jsp.mxm(A.with_data(a), B.with_data(b), nse=want.nnz)
+            return (C.data * w).sum()
+
+        return jax.grad(loss, (0, 1))(a, b)
+
+    found = gradients(A.data, B.data, weights.data)
+    for got, S, whole in (
+        (found[0], A.to_scipy(), weights @ SECOND.T),
+        (found[1], B.to_scipy(), FIRST.T @ weights),
+    ):
+        row, col = S.tocoo().coords
+        np.testing.assert_array_equal(got, np.asarray(sp.csr_array(whole)[row, col]).ravel())

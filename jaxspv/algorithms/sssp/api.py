@@ -25,7 +25,7 @@ from ..common.status import finished
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
-from .layout import choose_delta, with_lengths
+from .layout import choose_delta, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def sssp(
             parents=parents,
             deterministic=deterministic,
             max_steps=max_steps,
+            sure=surely_in_buckets(widths),
             backend=backend,
             method=method,
         )
@@ -180,9 +181,9 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
-def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
+def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """Near and far queues, the whole search in one launch; non-negative weights."""
-    del max_steps
+    del max_steps, sure
     out = graph.out
     layout = graph.layouts.get("sssp", {})
     options = {}
@@ -236,14 +237,15 @@ def _has_delta(graph, source, until, delta, **_):
     return "a bucket width was given" if delta is not None else None
 
 
-def _delta_stepping(form, graph, source, until, delta, *, parents, deterministic, max_steps):
+def _delta_stepping(form, graph, source, until, delta, *, sure, **options):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(form, graph, source, until, width, parents, deterministic, max_steps)
+    return _run(form, graph, source, until, width, sure=sure, **options)
 
 
-def _bellman_ford(form, graph, source, until, delta, *, parents, deterministic, max_steps):
-    return _run(form, graph, source, until, None, parents, deterministic, max_steps)
+def _bellman_ford(form, graph, source, until, delta, *, sure, **options):
+    del delta, sure
+    return _run(form, graph, source, until, None, sure=False, **options)
 
 
 for _form in FORMS:
@@ -261,14 +263,14 @@ for _form in FORMS:
         "it relaxes to the end: no `until`" if until is not None else None
     ),
 )
-def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
+def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
-    del until, delta, deterministic
+    del until, delta, deterministic, sure
     found = relax(graph, source, max_steps, parents)
     return SSSP(*found, jnp.int32(0))
 
 
-def _run(form, graph, source, until, delta, parents, deterministic, max_steps):
+def _run(form, graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     out = graph.out
     paths = search(
         form,
@@ -280,6 +282,7 @@ def _run(form, graph, source, until, delta, parents, deterministic, max_steps):
         stop=None if until is None else _stop(until),
         max_steps=max_steps,
         parents=parents and not deterministic,
+        sure=sure,
     )
     distances, tree = paths.distances, paths.parents
     if until is not None:

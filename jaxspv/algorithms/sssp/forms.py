@@ -55,6 +55,7 @@ def search(
     stop: Callable[[Array, Array, Array, Array], Any] | None = None,
     max_steps: Any = None,
     parents: bool = False,
+    sure: bool = False,
 ) -> Paths:
     """`d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
 
@@ -68,6 +69,7 @@ def search(
         source: () int32; out of range, negative too: nothing is reached.
         delta: () width of a bucket, weights >= 0 (edges below 0 are ignored); None, or infinity
             (inf, or the largest integer): Bellman-Ford, any weights.
+        sure: whether `delta` is known to be finite, static: then the program holds buckets alone.
         stop: `stop(step, distances, threshold, waiting)`, asked after every step: distances below
             the threshold are final. Where it ends a run with buckets, the others become unreached.
         max_steps: steps to run at most; None: to the end.
@@ -93,9 +95,8 @@ def search(
     most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
     if delta is not None:
         delta = jnp.asarray(delta, weights.dtype)
-    return _solve(
-        FORMS[form][0], parents, stop, OutEdges(indptr, indices, weights), source, delta, most
-    )
+    args = (FORMS[form][0], parents, stop, OutEdges(indptr, indices, weights), source)
+    return _solve(*args, delta, most, sure)
 
 
 def tree_of(
@@ -193,10 +194,12 @@ def _no_edges(n: int, dtype: Any, source: Array, parents: bool) -> Paths:
     )
 
 
-def _solve(form, parents, stop, graph, source, delta, max_steps) -> Paths:
+def _solve(form, parents, stop, graph, source, delta, max_steps, sure) -> Paths:
     args = (form, parents, stop, graph, source)
     if delta is None:
         length, steps, converged, pred = bellman_ford(*args, max_steps)
+    elif sure:
+        length, steps, converged, pred = delta_stepping(*args, delta, max_steps)
     else:
         length, steps, converged, pred = lax.cond(
             delta < infinity(delta.dtype),

@@ -12,7 +12,7 @@ from pallas_kernels.prepare.adjacency import degree_sizes
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
-from ..._core.compilation import on_gpu
+from ..._core.compilation import on_accelerator, on_gpu
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, register_layout
@@ -47,6 +47,18 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths |
     if prepared is None or method == "bellman_ford":
         return None
     return prepared["widths"]
+
+
+def surely_in_buckets(widths: BucketWidths | None) -> bool:
+    """Whether a width is known and finite, on a CPU, where the look at it costs nothing.
+
+    Else a program holds Bellman-Ford too, as new values of a prepared graph may be negative, which
+    makes the width infinite: half of what an eager search compiles.
+    """
+    if widths is None or not is_concrete(widths.xla) or on_accelerator(widths.xla):
+        return False
+    width = np.asarray(widths.xla)
+    return bool(0 < width < _infinity(width.dtype))
 
 
 def least_weight(graph: Graph) -> Any:

@@ -42,6 +42,7 @@ def run(G, source, until=None, *, parents=True, deterministic=False):
         parents=parents,
         deterministic=deterministic,
         max_steps=None,
+        sure=False,
     )
 
 

@@ -380,11 +380,13 @@ class Search:
         for d in range(1, k.devices):
             deep = k.maximum(deep, self.barrier.word(d, 0))
 
-        def level(v):
-            word = k.load(m.letters, k.where(shallow, k.shr(v, 2), v), cache="fresh")
-            byte = k.shr(word, (v & 3) * 8) & BYTE
-            return k.where(shallow, k.where(byte == BYTE, -1, byte), word)
+        def levels(j):
+            word = k.load(m.letters, j, mask=shallow, cache="fresh")
+            words = k.load_vec(m.letters, 4 * j, 4, mask=~shallow, cache="fresh")
+            bits = [k.shr(word, 8 * i) & BYTE for i in range(4)]
+            told = [k.where(byte == BYTE, -1, byte) for byte in bits]
+            return [k.where(shallow, *both) for both in zip(told, words, strict=True)]
 
-        self.names.give(m.whole, level)
+        self.names.give(m.whole, levels)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))

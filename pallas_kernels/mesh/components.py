@@ -158,7 +158,8 @@ class _Exchange(Forest):
         put(root, k.where(root != first, least, k.where(k.lane == 0, with_first, NOBODY)))
         k.grid_barrier(self.control)
 
-        def least_of(v):
-            return k.load(m.least, k.load(self.labels, v, cache="fresh"), cache="fresh")
+        def least(j):
+            roots = k.load_vec(self.labels, 4 * j, 4, cache="fresh")
+            return [k.load(m.least, root, cache="fresh") for root in roots]
 
-        self.names.give(m.least_vertex, least_of)
+        self.names.give(m.least_vertex, least)

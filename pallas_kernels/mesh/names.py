@@ -23,12 +23,16 @@ class Names:
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
 
-    def give(self, whole, value):
-        """whole[vertex at v] = value(v) for the places v of all devices."""
+    def give(self, whole, values):
+        """whole[vertex at v] = its value for the places v of all devices.
+
+        values(j): those of the places 4 j .. 4 j + 3, which are under way together.
+        """
         k = self.k
 
-        def one(v):
-            vertex = k.load(self.m.names, v, cache="nc")
-            k.store(whole, vertex, value(v), mask=k.below(vertex, self.n))
+        def four(j):
+            vertices = k.load_vec(self.m.names, 4 * j, 4, cache="nc")
+            for vertex, value in zip(vertices, values(j), strict=True):
+                k.store(whole, vertex, value, mask=k.below(vertex, self.n))
 
-        k.spread(self.places * k.devices, one)
+        k.spread(self.places * k.devices // 4, four)

@@ -174,7 +174,7 @@ class _PageRank(CsrRows):
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
         ok, *_ = self._meet(turn, none, none)
-        self.names.give(m.scores, lambda v: k.load(m.share, v, cache="fresh"))
+        self.names.give(m.scores, lambda j: k.load_vec(m.share, 4 * j, 4, cache="fresh"))
         return ok
 
     def _share(self, copy, r, share):

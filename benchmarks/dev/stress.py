@@ -8,7 +8,8 @@ of a tight edge and lead to the source, which proves distances with weights of 0
 of half the edges). Graphs: names as in `benchmarks.suite`, "files" (all of the data folder) or
 "shapes" (hubs, path, cliques, comb, grid). Graphs are padded to one of two sizes by vertices
 without edges, so that few programs are compiled. --delays: at barriers, atomics and waits a warp
-sleeps now and then, by its clock. Options: --sources 64, --repeats 20, --algorithms bfs sssp.
+sleeps now and then, by its clock. Options: --sources 64, --repeats 20, --algorithms bfs sssp,
+--part 0/1 of the files.
 """
 
 import argparse
@@ -266,12 +267,13 @@ def delays():
             setattr(mosaic.Emitter, name, plain)
 
 
-def graphs(names):
+def graphs(names, part_of):
     for name in names:
         if name == "shapes":
             yield from shapes()
         elif name == "files":
-            yield from ((file, suite.get(file).matrix()) for file in suite.files())
+            part, parts = map(int, part_of.split("/"))
+            yield from ((f, suite.get(f).matrix()) for f in list(suite.files())[part::parts])
         else:
             yield name, suite.get(name).matrix()
 
@@ -282,12 +284,13 @@ def main():
     parser.add_argument("--sources", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--algorithms", nargs="+", default=["bfs", "sssp"])
+    parser.add_argument("--part", default="0/1", help="K/N: each N-th of the files, from the K-th")
     parser.add_argument("--delays", action="store_true")
     parser.add_argument("--zeros", action="store_true")
     args = parser.parse_args()
     total = 0
     with delays() if args.delays else contextlib.nullcontext():
-        for name, A in graphs(args.graphs):
+        for name, A in graphs(args.graphs, args.part):
             if A.shape[0] != A.shape[1]:
                 print(f"{name} is not square", flush=True)
                 continue

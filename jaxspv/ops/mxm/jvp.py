@@ -123,7 +123,7 @@ def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
 
 def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
     """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
-    live = [not is_zero(dot) for dot in dots]
+    (a, b), live = factors, [not is_zero(dot) for dot in dots]
     perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
     if not perturbed:
         return jnp.zeros_like(C.data)
@@ -157,7 +157,7 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
         return jax.vjp(definition, jax.tree.map(jnp.zeros_like, perturbed))[1](o[-1])[0]
 
     def kernel(name: str, run: Any, other: Any) -> list[Form]:
-        served = _no_kernels(*factors, C) is None
+        served = _no_kernels(a, b, C) is None
         return [Form(name, "pallas", run, functools.partial(vmapped, other))] if served else []
 
     def forward(parts):
@@ -170,7 +170,6 @@ def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
         forms += kernel("dots", transposed_by_dots, pulled)
         return choose("cotangents of a product", (*factors, C, w), *forms)
 
-    a, b = factors
     return with_transpose(definition, forward, transposed, perturbed, C.nse, (a.data, b.data))
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -52,6 +53,22 @@ def is_negative(value: Array) -> Array:
     """
     bits = lax.bitcast_convert_type(value, jnp.uint32)
     return lax.convert_element_type(lax.div(bits, np.uint32(3 << 30)), jnp.int32)
+
+
+def apart(certain: Array, stage: Callable[[], Any]) -> Any:
+    """`stage()`, on a CPU a computation of its own: the branch of a condition that always holds.
+
+    XLA does not fuse it with what reads its results. Fused with a gather it would be computed anew
+    for each reader, or every gather in it would be written to memory.
+
+    Args:
+        certain: a boolean that XLA does not know to be true.
+    """
+
+    def nothing():
+        return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(stage))
+
+    return lax.cond(certain, stage, nothing)
 
 
 def each(begin: Any, end: Any, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:

@@ -16,8 +16,7 @@ from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
-from .rows import bins
-from .rows.cpu import csr_spmv_loop
+from .rows import bins, cpu
 from .rows.padded import ell_spmv, sell_spmv
 from .rows.xla import csr_spmv
 from .winners import winning_slots
@@ -158,8 +157,8 @@ def pieces(semiring, A, x, rows, *, flip):
 
 
 def _row_loop(semiring, A, x, rows, *, flip):
-    """A bare CSR: one native loop over its entries."""
-    return csr_spmv_loop(A.indptr, A.indices, A.data, x, **fold_of(semiring, A, x, flip))
+    """A bare CSR: one native loop over its entries, or products and heads of rows before it."""
+    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, **fold_of(semiring, A, x, flip))
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import jaxspv as jsp
 from jaxspv.ops.mxv.rows import bins, xla
-from jaxspv.ops.mxv.rows.cpu import csr_spmv_loop
+from jaxspv.ops.mxv.rows.cpu import csr_spmv_heads, csr_spmv_loop
 from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
 
 TUNINGS = {
@@ -262,10 +262,13 @@ def test_little_padding_on_a_power_law(platform):
 FOLD = ("mul", "combine", "identity")
 CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter", "width"))
 LOOP = jax.jit(csr_spmv_loop, static_argnames=FOLD)
+HEADS = jax.jit(csr_spmv_heads, static_argnames=(*FOLD, "head"))
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
-WAYS = [(name, way) for name in SEMIRINGS for way in ("doubling", "doubling in fours", "loop")]
+WAYS = [
+    (name, way) for name in SEMIRINGS for way in ("doubling", "doubling in fours", "loop", "heads")
+]
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS + [(name, "scatter") for name in SCATTERS])
@@ -281,6 +284,9 @@ def test_bare_csr(name, way):
     fold = {"mul": mul, "combine": add, "identity": identity}
     if way == "loop":
         y = LOOP(indptr, indices, data, x, **fold)
+    elif way == "heads":
+        assert np.diff(indptr).min() < 4 < np.diff(indptr).max()
+        y = HEADS(indptr, indices, data, x, head=4, **fold)
     else:
         scatter = SCATTERS[name] if way == "scatter" else None
         width = 4 if way == "doubling in fours" else None
@@ -300,14 +306,19 @@ NUMBERS = [
 @pytest.mark.parametrize(
     ("name", "dtype"), [*NUMBERS, ("plus_times", "complex128"), ("or_and", "bool")]
 )
-def test_the_loop_is_one_native_function(name, dtype):
+def test_loops_are_native_functions(name, dtype):
     mul, add, identity, *_ = SEMIRINGS[name]
     with jax.enable_x64(True):
         identity = np.iinfo(dtype).max if "int" in dtype and np.isinf(identity) else identity
         indptr, indices, data = random_csr(np.random.default_rng(14), 99, 99, 9, dtype)
         fold = dict(mul=mul, combine=add, identity=identity)
-        lowered = LOOP.lower(indptr, indices, data, jnp.ones(99, dtype), **fold)
-        assert "xla_cpu_small_call" in lowered.compile().as_text()
+        x = jnp.ones(99, dtype)
+        for lowered in (
+            LOOP.lower(indptr, indices, data, x, **fold),
+            HEADS.lower(indptr, indices, data, x, head=4, **fold),
+        ):
+            text = lowered.compile().as_text()
+            assert text.count('xla_cpu_small_call="true"') == text.count(" while(") >= 3
 
 
 @pytest.mark.parametrize("scatter", ["add", None])

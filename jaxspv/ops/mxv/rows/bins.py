@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ...._core.native_loops import apart
 from ...._core.platforms import for_cuda
 from . import device
 from .plan import (
@@ -228,21 +229,21 @@ def spmv(
 
     if reduce is None:
         reduce = functools.partial(_reduce, combine=combine, identity=identity)
-    apart = functools.partial(_apart, layout)
-    results = apart(lambda: _fold(layout.bins[0], terms, combine, reduce))
+    stage = functools.partial(_stage, layout)
+    results = stage(lambda: _fold(layout.bins[0], terms, combine, reduce))
     empty = _empty_result(mul, values, x, identity)
     finished = list(results)
     for inputs, bins in zip(layout.folds, layout.bins[1:], strict=True):
-        below = apart(functools.partial(_concatenate, [*results, empty]))
+        below = stage(functools.partial(_concatenate, [*results, empty]))
 
         def partial_results(position, block, full, inputs=inputs, below=below):
             return _take(below, inputs[position].reshape(block))
 
-        results = apart(lambda b=bins, terms=partial_results: _fold(b, terms, combine, reduce))
+        results = stage(lambda b=bins, terms=partial_results: _fold(b, terms, combine, reduce))
         finished += results
     if layout.place is None:
         return _concatenate(finished) if finished else _take(empty, slice(0))
-    return _take(apart(functools.partial(_concatenate, [*finished, empty])), layout.place)
+    return _take(stage(functools.partial(_concatenate, [*finished, empty])), layout.place)
 
 
 def _column_order(
@@ -284,19 +285,11 @@ def _read(data, starts, bins, xp):
 _read_jit = jax.jit(_read, static_argnames=("bins", "xp"))
 
 
-def _apart(layout: RowBins, stage: Callable[[], Any]) -> Any:
-    """`stage()`, on CPUs as a computation of its own.
-
-    Fused with what reads its results, XLA would compute these anew for each reader, or write each
-    gather of a bin to memory. A branch, here one that is always taken, is not fused.
-    """
+def _stage(layout: RowBins, compute: Callable[[], Any]) -> Any:
+    """`compute()`, on CPUs not fused with what reads it (`native_loops.apart`)."""
     if layout.place is None or layout.starts.shape[0] == 0:
-        return stage()
-
-    def none():
-        return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(stage))
-
-    return for_cuda((), stage, lambda: lax.cond(layout.starts[0] >= 0, stage, none))
+        return compute()
+    return for_cuda((), compute, lambda: apart(layout.starts[0] >= 0, compute))
 
 
 def _fold(

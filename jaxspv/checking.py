@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
@@ -50,13 +51,19 @@ def check(result: _R) -> _R:
         if getattr(x, "overflow", False) is not None and is_concrete(x):
             x.check_invariants()
     for name, failed, why in _failures(result):
-        bad = jnp.any(failed)
+        bad = failed.any()
         if is_concrete(bad):
             if bool(bad):
                 raise ValueError(f"{name}: {why}.")
         else:
             checkify.check(~bad, f"{name}: {why}.")
     return result
+
+
+def _array(x: Any) -> Any:
+    """Of NumPy where there is a value: nothing to compile."""
+    here = is_concrete(x) and getattr(x, "is_fully_addressable", True)
+    return np.asarray(x) if here else jnp.asarray(x)
 
 
 def _sparse(tree: Any):
@@ -76,15 +83,15 @@ def _failures(tree: Any):
     for node in jax.tree.leaves(tree, is_leaf=is_result):
         if _is_sparse(node):
             if hasattr(node, "overflow"):
-                yield "overflow", jnp.asarray(node.overflow), FAILURES["overflow"]
+                yield "overflow", _array(node.overflow), FAILURES["overflow"]
         elif hasattr(node, "_fields"):
             for name in node._fields:
                 value = getattr(node, name)
                 if name == "converged":
                     why = NOT_CONVERGED.get(type(node).__name__, FAILURES[name])
-                    yield name, ~jnp.asarray(value), why
+                    yield name, ~_array(value), why
                 elif name in FAILURES:
                     seen(value)
-                    yield name, jnp.asarray(value) != 0, FAILURES[name]
+                    yield name, _array(value) != 0, FAILURES[name]
                 elif hasattr(value, "_fields") or _is_sparse(value):
                     yield from _failures(value)

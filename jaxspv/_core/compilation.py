@@ -113,7 +113,7 @@ class Eager(NamedTuple):
 
     leaves: list[Any]
     tree: Any
-    platform: str | None
+    platform: str
 
 
 def eager_operands(operands: Any) -> Eager | None:
@@ -193,30 +193,28 @@ def on_accelerator(*arrays: Any) -> bool:
     )
 
 
-def platform_of(operands: Any) -> str | None:
-    """ "cpu", "cuda" or "other": where an eager call on these runs; None: that is not certain."""
+def platform_of(operands: Any) -> str:
+    """ "cpu", "cuda" or "other": where an eager call on these runs."""
     return _platform_of_leaves(jax.tree.leaves(operands))
 
 
-def _platform_of_leaves(leaves: list[Any]) -> str | None:
+def _platform_of_leaves(leaves: list[Any]) -> str:
     if len(backends()) == 1:  # nothing but CPUs, mostly
         return WORD_OF.get(jax.default_backend(), "other")
-    leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
-    committed = [leaf for leaf in leaves if leaf.committed]  # JAX moves the others to these
-    found = {device.platform for leaf in committed or leaves for device in leaf.devices()}
+    # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
+    # default device, wherever the others are.
+    for leaf in leaves:
+        if getattr(leaf, "committed", False):
+            return WORD_OF.get(next(iter(leaf.devices())).platform, "other")
     usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
-    if not committed:
-        found |= {usual}
-    if len(found) > 1:
-        return None
-    return WORD_OF.get(next(iter(found)), "other")
+    return WORD_OF.get(usual, "other")
 
 
 @functools.lru_cache(maxsize=64)
-def there(where: Situation, platform: str | None) -> Situation:
-    """`where`, for programs of one platform, if that is certain."""
-    return where if platform is None else where._replace(platforms=frozenset({platform}))
+def there(where: Situation, platform: str) -> Situation:
+    """`where`, for programs of one platform."""
+    return where._replace(platforms=frozenset({platform}))
 
 
 def compiled_for(where: Situation, fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -107,11 +107,12 @@ def cached() -> None:
 
 def reached_edges(G: Graph, reached: np.ndarray) -> int:
     """Edges out of reached vertices: each undirected one once on a symmetric graph."""
-    arcs = int(out_degrees(G)[reached].sum())
+    degrees = out_degrees(G)
+    arcs = int(degrees[reached].sum())
     if not G.symmetric:
         return arcs
-    row, col = (np.asarray(index) for index in G.out.rowcol())
-    loops = int(reached[row[(row == col) & (row < G.n)]].sum())
+    row = np.repeat(np.arange(G.n), degrees)
+    loops = int(reached[row[row == np.asarray(G.out.indices)[: row.size]]].sum())
     return (arcs - loops) // 2 + loops
 
 

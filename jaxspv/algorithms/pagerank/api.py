@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from jax import Array
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import on_gpu, scalar
+from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
@@ -139,6 +140,14 @@ def checked_numbers(
     Raises:
         ValueError: `damping` is out of [0, 1], a number of iterations negative.
     """
+    numbers: Any = (damping, tol, max_iterations, min_iterations, np.dtype(dtype))
+    if all(type(v) in (int, float) for v in numbers[:4]) and is_eager():
+        usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+        return _same_numbers(*numbers, usual)
+    return _numbers(*numbers)
+
+
+def _numbers(damping, tol, max_iterations, min_iterations, dtype) -> tuple[Any, ...]:
     if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     return (
@@ -147,6 +156,12 @@ def checked_numbers(
         scalar(iteration_limit("max_iterations", max_iterations), jnp.int32),
         scalar(iteration_limit("min_iterations", min_iterations), jnp.int32),
     )
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _same_numbers(damping, tol, max_iterations, min_iterations, dtype, usual) -> tuple[Any, ...]:
+    del usual  # where `scalar` puts them
+    return _numbers(damping, tol, max_iterations, min_iterations, dtype)
 
 
 def checked_personalization(

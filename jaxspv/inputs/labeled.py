@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,7 +143,7 @@ def from_networkx(
     if not hasattr(graph, "adjacency"):
         raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
     nodes, row, col, data = adjacency(graph)
-    values = np.ones(len(row)) if weight is None else [d.get(weight, 1) for d in data]
+    values = np.ones(len(row)) if weight is None else [d.get(weight, 1) for d in flat(data)]
     values = np.asarray(values, np.float32 if dtype is None else dtype)
     if nodelist is not None:
         places = {node: k for k, node in enumerate(nodelist)}
@@ -157,18 +157,20 @@ def from_networkx(
     return (A, Labels(nodes)) if labels else A
 
 
+flat = itertools.chain.from_iterable
 _values = operator.methodcaller("values")  # of dictionaries, and of the views of subgraphs
 
 
-def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]:
+def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, list[Iterable[dict]]]:
     """Nodes, ends and attributes of the adjacency of a NetworkX graph, in its own order.
 
-    An undirected edge is there twice, a self loop once, parallel edges each on their own.
+    An undirected edge is there twice, a self loop once, parallel edges each on their own. `flat`
+    goes through the attributes edge by edge, as often as one likes.
     """
     near = dict(graph.adjacency())  # what a class of the user's own may have changed
     if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
         near = {node: dict(_mapping(graph, node, found).items()) for node, found in near.items()}
-    nodes, flat = list(near), itertools.chain.from_iterable
+    nodes = list(near)
     degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     heads: Iterable = flat(near.values())
@@ -176,12 +178,12 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, Iterator[dict]]
         heads = map(index.__getitem__, heads)
     col = np.fromiter(heads, np.int32, int(degrees.sum()))
     row = np.repeat(np.arange(len(nodes), dtype=np.int32), degrees)
-    data: Iterator = flat(map(_values, near.values()))
+    data = list(map(_values, near.values()))
     if graph.is_multigraph():
-        bundles = list(data)
+        bundles = list(flat(data))
         parallel = np.fromiter(map(len, bundles), np.int64, len(bundles))
         row, col = np.repeat(row, parallel), np.repeat(col, parallel)
-        data = flat(map(_values, bundles))
+        data = list(map(_values, bundles))
     return nodes, row, col, data
 
 

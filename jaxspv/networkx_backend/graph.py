@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..inputs.labeled import adjacency
+from ..inputs.labeled import adjacency, flat
 
 EXACT = 2**53  # integers beyond it are not held by float64
 
@@ -102,7 +102,9 @@ class ConvertedGraph:
         if attribute not in self.values:
             if self.edge_data is None:
                 raise NotImplementedError(f"the conversion left out the attribute {attribute!r}")
-            self.values[attribute] = _numbers(attribute, self.edge_data, default)
+            self.values[attribute] = _numbers(
+                attribute, [self.edge_data], len(self.edge_data), default
+            )
         return self.values[attribute]
 
     def induced(self, nodes: np.ndarray, entries: np.ndarray | None = None) -> ConvertedGraph:
@@ -152,15 +154,14 @@ def convert_from_nx(
         nodes, row, col, directed=graph.is_directed(), multigraph=graph.is_multigraph()
     )
     if preserve_edge_attrs:
-        made.edge_data = list(data)
+        made.edge_data = list(flat(data))
         if made.is_multigraph():
             made.keys = [
                 key for _, near in graph.adjacency() for keys in near.values() for key in keys
             ]
     elif edge_attrs:
-        attributes = list(data) if len(edge_attrs) > 1 else data
         for attribute, default in edge_attrs.items():
-            made.values[attribute] = _numbers(attribute, attributes, default)
+            made.values[attribute] = _numbers(attribute, data, len(row), default)
     if preserve_node_attrs or node_attrs:
         made.node_data = [dict(graph.nodes[node]) for node in nodes]
     if preserve_graph_attrs:
@@ -168,16 +169,23 @@ def convert_from_nx(
     return made
 
 
-def _numbers(attribute: str, data: Iterable[dict], default: Any) -> np.ndarray:
-    data = list(data)
-    try:  # loops in C where all have it or none has
-        values = list(map(operator.itemgetter(attribute), data))
-    except KeyError:
-        some = any(map(operator.contains, data, itertools.repeat(attribute)))
-        values = [d.get(attribute, default) for d in data] if some else [default]
+def _numbers(
+    attribute: str, data: Iterable[Iterable[dict]], count: int, default: Any
+) -> np.ndarray:
+    """(count,) the numbers under an attribute, by loops in C where all have it or none has."""
+    first = next(flat(data), None)
+    none_has = (
+        first is not None
+        and attribute not in first
+        and not any(map(operator.contains, flat(data), itertools.repeat(attribute)))
+    )
     try:
-        numbers = np.array(values) if data else np.zeros(0, np.int64)
-        numbers = numbers if len(values) == len(data) else np.repeat(numbers, len(data))
+        values = [default] if none_has else list(map(operator.itemgetter(attribute), flat(data)))
+    except KeyError:
+        values = [d.get(attribute, default) for d in flat(data)]
+    try:
+        numbers = np.array(values) if values else np.zeros(0, np.int64)
+        numbers = np.repeat(numbers, count) if none_has else numbers
     except (ValueError, OverflowError):  # ragged, or an integer of more than 64 bits
         numbers = np.empty(1, object)
     if numbers.dtype.kind not in "biuf" or numbers.ndim != 1:

@@ -7,18 +7,20 @@ took the last above k claims its head, which is peeled in the same level. A coun
 k, because two edges took at once, is raised again: in the end it holds the core number, and nobody
 is asked whether it is still there.
 
-A claimed vertex goes to a stack of its warp as long as there is room, so that a chain of vertices
-that fall one after the other costs no barriers; more go to a list, shared by all warps in the next
-round. Rows of LONG edges or more are shared by the warps of a CTA.
+A claimed vertex with a short row goes to a stack of its warp as long as there is room, so that a
+chain of vertices that fall one after the other costs no barriers; the others go to a list for the
+next round. Where a round has fewer vertices than there are warps, several warps share each row;
+pieces of many edges are shared by the warps of a CTA. Rounds of few edges are done by one CTA, as
+long as they follow each other.
 
 Cost: a pass over all edges; for every level from 0 to the largest core number, but not between two
 levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for each
 further round. An atomic for every edge between vertices that are left.
 
-Measured (H200): coAuthorsDBLP 1.55 ms (114 levels, 242 rounds by a queue alone), cnr-2000 7.5 (83
-and 1,240), rmat18 12.1 (688 levels). Stacks of 8: 1.2, 7.4 and 38 ms, of 32: 1.2, 8.5 and 63: a
-warp that keeps many of the last core to itself makes all others wait. 512 threads: up to a seventh
-slower.
+Measured (H200): rmat18 4.2 ms (188 levels that are not empty, 597 rounds), cnr-2000 6.6 (73 and
+1,240), coAuthorsDBLP 1.6 (47 and 242). Before rows were cut for several warps, and whatever the
+length of what a warp kept: 12.1 to 63, 7.5 and 1.2 to 1.6. One CTA alone neither gains nor loses: a
+round is a chain of some ten accesses to L2, 5 us, and the barrier the least of it.
 """
 
 import types
@@ -26,17 +28,20 @@ import types
 import jax
 import jax.numpy as jnp
 
+from .rows.dealt import LongRows, append, deal_rows
 from .rows.flatten import flatten
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-STACK = 1  # vertices that a warp keeps to itself
-LONG = 2048  # edges of a row that the warps of a CTA share
-LISTED = 1024  # of such rows a CTA has room for in a round
+STACK = 8  # vertices that a warp keeps to itself
+SHORT = 64  # edges that the row of such a vertex may have
 UNROLL = 2
+SOLO = 512  # edges, and vertices, of a round up to which one CTA goes on alone
 # Control words, four sets in turns, one for each part between two barriers.
-WORDS, SET = 40, 2
-LISTING, ABOVE = range(SET)  # vertices listed; FAR less the least degree above the level
+WORDS, SET = 40, 3
+# Vertices listed, their edges; FAR less the least degree above the level.
+LISTING, EDGES, ABOVE = range(SET)
+ALONE = WORDS + 4 * SET  # where the CTA alone came to: part, first, end, edges
 FAR = 2**31 - 1
 
 
@@ -68,7 +73,7 @@ def cores(
         {"degree": n, "queue": n, "status": 1},
         ctas=ctas or resident_ctas(),
         threads=threads,
-        shared_words=threads // 32 * STACK + LISTED + 12,
+        shared_words=threads // 32 * STACK + LongRows.shared_words() + 4,
         name="cores",
         interpret=interpret,
     )
@@ -76,34 +81,64 @@ def cores(
 
 
 def _body(k, c, m, control):
-    c.stack, c.long = k.shared(k.threads // 32 * STACK), k.shared(LISTED)
-    c.count = k.shared(4)
-    k.store(c.count, k.thread, 0, mask=k.thread < 4)
+    c.stack, c.long, c.least = k.shared(k.threads // 32 * STACK), LongRows(k), k.shared(4)
+    k.store(c.least, k.thread, 0, mask=k.thread < 4)
     _degrees(k, c, m)
     (ok,) = k.grid_barrier(control)
 
-    def round_(ok, part, first, end, level):
-        _clear(k, control, part)
-        _peel(k, c, m, control, part, first, end, level)
-        ok, listed = k.grid_barrier(control, [(control, _word(part, LISTING))])
-        return ok, part + 1, end, end + listed, level
+    def words(part, *which):
+        return [(control, _word(part, j)) for j in which]
+
+    def round_(ok, part, first, end, edges, level):
+        few = _few(first, end, edges)
+        state = part, first, end, edges
+        k.if_(few & (k.cta == 0), lambda: _alone(k, c, m, control, state, level))
+
+        def together():
+            _clear(k, control, part)
+            _peel(k, c, m, control, part, first, end, level)
+
+        k.if_(~few, together)
+        alone = [(control, ALONE + j) for j in range(4)]
+        ok, listed, edges, *alone = k.grid_barrier(control, words(part, LISTING, EDGES) + alone)
+        state = part + 1, end, end + listed, edges
+        return ok, *(k.where(few, a, b) for a, b in zip(alone, state, strict=True)), level
 
     def level_(ok, part, end, level, left):
         _clear(k, control, part)
         _list(k, c, m, control, part, end, level)
-        words = [(control, _word(part, j)) for j in range(SET)]
-        ok, listed, left = k.grid_barrier(control, words)
-        state = ok, part + 1, end, end + listed, level
+        read = words(part, LISTING, EDGES, ABOVE)
+        ok, listed, edges, left = k.grid_barrier(control, read)
+        state = ok, part + 1, end, end + listed, edges, level
         # where nothing is above, those listed have their numbers
-        ok, part, _, end, _ = k.while_(
-            lambda ok, part, first, end, level: (ok != 0) & (first < end) & (left != 0),
-            round_,
-            *state,
+        ok, part, _, end, _, _ = k.while_(
+            lambda ok, part, first, end, *_: (ok != 0) & (first < end) & (left != 0), round_, *state
         )
         return ok, part, end, k.where(listed > 0, level + 1, FAR - left), left
 
     start = ok, k.const(0), k.const(0), k.const(0), k.const(1)
     return k.while_(lambda ok, part, end, level, left: (ok != 0) & (left != 0), level_, *start)[0]
+
+
+def _alone(k, c, m, control, state, level):
+    """Rounds of this CTA while they are of few edges. What comes next is not alone, or lists a
+    level, so that all have read the words of ALONE before they are written again.
+    """
+
+    def round_(part, first, end, edges):
+        _clear(k, control, part)
+        _peel(k, c, m, control, part, first, end, level, alone=True)
+        k.sync()
+        listed, edges = (k.load(control, _word(part, j), cache="fresh") for j in (LISTING, EDGES))
+        return part + 1, end, end + listed, edges
+
+    going = lambda part, first, end, edges: (first < end) & _few(first, end, edges)  # noqa: E731
+    for j, value in enumerate(k.while_(going, round_, *state)):
+        k.store(control, ALONE + j, value, mask=k.thread == 0)
+
+
+def _few(first, end, edges):
+    return (edges <= SOLO) & (end - first <= SOLO)
 
 
 def _word(part, j):
@@ -146,29 +181,29 @@ def _list(k, c, m, control, part, end, level):
 
     (least,) = k.spread_warps(c.n, some, FAR)
     above = FAR - k.warp_fold(k.minimum, least)
-    k.reduce("max", c.count, 1, above, mask=k.lane == 0)
+    k.reduce("max", c.least, 0, above, mask=k.lane == 0)
     k.sync()
 
     def tell():
-        k.reduce("max", control, _word(part, ABOVE), k.load(c.count, 1))
-        k.store(c.count, 1, 0)
+        k.reduce("max", control, _word(part, ABOVE), k.load(c.least, 0))
+        k.store(c.least, 0, 0)
 
     k.if_(k.thread == 0, tell)
 
 
 def _append(k, m, control, part, end, v, mask):
     """Puts the vertices v of a warp behind what is listed."""
-    votes = k.ballot(mask)
 
     def put():
-        word = _word(part, LISTING)
-        base = k.atomic("add", control, word, k.popc(votes), mask=k.lane == 0)
-        k.store(m.queue, end + k.shfl(base, 0) + k.lanes_below(votes), v, mask=mask)
+        begin, stop = k.row(m.indptr, v, mask)
+        edges = k.warp_sum(k.where(mask, stop - begin, 0))
+        k.reduce("add", control, _word(part, EDGES), edges, mask=k.lane == 0)
+        append(k, m.queue, end, control, _word(part, LISTING), v, mask)
 
-    k.if_(votes != 0, put)
+    k.if_(k.any(mask), put)
 
 
-def _peel(k, c, m, control, part, first, end, level):
+def _peel(k, c, m, control, part, first, end, level, alone=False):
     """Takes the edges of the vertices listed from `first` to `end`."""
     mine = k.warp * STACK
 
@@ -189,50 +224,41 @@ def _peel(k, c, m, control, part, first, end, level):
         return top
 
     def keep(v, mask, top):
-        place = top + k.lanes_below(k.ballot(mask))
-        inside = mask & (place < STACK)
+        begin, stop = k.row(m.indptr, v, mask)
+        short = mask & (stop - begin <= SHORT)
+        place = top + k.lanes_below(k.ballot(short))
+        inside = short & (place < STACK)
         k.store(c.stack, mine + place, v, mask=inside)
         _append(k, m, control, part, end, v, mask & ~inside)
-        return k.minimum(top + k.popc(k.ballot(mask)), STACK)
+        return k.minimum(top + k.popc(k.ballot(short)), STACK)
 
-    def rows(v, there):
+    def rows(begin, size):
+        size = c.long.without(begin, size)
+        return flatten(k, begin, size, (), edges, 0, unroll=UNROLL)
+
+    def row(v, there):
         begin, stop = k.row(m.indptr, v, there)
-        size = k.where(there, stop - begin, 0)
-        place = k.atomic("add", c.count, 0, 1, mask=size >= LONG)
-        listed = (size >= LONG) & (place < LISTED)
-        k.store(c.long, place, v, mask=listed)
-        return flatten(k, begin, k.where(listed, 0, size), (), edges, 0, unroll=UNROLL)
+        return begin, k.where(there, stop - begin, 0)
 
-    def listed(i, there):
-        (top,) = rows(k.load(m.queue, first + i, mask=there, cache="fresh"), there)
+    def listed(begin, size):
+        (top,) = rows(begin, size)
 
         def again(top):
             k.sync_warp()
             there = k.lane < top
             v = k.load(c.stack, mine + k.lane, mask=there)
             k.sync_warp()
-            return rows(v, there)
+            return rows(*row(v, there))
 
         k.while_(lambda top: top > 0, again, top)
 
-    k.deal(end - first, (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32), listed)
-    k.sync()
-    _peel_long(k, c, m, control, part, end, claim)
+    def vertex(i, there):
+        return row(k.load(m.queue, first + i, mask=there, cache="fresh"), there)
 
-
-def _peel_long(k, c, m, control, part, end, claim):
-    """The long rows that the warps of this CTA met."""
-
-    def row(i):
-        begin, stop = k.row(m.indptr, k.load(c.long, i))
-
-        def stride(e0):
-            at = e0 + k.lane
-            ((head, mask),) = claim([at], [at < stop])
+    def listing(places, payloads, there):
+        del payloads
+        for head, mask in claim(places, there):
             _append(k, m, control, part, end, head, mask)
 
-        k.for_(begin + k.warp * 32, stop, k.threads, stride)
-
-    k.for_(0, k.minimum(k.load(c.count, 0), LISTED), 1, row)
-    k.sync()
-    k.store(c.count, 0, 0, mask=k.thread == 0)
+    deal_rows(k, end - first, vertex, listed, alone)
+    c.long.run(listing, UNROLL)

@@ -12,6 +12,9 @@ Cost: a gather of 16 bytes for each edge, both ways, of each vertex in each roun
 pushes has changed, expected O(log n) rounds; a barrier a round; a pass over the vertices for each
 generation of components, of which a graph has few. Each ends at least one component, so that the
 launch ends.
+
+Measured (H200): cnr-2000 4.2 ms (UNROLL 1: 6.0, 2: 4.8; 250 rounds, 22 million edges), cit-HepPh
+0.70, wiki-Vote 0.21.
 """
 
 import types
@@ -24,7 +27,7 @@ from .rows.flatten import flatten
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-UNROLL = 2
+UNROLL = 4
 SOLO = 128  # listed up to which one CTA goes on alone
 # Control words, four in turns, one for each part between two barriers: entries listed. Then the
 # part that the CTA alone came to, and what was listed.

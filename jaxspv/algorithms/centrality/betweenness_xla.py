@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -18,6 +20,7 @@ ENOUGH = 2**22  # numbers in an array of a batch that keep a device busy
 MOST_VALUES = 2**26  # numbers in an array of a batch
 SPARSE = 4  # edges a vertex up to which graphs are taken to have many levels
 LEVELS_OF_SPARSE = 4  # of these between two looks whether it is over
+MOST_LEVELS = 2**15 - 8  # that int16 holds, with those between two looks
 MOST_WEIGHTED = 32  # sources of a batch, with an array of all edges for each
 
 
@@ -40,42 +43,59 @@ def by_levels(
         inn = out.T.asformat("csr") if graph.inn is None else without_values(graph.inn, dtype)
     columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
     batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
-    at_once = LEVELS_OF_SPARSE if graph.nse <= SPARSE * n else 1
+    at_once, narrow = 1, np.int32
+    if graph.nse <= SPARSE * n:  # many levels, whose arrays are all the time
+        at_once, narrow = LEVELS_OF_SPARSE, np.int16
 
     def some(total, sources):
-        paths, levels = _forward(inn, sources, dtype, at_once)
-        alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
-        last = jnp.max(levels)
-
-        def step(state):
-            level, x = state
-            for _ in range(at_once):
-                level = level - 1
-                y = mxm(out, x, plus_second)
-                x = jnp.where((levels == level) & (level > 0), alone + y, x)
-            return level, x
-
-        start = (last, jnp.where((levels == last) & (last > 0), alone, 0))
-        _, x = lax.while_loop(lambda s: s[0] > 1, step, start)
-        passed = jnp.sum(jnp.where(levels > 0, paths * (x - alone), 0), axis=1)
-        if endpoints:
-            reached = levels > 0
-            passed = passed + jnp.sum(reached, axis=1)
-            ends = jnp.sum(reached, axis=0).astype(dtype)
-            passed = passed.at[sources].add(ends, mode="drop")
-        return (total[0] + passed, total[1] | ~jnp.all(jnp.isfinite(paths))), None
+        of_levels = functools.partial(_passed, out, inn, sources, endpoints, dtype, at_once)
+        passed, finite, last = of_levels(narrow)
+        if narrow == np.int16 and n > MOST_LEVELS:
+            passed, finite = lax.cond(
+                last < MOST_LEVELS, lambda: (passed, finite), lambda: of_levels(np.int32)[:2]
+            )
+        return (total[0] + passed, total[1] | ~finite), None
 
     nothing = jnp.zeros(n, dtype), jnp.bool_(False)
     return lax.scan(some, nothing, batches)[0]
 
 
-def _forward(inn, sources: Array, dtype: np.dtype, at_once: int) -> tuple[Array, Array]:
-    """(n, k) the paths of fewest edges from each source, and their edges or -1.
+def _passed(
+    out, inn, sources: Array, endpoints: bool, dtype: np.dtype, at_once: int, narrow
+) -> tuple[Array, Array, Array]:
+    """(n,) what passes each vertex, whether paths are finite, and the last level.
 
-    inn: the in-edges of each vertex; at_once: levels between two looks whether it is over.
+    inn: the in-edges of each vertex; at_once: levels between two looks whether it is over; narrow:
+    dtype of the levels of vertices. Where they come to MOST_LEVELS of int16 nothing else is right.
     """
+    paths, levels = _forward(inn, sources, dtype, at_once, narrow)
+    alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
+    last = jnp.max(levels).astype(jnp.int32)
+
+    def step(state):
+        level, x = state
+        for _ in range(at_once):
+            level = level - 1
+            y = mxm(out, x, plus_second)
+            x = jnp.where((levels == level.astype(narrow)) & (level > 0), alone + y, x)
+        return level, x
+
+    start = (last, jnp.where((levels == last.astype(narrow)) & (last > 0), alone, 0))
+    _, x = lax.while_loop(lambda s: s[0] > 1, step, start)
+    passed = jnp.sum(jnp.where(levels > 0, paths * (x - alone), 0), axis=1)
+    if endpoints:
+        reached = levels > 0
+        passed = passed + jnp.sum(reached, axis=1)
+        ends = jnp.sum(reached, axis=0).astype(dtype)
+        passed = passed.at[sources].add(ends, mode="drop")
+    return passed, jnp.all(jnp.isfinite(paths)), last
+
+
+def _forward(inn, sources: Array, dtype: np.dtype, at_once: int, narrow) -> tuple[Array, Array]:
+    """(n, k) the paths of fewest edges from each source, and their edges or -1, as `narrow`."""
     n = inn.shape[0]
     at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
+    most = np.iinfo(np.int32).max if narrow == np.int32 else MOST_LEVELS
 
     def step(state):
         level, paths, levels, _ = state
@@ -83,10 +103,11 @@ def _forward(inn, sources: Array, dtype: np.dtype, at_once: int) -> tuple[Array,
             came = mxm(inn, paths, plus_second)
             new = (levels < 0) & (came > 0)
             level = level + 1
-            paths, levels = jnp.where(new, came, paths), jnp.where(new, level, levels)
-        return level, paths, levels, jnp.any(levels == level)
+            now = level.astype(narrow)
+            paths, levels = jnp.where(new, came, paths), jnp.where(new, now, levels)
+        return level, paths, levels, jnp.any(levels == now) & (level < most)
 
-    paths, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1)
+    paths, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1).astype(narrow)
     state = (jnp.int32(0), paths, levels, jnp.bool_(True))
     return while_going(step, state)[1:3]
 

@@ -9,6 +9,7 @@ from graph_cases import named, networkx_of, random_matrix, same
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms.centrality import betweenness_xla
 
 BACKENDS = ("cpu", "xla")
 
@@ -30,6 +31,17 @@ def test_betweenness_is_that_of_networkx(backend, symmetric, weighted, endpoints
         assert not bool(found.overflow)
     padded = jsp.betweenness_centrality(H, **how)
     same(jsp.unpad(padded, H).scores, want)
+
+
+@pytest.mark.parametrize("most", [6, betweenness_xla.MOST_LEVELS])
+def test_betweenness_of_many_levels(monkeypatch, most):
+    """Levels of fewer bits, and what is done where they do not suffice."""
+    monkeypatch.setattr(betweenness_xla, "MOST_LEVELS", most)
+    v = np.arange(20 - 1)
+    A = jsp.from_edges(np.append(v, v + 1), np.append(v + 1, v), shape=(20, 20))
+    G = jsp.prepare(A, for_=())
+    found = jax.jit(lambda G: jsp.betweenness_centrality(G, backend="xla"))(G)
+    same(found.scores, networkx.betweenness_centrality(networkx.path_graph(20)))
 
 
 class Drawn:

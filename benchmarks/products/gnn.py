@@ -73,7 +73,7 @@ def _means(S: sp.csr_array) -> sp.csr_array:
     return _scaled(M, 1 / np.maximum(M.sum(axis=1), 1), np.ones(S.shape[1]))
 
 
-# ---- The layers: x of (n, FEATURES) first, which a chain of them shifts ----
+# ---- The layers: x of (n, FEATURES) first ----
 
 
 def _product(x, operand):
@@ -164,11 +164,22 @@ def _candidates(
         matrix, check = _operand(form, M), forward
         if slopes:
             check, product = _check_slopes(product, matrix, given, x), _with_slopes(product)
-        call = _products.call(product, jnp.asarray(x), (matrix, given), repeats)
+        start = jnp.zeros((), jnp.float32)
+        call = _products.call(_shifting(product), start, (jnp.asarray(x), matrix, given), repeats)
         yield Candidate(form, call, check, repeats, None, {"inside": repeats > 1})
     if options.baselines and has_pyg():
         call, notes = pyg(name, M, x, slopes, repeats), {"verified": False}
         yield Candidate("PyG (unchecked)", call, lambda result: None, repeats, None, notes)
+
+
+def _shifting(product: Callable[..., Any]) -> Callable[..., Any]:
+    """What a chain of layers shifts is their weights: x would have to be written anew for each."""
+
+    def shifted(shift, operand):
+        x, matrix, weights = operand
+        return product(x, (matrix, tuple(w + shift for w in weights)))
+
+    return shifted
 
 
 def _operand(form: str, M: sp.csr_array) -> Any:

@@ -35,7 +35,7 @@ from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 AHEAD = 4  # pieces of one row whose parts are loaded together
-LEAST = 64  # rows and entries of a group, where there are as many
+LEAST, LONG = 64, 256  # rows and entries of a group, where there are as many: see `_ctas`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +94,7 @@ def csr_spmm(
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
     if ctas is None:
-        most = resident_ctas() * (2048 // threads) * tile.waves
-        ctas = max(1, min(most, -(-(n + indices.shape[0]) // (LEAST * groups))))
+        ctas = _ctas((n + indices.shape[0]) / groups, threads, tile, tiles)
     per_word = 2 if narrow else 1
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words * per_word
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
@@ -118,6 +117,17 @@ def csr_spmm(
     )["y"]
     y = jax.lax.bitcast_convert_type(y, x.dtype) if thin else y
     return y.reshape(n, width * per_word)[:, :k]
+
+
+def _ctas(work: float, threads: int, tile: Tile, tiles: int) -> int:
+    """CTAs of one tile of columns, for so many rows and entries to each group of a CTA.
+
+    What a piece costs by itself (two searches, rows cut in two) weighs as 60 entries: pieces are
+    short where the multiprocessors would otherwise have no two CTAs each, else LONG.
+    """
+    full = 2 * resident_ctas() // tiles
+    ctas = max(min(-(-work // LEAST), full), -(-work // LONG))
+    return int(max(1, min(ctas, resident_ctas() * (2048 // threads) * tile.waves)))
 
 
 def _words(x, per_word=2):

@@ -24,7 +24,6 @@ from .score import Dot, Score
 from .traced import Parts
 from .xla import KERNELS, op
 
-UNTRIED = True
 _FLOATS = ("float32", "bfloat16", "float16")
 
 
@@ -34,11 +33,8 @@ def not_here(A, operands, V, *, score) -> str | None:
     if reason := kernels_refused() or no_rows(A):
         return reason
     if isinstance(score, Score):
-        parts = _parts(score, operands, V)
-        if reason := parts.refuses():
+        if reason := _parts(score, operands, V).refuses():
             return reason
-        if UNTRIED and (parts.features or parts.between):
-            return "scores over features have not been tried on a GPU"
     if 0 in (A.nse, *Q.shape, *K.shape, *V.shape):
         return "there is nothing to attend to"
     if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:

@@ -7,7 +7,6 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.ops.spmm import gpu
 from pallas_kernels.products.spmm import Tile, csr_spmm, tile_for
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
@@ -124,8 +123,7 @@ def test_lowers_for_a_gpu_in_one_launch(dtype, format):
 
 
 @pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
-def test_sums_of_exponentials_lower_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(gpu, "UNTRIED", False)
+def test_sums_of_exponentials_lower_for_a_gpu():
     A = jsp.from_dense(np.eye(9, dtype=np.float32))
     for dtype in (jnp.float32, jnp.bfloat16):
         text = lower(lambda X: jsp.mxm(A, X, "log_plus"), jnp.ones((9, 8), dtype))

@@ -29,7 +29,6 @@ def on_gpu(monkeypatch):
         )
         monkeypatch.setattr(gpu, name, kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
-    monkeypatch.setattr(gpu, "UNTRIED", False)
 
 
 @pytest.mark.parametrize("own", [None, (), (2,)], ids=str)
@@ -138,8 +137,7 @@ def test_a_gpu_takes_scores_that_add_over_features(fn, heads, d, on_gpu):
 
 
 @pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
-def test_a_gpu_takes_the_kernel_for_gat_v2(monkeypatch):
-    monkeypatch.setattr(gpu, "UNTRIED", False)
+def test_a_gpu_takes_the_kernel_for_gat_v2():
     A, (Q, K, V), a = made(ROW, COL, (M, N)), operands((2,), 6), normal(5, 2, 6)
 
     def f(a, Q, K, V):

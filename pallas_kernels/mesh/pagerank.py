@@ -20,14 +20,16 @@ Sums are added in one order: results do not change from run to run, and devices 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
 import functools
+import math
 import operator
 
 import jax
 import jax.numpy as jnp
 
-from ..products.spmv import SHAPES
 from ..rows.cut import each_cut_row, join_in_cta
-from ..rows.merge_path import CsrRows, Shape, shape_for
+from ..rows.lanes import Lanes
+from ..rows.merge_path import LIMIT, CsrRows, Shape, shape_for
+from ..rows.stream import Stream
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
@@ -36,6 +38,13 @@ from .names import Names
 
 TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
+SHAPES: tuple[tuple[float, Shape], ...] = (
+    (12, Stream(1, 4)),
+    (math.inf, Lanes(8, 3, 1, ahead=True)),
+)
+# Of a row over that of an entry in such a walk: rows come sorted by length, so that without it the
+# last warps had nothing but rows of one or no entry and took eight times as long as the first.
+ROW_COST = 4
 
 
 def pagerank(
@@ -69,12 +78,13 @@ def pagerank(
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     shape = shape or shape_for(places, indices.shape[0], SHAPES)
     ctas = ctas or resident_ctas()
+    cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
     f32, i32 = jnp.float32, jnp.int32
     knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
     own = {name: (places, f32) for name in ("rank", "flow", "inverse")}
     out = launch(
-        lambda k, m: _PageRank(k, m, places, n, shape).run(),
+        lambda k, m: _PageRank(k, m, places, n, shape, cost).run(),
         {
             "indptr": indptr,
             "indices": indices,
@@ -110,14 +120,14 @@ def pagerank(
 class _PageRank(CsrRows):
     """One launch. Rows that began in another CTA are `cut`: settled apart, from their parts."""
 
-    def __init__(self, k, m, places, n, shape):
-        streams = [m.indices, m.weights]
-        super().__init__(k, m.indptr, places, streams, shape, k.const(0.0, "f32"))
+    def __init__(self, k, m, places, n, shape, cost):
+        streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
+        super().__init__(k, m.indptr, places, streams, shape, zero, cost)
         self.m, self.everyone, self.names = m, places * k.devices, Names(k, m, places, n)
         self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
         self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
-        self.hashes = _Hashes(k, m, places, shape)
+        self.hashes = _Hashes(k, m, places, shape, cost)
         self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
 
     def run(self):
@@ -278,8 +288,8 @@ class _PageRank(CsrRows):
 class _Hashes(CsrRows):
     """A pass over the entries that adds what tells whether A is its own transpose."""
 
-    def __init__(self, k, m, places, shape):
-        super().__init__(k, m.indptr, places, [m.indices, m.weights], shape, k.const(0))
+    def __init__(self, k, m, places, shape, cost):
+        super().__init__(k, m.indptr, places, [m.indices, m.weights], shape, k.const(0), cost)
         self.m, self.offset, self.sum = m, k.device * places, k.shared(1)
 
     def add_to(self, word):

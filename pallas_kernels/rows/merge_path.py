@@ -38,10 +38,13 @@ class CsrRows:
     both. continued: whether `first`, its first row, began in the piece before.
     """
 
-    def __init__(self, k, indptr, n, streams, shape: Shape, identity=None):
+    def __init__(self, k, indptr, n, streams, shape: Shape, identity=None, row_cost=1):
         """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
-        identity: that of `combine`; None: nothing is combined.
+        identity: that of `combine`; None: nothing is combined. row_cost: entries that a row counts
+        for beside its own where pieces are cut; with more than 1 rows that are sorted by length are
+        shared evenly too, and row_cost n + nse < LIMIT.
         """
+        self.row_cost = row_cost
         self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
         self.walker = shape.walker(self)
 
@@ -79,7 +82,7 @@ class CsrRows:
         """Everything this warp has to do."""
         k = self.k
         worker, workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
-        total = k.load(self.indptr, self.n, cache="nc") + self.n
+        total = k.load(self.indptr, self.n, cache="nc") + self.n * self.row_cost
         piece = (total + (workers - 1)) // workers
         lows = [k.minimum((worker + j) * piece, total) for j in range(2)]
         (first, self.low, begin), (last, self.high, end) = self._bounds(lows)
@@ -88,12 +91,12 @@ class CsrRows:
 
     def _bounds(self, places):
         """(row, entry, first entry of that row) where each of some places on the path lies."""
-        k, indptr, n = self.k, self.indptr, self.n
-        rows = search(k, indptr, n, places)
-        return [place(k, indptr, n, r, d) for r, d in zip(rows, places, strict=True)]
+        k, indptr, n, cost = self.k, self.indptr, self.n, self.row_cost
+        rows = search(k, indptr, n, places, cost)
+        return [place(k, indptr, n, r, d, cost) for r, d in zip(rows, places, strict=True)]
 
 
-def search(k, indptr, n, places):
+def search(k, indptr, n, places, cost=1):
     """The last row that begins at or before each of some places on the path; one warp together."""
     rows, size = [k.const(0) for _ in places], n + 1
     while size > 1:  # 32 rows are compared in a step
@@ -101,16 +104,16 @@ def search(k, indptr, n, places):
         for j, d in enumerate(places):
             r = rows[j] + k.lane * size
             there = r <= n
-            passed = there & (r + k.load(indptr, r, mask=there, cache="nc") <= d)
+            passed = there & (r * cost + k.load(indptr, r, mask=there, cache="nc") <= d)
             rows[j] = rows[j] + (k.popc(k.ballot(passed)) - 1) * size
     return rows
 
 
-def place(k, indptr, n, r, d):
+def place(k, indptr, n, r, d, cost=1):
     """(row, entry, first entry of that row) at place d of the path; r: by `search`."""
     begin = k.load(indptr, r, cache="nc")
-    end = k.load(indptr, r + 1, mask=r < n, other=-1, cache="nc")
-    entry = d - r
-    over = entry == end  # all its entries are in the piece before
-    done = over & (end > begin)
+    end = k.load(indptr, r + 1, mask=r < n, other=LIMIT, cache="nc")
+    entry = k.minimum(d - r * cost, end)
+    # all its entries are in the piece before, and it has some or began there
+    done = (entry == end) & (d - r * cost > begin)
     return r + k.cast(done, "i32"), entry, k.where(done, end, begin)

@@ -40,7 +40,12 @@ def apart(G: ShardedGraph) -> str | None:
         return f"its kernels number fewer than {MOST_PLACES} vertices"
     if part.places + G.data.shape[-1] >= MOST_ENTRIES:
         return f"its kernels take fewer than {MOST_ENTRIES} rows and entries on a device"
-    kinds = {d.device_kind for d in devices.flat}
+    return unasked(part.mesh)
+
+
+def unasked(mesh: Mesh) -> str | None:
+    """Why kernels have to be asked for on this mesh of GPUs; None: they are taken."""
+    kinds = {d.device_kind for d in mesh.devices.flat}
     if not kinds <= MEASURED and situation().allowed == BACKENDS:
         return "backend='pallas' has to ask for it: its gain is not measured on such GPUs"
     return None

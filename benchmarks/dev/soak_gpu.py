@@ -1,4 +1,4 @@
-"""Long and hostile runs of the GPU kernels within minutes: python -m benchmarks.dev.soak_gpu [FILE]
+"""Long and hostile runs of the GPU kernels within minutes: `soak_gpu [FILE [STEP ...]]`
 
 Side by side, since most of their time is compilation, each step with a limit of its own:
 
@@ -9,6 +9,7 @@ Side by side, since most of their time is compilation, each step with a limit of
     memcheck   compute-sanitizer over a small selection of native tests
     racecheck  the same for shared memory, of one test a step: it slows kernels a thousandfold
 
+Run it as `python -m benchmarks.dev.soak_gpu`; steps by their names in `STEPS`, all by default.
 A step that reaches its limit is told as such, with what it printed last; FILE gets it as JSON.
 """
 
@@ -78,11 +79,12 @@ def run(name: str) -> dict[str, object]:
     }
 
 
-def main(path: str | None = None) -> int:
+def main(path: str | None = None, *steps: str) -> int:
     """1 where a step failed; one that ran out of time did not."""
     report = {}
-    with concurrent.futures.ThreadPoolExecutor(len(STEPS)) as pool:
-        for name, step in zip(STEPS, pool.map(run, STEPS), strict=True):
+    names = steps or tuple(STEPS)
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        for name, step in zip(names, pool.map(run, names), strict=True):
             report[name] = step
             print(name, json.dumps(step, indent=1), flush=True)
     if path:

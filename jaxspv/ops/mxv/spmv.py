@@ -162,7 +162,8 @@ def _row_loop(semiring, A, x, rows, *, flip):
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
-    if rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None:
+    binned = rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None
+    if binned and not cpu.beats_bins(A.nse, A.shape[0]):
         return "the rows are arranged in bins, which are faster"
     return _no_pieces(semiring, A, x, rows, flip=flip)
 

@@ -26,7 +26,14 @@ REST = 2  # entries of the rest of a row that are taken at once
 
 
 MOST = 8  # entries a row, the mean, up to which heads are better than the loop
+CACHED = 1 << 19  # entries of long rows up to which the loop is faster than bins
 LEAST = 1 << 14  # entries from which on they are
+
+
+def beats_bins(nse: int, n_rows: int) -> bool:
+    """Whether the loop is faster than prepared bins: long rows, of so few entries in all that XLA
+    does not share the bins by cores, or gains little by it."""
+    return LONG * n_rows <= nse <= CACHED
 
 
 def csr_spmv(indptr: jax.Array, indices: jax.Array, data: Any, x: jax.Array, **fold) -> jax.Array:

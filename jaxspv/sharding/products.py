@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -38,18 +39,20 @@ def product(
     the same rows (columns) got.
     """
 
-    def body(local: Local, x, semiring):
-        if flip:
-            partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
-            return local.everywhere(local.fold_cols(partial, semiring.add))
-        if x.ndim == 1:
-            mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
-            partial = mxv(local.block, mine, semiring)
-        else:
-            partial = mxm(local.by_vertices(), x, semiring)
-        return local.everywhere(local.fold_rows(partial, semiring.add))
+    return on_mesh(functools.partial(multiplied, flip=flip), G, x, semiring, kernels=kernels)
 
-    return on_mesh(body, G, x, semiring, kernels=kernels)
+
+def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
+    """`product` on one device."""
+    if flip:
+        partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
+        return local.everywhere(local.fold_cols(partial, semiring.add))
+    if x.ndim == 1:
+        mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
+        partial = mxv(local.block, mine, semiring)
+    else:
+        partial = mxm(local.by_vertices(), x, semiring)
+    return local.everywhere(local.fold_rows(partial, semiring.add))
 
 
 def _times_left(x, block, semiring):

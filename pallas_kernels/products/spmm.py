@@ -101,9 +101,9 @@ def csr_spmm(
     if data.dtype.name in NARROW:
         data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
     parts *= 2 if log_sum else 1
-    job = _Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum)
+    job = Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum)
     y = launch(
-        lambda k, m: _Product(k, m, job).run(),
+        lambda k, m: Product(k, m, job).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)},
         {
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
@@ -138,7 +138,7 @@ def _words(x, per_word=2):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Job:
+class Job:
     """The static parameters of one launch.
 
     width: words of a row of x. ctas: of one tile of columns. narrow, thin, packed: the 16-bit
@@ -157,7 +157,7 @@ class _Job:
     log_sum: bool
 
 
-class _Product:
+class Product:
     """One launch: the piece of the path that belongs to the group of this lane."""
 
     def __init__(self, k, g, job):

@@ -24,8 +24,9 @@ class MeshBarrier:
     cumulativity: their writes come before it in the causality order of PTX.
     """
 
-    def __init__(self, k, control, words, limit=SPIN_LIMIT):
-        self.k, self.control, self.words, self.limit = k, control, words, limit
+    def __init__(self, k, control, words, limit=SPIN_LIMIT, first=CONTROL_WORDS):
+        """first: of its control words."""
+        self.k, self.control, self.words, self.limit, self.first = k, control, words, limit, first
         self.heard = k.shared(MOST_DEVICES * words)  # what each device told at the last meeting
         self.found = k.shared(4)
 
@@ -33,6 +34,11 @@ class MeshBarrier:
     def control_words(devices, words):
         """How many words of control it takes beside CONTROL_WORDS."""
         return 4 * devices * words
+
+    @staticmethod
+    def shared_words(words):
+        """How many shared words it takes."""
+        return MOST_DEVICES * words + 8
 
     def meet(self, turn, tell, adds=()):
         """ok, once all CTAs of all devices are here; `word` and `total` tell what was said then.
@@ -44,35 +50,65 @@ class MeshBarrier:
         meeting fails at once, the kernel must leave. What any device wrote anywhere before is seen
         after by "fresh" loads.
         """
-        k, control = self.k, self.control
-        group = CONTROL_WORDS + (turn & 1) * (2 * k.devices * self.words)
+        k = self.k
+        group = self._group(turn)
         k.sync()
+
+        def meeting():
+            self._arrive(adds, lambda: self._say(turn, group, tell))
+            self._listen(turn, group)
+
+        k.if_(k.warp == 0, meeting)
+        k.sync()
+        return k.load(self.found, 0)
+
+    def depart(self, turn, then):
+        """The last CTA of a device to come here waits for those of the others, the rest may leave.
+
+        So any number of CTAs is right, resident together or not. then(ok): what the first warp of
+        the last CTA does after; what any device wrote before is there when all kernels have ended.
+        """
+        k = self.k
+        group = self._group(turn)
+        k.sync()
+
+        def last():
+            self._say(turn, group, lambda device: (0,) * self.words)
+            self._listen(turn, group)
+            k.sync_warp()
+            then(k.load(self.found, 0))
+
+        k.if_(k.warp == 0, lambda: self._arrive((), last))
+
+    def _group(self, turn):
+        """The first of the control words of a meeting."""
+        return self.first + (turn & 1) * (2 * self.k.devices * self.words)
+
+    def _arrive(self, adds, last):
+        """The first warp: counts its CTA; last() where it is the last of the device."""
+        k = self.k
 
         def arrive():
             for source, j, a, i in adds:
                 amount = k.load(source, j)
                 k.reduce("add", a, i, amount, mask=amount != 0)
                 k.store(source, j, 0)
-            before = k.atomic("add", control, ARRIVALS, 1, order="acq_rel")
+            before = k.atomic("add", self.control, ARRIVALS, 1, order="acq_rel")
             return k.cast(before % k.ctas == k.ctas - 1, "i32")
 
-        def say():
-            to = k.where(k.lane < k.devices, k.lane, 0)
-            there, words = k.on(control, to), tell(to)
-            k.fence("sys" if k.devices > 1 else "gpu")
-            for j, word in enumerate(words):
-                at = group + (k.device * self.words + j) * 2
-                word = k.bits(k.const(word), "i32")
-                k.store_pair(there, at, turn, word, mask=k.lane < k.devices)
+        (found,) = k.if_(k.lane == 0, arrive, 0)
+        k.if_(k.shfl(found, 0) == 1, last)
 
-        def meeting():
-            (last,) = k.if_(k.lane == 0, arrive, 0)
-            k.if_(k.shfl(last, 0) == 1, say)
-            self._listen(turn, group)
-
-        k.if_(k.warp == 0, meeting)
-        k.sync()
-        return k.load(self.found, 0)
+    def _say(self, turn, group, tell):
+        """The first warp of the last CTA: a lane for each device."""
+        k = self.k
+        to = k.where(k.lane < k.devices, k.lane, 0)
+        there, words = k.on(self.control, to), tell(to)
+        k.fence("sys" if k.devices > 1 else "gpu")
+        for j, word in enumerate(words):
+            at = group + (k.device * self.words + j) * 2
+            word = k.bits(k.const(word), "i32")
+            k.store_pair(there, at, turn, word, mask=k.lane < k.devices)
 
     def _listen(self, turn, group):
         """The first warp: a lane for each device."""

@@ -14,8 +14,10 @@ from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
 from pallas_kernels.mesh.components import components as components_on_mesh
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
+from pallas_kernels.mesh.spmm import spmm as spmm_on_mesh
 from pallas_kernels.mesh.sssp import sssp as sssp_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 
 
 def h200s(count):
@@ -97,6 +99,18 @@ def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
     def body(*graph):
         found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
         return tuple(map(jnp.atleast_1d, found))
+
+    assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1
+
+
+def test_products_on_a_mesh_are_one_launch_a_device():
+    semiring = ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, jnp.dtype("float32"))
+
+    def body(indptr, indices, names):
+        x = jnp.ones((250, 128))
+        how = {"axes": ("x",), "n": 250, "semiring": semiring}
+        y, status = spmm_on_mesh(indptr, indices, indices * 1.0, x, names, **how)
+        return y, jnp.atleast_1d(status)
 
     assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1
 

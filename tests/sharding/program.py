@@ -195,6 +195,7 @@ def one_launch():
     from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
     from jaxspv.sharding.gpu.components import one_launch as components
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
+    from jaxspv.sharding.gpu.products import one_launch as multiply
     from jaxspv.sharding.gpu.sssp import one_launch as sssp
     from pallas_kernels.mesh import bfs as kernel
 
@@ -221,6 +222,11 @@ def one_launch():
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
     ranked = functools.partial(pagerank, **sizes, interpret=True)
+    by_rows = jax.jit(functools.partial(multiply, flip=False, interpret=True, **sizes))
+    for name, columns in (("two", 3), ("four", 130)):
+        A, X = several(), jnp.asarray(RNG.integers(0, 9, (80, columns)), jnp.float32)
+        got = by_rows(jsp.shard(A, *mesh_of(name)), X, jsp.semirings.plus_times)
+        exact(got, A.to_scipy() @ np.asarray(X))
     tol, least = np.float32(1e-6), np.int32(0)
     row, col = random.rowcol()
     for values in (1.0 + (row + col) % 3, random.data + jnp.arange(random.nse) % 3):

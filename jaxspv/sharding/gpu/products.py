@@ -1,17 +1,67 @@
-"""Products of a sharded graph by the kernels of one GPU, on each its own rows."""
+"""Products of a sharded graph by kernels: those of one GPU on each its own rows, or one launch on
+all whose rows go everywhere as they come (`pallas_kernels/mesh/spmm.py`)."""
 
 from __future__ import annotations
 
 import functools
 
+import jax.numpy as jnp
+from jax import lax
 from jax.sharding import Mesh
 
+from pallas_kernels.mesh.spmm import spmm as kernel
+from pallas_kernels.rows.merge_path import LIMIT
+
 from ..._core.compat import kernels_refused
-from ..products import op, product
-from .frame import unasked
+from ..._core.platforms import BACKENDS, situation
+from ...ops.mxv.spmv import no_dense_fold
+from ...ops.mxv.spmv_gpu import SCALARS, no_scalars, scalars
+from ..exchange import Local, on_mesh
+from ..products import multiplied, op, product
+from .frame import apart, unasked
 
 
-def _refuse(G, x, semiring, *, flip) -> str | None:
+def _not_together(G, x, semiring, *, flip) -> str | None:
+    if flip or x.ndim != 2:
+        return "it multiplies by a matrix on the right: `mxm(G, X)`"
+    if reason := apart(G):
+        return reason
+    if 0 in x.shape or G.data.shape[-1] == 0:
+        return "there is nothing to multiply"
+    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
+    if G.n * x.shape[1] > LIMIT or G.part.places + G.data.shape[-1] > LIMIT:
+        return "kernels count rows, entries and the numbers of X and of the result in int32"
+    if reason := no_dense_fold(semiring, G, x, None, flip=flip):
+        return reason
+    if reason := no_scalars(semiring, G, x, flip):
+        return reason
+    if situation().allowed == BACKENDS:
+        return "backend='pallas' has to ask for it: its gain is not measured yet"
+    return None
+
+
+@op.register("one_launch", backend="pallas", refuse=_not_together)
+def one_launch(G, x, semiring, *, flip, **options):
+    """Rows of the result go to all devices as they come; where devices waited in vain, as the form
+    without kernels. options: of the kernel."""
+
+    def body(local: Local, x, semiring):
+        block, how = local.by_vertices(), scalars(semiring, G, x, flip)
+        arrays = block.indptr, block.indices, block.data, x, local.everyone
+        y, status = kernel(*arrays, axes=local.part.axes, n=local.part.n, semiring=how, **options)
+        late = lax.pmax(status, local.part.axes)
+
+        def again(carry):
+            return jnp.int32(0), multiplied(local, x, semiring).astype(y.dtype)
+
+        # a loop keeps y where it is; the branches of a conditional would copy it
+        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+
+    return on_mesh(body, G, x, semiring)
+
+
+def _not_apart(G, x, semiring, *, flip) -> str | None:
     del x, semiring
     mesh = G.part.mesh
     if (reason := kernels_refused()) is not None:
@@ -25,4 +75,6 @@ def _refuse(G, x, semiring, *, flip) -> str | None:
     return unasked(mesh)
 
 
-op.register("kernels", backend="pallas", refuse=_refuse)(functools.partial(product, kernels=True))
+op.register("kernels", backend="pallas", refuse=_not_apart)(
+    functools.partial(product, kernels=True)
+)

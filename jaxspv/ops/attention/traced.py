@@ -22,7 +22,7 @@ from pallas_kernels.products.attention_job import Score as KernelScore
 from ..frame.elementwise import ALONE, inner_of
 from .score import Score
 
-_INLINED = ("jit", "pjit", "closed_call", "remat", "checkpoint")
+_INLINED = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
 FEW = 4  # prepared arrays: each takes registers, and in derivatives as many again
 
 

@@ -18,6 +18,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/algorithms/answers/test_ldbc.py::test_clustering": 0.0,
     "tests/algorithms/answers/test_ldbc.py::test_components_and_communities": 0.5,
     "tests/algorithms/answers/test_ldbc.py::test_searches": 0.5,
+    "tests/algorithms/answers/test_peers.py::test_libraries_answer_alike": 0.0,
     "tests/algorithms/bfs/test_bfs_sources.py::test_arrays_of_sources_of_any_length": 0.15,
     "tests/algorithms/bfs/test_bfs_sources.py::test_forms": 0.15,
     "tests/algorithms/bfs/test_bfs_sources.py::test_searches_deeper_than_their_bits_go_one_by_one": 0.15,

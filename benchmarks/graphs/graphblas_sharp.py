@@ -99,7 +99,8 @@ def cases(A: sp.csr_array, B: sp.csr_array) -> dict[str, Case]:
         "triangles": Case(jsp.triangle_count, _counted, scipy=_triangles),
         "betweenness, 4 sources": Case(
             betweenness,
-            lambda B, r: verify.betweenness(B, r, sources),
+            # Sums of float32 over up to 18,000 edges of a vertex of cnr-2000.
+            lambda B, r: verify.betweenness(B, r, sources, rtol=1e-3),
             by_networkx,
             passes=10 * SOURCES,
         ),

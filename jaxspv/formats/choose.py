@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.compilation import is_eager
+from .._core.compilation import is_eager, on_accelerator
 from . import CSR, SparseMatrix
 from .sell import SLICE, WINDOW
 from .tiles.arrangement import grid, group_concrete
@@ -18,9 +18,9 @@ from .tiles.bit_tiled import LARGE
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
 BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows
 
-# Slots an entry, and entries of the longest row, up to which padded rows beat a CSR:
-# benchmarks/NOTES.md, "Padded rows".
-ELL_SLOTS, SELL_SLOTS, LONGEST = 1.15, 1.3, 64
+# Slots an entry, and entries of the longest row, up to which padded rows beat a CSR: on a GPU,
+# benchmarks/NOTES.md, "Padded rows"; on a CPU, benchmarks/results/cpu/gpu_report.md, SELL never.
+ELL_SLOTS, SELL_SLOTS, LONGEST, LONGEST_ON_CPU = 1.15, 1.3, 64, 8
 
 
 class FormatChoice(NamedTuple):
@@ -72,7 +72,8 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     vector was faster over columns at every density measured (benchmarks/NOTES.md, "Tiles"); what
     tiles save there is memory. A product with a dense vector reads every slot, padding too: rows of
     one length go to ELL, rows that are once sorted within windows to SELL, others stay CSR
-    (the mean and the normalised variance of their lengths tell: "GraphBLAS on GPU", "Formats").
+    (the mean and the normalised variance of their lengths tell: "GraphBLAS on GPU", "Formats"). On
+    a CPU only short rows of one length leave CSR.
 
     Args:
         A: a concrete sparse matrix.
@@ -92,7 +93,7 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     if not is_eager(A):
         raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
     if for_ == "mxv":
-        return _by_rows(_places(A)[0], A.shape[0])
+        return _by_rows(_places(A)[0], A.shape[0], on_accelerator(*jax.tree.leaves(A)))
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
     tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))
     return _decide(for_, A.shape, nt, tiles, entries)
@@ -112,15 +113,18 @@ def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int
     return FormatChoice(name, nt, tiles, tiles / max(down * across, 1), per_tile, reason)
 
 
-def _by_rows(row: Array, m: int) -> FormatChoice:
+def _by_rows(row: Array, m: int, accelerator: bool) -> FormatChoice:
     mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, m))
     rows = RowLengths(mean, variance, int(longest), empty, ell, sell)
-    short = 0 < rows.longest <= LONGEST
-    name = "ell" if ell <= ELL_SLOTS else "sell" if sell <= SELL_SLOTS else "csr"
-    name = name if short else "csr"
+    most = LONGEST if accelerator else LONGEST_ON_CPU
+    name = "csr"
+    if 0 < rows.longest <= most:
+        sells = accelerator and sell <= SELL_SLOTS
+        name = "ell" if ell <= ELL_SLOTS else "sell" if sells else "csr"
+    limits = f"{ELL_SLOTS} and {SELL_SLOTS}" if accelerator else f"{ELL_SLOTS}, not SELL"
     reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
     reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
-    reason += f"up to {ELL_SLOTS} and {SELL_SLOTS}, and {LONGEST} a row, faster than CSR"
+    reason += f"up to {limits}, and {most} a row, faster than CSR"
     return FormatChoice(name, 0, 0, 0.0, 0.0, reason, rows)
 
 

@@ -14,7 +14,7 @@ from jax.experimental import sparse as jax_sparse
 from strategies import DTYPES, PROBLEMS, bounds, garbage, precision, samples, triplets
 
 import jaxspv as jsp
-from jaxspv.formats import COO, FORMATS, SparseMatrix
+from jaxspv.formats import COO, FORMATS, SparseMatrix, choose
 
 pytestmark = pytest.mark.fast
 NAMES = sorted(FORMATS)
@@ -332,3 +332,13 @@ def test_formats_are_listed_under_their_names():
     for name, cls in FORMATS.items():
         assert cls.format == name and issubclass(cls, SparseMatrix)
         assert getattr(jsp, cls.__name__) is cls
+
+
+@pytest.mark.parametrize("width, chosen", [(3, ("ell", "ell")), (20, ("csr", "ell"))])
+def test_padded_rows_are_chosen_by_their_lengths_and_by_where_they_are(width, chosen, monkeypatch):
+    row = np.repeat(np.arange(64), width)
+    A = jsp.from_edges(row, (row + np.tile(np.arange(width), 64)) % 64, shape=(64, 64))
+    here = jsp.choose_format(A, "mxv")
+    assert (here.format, here.rows.longest, here.rows.variance) == (chosen[0], width, 0)
+    monkeypatch.setattr(choose, "on_accelerator", lambda *arrays: True)
+    assert jsp.choose_format(A, "mxv").format == chosen[1]

@@ -264,8 +264,9 @@ def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector 
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     data = np.broadcast_to(values, indices.shape)[order]
-    count = to_device(np.asarray(keys.size, keys.dtype))
-    return SparseVector(to_device(data), to_device(keys), count, jnp.asarray(False), (n,))
+    count = np.asarray(keys.size, keys.dtype)
+    data, keys, count, overflow = to_device((data, keys, count, np.asarray(False)))
+    return SparseVector(data, keys, count, overflow, (n,))
 
 
 def _check_capacity(count: Array, nse: int) -> None:

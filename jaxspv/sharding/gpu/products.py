@@ -13,7 +13,6 @@ from pallas_kernels.mesh.spmm import spmm as kernel
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
-from ..._core.platforms import BACKENDS, situation
 from ...ops.mxv.spmv import no_dense_fold
 from ...ops.mxv.spmv_gpu import SCALARS, no_scalars, scalars
 from ..exchange import Local, on_mesh
@@ -34,11 +33,7 @@ def _not_together(G, x, semiring, *, flip) -> str | None:
         return "kernels count rows, entries and the numbers of X and of the result in int32"
     if reason := no_dense_fold(semiring, G, x, None, flip=flip):
         return reason
-    if reason := no_scalars(semiring, G, x, flip):
-        return reason
-    if situation().allowed == BACKENDS:
-        return "backend='pallas' has to ask for it: its gain is not measured yet"
-    return None
+    return no_scalars(semiring, G, x, flip)
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_together)

@@ -13,6 +13,7 @@ Document = dict[str, Any]
 Stored = dict[str, Document]  # by "device/benchmark"
 
 GPU, CPU = "nvidia-h200", "cpu"
+AGAINST_SCIPY = ("bfs", "sssp", "spmv", "pagerank")
 INSIDE = "jaxspv, inside jit"
 NAMES = {"bfs": "BFS", "sssp": "SSSP", "pagerank": "PageRank", "components": "components"}
 GRADIENTS = ("vector", "values", "both")
@@ -52,7 +53,8 @@ def _bullets(stored: Stored) -> list[str]:
         f"{title} {number(mean)}" for title, mean, *_ in _against_scipy(stored) if mean is not None
     ]
     count = max(row[4] for row in _against_scipy(stored))
-    device = stored[f"{CPU}/bfs"]["runs"][0]["device"]
+    runs = [run for name in AGAINST_SCIPY for run in stored[f"{CPU}/{name}"]["runs"]]
+    device = "; ".join(dict.fromkeys(run["device"] for run in runs))
     both = _over_forward(stored[f"{GPU}/gradients"], ("prepared, gradient by both",))
     paths = _over_forward(stored[f"{GPU}/gradients"], ("sssp, gradient by weights, inside jit",))
     cpu = [f"prepared, gradient by {what}" for what in GRADIENTS]
@@ -94,7 +96,8 @@ def results(stored: Stored) -> str:
     parts += _section(stored, GPU, "yang2015", "Yang, Wang, Owens 2015", None)
     parts += _section(stored, GPU, "loops", "Steps of XLA loops", None)
     parts += _section(stored, GPU, "generate", "Generating", _times(stored, "generate"))
-    device = stored[f"{CPU}/bfs"]["runs"][0]["device"]
+    runs = [run for name in AGAINST_SCIPY for run in stored[f"{CPU}/{name}"]["runs"]]
+    device = "; ".join(dict.fromkeys(run["device"] for run in runs))
     heads = ["", "geometric mean", "of the fastest runs", "smallest", "graphs", "tables"]
     parts += [
         f"## CPU: {device}",
@@ -225,7 +228,7 @@ def _steps(stored):
 def _against_scipy(stored):
     """Speed relative to SciPy on a CPU: means over the graphs, the smallest, how many."""
     rows = []
-    for name in ("bfs", "sssp", "spmv", "pagerank"):
+    for name in AGAINST_SCIPY:
         cases = _programs(stored[f"{CPU}/{name}"])[name].values()
         both = [row for row in cases if {"jaxspv", "SciPy"} <= set(row)]
         by = {

@@ -101,8 +101,6 @@ def test_levels_of_louvain_in_less_room(monkeypatch):
 @pytest.mark.parametrize("name", ["karate", "jazz", "minnesota", "wiki-Vote"])
 def test_communities_of_real_graphs(name):
     A = named(name, symmetric=True)
-    if A is None:
-        pytest.skip("no real graphs")
     least = {"karate": 0.38, "jazz": 0.42, "minnesota": 0.9, "wiki-Vote": 0.40}[name]
     for backend in BACKENDS[: 1 if name == "wiki-Vote" else 2]:
         found = jsp.louvain(A, weighted=False, backend=backend)
@@ -127,8 +125,6 @@ def test_forests_of_random_graphs(entries, symmetric, backend):
 @pytest.mark.parametrize("name", ["minnesota", "luxembourg_osm"])
 def test_forests_of_real_graphs(name):
     A = named(name, symmetric=True)
-    if A is None:
-        pytest.skip("no real graphs")
     weights = np.random.default_rng(0).permutation(A.nse).astype(np.float32) + 1
     matrix = A.with_data(weights).to_scipy()
     A = jsp.from_scipy(type(matrix)(matrix.maximum(matrix.T)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,27 +13,23 @@ from jax import Array
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import is_eager, on_gpu, scalar
+from ..._core.compilation import is_eager, scalar
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
-from ..._core.pytree import is_concrete, pytree_dataclass, result_tuple
+from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import sum_in_double
-from ...graph import Graph, as_graph, register_layout
+from ...graph import Graph, as_graph
 from ...monoids import plus
-from ...ops.mxv.rows.layout import Rows, arrange
 from ...until import iteration_limit
-from ..common.in_edges import sliced_in_edges
 from ..common.status import finished
-from ..common.weights import facts_of
 from .jvp import implicit_tangent
+from .layout import check_weights, strength_of
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
     from ...shapes import Count, Matrix, Real, Vector
-
-MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 
 @result_tuple
@@ -52,23 +47,6 @@ class PageRank(NamedTuple):
     iterations: Int[Array, ""]
     converged: Bool[Array, ""]
     status: Int[Array, ""]
-
-
-@pytree_dataclass
-class PageRankLayout:
-    """The layout "pagerank": in-edges in row bins, and the out-strength of each vertex.
-
-    Attributes:
-        rows: bins and values of the transpose; None: every weight is 1.
-        bins: the bins alone where every weight is 1.
-        strength: (n,) row sums of A.
-        kernel: on a GPU, float32: the in-edges as the kernel wants them, `prepare_pagerank`.
-    """
-
-    rows: Rows | None
-    bins: Any
-    strength: Array
-    kernel: dict[str, Array] | None = None
 
 
 @overloadable
@@ -126,7 +104,7 @@ def pagerank(
     if "pagerank" not in graph.layouts:
         note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
     if "pagerank" not in graph.layouts and is_concrete(graph.data):
-        _check_weights(graph)
+        check_weights(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
@@ -193,69 +171,6 @@ def _distribution(p: Array | None, graph: Graph) -> Array:
         return jnp.full(graph.n, 1 / graph.n, dtype)
     there = jnp.arange(graph.n, dtype=jnp.int32) < count
     return jnp.where(there, 1 / count.astype(dtype), jnp.zeros((), dtype))
-
-
-def _check_weights(graph: Graph) -> None:
-    facts = facts_of(graph)
-    if facts.negative >= 0:
-        raise ValueError(
-            f"weights must not be negative or NaN; slot {facts.negative} holds "
-            f"{graph.data[facts.negative]}."
-        )
-
-
-def strength_of(graph: Graph) -> Array:
-    """(n,) row sums of A in the dtype of its values, floats at least."""
-    row, _ = graph.out.rowcol()
-    data = jnp.where(row < graph.n, graph.data, jnp.zeros((), graph.dtype))
-    data = data if jnp.issubdtype(data.dtype, jnp.floating) else data.astype(jnp.float32)
-    return sum_in_double(data, row, graph.n)
-
-
-def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
-    """After new values: weights are taken as they come, also where all were 1 before."""
-    assert graph.inn is not None
-    bins = links.bins if links.rows is None else links.rows.bins
-    rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
-    strength = strength_of(graph)
-    return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
-
-
-_strength_jit = jax.jit(strength_of)
-
-
-def _strength_on_host(graph: Graph) -> Array:
-    """The same by NumPy: nothing to compile."""
-    degree = np.diff(np.asarray(graph.out.indptr))
-    row = np.repeat(np.arange(graph.n), degree)
-    weights = np.asarray(graph.data)[: row.size].astype(np.float64)
-    dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else np.float32
-    return jnp.asarray(np.bincount(row, weights, minlength=graph.n).astype(dtype))
-
-
-def _unasked(graph: Graph) -> int:
-    """On a GPU from the second call on: pulling is many times faster there, preparing some calls'
-    worth. On a CPU compiling it anew takes longer than it gains."""
-    return 2 if on_gpu(graph.out.indices) and graph.dtype == np.float32 else 0
-
-
-@register_layout("pagerank", revalue=_revalue, unasked=_unasked)
-def _layout(graph: Graph) -> PageRankLayout:
-    assert graph.inn is not None
-    _check_weights(graph)
-    unweighted = facts_of(graph).ones
-    kernel = None
-    if (
-        on_gpu(graph.out.indices)
-        and graph.dtype == np.float32
-        and int(graph.out.count) < MOST_ENTRIES
-    ):
-        kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data)
-    strength = _strength_jit(graph) if on_gpu(graph.out.indices) else _strength_on_host(graph)
-    rows = arrange(graph.inn)
-    if unweighted:
-        return PageRankLayout(None, rows.bins, strength, kernel)
-    return PageRankLayout(rows, None, strength, kernel)
 
 
 # ---- The derivative and the implementations ----

@@ -16,7 +16,7 @@ MODULES = (
     "graph",
     "algorithms.bfs.api",
     "algorithms.common.weights",
-    "algorithms.pagerank.api",
+    "algorithms.pagerank.layout",
     "algorithms.sssp.layout",
     "algorithms.fixpoint.gpu_dense",
     "algorithms.fixpoint.gpu_push",

@@ -1,0 +1,102 @@
+"""The layout "pagerank": in-edges in row bins or as the kernel wants them, and out-strengths."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._core.compilation import on_gpu
+from ..._core.pytree import pytree_dataclass
+from ..._core.reductions import sum_in_double
+from ...graph import Graph, register_layout
+from ...ops.mxv.rows.layout import Rows, arrange
+from ..common.in_edges import sliced_in_edges
+from ..common.weights import facts_of
+
+MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
+
+
+@pytree_dataclass
+class PageRankLayout:
+    """The layout "pagerank": in-edges in row bins, and the out-strength of each vertex.
+
+    Attributes:
+        rows: bins and values of the transpose; None: every weight is 1.
+        bins: the bins alone where every weight is 1.
+        strength: (n,) row sums of A.
+        kernel: on a GPU, float32: the in-edges as the kernel wants them, `sliced_in_edges`.
+    """
+
+    rows: Rows | None
+    bins: Any
+    strength: Array
+    kernel: dict[str, Array] | None = None
+
+
+def check_weights(graph: Graph) -> None:
+    """Raises ValueError where a weight of a concrete graph is negative or NaN."""
+    facts = facts_of(graph)
+    if facts.negative >= 0:
+        raise ValueError(
+            f"weights must not be negative or NaN; slot {facts.negative} holds "
+            f"{graph.data[facts.negative]}."
+        )
+
+
+def strength_of(graph: Graph) -> Array:
+    """(n,) row sums of A in the dtype of its values, floats at least."""
+    row, _ = graph.out.rowcol()
+    data = jnp.where(row < graph.n, graph.data, jnp.zeros((), graph.dtype))
+    data = data if jnp.issubdtype(data.dtype, jnp.floating) else data.astype(jnp.float32)
+    return sum_in_double(data, row, graph.n)
+
+
+def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
+    """After new values: weights are taken as they come, also where all were 1 before."""
+    assert graph.inn is not None
+    bins = links.bins if links.rows is None else links.rows.bins
+    rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
+    strength = strength_of(graph)
+    return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
+
+
+_strength_jit = jax.jit(strength_of)
+
+
+def _strength_on_host(graph: Graph) -> Array:
+    """The same by NumPy: nothing to compile."""
+    degree = np.diff(np.asarray(graph.out.indptr))
+    row = np.repeat(np.arange(graph.n), degree)
+    weights = np.asarray(graph.data)[: row.size].astype(np.float64)
+    dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else np.float32
+    return jnp.asarray(np.bincount(row, weights, minlength=graph.n).astype(dtype))
+
+
+def _unasked(graph: Graph) -> int:
+    """On a GPU from the second call on: pulling is many times faster there, preparing some calls'
+    worth. On a CPU compiling it anew takes longer than it gains."""
+    return 2 if on_gpu(graph.out.indices) and graph.dtype == np.float32 else 0
+
+
+@register_layout("pagerank", revalue=_revalue, unasked=_unasked)
+def _layout(graph: Graph) -> PageRankLayout:
+    assert graph.inn is not None
+    check_weights(graph)
+    unweighted = facts_of(graph).ones
+    kernel = None
+    if (
+        on_gpu(graph.out.indices)
+        and graph.dtype == np.float32
+        and int(graph.out.count) < MOST_ENTRIES
+    ):
+        kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data)
+    strength = _strength_jit(graph) if on_gpu(graph.out.indices) else _strength_on_host(graph)
+    rows = arrange(graph.inn)
+    if unweighted:
+        return PageRankLayout(None, rows.bins, strength, kernel)
+    return PageRankLayout(rows, None, strength, kernel)

@@ -126,11 +126,11 @@ from .inputs.generators import delaunay as delaunay
 from .inputs.generators import erdos_renyi as erdos_renyi
 from .inputs.generators import grid2d as grid2d
 from .inputs.generators import rmat as rmat
-from .inputs.labeled import Labels as Labels
-from .inputs.labeled import from_igraph as from_igraph
-from .inputs.labeled import from_networkx as from_networkx
-from .inputs.labeled import to_igraph as to_igraph
-from .inputs.labeled import to_networkx as to_networkx
+from .inputs.labeled.igraph import from_igraph as from_igraph
+from .inputs.labeled.igraph import to_igraph as to_igraph
+from .inputs.labeled.labels import Labels as Labels
+from .inputs.labeled.networkx import from_networkx as from_networkx
+from .inputs.labeled.networkx import to_networkx as to_networkx
 from .inputs.padding import pad as pad
 from .inputs.padding import unpad as unpad
 from .inputs.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES

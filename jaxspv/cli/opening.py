@@ -12,7 +12,7 @@ import jax
 
 from ..formats import FORMATS, SparseMatrix
 from ..inputs import datasets, files, generators
-from ..inputs.labeled import Labels
+from ..inputs.labeled.labels import Labels
 from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
 from ..inputs.tables.text import TABLES, read_edges
 from .support import waiting

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..inputs.labeled import adjacency, flat
+from ..inputs.labeled.networkx import adjacency, flat
 
 EXACT = 2**53  # integers beyond it are not held by float64
 

@@ -12,7 +12,7 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid
 from ..construct import from_edges
-from ..labeled import Labels
+from ..labeled.labels import Labels
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped

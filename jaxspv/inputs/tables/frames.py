@@ -12,7 +12,7 @@ import numpy as np
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid, plus
-from ..labeled import Labels
+from ..labeled.labels import Labels
 from .columns import entries_named, matrix_of, numbered, values_of
 
 BY_NAME = ("pandas", "polars", "pyarrow")  # libraries whose tables give columns by name

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ..files import opened
-from ..labeled import Labels
+from ..labeled.labels import Labels
 
 BLOCK = 1 << 22  # characters
 SEPARATORS = "\t,;|"

@@ -15,7 +15,7 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid, plus
 from ..construct import check_shape
-from ..labeled import Labels
+from ..labeled.labels import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
 from ..opening import existing, refusing
 from .columns import entries_named, matrix_of, numbered, values_of

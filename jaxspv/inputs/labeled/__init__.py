@@ -1,0 +1,1 @@
+"""Graphs whose vertices have names: from and to NetworkX and igraph; results by name."""

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from ._core.compilation import on_gpu
 from ._core.derivatives.derived import gathered, sole
 from ._core.eager.kept import calls_of, kept
 from ._core.html import card, pattern
@@ -21,9 +20,9 @@ from ._core.platforms import note
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.base import PRODUCT
-from .formats.csr import sort_by
 from .formats.foreign import ours
 from .formats.methods.arithmetic import NoValue
+from .formats.turning.transposition import transposed_with_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -320,51 +319,7 @@ def _check_square(A: SparseMatrix) -> None:
 
 def _with_transpose(graph: Graph, check: bool) -> Graph:
     """The graph with its in-edges; check: as symmetric where it is."""
-    on_device = on_gpu(graph.out.indices)
-    inn, slots, same = (_transposed_on_device if on_device else _transposed_on_host)(graph.out)
+    inn, slots, same = transposed_with_slots(graph.out)
     if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
-
-
-def _transposed_on_host(A: CSR) -> tuple[CSR, Array, bool]:
-    """The transpose, the slot of each of its entries in A, and whether it equals A.
-
-    Counting sort by column, in SciPy: nothing to compile.
-    """
-    import scipy.sparse
-
-    indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
-    count = int(indptr[-1])
-    order = np.arange(count, dtype=np.int64 if count >= 2**31 else np.int32)
-    flipped = scipy.sparse.csr_array((order, indices[:count], indptr), shape=A.shape).tocsc()
-    pad = (0, A.nse - count)
-    slots = np.pad(flipped.data, pad, constant_values=A.nse).astype(np.int32)
-    columns = np.pad(flipped.indices.astype(np.int32), pad, constant_values=A.shape[0])
-    values = data[np.minimum(slots, A.nse - 1)] if A.nse else data
-    ends = flipped.indptr.astype(np.int32)
-    same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
-    same = same and bool(_equal(values[:count], data[:count]).all())
-    values, columns, ends, slots = (jnp.asarray(x) for x in (values, columns, ends, slots))
-    return _flipped(A, values, columns, ends), slots, same
-
-
-@jax.jit
-def _transposed_on_device(A: CSR) -> tuple[CSR, Array, Array]:
-    """The same by a stable sort of slot numbers by column."""
-    row, col = A.rowcol()
-    there = row < A.shape[0]
-    ends, slots = sort_by(jnp.where(there, col, A.shape[1]), A.shape[1])
-    columns, values = row[slots], A.data[slots]
-    same = jnp.array_equal(ends, A.indptr)
-    same &= jnp.all(~there | ((columns == A.indices) & _equal(values, A.data)))
-    return _flipped(A, values, columns, ends), slots, same
-
-
-def _flipped(A: CSR, data: Array, indices: Array, indptr: Array) -> CSR:
-    return CSR(data, indices, indptr, A.overflow, (A.shape[1], A.shape[0]), True, A.unique)
-
-
-def _equal(a: Any, b: Any) -> Any:
-    """Element-wise, NaN as equal to NaN."""
-    return (a == b) | ((a != a) & (b != b))

@@ -12,9 +12,9 @@ from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import pytree_dataclass, static, transient
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
-from .counting_sort import SPREAD, turned
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
+from .turning.counting_sort import SPREAD, turned
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped

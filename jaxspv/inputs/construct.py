@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager, known, known_while_tracing, on_accelerator, to_device
+from .._core.compilation import is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
 from ..formats.foreign import CONVERTERS
 from ..monoids import Monoid, as_monoid, plus
-from .edges import in_order, moved, noted, taken, unique_host, unique_traced
+from .arguments import (
+    check_range,
+    check_shape,
+    checked_capacity,
+    checked_indices,
+    checked_values,
+    narrow,
+    smallest_square,
+)
+from .edges import in_order, moved, noted, unique_host, unique_traced
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Shaped
@@ -70,26 +78,26 @@ def from_edges(
     """
     _check_format(format)
     dup = as_monoid(dup, "dup")
-    row, col = _indices("senders", senders), _indices("receivers", receivers)
+    row, col = checked_indices("senders", senders), checked_indices("receivers", receivers)
     if row.shape != col.shape or row.ndim != 1:
         raise ValueError(
             "`senders` and `receivers` must be 1-D and of one length; "
             f"got {row.shape} and {col.shape}."
         )
-    shape = check_shape(_square(row, col) if shape is None else shape)
-    data = _values(values, row.shape[0])
+    shape = check_shape(smallest_square(row, col) if shape is None else shape)
+    data = checked_values(values, row.shape[0])
     dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
     concrete = is_concrete(row, col)
     if concrete:
-        _check_range("senders", row, shape[0])
-        _check_range("receivers", col, shape[1])
+        check_range("senders", row, shape[0])
+        check_range("receivers", col, shape[1])
     on_host = concrete and not (is_eager(data) and on_accelerator(row, col, data))  # traced: host
     sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape, dtype)
     edges = slots.shape[0]
     if nse is None and not return_slots and not (concrete and in_order(slots, count, format)):
         nse = edges + 1 if not concrete or int(count) == edges else None
-    capacity = _capacity(nse, count, concrete, edges)
+    capacity = checked_capacity(nse, count, concrete, edges)
     overflow = jnp.asarray(count > capacity)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
     if on_host and is_concrete(data) and count == data.shape[0]:  # no program to compile
@@ -137,7 +145,7 @@ def from_dense(
     with known_while_tracing():
         differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
         count = jnp.sum(differs, dtype=jnp.int32)
-    capacity = _capacity(nse, count, is_concrete(dense), dense.size)
+    capacity = checked_capacity(nse, count, is_concrete(dense), dense.size)
     m, n = dense.shape
     if dense.size:
         row, col = jnp.nonzero(differs, size=capacity, fill_value=(m, n))
@@ -223,26 +231,6 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)
 
 
-def check_shape(shape: Any) -> tuple[int, int]:
-    """`shape` as a pair of Python integers.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: an extent is negative, or needs int64 indices without x64.
-    """
-    if (
-        not isinstance(shape, tuple)
-        or len(shape) != 2
-        or not all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape)
-    ):
-        raise TypeError(f"`shape` must be a pair of Python integers (m, n); got {shape!r}.")
-    m, n = int(shape[0]), int(shape[1])
-    if min(m, n) < 0:
-        raise ValueError(f"`shape` must not be negative; got {shape}.")
-    index_dtype_for(sizes=(m, n))
-    return m, n
-
-
 def _check_format(name: str) -> None:
     if name not in FORMATS:
         raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {name!r}.")
@@ -263,74 +251,6 @@ def as_format(coo: COO, name: str) -> Any:
     return FORMATS[name].from_coo(coo)
 
 
-def _square(row: Any, col: Any) -> tuple[int, int]:
-    """The smallest square that holds concrete indices."""
-    if not is_concrete(row, col):
-        raise ValueError("`shape` must be given under jit: the largest index is unknown.")
-    n = max((int(index.max()) + 1 for index in (row, col) if index.size), default=0)
-    return n, n
-
-
-def _indices(name: str, values: Any) -> Any:
-    values = taken(values)
-    array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
-    if array.size == 0:
-        return array.astype(np.int32)
-    if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(f"`{name}` must be integers; got {array.dtype}.")
-    return array
-
-
-def _check_range(name: str, index: Any, extent: int) -> None:
-    if index.size == 0:
-        return
-    low, high = int(index.min()), int(index.max())
-    if low < 0 or high >= extent:
-        wrong = low if low < 0 else high
-        raise ValueError(f"`{name}` must lie in [0, {extent}); got {wrong}.")
-
-
-def _values(values: Any, edges: int) -> Any:
-    if values is None:
-        return np.ones(edges, np.float32)
-    values = taken(values)
-    if not isinstance(values, (jax.Array, np.ndarray)):
-        values = np.asarray(values)
-        if values.dtype == np.float64:
-            values = values.astype(jax.dtypes.canonicalize_dtype(np.float64))
-    if isinstance(values, np.ndarray):
-        values = narrow(values)
-    if values.ndim == 0:
-        return jnp.broadcast_to(jnp.asarray(values), (edges,))
-    if values.shape != (edges,):
-        raise ValueError(f"`values` must have shape ({edges},); got {values.shape}.")
-    return values
-
-
-def narrow(values: np.ndarray) -> np.ndarray:
-    """64-bit values as JAX will hold them; integers that do not fit raise."""
-    target = jax.dtypes.canonicalize_dtype(values.dtype)
-    if target == values.dtype:
-        return values
-    if values.dtype.kind in "iu" and values.size:
-        info = np.iinfo(target)
-        if values.min() < info.min or values.max() > info.max:
-            raise ValueError(
-                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
-            )
-    return values.astype(target)
-
-
-def _capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
-    if nse is None:
-        return int(count) if concrete else limit
-    if not isinstance(nse, (int, np.integer)) or nse < 0:
-        raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
-    if concrete and int(count) > nse:
-        raise ValueError(f"`nse` must be at least {int(count)} to hold the entries; got {nse}.")
-    return int(nse)
-
-
 def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
     """`index` cut or padded with `extent` to `capacity`."""
     padding = (0, max(capacity - index.shape[0], 0))
@@ -342,7 +262,7 @@ def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
 
 def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
-    capacity = _capacity(nse, matrix.nnz, True, matrix.nnz)
+    capacity = checked_capacity(nse, matrix.nnz, True, matrix.nnz)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = to_device(np.pad(values, (0, capacity - matrix.nnz)))  # a copy
     indptr = to_device(matrix.indptr.astype(dtype))

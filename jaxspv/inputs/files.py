@@ -19,7 +19,8 @@ from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
-from .construct import from_edges, from_scipy, narrow
+from .arguments import narrow
+from .construct import from_edges, from_scipy
 from .mtx_header import Header, read_header
 from .opening import existing, opened, parsed, refusing
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..formats import COO, FORMATS
-from .construct import as_format, check_shape
+from .arguments import check_shape
+from .construct import as_format
 from .edges import unique_host
 from .random import distinct, random_generator
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._core.pytree import is_concrete
 from ..formats.vector import vector_from_entries
-from ..inputs.construct import check_shape, from_edges
+from ..inputs.arguments import check_shape
+from ..inputs.construct import from_edges
 from ..monoids import Monoid, any_
 from ..operators import as_binary, times
 from .frame.call import Options, call, format_of, is_dense, matrix, operand

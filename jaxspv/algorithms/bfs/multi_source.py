@@ -12,8 +12,8 @@ from jax import Array, lax
 from pallas_kernels.prepare.adjacency import Adjacency
 
 from ...formats.base import search_rows
-from ...formats.counting_sort import Compressed, transpose
 from ...formats.csr import sort_by
+from ...formats.turning.counting_sort import Compressed, transpose
 from ...ops.mxv.rows.xla import csr_spmv
 from .forms import search
 from .multi_source_cpu import SOURCES, bfs_sources_cpu

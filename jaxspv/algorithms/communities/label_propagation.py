@@ -11,7 +11,7 @@ from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.counting_sort import Compressed, transpose
+from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ...until import iteration_limit
 from ..common.edges import ends_of

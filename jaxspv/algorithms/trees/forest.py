@@ -16,7 +16,7 @@ from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
-from ...formats.counting_sort import Compressed, transpose
+from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
 from ..common.weights import facts_of

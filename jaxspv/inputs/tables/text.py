@@ -14,7 +14,7 @@ import numpy as np
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid, plus
-from ..construct import check_shape
+from ..arguments import check_shape
 from ..labeled.labels import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
 from ..opening import existing, refusing

@@ -16,8 +16,8 @@ from jax import Array, lax
 from ..._core.batching import one_by_one
 from ..._core.native_loops import each, read
 from ..._core.platforms import situation
-from ...formats.compressed_cpu import by_rows
-from ...formats.counting_sort import Compressed
+from ...formats.turning.compressed_cpu import by_rows
+from ...formats.turning.counting_sort import Compressed
 from ..frame.product import take
 from .xla import columns_together, fold_of, no_dense_fold, op, result_dtype, widened
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core.indices import LIMIT
-from ...inputs.construct import narrow
+from ...inputs.arguments import narrow
 from ...inputs.edges import taken
 from ...monoids import Monoid, as_monoid, plus
 from ..graph import ShardedGraph

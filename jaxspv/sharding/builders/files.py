@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ...inputs.construct import narrow
+from ...inputs.arguments import narrow
 from ...inputs.files import mtx_dtype
 from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
 from ...inputs.opening import existing, opened, parsed, refusing

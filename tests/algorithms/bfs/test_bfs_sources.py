@@ -12,7 +12,7 @@ from jaxspv import verify
 from jaxspv.algorithms.bfs.multi_source import search_sources
 from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_cpu
 from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
-from jaxspv.formats.counting_sort import Compressed, transpose
+from jaxspv.formats.turning.counting_sort import Compressed, transpose
 from pallas_kernels.prepare.adjacency import Adjacency
 
 FORMS = ("cpu", "xla")

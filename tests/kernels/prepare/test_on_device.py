@@ -13,7 +13,7 @@ import jaxspv as jsp
 from tests.kernels.prepare import numpy_layouts
 
 MODULES = (
-    "graph",
+    "formats.turning.transposition",
     "algorithms.bfs.api",
     "algorithms.common.weights",
     "algorithms.pagerank.layout",

@@ -20,8 +20,8 @@ from jax import Array, lax
 
 from ...._core.native_loops import is_negative, read, write
 from ....formats import SparseMatrix
-from ....formats.compressed_cpu import by_columns
-from ....formats.counting_sort import LARGEST, Compressed, transpose
+from ....formats.turning.compressed_cpu import by_columns
+from ....formats.turning.counting_sort import LARGEST, Compressed, transpose
 from ....masks import Mask
 from ....semirings import Semiring
 from ...frame.product import take

@@ -15,8 +15,8 @@ from jax import lax
 
 from ...._core.native_loops import read, write
 from ....formats import SparseMatrix
-from ....formats.compressed_cpu import by_rows
 from ....formats.csr import sorted_csr
+from ....formats.turning.compressed_cpu import by_rows
 from ....masks import Mask
 from ....semirings import Semiring
 from ..result import Result, term_dtype

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import vmapped
-from .._core.indices import index_dtype_for
-from .._core.native_loops import each, read, write
-from .._core.platforms import Form, choose
+from ..._core.batching import vmapped
+from ..._core.indices import index_dtype_for
+from ..._core.native_loops import each, read, write
+from ..._core.platforms import Form, choose
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 SPREAD = 16  # offsets an entry up to which a counting sort pays

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from .base import SparseMatrix
-from .coo import COO
+from ..base import SparseMatrix
+from ..coo import COO
+from ..csr import CSC, CSR, compress
 from .counting_sort import Compressed, transpose
-from .csr import CSC, CSR, compress
 
 
 def by_rows(A: SparseMatrix) -> Compressed:

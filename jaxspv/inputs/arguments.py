@@ -1,0 +1,106 @@
+"""Arguments of constructors: shapes, indices, values and capacities, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.compilation import known
+from .._core.indices import index_dtype_for
+from .._core.pytree import is_concrete
+from .edges import taken
+
+
+def check_shape(shape: Any) -> tuple[int, int]:
+    """`shape` as a pair of Python integers.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: an extent is negative, or needs int64 indices without x64.
+    """
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) != 2
+        or not all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape)
+    ):
+        raise TypeError(f"`shape` must be a pair of Python integers (m, n); got {shape!r}.")
+    m, n = int(shape[0]), int(shape[1])
+    if min(m, n) < 0:
+        raise ValueError(f"`shape` must not be negative; got {shape}.")
+    index_dtype_for(sizes=(m, n))
+    return m, n
+
+
+def smallest_square(row: Any, col: Any) -> tuple[int, int]:
+    """The smallest square that holds concrete indices."""
+    if not is_concrete(row, col):
+        raise ValueError("`shape` must be given under jit: the largest index is unknown.")
+    n = max((int(index.max()) + 1 for index in (row, col) if index.size), default=0)
+    return n, n
+
+
+def checked_indices(name: str, values: Any) -> Any:
+    """An array of integers, on the host where it was; TypeError for anything else."""
+    values = taken(values)
+    array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int32)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"`{name}` must be integers; got {array.dtype}.")
+    return array
+
+
+def check_range(name: str, index: Any, extent: int) -> None:
+    """ValueError where an index lies outside of [0, extent)."""
+    if index.size == 0:
+        return
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= extent:
+        wrong = low if low < 0 else high
+        raise ValueError(f"`{name}` must lie in [0, {extent}); got {wrong}.")
+
+
+def checked_values(values: Any, edges: int) -> Any:
+    """One value an edge, ones for None; ValueError for another shape."""
+    if values is None:
+        return np.ones(edges, np.float32)
+    values = taken(values)
+    if not isinstance(values, (jax.Array, np.ndarray)):
+        values = np.asarray(values)
+        if values.dtype == np.float64:
+            values = values.astype(jax.dtypes.canonicalize_dtype(np.float64))
+    if isinstance(values, np.ndarray):
+        values = narrow(values)
+    if values.ndim == 0:
+        return jnp.broadcast_to(jnp.asarray(values), (edges,))
+    if values.shape != (edges,):
+        raise ValueError(f"`values` must have shape ({edges},); got {values.shape}.")
+    return values
+
+
+def narrow(values: np.ndarray) -> np.ndarray:
+    """64-bit values as JAX will hold them; integers that do not fit raise."""
+    target = jax.dtypes.canonicalize_dtype(values.dtype)
+    if target == values.dtype:
+        return values
+    if values.dtype.kind in "iu" and values.size:
+        info = np.iinfo(target)
+        if values.min() < info.min or values.max() > info.max:
+            raise ValueError(
+                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
+            )
+    return values.astype(target)
+
+
+def checked_capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
+    """`nse`, or the count where it is known, or the limit; ValueError where it is too small."""
+    if nse is None:
+        return int(count) if concrete else limit
+    if not isinstance(nse, (int, np.integer)) or nse < 0:
+        raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
+    if concrete and int(count) > nse:
+        raise ValueError(f"`nse` must be at least {int(count)} to hold the entries; got {nse}.")
+    return int(nse)

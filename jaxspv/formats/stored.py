@@ -92,7 +92,8 @@ class Stored(SciPyMethods):
     @property
     def nse(self) -> int:
         """The static capacity: slots stored, padding included."""
-        return self.data.shape[self.data.ndim - 1 - len(self.entry_shape)]
+        shape = self.data.shape
+        return shape[0] if len(shape) == 1 else shape[len(shape) - 1 - len(self.entry_shape)]
 
     @property
     def entry_shape(self) -> tuple[int, ...]:

@@ -142,22 +142,23 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[str, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
     They get room for so many entries as most products have; where that is too little, they are
-    made again. One look at the device, or two; none once the size is known.
+    made again. One look at the device, or two. Once the size is known, C is one program.
     """
-    known = sizes.get("entries")
+    if (known := sizes.get("entries")) is not None:
+        return Schedule("rows", _checked_room(call, nse, known), 1, None, None, known)
     room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
 
     def rows_in(room: int) -> Rows:
         make = functools.partial(_rows_in_room, room=room)
         return jitted(make, ("rows of a product", room), *call.operands)(*call.operands)
 
-    rows = rows_in(room) if known is None or known <= room else None
-    need = int(rows.total) if known is None and rows is not None else known or 0
+    rows = rows_in(room)
+    need = int(rows.total)
     if need == TOO_MANY:
         raise ValueError(BEYOND)
     sizes["entries"], capacity = need, _checked_room(call, nse, need)
-    if rows is None or need > room:
-        rows = rows_in(_room(call, need))
+    if need > room:
+        rows = rows_in(capacity)
     return Schedule("rows", capacity, 1, None, rows, need)
 
 

@@ -32,7 +32,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
-              k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total)
+              k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
+              k.tell(status, ok): 0 there where ok is 1
     mesh      k.device, k.devices: which of how many devices; k.on(a, device): the array that `a` is
               on that device; `barrier.py` has the barrier over all devices
 

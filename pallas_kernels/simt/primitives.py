@@ -137,6 +137,10 @@ class Simt:
         each = zip(places, values, masks, strict=True)
         return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
 
+    def tell(self, status, ok):
+        """status[0] = 0 where `ok` is 1: all waited for came in time; otherwise 1."""
+        self.store(status, 0, 1 - ok, mask=(self.cta == 0) & (self.thread == 0))
+
     def row(self, indptr, r, mask=None):
         """Where the entries of row r begin and end."""
         return tuple(self.load(indptr, r + j if j else r, mask=mask, cache="nc") for j in (0, 1))

@@ -16,6 +16,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ..common.edges import degrees_without_loops, ends_of, kept
+from ..common.status import finished
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
@@ -26,15 +27,17 @@ if TYPE_CHECKING:
 
 @result_tuple
 class CoreNumbers(NamedTuple):
-    """The result of `core_number`; -1 everywhere where a wait in a kernel expired.
+    """The result of `core_number`.
 
     Attributes:
         cores: (n,) int32, the largest k such that the vertex is in the k-core.
         degeneracy: int32, the largest of them.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
     cores: Int[Array, " n"]
     degeneracy: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 def core_number(
@@ -51,7 +54,7 @@ def core_number(
             edges, elsewhere), "levels" (one launch on a GPU), or None for the fastest.
 
     Returns:
-        `CoreNumbers(cores, degeneracy)`.
+        `CoreNumbers(cores, degeneracy, status)`.
 
     Raises:
         TypeError: G is no graph.
@@ -70,7 +73,7 @@ def core_number(
     [2, 2, 2, 1]
     """
     graph = undirected(G, "core_number")
-    return op(graph, backend=backend, method=method)
+    return finished(op(graph, backend=backend, method=method), "core_number")
 
 
 def k_core(
@@ -98,7 +101,7 @@ def k_core(
     6
     """
     graph = undirected(G, "k_core")
-    found = op(graph, backend=backend, method=method)
+    found = finished(op(graph, backend=backend, method=method), "k_core")
     inside = found.cores >= (found.degeneracy if k is None else k)
     tail, head = ends_of(graph)
     both = [inside.at[end].get(mode="fill", fill_value=False) for end in (tail, head)]
@@ -119,14 +122,13 @@ def _not_in_one_launch(graph) -> str | None:
 @op.register("levels", backend="pallas", refuse=_not_in_one_launch)
 def _in_one_launch(graph):
     """Levels and rounds of one launch."""
-    found, status = cores_kernel(graph.out.indptr, graph.out.indices)
-    return CoreNumbers(*(jnp.where(status == 0, v, -1) for v in _of(found)))
+    return _of(*cores_kernel(graph.out.indptr, graph.out.indices))
 
 
 @op.register("buckets", backend="cpu")
 def _buckets(graph):
     """Vertices in order of degree; whoever is next takes itself out of its neighbours' degrees."""
-    return _of(_in_order_of_degree(graph, degrees_without_loops(graph)))
+    return _of(_in_order_of_degree(graph, degrees_without_loops(graph)), jnp.int32(0))
 
 
 def _in_order_of_degree(graph, degree: Array) -> Array:
@@ -183,8 +185,8 @@ def _peeling(graph):
         return jnp.where(gone, k, cores), degree, left & ~gone, k
 
     start = (jnp.zeros(n, jnp.int32), degrees_without_loops(graph), jnp.ones(n, bool), jnp.int32(0))
-    return _of(lax.while_loop(lambda s: jnp.any(s[2]), round_, start)[0])
+    return _of(lax.while_loop(lambda s: jnp.any(s[2]), round_, start)[0], jnp.int32(0))
 
 
-def _of(cores: Array) -> CoreNumbers:
-    return CoreNumbers(cores, jnp.max(cores, initial=0))
+def _of(cores: Array, status: Array) -> CoreNumbers:
+    return CoreNumbers(cores, jnp.max(cores, initial=0), status)

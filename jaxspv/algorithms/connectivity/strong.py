@@ -16,6 +16,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
+from ..common.status import finished
 from ..components import connected_components
 from .strong_cpu import strong_components_cpu
 
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
 
 @result_tuple
 class StrongComponents(NamedTuple):
-    """The result of `strongly_connected_components`; -1 where a wait in a kernel expired.
+    """The result of `strongly_connected_components`.
 
     Attributes:
         labels: (n,) int32, the smallest vertex of the component of each vertex.
         count: int32, the number of components.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
     labels: Int[Array, " n"]
     count: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 def strongly_connected_components(
@@ -50,7 +53,7 @@ def strongly_connected_components(
             GPU), "coloring" (elsewhere), or None for the fastest.
 
     Returns:
-        `StrongComponents(labels, count)`; ghosts of `pad` have label -1.
+        `StrongComponents(labels, count, status)`; ghosts of `pad` have label -1.
 
     Raises:
         TypeError: G is no graph.
@@ -74,7 +77,8 @@ def strongly_connected_components(
     [0, 1, 1, 3]
     """
     graph = as_graph(G, "strongly_connected_components", ())
-    return op(graph, backend=backend, method=method)
+    found = op(graph, backend=backend, method=method)
+    return finished(found, "strongly_connected_components")
 
 
 op = Op("strongly_connected_components")
@@ -105,8 +109,7 @@ def _signatures(graph):
     labels, status = strong_kernel(ends, heads, pivot)
     vertex = jnp.arange(n, dtype=jnp.int32)
     least = jnp.full(n + 1, n, jnp.int32).at[labels].min(vertex, mode="drop")
-    found = _of(least.at[labels].get(mode="clip"), graph)
-    return StrongComponents(*(jnp.where(status == 0, v, -1) for v in found))
+    return _of(least.at[labels].get(mode="clip"), graph, status)
 
 
 def _in_edges(graph: Graph) -> tuple[Array, Array]:
@@ -122,7 +125,8 @@ def _in_edges(graph: Graph) -> tuple[Array, Array]:
 @op.register("depth_first", backend="cpu")
 def _depth_first(graph):
     """One depth-first search, in native loops."""
-    return _of(strong_components_cpu(graph.out.indptr, graph.out.indices), graph)
+    labels = strong_components_cpu(graph.out.indptr, graph.out.indices)
+    return _of(labels, graph, jnp.int32(0))
 
 
 @op.register("coloring")
@@ -136,7 +140,7 @@ def _coloring(graph):
     be walked back, they are the components.
     """
     if graph.symmetric:
-        return StrongComponents(*connected_components(graph)[:2])
+        return StrongComponents(*connected_components(graph))
     n = graph.n
     tail, head = ends_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)
@@ -184,11 +188,11 @@ def _coloring(graph):
     if graph.exists is not None:
         start = jnp.where(graph.exists, start, vertex)
     labels = lax.while_loop(lambda labels: jnp.any(labels == none), round_, start)
-    return _of(labels, graph)
+    return _of(labels, graph, jnp.int32(0))
 
 
-def _of(labels: Array, graph: Graph) -> StrongComponents:
+def _of(labels: Array, graph: Graph, status: Array) -> StrongComponents:
     vertex = jnp.arange(graph.n, dtype=jnp.int32)
     if graph.exists is not None:
         labels = jnp.where(graph.exists, labels, -1)
-    return StrongComponents(labels, jnp.sum(labels == vertex, dtype=jnp.int32))
+    return StrongComponents(labels, jnp.sum(labels == vertex, dtype=jnp.int32), status)

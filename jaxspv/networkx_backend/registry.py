@@ -17,11 +17,12 @@ from .graph import ConvertedGraph
 Cost = Literal["linear", "search", "searches"]
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _REFUSALS: dict[str, Callable[..., str | None]] = {}
-_COSTS: dict[str, Cost] = {}
+_COSTS: dict[str, Cost | Callable[..., int]] = {}
+FEW = 4  # searches that cost about what the conversion does
 
 
 def implements(
-    *, cost: Cost, refuse: Callable[..., str | None] | None = None
+    *, cost: Cost | Callable[..., int], refuse: Callable[..., str | None] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator entering a function under its name.
 
@@ -29,7 +30,8 @@ def implements(
 
     Args:
         cost: "linear": NetworkX's own loop, such as one breadth-first search, costs about what the
-            conversion does; "search": one that costs more; "searches": many.
+            conversion does; "search": one that costs more; "searches": one from every node; or
+            called with the arguments: from how many.
         refuse: called with the arguments; the reason why they are not supported, or None.
     """
 
@@ -41,13 +43,27 @@ def implements(
             with double_precision():
                 return function(*args, **kwargs)
 
-        FUNCTIONS[name], _COSTS[name] = call, cost
         signature = inspect.signature(function)
+        counted = functools.partial(_of_arguments, signature, cost) if callable(cost) else cost
+        FUNCTIONS[name], _COSTS[name] = call, counted
         reasons = [r for r in (refuse, _no_attribute(signature)) if r is not None]
         _REFUSALS[name] = functools.partial(_first_reason, signature, reasons)
         return call
 
     return add
+
+
+def _of_arguments(signature, f, *args, **kwargs):
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return f(**bound.arguments)
+
+
+def number_of(G: Any, nodes: Any) -> int:
+    """How many nodes `G.nbunch_iter(nodes)` has, at most; an iterator is not used up."""
+    if nodes is None or not (nodes in G or hasattr(nodes, "__len__")):
+        return len(G)
+    return 1 if nodes in G else len(nodes)
 
 
 def _first_reason(signature, reasons, *args, **kwargs) -> str | None:
@@ -93,9 +109,12 @@ def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     if isinstance(G, ConvertedGraph) or is_converted(G):
         return True
     cost, settings = _COSTS[name], configuration()
-    if cost == "linear":
-        return "its one pass over the edges costs what a conversion does; the graph has none yet"
+    count = cost(*args, **kwargs) if callable(cost) else FEW
+    if cost == "linear" or count < FEW:
+        return "its passes over the edges cost what a conversion does; the graph has none yet"
     least = settings["least_size_for_searches" if cost == "searches" else "least_size"]
+    if callable(cost):
+        least = max(least * FEW // count, settings["least_size_for_searches"])
     size = len(G)
     for neighbors in itertools.islice(G._adj.values(), least):
         if size >= least:

@@ -108,6 +108,24 @@ def test_small_graphs_are_left_to_networkx_unless_converted():
     assert backend.should_run("pagerank", (small,), {}) is True
 
 
+def test_a_few_searches_of_many_are_left_to_networkx():
+    G = nx.path_graph(5_000)
+
+    def why(name, *args, **kwargs):
+        return backend.should_run(name, (G, *args), kwargs)
+
+    for name in ("harmonic_centrality", "closeness_centrality", "eccentricity"):
+        assert why(name) is True
+        assert "conversion" in why(name, 7)
+    assert "conversion" in why("harmonic_centrality", [3, 4, 5])
+    assert "conversion" in why("harmonic_centrality", sources=[3])
+    assert "below 16000" in why("harmonic_centrality", [3, 4, 5, 6, 7])
+    assert why("harmonic_centrality", range(100), sources=range(9, 90)) is True
+    assert why("harmonic_centrality", iter(range(100))) is True
+    assert "conversion" in why("betweenness_centrality", k=2)
+    assert why("betweenness_centrality", k=30) is True
+
+
 def suite(tmp_path, *packages):
     out = tmp_path / "counts.json"
     command = [sys.executable, "tests/networkx_suite.py", "--json", str(out), *packages]

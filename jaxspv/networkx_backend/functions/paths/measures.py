@@ -11,7 +11,7 @@ import numpy as np
 
 from ...graph import ConvertedGraph
 from ...products import degrees
-from ...registry import implements, null_graph
+from ...registry import implements, null_graph, number_of
 from ...results import labels, nbunch
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
@@ -59,7 +59,7 @@ def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None)
     return found
 
 
-@implements(cost="searches", refuse=_given)
+@implements(cost=lambda G, v, **_: number_of(G, v), refuse=_given)
 def eccentricity(G, v=None, sp=None, weight=None):
     """The largest distance from each node."""
     wanted = [G.index[node] for node in nbunch(G, v)]
@@ -202,7 +202,7 @@ def global_efficiency(G):
     return float(total / (n * (n - 1)))
 
 
-@implements(cost="searches", refuse=_given)
+@implements(cost=lambda G, u, **_: number_of(G, u), refuse=_given)
 def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):
     """1 / mean distance to the node, scaled by the share of nodes that reach it."""
     wanted = np.arange(len(G)) if u is None else [G.index[u]]
@@ -218,7 +218,11 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
     return found if u is None else found[u]
 
 
-@implements(cost="searches")
+def _from_the_fewer(G: Any, nbunch: Any, sources: Any, **_: Any) -> int:
+    return min(number_of(G, nbunch), number_of(G, sources))
+
+
+@implements(cost=_from_the_fewer)
 def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
     """The sum of 1 / distance from the sources to each node."""
     ends, starts = (_vertices(G, nodes) for nodes in (nbunch, sources))

@@ -21,7 +21,7 @@ from ...results import by_node
 from ...views import pattern, weighted
 
 
-@implements(cost="searches")
+@implements(cost=lambda G, k, **_: len(G) if k is None else k)
 def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=False, seed=None):
     """The share of shortest paths that pass each node; samples as NetworkX draws them."""
     n, sources = len(G), None

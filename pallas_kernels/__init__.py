@@ -4,8 +4,8 @@ The contract of a kernel: it is written once in SIMT form over the primitives of
 runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
 `status` (0: the result is right; otherwise a grid barrier expired and the result means nothing),
 refuses vmap, needs no zeroed workspace and keeps at most as many CTAs as the device holds at
-once. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) have no grid barrier: no
-status, and any number of CTAs.
+once. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) and `betweenness` have no grid
+barrier: no status, and any number of CTAs.
 
 The folders, from the machine upwards:
 
@@ -21,7 +21,9 @@ The folders, from the machine upwards:
     spgemm/     sparse matrix times sparse matrix
     components  weakly connected components
     cores       core numbers
+    strong      strongly connected components
     triangles   how many there are
+    betweenness what passes each vertex, a source in each CTA
 
 How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
 """

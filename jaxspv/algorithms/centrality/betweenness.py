@@ -8,6 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.betweenness import betweenness as betweenness_kernel
+
+from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
@@ -64,9 +67,10 @@ def betweenness_centrality(
         weighted: paths are shortest by their sum of weights, all > 0, instead of by edges.
         directed: whether (s, t) and (t, s) are two pairs; None: unless the pattern is symmetric
             (of a traced matrix that is not known, and so directed).
-        backend: "cpu", "xla" or None.
-        method: "brandes" (source after source, on a CPU), "batches" (64 sources or more at once,
-            elsewhere), or None for these.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "brandes" (source after source, on a CPU), "blocks" (one launch on a GPU, a source
+            for each thread block at a time; of graphs with few edges a vertex), "batches" (64
+            sources or more at once, elsewhere), or None for these.
 
     Returns:
         `Betweenness(scores, overflow)`.
@@ -75,7 +79,8 @@ def betweenness_centrality(
         TypeError: G is no graph, `sources` are no integers.
         ValueError: G is not square, a concrete source is out of range, a concrete weight <= 0.
 
-    Cost: a search and two passes over the edges a source; "batches" two products of the pattern
+    Cost: a search and two passes over the edges a source; "blocks" 28 bytes of memory a vertex and
+    block, and some microseconds a level; "batches" two products of the pattern
     with an (n, 64) array for each level, weighted two passes over the edges of 32 sources.
 
     Source: Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical
@@ -148,6 +153,36 @@ op = Op("betweenness_centrality", constant)
 def _dtype(graph: Graph) -> Any:
     floats = jnp.issubdtype(graph.dtype, jnp.floating)
     return jnp.promote_types(graph.dtype, jnp.float32) if floats else jnp.dtype(jnp.float32)
+
+
+MOST_EDGES = 8  # a vertex, of graphs whose searches have many levels
+MOST_VERTICES = 2**26  # four words of each
+
+
+def _not_by_blocks(graph, sources, *, weighted, endpoints) -> str | None:
+    del sources, endpoints
+    if reason := kernels_refused():
+        return reason
+    if weighted:
+        return "paths of least weight are counted in XLA"
+    if _dtype(graph) != jnp.float32:
+        return f"paths are counted in float32, not {_dtype(graph)}"
+    if graph.nse == 0 or graph.n > MOST_VERTICES:
+        return f"{graph.n} vertices and {graph.nse} edges are nothing, or too many for a block"
+    if graph.nse > MOST_EDGES * graph.n:
+        return f"more than {MOST_EDGES} edges a vertex: its few levels are faster as products"
+    return None
+
+
+@op.register("blocks", backend="pallas", refuse=_not_by_blocks)
+def _blocks(graph, sources, *, weighted, endpoints):
+    """A search and its way back in each thread block, one source after the other, in one launch."""
+    del weighted
+    out, inn = graph.out, graph.out
+    if not graph.symmetric:
+        inn = out.T.asformat("csr") if graph.inn is None else graph.inn
+    ends = out.indptr, out.indices, inn.indptr, inn.indices
+    return Betweenness(*betweenness_kernel(*ends, sources, endpoints=endpoints))
 
 
 @op.register("brandes", backend="cpu", batched="map")

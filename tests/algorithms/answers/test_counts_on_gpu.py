@@ -1,6 +1,7 @@
-"""Core numbers, triangles and strong components of real graphs by kernels, on a GPU."""
+"""Core numbers, triangles, strong components, betweenness of real graphs by kernels, on a GPU."""
 
 import jax
+import numpy as np
 import pytest
 from graph_cases import named
 
@@ -28,3 +29,18 @@ def test_strong_components(name):
     for call in (jsp.strongly_connected_components, jax.jit(jsp.strongly_connected_components)):
         for G in (A, jsp.prepare(A, for_=())):
             verify.strong_components(A, call(G))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["minnesota", "rome99", "p2p-Gnutella31", "delaunay_n13"])
+def test_betweenness(name):
+    """Of few edges a vertex: the same each time."""
+    A = named(name)
+    G, sources = jsp.prepare(A, for_=()), np.arange(0, A.shape[0], A.shape[0] // 10)
+    plan = jsp.explain(jsp.betweenness_centrality, G, sources, directed=True)
+    assert plan.chosen[0].backend == "pallas", str(plan)
+    call = jax.jit(lambda G: jsp.betweenness_centrality(G, sources, directed=True))
+    found = call(G)
+    verify.betweenness(A, found, sources)
+    for run in (call, lambda G: jsp.betweenness_centrality(G, sources, directed=True)):
+        np.testing.assert_array_equal(run(G).scores, found.scores)

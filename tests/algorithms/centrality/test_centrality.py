@@ -1,5 +1,7 @@
 """Betweenness and closeness against NetworkX, and against products of SciPy on real graphs."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import networkx
@@ -9,7 +11,10 @@ from graph_cases import named, networkx_of, random_matrix, same
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv._core.compat import KERNELS_FROM, jax_version
+from jaxspv.algorithms.centrality import betweenness as api
 from jaxspv.algorithms.centrality import betweenness_xla
+from jaxspv.graph import Graph
 
 BACKENDS = ("cpu", "xla")
 
@@ -42,6 +47,32 @@ def test_betweenness_of_many_levels(monkeypatch, most):
     G = jsp.prepare(A, for_=())
     found = jax.jit(lambda G: jsp.betweenness_centrality(G, backend="xla"))(G)
     same(found.scores, networkx.betweenness_centrality(networkx.path_graph(20)))
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernel needs a newer JAX")
+def test_which_are_searched_by_thread_blocks():
+    def plan(entries, **how):
+        A = jsp.from_scipy(random_matrix(30, entries, 0))
+        return str(jsp.explain(jsp.betweenness_centrality, A, **how))
+
+    assert "pallas/blocks on NVIDIA GPUs" in plan(70)
+    assert "least weight" in plan(70, weighted=True)
+    assert "edges a vertex" in plan(600)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_thread_blocks_count_the_same(monkeypatch, symmetric, endpoints):
+    """The kernel interpreted, called as it is on a GPU."""
+    kernel = functools.partial(api.betweenness_kernel, ctas=2, threads=64, interpret=True)
+    monkeypatch.setattr(api, "betweenness_kernel", kernel)
+    A = random_matrix(30, 70, 3, symmetric=symmetric)
+    how = {"weighted": False, "endpoints": endpoints}
+    for G in (Graph(jsp.from_scipy(A)), jsp.prepare(jsp.from_scipy(A), for_=())):
+        found = api._blocks(G, jnp.arange(0, 30, 3), **how)
+        want = api._batches(G, jnp.arange(0, 30, 3), **how)
+        np.testing.assert_allclose(found.scores, want.scores, rtol=1e-5, atol=1e-5)
+        assert not found.overflow
 
 
 class Drawn:

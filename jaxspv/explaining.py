@@ -90,10 +90,12 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="coo")
     >>> print(explain("mxv", A, jnp.ones(2)))
     spmv: xla/segments
+      not pallas/groups: `prepare(A, for_=...)` has not found the entries in aligned pairs or fours
       not pallas/merge_path: COO does not list the entries of a row side by side
       not pallas/ell_rows: it reads rows that are padded, and A is a COO
       not pallas/sell_rows: it reads rows that are padded, and A is a COO
       not cpu/rows: COO does not list the entries of a row side by side
+      not xla/diagonals: `prepare(A, for_=...)` has not found the entries on few diagonals
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
       not xla/pieces: COO does not list the entries of a row side by side
       not xla/ell: it reads rows that are padded, and A is a COO

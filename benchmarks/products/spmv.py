@@ -81,13 +81,13 @@ def _others(A, x, check, options):
     return found
 
 
-def plus_times_check(A: sp.csr_array, x: np.ndarray):
-    """Within the rounding of float32 sums: |y - Ax| <= 2e-5 |A| |x|, against float64."""
+def plus_times_check(A: sp.csr_array, x: np.ndarray, bound: float = 2e-5):
+    """Within the rounding of float32 sums: |y - Ax| <= bound |A| |x|, against float64."""
     want = A.astype(np.float64) @ x.astype(np.float64)
     scale = abs(A).astype(np.float64) @ np.abs(x).astype(np.float64)
 
     def check(y):
-        _compare(want, np.asarray(y, np.float64), 2e-5 * scale)
+        _compare(want, np.asarray(y, np.float64), bound * scale)
 
     return check
 

@@ -23,6 +23,11 @@ BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS be
 ELL_SLOTS, SELL_SLOTS, LONGEST, LONGEST_ON_CPU = 1.15, 1.3, 64, 8
 
 
+# Up to so many diagonals, this share of them filled, `prepare(A, for_="mxv")` arranges entries by
+# diagonal: benchmarks/NOTES.md, "SpMV by diagonals and in groups".
+MOST_DIAGONALS, FILLED = 128, 0.6
+
+
 class FormatChoice(NamedTuple):
     """The result of `choose_format`; strings and numbers.
 
@@ -54,6 +59,7 @@ class RowLengths(NamedTuple):
         longest: entries of the longest row.
         empty: the share of rows without entries.
         ell, sell: slots an entry that these formats take.
+        diagonals: how many hold entries.
     """
 
     mean: float
@@ -62,6 +68,7 @@ class RowLengths(NamedTuple):
     empty: float
     ell: float
     sell: float
+    diagonals: int
 
 
 def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
@@ -93,7 +100,7 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     if not is_eager(A):
         raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
     if for_ == "mxv":
-        return _by_rows(_places(A)[0], A.shape[0], on_accelerator(*jax.tree.leaves(A)))
+        return _by_rows(*_places(A), A.shape, on_accelerator(*jax.tree.leaves(A)))
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
     tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))
     return _decide(for_, A.shape, nt, tiles, entries)
@@ -113,9 +120,10 @@ def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int
     return FormatChoice(name, nt, tiles, tiles / max(down * across, 1), per_tile, reason)
 
 
-def _by_rows(row: Array, m: int, accelerator: bool) -> FormatChoice:
-    mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, m))
-    rows = RowLengths(mean, variance, int(longest), empty, ell, sell)
+def _by_rows(row: Array, col: Array, shape: tuple[int, int], accelerator: bool) -> FormatChoice:
+    mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, shape[0]))
+    diagonals = int(jnp.sum(on_diagonals(row, col, shape)))
+    rows = RowLengths(mean, variance, int(longest), empty, ell, sell, diagonals)
     most = LONGEST if accelerator else LONGEST_ON_CPU
     name = "csr"
     if 0 < rows.longest <= most:
@@ -125,7 +133,17 @@ def _by_rows(row: Array, m: int, accelerator: bool) -> FormatChoice:
     reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
     reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
     reason += f"up to {limits}, and {most} a row, faster than CSR"
+    if 0 < diagonals <= MOST_DIAGONALS and mean >= FILLED * diagonals:
+        reason += f"; {diagonals} diagonals hold all entries: `prepare` goes by them, faster still"
     return FormatChoice(name, 0, 0, 0.0, 0.0, reason, rows)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def on_diagonals(row: Array, col: Array, shape: tuple[int, int]) -> Array:
+    """bool[m + n]: the diagonals that hold entries, by column - row + m; row m is padding."""
+    m, n = shape
+    place = jnp.where(row < m, col - row + m, m + n)
+    return jnp.zeros(m + n, bool).at[place].set(True, mode="drop")
 
 
 @functools.partial(jax.jit, static_argnums=1)

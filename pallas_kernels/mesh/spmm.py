@@ -13,7 +13,8 @@ that work; the last CTA of a device waits for the last ones of the others.
 
 import jax
 
-from ..products.spmm import LEAST, Job, Product, tile_for
+from ..products.spmm import LEAST, tile_for
+from ..rows.columns import Job, Product
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch

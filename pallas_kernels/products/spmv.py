@@ -11,6 +11,7 @@ TB/s); delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 
 shape tried (cuSPARSE 104 on delaunay21); with columns numbered by degree rmat18 114, rmat20 496.
 """
 
+import functools
 import math
 
 import jax
@@ -27,8 +28,9 @@ from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
     (32, Lanes(8, 3, 1, ahead=True)),
-    (math.inf, Lanes(16, 4, 1, ahead=True, stream=True)),
+    (math.inf, Lanes(16, 2, 4, ahead=True, stream=True)),
 )
+IN_GROUPS = Stream(1, 4)
 SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
 
 
@@ -39,6 +41,7 @@ def csr_spmv(
     x: jax.Array,
     *,
     semiring: ScalarSemiring,
+    width: int = 1,
     shape: Shape | None = None,
     ctas: int | None = None,
     threads: int = 1024,
@@ -48,13 +51,14 @@ def csr_spmv(
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     data and x[columns] are float32 or int32. n + nse < `merge_path.LIMIT`. Any number of CTAs is
-    right.
+    right. width 2 or 4: entry e of indptr and indices stands for so many, of the columns from
+    indices[e] on, a multiple of width, and the values from data[e width] on.
     """
     n = indptr.shape[0] - 1
-    shape = shape or shape_for(n, indices.shape[0], SHAPES)
+    shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], SHAPES))
     ctas = ctas or resident_ctas()
     return launch(
-        lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring).run(),
+        lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
         {"y": (n, semiring.dtype), "rows": ctas, "parts": (ctas, semiring.dtype)},
         ctas=ctas,
@@ -68,16 +72,20 @@ def csr_spmv(
 class _Product(CsrRows):
     """One launch."""
 
-    def __init__(self, k, g, n, columns, shape, semiring):
+    def __init__(self, k, g, n, columns, shape, semiring, width):
         identity = semiring.neutral(k)
-        streams = [g.indices, g.data] if uses(semiring.mul, 0) else [g.indices]
-        super().__init__(k, g.indptr, n, streams, shape, identity)
-        self.g, self.columns, self.semiring = g, columns, semiring
-        self.reads_x = uses(semiring.mul, 1)
+        self.reads, self.reads_x = uses(semiring.mul, 0), uses(semiring.mul, 1)
+        alone = self.reads and width == 1
+        super().__init__(
+            k, g.indptr, n, [g.indices, g.data] if alone else [g.indices], shape, identity
+        )
+        self.g, self.columns, self.semiring, self.width = g, columns, semiring, width
         self.heads = k.shared(32), k.shared(32, identity.kind)
         self.flag = k.shared(1)
 
     def terms(self, fetched, places, masks, owners):
+        if self.width > 1:
+            return self._of_groups(fetched[0], places, masks)
         k, g = self.k, self.g
         index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
         there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
@@ -89,6 +97,24 @@ class _Product(CsrRows):
             k.where(t, evaluate(k, self.semiring.mul, a, v), self.identity)
             for t, a, v in zip(there, data, x, strict=True)
         ]
+
+    def _of_groups(self, index, places, masks):
+        k, g, width = self.k, self.g, self.width
+        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+
+        def read(wanted, array, at, cache):
+            if not wanted:
+                return [[None] * width] * len(at)
+            pairs = zip(at, there, strict=True)
+            return [k.load_vec(array, j, width, mask=t, cache=cache) for j, t in pairs]
+
+        data = read(self.reads, g.data, [p * width for p in places], "stream")
+        x = read(self.reads_x, g.x, index, "nc")
+        found = []
+        for t, a, v in zip(there, data, x, strict=True):
+            each = [evaluate(k, self.semiring.mul, *both) for both in zip(a, v, strict=True)]
+            found.append(k.where(t, functools.reduce(self.combine, each), self.identity))
+        return found
 
     def combine(self, a, b):
         return evaluate(self.k, self.semiring.combine, a, b)

@@ -9,6 +9,8 @@ Traffic: 8 bytes a slot, padding included, each once, in full lines (4 where `mu
 values), 4 a gather of x, 4 a row; SELL 4 more for its order and 8 a slice.
 """
 
+import functools
+
 import jax
 
 from ..simt.device import resident_ctas
@@ -57,9 +59,10 @@ def padded_spmv(
                     a = k.loads(m.data, places, there, cache="stream")
                 if reads[1]:
                     b = k.loads(m.x, index, there, cache="nc")
-                for t, u, v in zip(there, a, b, strict=True):
-                    y = combined(y, k.where(t, evaluate(k, mul, u, v), neutral))
-                return at + stride * unroll, y
+                each = zip(there, a, b, strict=True)
+                terms = [k.where(t, evaluate(k, mul, u, v), neutral) for t, u, v in each]
+                # Among themselves first: a long row is rounded less often.
+                return at + stride * unroll, combined(y, functools.reduce(combined, terms))
 
             return k.while_(lambda at, y: at < end, some, first, neutral)[1]
 

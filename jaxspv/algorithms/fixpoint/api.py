@@ -17,7 +17,7 @@ from ..._core.platforms import Backend, note, unrecorded
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
 from ...ops.frame.elementwise import trace
-from ...ops.mxv.rows.layout import Rows, arrange, revalued
+from ...ops.mxv.rows.layout import Rows, arrange
 from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring, as_semiring, min_plus, plus_times
 from ...until import Until, check_until, unchanged
@@ -223,7 +223,7 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
     push = None if layout.push is None else push_revalued(layout.push, graph)
     return FixpointLayout(
-        revalued(layout.rows, graph.out if graph.inn is None else graph.inn), None, push
+        layout.rows.revalued(graph.out if graph.inn is None else graph.inn), None, push
     )
 
 

@@ -31,7 +31,7 @@ from ..frame.write import as_accum
 from . import spmspv_gpu as spmspv_gpu  # registers the kernels
 from . import spmspv_xla as spmspv_xla
 from . import spmv_gpu as spmv_gpu
-from .rows.layout import Rows
+from .rows.layout import Arranged
 from .spmspv import bound_of, multiply_sparse
 from .spmv import op as spmv_op
 
@@ -58,7 +58,7 @@ def mxv(
     """Multiplies a matrix by a vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
 
     Args:
-        A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows in bins).
+        A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows arranged).
         x: dense (n,) array, or a `SparseVector` of length n.
         semiring: `add` combines, `mul` extends; or its name, such as "min_plus".
         mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
@@ -117,7 +117,7 @@ def vxm(
 
     Args:
         x: dense (m,) array or `SparseVector` of length m; the first operand of `mul`.
-        A: (m, n), or a `Graph` (from `prepare(A, for_="vxm")`: columns in bins).
+        A: (m, n), or a `Graph` (from `prepare(A, for_="vxm")`: columns arranged).
         semiring, mask, accum, out, replace, nse, method, backend: as in `mxv`, for y of length n.
 
     Returns:
@@ -300,8 +300,8 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
     return y if checked is None else _masked(y, checked, semiring)
 
 
-def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Rows | None]:
-    """The matrix whose rows are the places of the result, and its row bins if they were prepared.
+def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged | None]:
+    """The matrix whose rows are the places of the result, and its prepared rows if there are any.
 
     Raises:
         TypeError: A is neither a sparse matrix nor a Graph.

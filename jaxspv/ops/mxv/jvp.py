@@ -12,7 +12,7 @@ from ...monoids import plus
 from ...semirings import Semiring
 from ..frame.product import safe, take
 from ..frame.transposable import with_transpose
-from .rows.layout import Rows
+from .rows.layout import Arranged, Rows
 from .rows.vjp import csr_vjp
 
 
@@ -33,7 +33,7 @@ def bilinear_tangent(
     x: Array,
     data_dot: Array | None,
     x_dot: Array | None,
-    rows: Rows | None = None,
+    rows: Arranged | None = None,
 ) -> Array:
     """`y_dot[i] = sum_j (data_dot[i, j] x[j] + A[i, j] x_dot[j])`; None stands for zero.
 
@@ -96,8 +96,8 @@ def _transposed(product, A, x, w, rows, values: bool, vector: bool):
     return by_values, product(A.T, w, perturbed=False) if vector else None
 
 
-def _entries(rows: Rows | None) -> dict[str, Any]:
-    if rows is None:
+def _entries(rows: Arranged | None) -> dict[str, Any]:
+    if not isinstance(rows, Rows):
         return {}
     ranked = None if rows.ranks is None else (rows.ranks, rows.bins.order)
     return {"rows": rows.owners, "ranked": ranked}

@@ -16,7 +16,9 @@ from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
-from .rows import bins, cpu
+from .rows import bins, cpu, diagonals
+from .rows.diagonals import Diagonals
+from .rows.layout import Rows
 from .rows.padded import ell_spmv, sell_spmv
 from .rows.xla import csr_spmv
 from .winners import winning_slots
@@ -112,8 +114,14 @@ def no_rows(A) -> str | None:
     return None if listed else f"{type(A).__name__} does not list the entries of a row side by side"
 
 
+def no_diagonals(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(rows, Diagonals):
+        return "`prepare(A, for_=...)` has not found the entries on few diagonals"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
 def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
-    if rows is None:
+    if not isinstance(rows, Rows):
         return "the rows are not arranged in bins: `prepare(A, for_=...)`"
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
@@ -132,6 +140,11 @@ def columns_at_once(run):
         return COLUMNS["batched"](semiring, A, x, rows, flip=flip)
 
     return batched
+
+
+def by_diagonals(semiring, A, x, rows, *, flip):
+    """Shifted slices of x times the diagonals: no gather. `prepare` only."""
+    return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
 
 
 def _row_bins(semiring, A, x, rows, *, flip):
@@ -162,12 +175,15 @@ def _row_loop(semiring, A, x, rows, *, flip):
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if no_diagonals(semiring, A, x, rows, flip=flip) is None:
+        return "the entries are arranged by diagonals, which is faster"
     binned = rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None
     if binned and not cpu.beats_bins(A.nse, A.shape[0]):
         return "the rows are arranged in bins, which are faster"
     return _no_pieces(semiring, A, x, rows, flip=flip)
 
 
+op.register("diagonals", refuse=no_diagonals, batched=columns_at_once(by_diagonals))(by_diagonals)
 op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
 op.register("pieces", refuse=_no_pieces, batched=columns_at_once(pieces))(pieces)
 op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)

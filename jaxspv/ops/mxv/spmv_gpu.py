@@ -15,6 +15,8 @@ from ..._core.compat import kernels_refused
 from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import take
+from .rows.diagonals import Diagonals
+from .rows.layout import Rows
 from .spmv import (
     columns_at_once,
     ell,
@@ -36,7 +38,9 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
         return reason
     if A.indptr.dtype != jnp.int32:
         return "kernels count rows and entries in int32"
-    if rows is not None and rows.ranks is None and not rows.direct:
+    if isinstance(rows, Diagonals) and not rows.perturbed:
+        return "the values lie by diagonals, where no column is read: faster"
+    if isinstance(rows, Rows) and rows.ranks is None and not rows.direct:
         return "the values lie in the bins of the rows, their columns close together: faster"
     return _no_values(semiring, A, x, rows, flip=flip)
 
@@ -90,11 +94,25 @@ def _functions(semiring, A, x, flip):
 def _merge_path(semiring, A, x, rows, *, flip):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
     indices = A.indices
-    if rows is not None and rows.ranks is not None:
+    if isinstance(rows, Rows) and rows.ranks is not None:
+        assert rows.bins.order is not None
         indices, x = rows.ranks, take(x, rows.bins.order)
     return csr_spmv(A.indptr, indices, A.data, x, semiring=scalars(semiring, A, x, flip))
 
 
+def _no_groups(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(rows, Rows) or rows.groups is None:
+        return "`prepare(A, for_=...)` has not found the entries in aligned pairs or fours"
+    return kernels_refused() or _no_values(semiring, A, x, rows, flip=flip)
+
+
+def _groups(semiring, A, x, rows, *, flip):
+    """As merge_path, a column index for each pair or four of entries."""
+    groups, of = rows.groups, scalars(semiring, A, x, flip)
+    return csr_spmv(groups.indptr, groups.indices, A.data, x, semiring=of, width=groups.width)
+
+
+op.register("groups", backend="pallas", refuse=_no_groups, batched=columns_at_once(pieces))(_groups)
 op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(pieces))(
     _merge_path
 )

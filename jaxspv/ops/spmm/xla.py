@@ -20,7 +20,7 @@ from ...formats import SparseMatrix
 from ..frame.product import product, safe, take
 from ..mxv import spmv
 from ..mxv.rows import bins
-from ..mxv.rows.layout import Rows
+from ..mxv.rows.layout import Arranged, Rows
 from ..mxv.rows.xla import csr_spmv, piece_width
 from .jvp import tangent_of
 
@@ -31,11 +31,11 @@ class Prepared(NamedTuple):
     """Prepared arrays of the matrix A of a product.
 
     Attributes:
-        rows: the rows of A in bins.
+        rows: the rows of A in bins; those by diagonals serve one vector alone.
         turned: the transpose of A as a CSR, with its values, for the derivative by X.
     """
 
-    rows: Rows | None = None
+    rows: Arranged | None = None
     turned: SparseMatrix | None = None
 
 
@@ -111,7 +111,7 @@ def fold_of(semiring, A, X, flip):
 
 
 def _no_bins(semiring, A, X, prepared, *, flip) -> str | None:
-    if prepared.rows is None:
+    if not isinstance(prepared.rows, Rows):
         return "the rows are not arranged in bins: `prepare(A, for_=...)`"
     return no_dense_fold(semiring, A, X, prepared, flip=flip)
 

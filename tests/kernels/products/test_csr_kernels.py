@@ -16,6 +16,7 @@ from jaxspv.ops.mxv import spmv_gpu
 from jaxspv.ops.mxv.rows import bins
 from jaxspv.ops.mxv.rows import layout as rows_layout
 from jaxspv.ops.mxv.rows import vjp as pull_back
+from jaxspv.ops.mxv.rows.grouped import grouped as grouped_rows
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.products.spmv import SHAPES, csr_spmv
 from pallas_kernels.products.spmv_vjp import csr_vjp
@@ -106,6 +107,46 @@ def test_more_parts_of_a_row_than_are_joined_together():
     A = matrix([2, 900, 3], np.float32)
     x = np.ones(COLUMNS, np.float32)
     check(A, x, "plus_times", ctas=30, threads=32, interpret=True)
+
+
+def grouped(rows, width, dtype):
+    """The same with `width` entries for each of the groups that `rows` counts, and as a CSR."""
+    rng, count = np.random.default_rng(width), sum(ROWS[rows])
+    ends = np.append(0, np.cumsum(ROWS[rows])).astype(np.int32)
+    first = width * rng.integers(0, COLUMNS // width, count + PADDING).astype(np.int32)
+    first[count:] = COLUMNS
+    data = rng.integers(-8, 9, width * (count + PADDING)).astype(dtype)
+    each = (first[:, None] + np.arange(width, dtype=np.int32)).ravel()
+    return (ends, first, data), (width * ends, each, data)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("rows", ROWS)
+def test_products_of_groups(rows, width):
+    for dtype, names in ((np.float32, list(SEMIRINGS)), (np.int32, ["min_plus"])):
+        A, each = grouped(rows, width, dtype)
+        x = np.arange(-5, 32).astype(dtype)
+        for name in names:
+            mul, _, add, identity = SEMIRINGS[name]
+            want = by_definition(*each, x, mul, add, identity[np.dtype(dtype).kind])
+            np.testing.assert_array_equal(product(A, x, name, width=width, **HOST), want)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [2, 4])
+def test_native_groups_equal_the_entries(width):
+    pattern = random_matrix(3000, 4000, 60000, hub=11, dtype=np.float32)
+    A = sp.csr_array(sp.kron(pattern, np.ones((3, width), np.float32), format="csr"))
+    A.sort_indices()
+    x = np.random.default_rng(0).integers(-4, 5, A.shape[1]).astype(np.float32)
+    M = jsp.from_scipy(A)
+    G = grouped_rows(M)
+    assert G is not None and G.width == width
+    for name in ("plus_times", "min_plus", "max_second", "plus_pair"):
+        semiring = getattr(jsp.semirings, name)
+        rows = rows_layout.Rows(bins.build(M.indptr, M.indices, M.shape), M.data, None, None, G)
+        y = spmv_gpu._groups(semiring, M, jnp.asarray(x), rows, flip=False)
+        np.testing.assert_array_equal(y, jsp.mxv(M, x, semiring, backend="xla"))
 
 
 def test_extremes_and_columns_out_of_range():
@@ -244,6 +285,16 @@ def test_what_runs_on_a_gpu(prepared):
     assert launches(functools.partial(gradient, backend="xla"), A.data, x) == 0
     with using("xla"):
         assert launches(lambda *operands: gradient(*operands), A.data, x) == 0
+
+
+@needs_kernels
+def test_prepared_groups_are_one_launch():
+    A = jsp.from_scipy(sp.kron(SQUARE, np.ones((2, 2), np.float32), format="csr"))
+    G, x = jsp.prepare(A, for_="mxv"), jnp.ones(A.shape[1])
+    rows = dataclasses.replace(G.layouts["mxv"], groups=grouped_rows(A))
+    G = dataclasses.replace(G, layouts={"mxv": rows})
+    assert jsp.explain("mxv", G, x).on("cuda").name == "groups"
+    assert launches(lambda G, x: jsp.mxv(G, x), G, x) == 1
 
 
 @needs_kernels

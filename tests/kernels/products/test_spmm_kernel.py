@@ -7,7 +7,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from pallas_kernels.products.spmm import Tile, csr_spmm, tile_for
+from pallas_kernels.products.spmm import csr_spmm, tile_for
+from pallas_kernels.rows.columns import Tile
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
 from tests.kernels.test_lowering import lower

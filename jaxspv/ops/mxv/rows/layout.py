@@ -1,4 +1,4 @@
-"""The layouts "mxv" and "vxm" of `prepare`: the rows of A, or of its transpose, in bins."""
+"""The layouts "mxv", "vxm" of `prepare`: A, or its transpose, by rows in bins or by diagonals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from ....formats import CSR
 from ....formats.base import search_rows
 from ....graph import Graph, register_layout
 from .bins import RowBins, build
+from .diagonals import Diagonals, by_diagonals
+from .grouped import Groups, grouped
 from .vjp import serves
+
+LEAST = 1 << 15  # entries from which on diagonals are looked for
 
 
 @pytree_dataclass
@@ -31,6 +35,7 @@ class Rows:
         ranks: (nse,) int32, the number by `bins.order` of the column of every entry of the CSR, for
             kernels: the much used part of x, and of sums by column, has the smallest numbers. None
             where columns keep their numbers and where no kernel reads them.
+        groups: the entries of the CSR in groups, for a kernel, where all of them come in groups.
         direct: whether a kernel that reads the CSR does better than the bins, because entries side
             by side lie all over x (`_sectors`) or because the values are `perturbed`.
         perturbed: whether the values were put into the bins in this very trace (`revalued`), which
@@ -42,12 +47,21 @@ class Rows:
     values: Array
     owners: Array | None = None
     ranks: Array | None = None
+    groups: Groups | None = None
     direct: bool = static(default=False)
     perturbed: bool = transient(default=False)
 
     def in_products(self) -> Rows:
         """These rows as an operand of a product of this trace."""
         return dataclasses.replace(self, direct=self.direct or self.perturbed)
+
+    def revalued(self, A: CSR) -> Rows:
+        """The same rows with the values of A."""
+        values = self.bins.arrange(A.data[: self.bins.nse])
+        return dataclasses.replace(self, values=values, perturbed=not is_concrete(values))
+
+
+Arranged = Rows | Diagonals  # what `prepare` makes of the rows of a matrix
 
 
 def arrange(A: CSR, entries: bool = False) -> Rows:
@@ -62,7 +76,7 @@ def arrange(A: CSR, entries: bool = False) -> Rows:
         return Rows(bins, values, search_rows(A.indptr, A.nse))
     ranks = None if bins.order is None else _ranks(bins.order, A.indices)
     scattered = A.shape[1] > 2**16 and float(_sectors(A.indices, A.indptr[-1])) > 24
-    return Rows(bins, values, None, ranks, scattered)
+    return Rows(bins, values, None, ranks, grouped(A), scattered)
 
 
 @jax.jit
@@ -89,20 +103,18 @@ def _ranks(order: Array, indices: Array) -> Array:
     return number.at[indices].get(mode="fill", fill_value=n)
 
 
-def revalued(rows: Rows, A: CSR) -> Rows:
-    """The same rows with the values of A."""
-    values = rows.bins.arrange(A.data[: rows.bins.nse])
-    return dataclasses.replace(rows, values=values, perturbed=not is_concrete(values))
+def _prepared(A: CSR) -> Arranged:
+    return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
 
 
-@register_layout("mxv", revalue=lambda rows, graph: revalued(rows, graph.out), needs_inn=False)
-def _mxv(graph: Graph) -> Rows:
-    return arrange(graph.out, entries=True)
+@register_layout("mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False)
+def _mxv(graph: Graph) -> Arranged:
+    return _prepared(graph.out)
 
 
 @register_layout(
-    "vxm", revalue=lambda rows, graph: revalued(rows, graph.out if graph.inn is None else graph.inn)
+    "vxm", revalue=lambda rows, graph: rows.revalued(graph.out if graph.inn is None else graph.inn)
 )
-def _vxm(graph: Graph) -> Rows:
+def _vxm(graph: Graph) -> Arranged:
     assert graph.inn is not None
-    return arrange(graph.inn, entries=True)
+    return _prepared(graph.inn)

@@ -1,0 +1,188 @@
+"""A CSR whose entries lie on few diagonals, arranged by them, and its product with a vector.
+
+    y[i] = add_k mul(A[i, i + offset_k], x[i + offset_k])        (diagonals k stored in row i)
+
+No column index is read, and neighbouring rows read neighbouring elements of x: stencils, grids and
+bands. A bit an entry tells what is there, so that inf and NaN in x meet stored entries alone and
+any semiring is served: 4 bytes a place of a diagonal and a bit, where a CSR takes 8 bytes an entry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ...._core.native_loops import apart
+from ...._core.platforms import for_cuda
+from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
+from ....formats import CSR
+from ....formats.choose import FILLED, MOST_DIAGONALS, on_diagonals
+
+SAMPLE = 1024  # rows that are looked at before all are
+TOGETHER = 64
+U32 = jnp.uint32
+
+
+@pytree_dataclass
+class Diagonals:
+    """The pattern and the values of a CSR by diagonals.
+
+    Attributes:
+        there: uint32 words, a bit for each row and diagonal. With b = `_held(len(offsets))` bit k
+            of row i is bit (i b + k) mod 32 of word (i b + k) // 32 where b <= 32, bit k mod 32 of
+            word (k // 32) stride + i where it is more.
+        values: (len(offsets) * stride,), diagonal by diagonal; arbitrary where no entry is.
+        offsets: column less row of each diagonal, ascending.
+        rows: of the matrix.
+        perturbed: as in `Rows`.
+    """
+
+    there: Array
+    values: Array
+    offsets: tuple[int, ...] = static()
+    rows: int = static()
+    perturbed: bool = transient(default=False)
+
+    @property
+    def stride(self) -> int:
+        """Places of a diagonal, those of the rows and a few more, so that each begins a line."""
+        return _stride(self.rows)
+
+    def in_products(self) -> Diagonals:
+        """Itself: values that move in a trace are asked for by `perturbed`."""
+        return self
+
+    def revalued(self, A: CSR) -> Diagonals:
+        """The same pattern with the values of A."""
+        values = _values(self.there, A.indptr, A.data, len(self.offsets))
+        return dataclasses.replace(self, values=values, perturbed=not is_concrete(values))
+
+
+def by_diagonals(A: CSR) -> Diagonals | None:
+    """A by diagonals where few of them hold its entries and these fill them; eager."""
+    m, n = A.shape
+    if A.nse < FILLED * m or 0 in (A.nse, m, n) or not (A.sorted and A.unique):
+        return None
+    if int(_seen(*_sampled(A.indptr, A.indices), (m, n))[0]) > MOST_DIAGONALS:
+        return None
+    row, col = A.rowcol()
+    count, places = jax.device_get(_seen(row, col, (m, n)))
+    if (
+        not 0 < count <= MOST_DIAGONALS
+        or int(A.count) < FILLED * count * m
+        or count * _stride(m) >= 2**31
+    ):
+        return None
+    offsets = tuple((places[:count] - m).tolist())
+    there = _there(row, col, offsets, m)
+    return Diagonals(there, _values(there, A.indptr, A.data, len(offsets)), offsets, m)
+
+
+def spmv(
+    D: Diagonals,
+    x: Array,
+    *,
+    mul: Callable[[Any, Any], Any],
+    combine: Callable[[Any, Any], Any],
+    identity: Any,
+) -> Array:
+    """y (rows,) of x (n,): fused loops over shifted slices of x. Traceable in values and x.
+
+    Each takes `TOGETHER` diagonals at most: of more XLA keeps too much at once.
+    """
+    d, m, before = len(D.offsets), D.stride, max(0, -D.offsets[0])
+    words, after = _words(D.there, d), max(0, D.offsets[-1] + m - x.shape[0])
+
+    def alone(compute):  # on a CPU; a GPU gains by fusing all of it
+        return for_cuda((), compute, lambda: apart(D.there[0] | 1 != 0, compute))
+
+    padded = alone(lambda: jnp.pad(x, (before, after)))
+
+    def term(k):
+        at = before + D.offsets[k]
+        term = mul(D.values[k * m : (k + 1) * m], padded[at : at + m])
+        return jnp.where(_bit(words, k), term, jnp.asarray(identity, term.dtype))
+
+    def fold(so_far, some):
+        return functools.reduce(combine, [*lax.optimization_barrier(so_far), *map(term, some)])
+
+    y = []
+    for some in np.array_split(np.arange(d), -(-d // TOGETHER)):
+        y = [alone(functools.partial(fold, y, some.tolist()))]
+    return y[0][: D.rows]
+
+
+def _held(diagonals: int) -> int:
+    """Bits that a row has in `there`: a power of two up to 32, above that a multiple of 32."""
+    return 1 << max(diagonals - 1, 0).bit_length() if diagonals <= 32 else -(-diagonals // 32) * 32
+
+
+def _stride(rows: int) -> int:
+    """Lines of 32, an odd number of them, so that the same place of many diagonals does not fall
+    into the same set of a cache."""
+    return (-(-rows // 32) | 1) * 32
+
+
+@jax.jit
+def _sampled(indptr: Array, indices: Array) -> tuple[Array, Array]:
+    """(row, column) of the first entries of some rows."""
+    rows = indptr.shape[0] - 1
+    row = jnp.arange(0, rows, -(-rows // SAMPLE), dtype=indptr.dtype)
+    there = indptr[row] < indptr[row + 1]
+    return jnp.where(there, row, rows), indices[jnp.minimum(indptr[row], indices.shape[0] - 1)]
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _seen(row: Array, col: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """How many diagonals hold entries, and the first of them, by column - row + rows."""
+    seen = on_diagonals(row, col, shape)
+    (first,) = jnp.nonzero(seen, size=min(MOST_DIAGONALS, sum(shape)), fill_value=sum(shape))
+    return jnp.sum(seen), first.astype(jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _there(row: Array, col: Array, offsets: tuple[int, ...], rows: int) -> Array:
+    """The words of `Diagonals.there`."""
+    d, held, stride = len(offsets), _held(len(offsets)), _stride(rows)
+    k = jnp.searchsorted(jnp.asarray(offsets, col.dtype), col - row).astype(col.dtype)
+    place = jnp.where(row < rows, k * stride + row, d * stride)
+    bits = jnp.zeros(d * stride, bool).at[place].set(True, mode="drop", unique_indices=True)
+    bits = jnp.pad(bits.reshape(d, stride), ((0, max(held, 32) - d), (0, 0)))
+    shift = jnp.arange(32, dtype=U32)[:, None]
+    words = jnp.sum(bits.reshape(-1, 32, stride).astype(U32) << shift, axis=1, dtype=U32)
+    if held < 32:  # several rows a word
+        words = words.reshape(-1, 32 // held) << jnp.arange(0, 32, held, dtype=U32)
+        words = jnp.sum(words, axis=1, dtype=U32)
+    return words.reshape(-1)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _values(there: Array, indptr: Array, data: Array, diagonals: int) -> Array:
+    """The values of a CSR, whose rows are sorted, by diagonals."""
+    words, k = _words(there, diagonals), jnp.arange(diagonals)
+    several = lax.population_count(words)
+    before = jnp.cumsum(several, axis=0) - several
+    lower = (U32(1) << (k % 32).astype(U32)) - 1
+    rank = before[k // 32] + lax.population_count(words[k // 32] & lower[:, None])
+    first = jnp.pad(indptr[:-1], (0, words.shape[1] - indptr.shape[0] + 1))
+    slot = jnp.minimum(first + rank.astype(indptr.dtype), data.shape[0] - 1)
+    return data[slot.reshape(-1)]
+
+
+def _words(there: Array, diagonals: int) -> Array:
+    """uint32[words, stride]: bit k mod 32 of word k // 32, whether diagonal k has an entry."""
+    held = _held(diagonals)
+    if held >= 32:
+        return there.reshape(held // 32, -1)
+    return (there[:, None] >> jnp.arange(0, 32, held, dtype=U32)).reshape(1, -1)
+
+
+def _bit(words: Array, k: int) -> Array:
+    return (words[k // 32] >> U32(k % 32)) & 1 != 0

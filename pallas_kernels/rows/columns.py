@@ -1,0 +1,282 @@
+"""Rows of a CSR by groups of lanes that have the columns of one entry: for many vectors at once.
+
+Rows and entries are shared evenly by merge path (`merge_path.py`), a piece each group. A group
+streams its entries, a block ahead, into what is combined of the open row; a row ends where its
+offsets say. What is left of rows that groups share is kept beside, and joined by the last of these
+groups to arrive.
+"""
+
+import dataclasses
+
+from ..simt.folds import Fold, LogSum
+from ..simt.primitives import CONTROL_WORDS
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from .merge_path import place, search
+
+AHEAD = 4  # pieces of one row whose parts are loaded together
+
+
+@dataclasses.dataclass(frozen=True)
+class Tile:
+    """How a warp takes its columns.
+
+    lanes: of the group that has one entry, a power of two up to 32. words: 32-bit words of a row
+    of x that a lane loads together: 1, 2, 4. unroll: entries of a group under way together, a power
+    of two. waves: CTAs over those that are resident together.
+    """
+
+    lanes: int
+    words: int
+    unroll: int = 4
+    waves: int = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The static parameters of one launch.
+
+    width: words of a row of x. ctas: of one tile of columns. narrow, thin, packed: the 16-bit
+    floats in the words of x, y and data, or None.
+    """
+
+    n: int
+    width: int
+    columns: int
+    ctas: int
+    tile: Tile
+    semiring: ScalarSemiring
+    narrow: str | None
+    thin: str | None
+    packed: str | None
+    log_sum: bool
+
+
+class Product:
+    """One launch: the piece of the path that belongs to the group of this lane."""
+
+    def __init__(self, k, g, job):
+        self.k, self.g, self.job = k, g, job
+        tile, warps = job.tile, k.threads // 32
+        self.size = tile.words * (2 if job.narrow else 1)  # columns of a lane
+        self.fold = LogSum(k, self.size) if job.log_sum else Fold(k, job.semiring, self.size)
+        self.member, self.leader = k.lane & (tile.lanes - 1), k.lane & -tile.lanes
+        part = k.cta // job.ctas
+        self.group = ((k.cta - part * job.ctas) * warps + k.warp) * (32 // tile.lanes)
+        self.group = self.group + k.lane // tile.lanes
+        self.groups = job.ctas * warps * (32 // tile.lanes)
+        self.before = part * self.groups  # groups of the tiles of columns before
+        self.column = (part * tile.lanes + self.member) * tile.words
+        self.inside = self.column < job.width
+
+    def run(self):
+        k, n = self.k, self.job.n
+        total = k.load(self.g.indptr, n, cache="nc") + n
+        self.piece = (total + (self.groups - 1)) // self.groups
+        (self.first, self.low, begin), (self.last, self.high, open_from) = self._bounds(total)
+        self.continued = self.low > begin
+        acc = self._entries()
+        reaches = self.high > open_from  # the last row goes on in the next piece
+        through = self.continued & (self.first == self.last)
+        for slot, mask in ((0, reaches & through), (1, reaches & ~through)):
+            self._keep(slot, acc, mask)
+        self._settle((self.first, self.continued), (self.last, reaches & ~through))
+
+    def _bounds(self, total):
+        """(row, entry, first entry of that row) where this piece begins and where the next does."""
+        k, job, many = self.k, self.job, 32 // self.job.tile.lanes
+        indptr, n = self.g.indptr, job.n
+        own = k.minimum(self.group * self.piece, total)
+        start = k.shfl(own, 0)
+        stop = k.minimum(k.shfl(self.group, 0) * self.piece + many * self.piece, total)
+        near, far = search(k, indptr, n, (start, stop))
+        if many > 1:  # the groups of a warp share the rows between
+
+            def halve(a, b):
+                middle = (a + b + 1) >> 1
+                passed = middle + k.load(indptr, middle, cache="nc") <= own
+                return k.where(passed, middle, a), k.where(passed, b, middle - 1)
+
+            row, _ = k.while_(lambda a, b: a < b, halve, near, far)
+        else:
+            row = near
+        mine, behind = place(k, indptr, n, row, own), place(k, indptr, n, far, stop)
+        if many == 1:
+            return mine, behind
+        outer = k.lane >= 32 - job.tile.lanes
+        after = [k.shfl(v, (k.lane + job.tile.lanes) & 31) for v in mine]
+        return mine, tuple(k.where(outer, b, a) for a, b in zip(after, behind, strict=True))
+
+    def _entries(self):
+        """Streams the entries of the piece; the terms, combined, of the row open at its end."""
+        k, tile = self.k, self.job.tile
+        held = max(1, tile.unroll // tile.lanes)  # entries of a block that a lane fetches
+        block, unroll = held * tile.lanes, tile.unroll
+        base = self.low & -block
+        longest = k.warp_fold(k.maximum, self.high - base)
+        ends = [self._end(self.first + j) for j in range(2)]
+        state = [self.first, *ends, *self.fold.start()]
+        fields = 2 if uses(self.job.semiring.mul, 0) else 1
+
+        def body(offset, *carry):
+            fetched = [list(carry[j * held : (j + 1) * held]) for j in range(fields)]
+            state = carry[fields * held :]
+            ahead = self._fetch(base + offset + block, held)
+            known = k.const(True, "i1")
+            for j in fetched[0]:
+                known = known & (j >= 0)
+            clean = k.all(known)
+            if held > 1 or block == unroll:
+                state = self._batch(base + offset, fetched, 0, clean, state)
+            else:
+                state = k.for_(
+                    0,
+                    block,
+                    unroll,
+                    lambda b, *s: self._batch(base + offset, fetched, b, clean, s),
+                    *state,
+                )
+            return (*ahead, *state)
+
+        carry = [*self._fetch(base, held), *state]
+        state = k.for_(0, longest, block, body, *carry)[fields * held :]
+        state = k.while_(lambda r, *s: r < self.last, self._flush, *state)
+        return state[3:]
+
+    def _end(self, r):
+        return self.k.load(self.g.indptr, r + 1, mask=r < self.job.n, cache="nc")
+
+    def _fetch(self, at, held):
+        """Columns (-1 where there is no entry) and values of a block, spread over the group."""
+        k, lanes = self.k, self.job.tile.lanes
+        places = [at + self.member + j * lanes for j in range(held)]
+        masks = [(p >= self.low) & (p < self.high) for p in places]
+        cache = "stream" if lanes >= 8 else "nc"
+        found = k.loads(self.g.indices, places, masks, other=-1, cache=cache)
+        found = [k.where(k.below(j, self.job.columns), j, -1) for j in found]
+        if not uses(self.job.semiring.mul, 0):
+            return found
+        if not self.job.packed:
+            return found + k.loads(self.g.data, places, masks, cache=cache)
+        words = k.loads(self.g.data, [p >> 1 for p in places], masks, cache=cache)
+        both = [k.unpack(w, self.job.packed) for w in words]
+        return found + [k.where((p & 1) == 0, *pair) for p, pair in zip(places, both, strict=True)]
+
+    def _batch(self, base, fetched, b, clean, state):
+        """`unroll` entries from base + b on: their rows of x together, then what is combined."""
+        k, job, unroll = self.k, self.job, self.job.tile.unroll
+        spread = [self._shared(f, b) for f in fetched]
+        index, data = spread if len(spread) == 2 else (*spread, [None] * unroll)
+        there = [j >= 0 for j in index]
+        x = [self._row(j, t & self.inside) for j, t in zip(index, there, strict=True)]
+        at = base + b
+        r, end = state[:2]
+        quick = k.all((end >= at + unroll) | (r >= self.last)) & clean
+
+        def terms(a, v):
+            return [evaluate(k, job.semiring.mul, a, u) for u in v]
+
+        def whole():
+            rows = [terms(a, v) for a, v in zip(data, x, strict=True)]
+            return tuple(self.fold.more(state[3:], rows))
+
+        def cut():
+            s = state
+            for j, (a, v, t) in enumerate(zip(data, x, there, strict=True)):
+                s = k.while_(
+                    lambda r, end, *_, e=at + j: (end == e) & (r < self.last), self._flush, *s
+                )
+                acc = self.fold.more(s[3:], [terms(a, v)])
+                s = [*s[:3], *(k.where(t, u, o) for u, o in zip(acc, s[3:], strict=True))]
+            return tuple(s)
+
+        acc = k.if_(quick, whole, *state[3:])
+        return k.if_(~quick, cut, *state[:3], *acc)
+
+    def _shared(self, values, b):
+        """The values of `unroll` entries of a block, from number b on, in all lanes of a group."""
+        k, lanes = self.k, self.job.tile.lanes
+        return [
+            k.shfl(values[j // lanes if len(values) > 1 else 0], self.leader + b + j % lanes)
+            for j in range(self.job.tile.unroll)
+        ]
+
+    def _row(self, j, mask):
+        """The columns of this lane of row j of x; None where they do not matter."""
+        k, job = self.k, self.job
+        if not uses(job.semiring.mul, 1):
+            return [None] * self.size
+        at = j * job.width + self.column
+        words = k.load_vec(self.g.x, at, job.tile.words, mask=mask, cache="nc")
+        if not job.narrow:
+            return words
+        return [v for w in words for v in k.unpack(w, job.narrow)]
+
+    def _flush(self, r, end, later, *acc):
+        """Row r ends: a row that began in the piece before is kept for `_settle`."""
+        head = self.continued & (r == self.first)
+        self._store(r, acc, ~head)
+        self._keep(0, acc, head)
+        return r + 1, later, self._end(r + 2), *self.fold.start()
+
+    def _store(self, r, acc, mask):
+        k, job = self.k, self.job
+        at, acc = r * job.width + self.column, self.fold.result(acc)
+        if job.thin:
+            acc = [k.pack(a, b, job.thin) for a, b in zip(acc[::2], acc[1::2], strict=True)]
+        elif job.narrow:
+            at = at * 2
+        for j in range(0, len(acc), 4):
+            k.store_vec(self.g.y, at + j, acc[j : j + 4], mask=mask & self.inside)
+
+    def _slots(self, group, slot):
+        """Where a group keeps its part of its first (slot 0) or its last row, this lane's part."""
+        at = ((self.before + group) * 2 + slot) * self.job.tile.lanes + self.member
+        step, held = min(4, self.size), self.fold.held
+        return [at * held + j for j in range(0, held, step)], step
+
+    def _keep(self, slot, acc, mask):
+        at, step = self._slots(self.group, slot)
+        for j, p in enumerate(at):
+            part = acc[j * step : (j + 1) * step]
+            self.k.store_vec(self.g.parts, p, part, mask=mask & self.inside)
+
+    def _kept(self, group, slot, mask):
+        k = self.k
+        at, step = self._slots(group, slot)
+        found = []
+        for p in at:  # vectors have no form that reads past the L1 cache
+            found += [k.load(self.g.parts, p + i, mask=mask, cache="fresh") for i in range(step)]
+        return found
+
+    def _settle(self, *rows):
+        """Joins the parts of cut rows, each by the group that is the last of its row to arrive."""
+        k, g = self.k, self.g
+        k.fence()
+        k.sync_warp()
+        spans, counts = [], []
+        for r, mask in rows:
+            begin, end = (k.load(g.indptr, r + j, mask=mask, cache="nc") for j in range(2))
+            head, tail = (r + begin) // self.piece, (r + end - 1) // self.piece
+            at = CONTROL_WORDS + self.before + head
+            one = mask & (self.member == 0)
+            counts.append(k.atomic("add", g.control, at, 1, mask=one))
+            spans.append((head, tail))
+        k.fence()
+        for (r, mask), (head, tail), count in zip(rows, spans, counts, strict=True):
+            last = mask & (k.shfl(count, self.leader) == tail - head) & self.inside
+            k.if_(last, lambda r=r, head=head, tail=tail: self._combine(r, head, tail))
+
+    def _combine(self, r, head, tail):
+        k = self.k
+
+        def some(p, *acc):
+            for j in range(AHEAD):
+                there = p + j <= tail
+                part = self._kept(p + j, 0, there)
+                both = self.fold.joined(acc, part)
+                acc = [k.where(there, b, a) for a, b in zip(acc, both, strict=True)]
+            return tuple(acc)
+
+        acc = self._kept(head, 1, None)
+        acc = k.for_(head + 1, tail + 1, AHEAD, some, *acc)
+        self._store(r, acc, k.const(True, "i1"))

@@ -25,7 +25,7 @@ ELL_SLOTS, SELL_SLOTS, LONGEST, LONGEST_ON_CPU = 1.15, 1.3, 64, 8
 
 # Up to so many diagonals, this share of them filled, `prepare(A, for_="mxv")` arranges entries by
 # diagonal: benchmarks/NOTES.md, "SpMV by diagonals and in groups".
-MOST_DIAGONALS, FILLED = 128, 0.6
+MOST_DIAGONALS, FILLED, FILLED_ON_CPU = 192, 0.6, 0.3
 
 
 class FormatChoice(NamedTuple):
@@ -133,7 +133,8 @@ def _by_rows(row: Array, col: Array, shape: tuple[int, int], accelerator: bool) 
     reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
     reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
     reason += f"up to {limits}, and {most} a row, faster than CSR"
-    if 0 < diagonals <= MOST_DIAGONALS and mean >= FILLED * diagonals:
+    share = FILLED if accelerator else FILLED_ON_CPU
+    if 0 < diagonals <= MOST_DIAGONALS and mean >= share * diagonals:
         reason += f"; {diagonals} diagonals hold all entries: `prepare` goes by them, faster still"
     return FormatChoice(name, 0, 0, 0.0, 0.0, reason, rows)
 

@@ -46,7 +46,8 @@ def fold(semiring, A, x, D):
 @pytest.fixture(autouse=True)
 def lenient(monkeypatch):
     """The matrices here are small, and half of a wide band's places lie outside of them."""
-    monkeypatch.setattr(diagonals, "FILLED", 0.2)
+    for name in ("FILLED", "FILLED_ON_CPU"):
+        monkeypatch.setattr(diagonals, name, 0.2)
     monkeypatch.setattr(rows_layout, "LEAST", 0)
 
 
@@ -136,7 +137,8 @@ def test_vmap_over_vectors_and_over_values():
     ids=["empty", "scattered", "mostly holes"],
 )
 def test_other_matrices_are_left_in_bins(S, monkeypatch):
-    monkeypatch.setattr(diagonals, "FILLED", 0.6)
+    for name in ("FILLED", "FILLED_ON_CPU"):
+        monkeypatch.setattr(diagonals, name, 0.6)
     assert diagonals.by_diagonals(jsp.from_scipy(S.astype(np.float32))) is None
 
 

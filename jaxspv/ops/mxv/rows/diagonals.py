@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ...._core.compilation import on_gpu
 from ...._core.native_loops import apart
 from ...._core.platforms import for_cuda
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
-from ....formats.choose import FILLED, MOST_DIAGONALS, on_diagonals
+from ....formats.choose import FILLED, FILLED_ON_CPU, MOST_DIAGONALS, on_diagonals
 
 SAMPLE = 1024  # rows that are looked at before all are
 TOGETHER = 64
@@ -67,22 +68,47 @@ class Diagonals:
 
 def by_diagonals(A: CSR) -> Diagonals | None:
     """A by diagonals where few of them hold its entries and these fill them; eager."""
+    (m, n), share = A.shape, FILLED if on_gpu(A.indices) else FILLED_ON_CPU
+    if A.nse < share * m or 0 in (A.nse, m, n) or not (A.sorted and A.unique):
+        return None
+    if _of_first_entries(A) > MOST_DIAGONALS:
+        return None
+    used = _used(A) - m
+    many = len(used)
+    held = 0 < many <= MOST_DIAGONALS and int(A.count) >= share * many * m
+    if not held or many * _stride(m) >= 2**31:
+        return None
+    offsets = tuple(used.tolist())
+    there = _there(*A.rowcol(), offsets, m)
+    return Diagonals(there, _values(there, A.indptr, A.data, many), offsets, m)
+
+
+def _of_first_entries(A: CSR) -> int:
+    """How many diagonals the first entries of some rows lie on."""
+    rows = np.arange(0, A.shape[0], -(-A.shape[0] // SAMPLE))
+    if on_gpu(A.indices):
+        begin, end, column = jax.device_get(_first_entries(A.indptr, A.indices, rows))
+    else:
+        ends, indices = np.asarray(A.indptr), np.asarray(A.indices)
+        begin, end = ends[rows], ends[rows + 1]
+        column = indices[np.minimum(begin, A.nse - 1)]
+    return len(np.unique((column - rows)[begin < end]))
+
+
+@jax.jit
+def _first_entries(indptr: Array, indices: Array, rows: Array) -> tuple[Array, Array, Array]:
+    begin = indptr[rows]
+    return begin, indptr[rows + 1], indices[jnp.minimum(begin, indices.shape[0] - 1)]
+
+
+def _used(A: CSR) -> np.ndarray:
+    """The diagonals that hold entries, by column - row + rows."""
     m, n = A.shape
-    if A.nse < FILLED * m or 0 in (A.nse, m, n) or not (A.sorted and A.unique):
-        return None
-    if int(_seen(*_sampled(A.indptr, A.indices), (m, n))[0]) > MOST_DIAGONALS:
-        return None
-    row, col = A.rowcol()
-    count, places = jax.device_get(_seen(row, col, (m, n)))
-    if (
-        not 0 < count <= MOST_DIAGONALS
-        or int(A.count) < FILLED * count * m
-        or count * _stride(m) >= 2**31
-    ):
-        return None
-    offsets = tuple((places[:count] - m).tolist())
-    there = _there(row, col, offsets, m)
-    return Diagonals(there, _values(there, A.indptr, A.data, len(offsets)), offsets, m)
+    if on_gpu(A.indices):
+        return np.flatnonzero(on_diagonals(*A.rowcol(), (m, n)))
+    ends, seen = np.asarray(A.indptr), np.zeros(m + n, bool)
+    seen[np.asarray(A.indices)[: ends[-1]] - np.repeat(np.arange(m), np.diff(ends)) + m] = True
+    return np.flatnonzero(seen)
 
 
 def spmv(
@@ -128,23 +154,6 @@ def _stride(rows: int) -> int:
     """Lines of 32, an odd number of them, so that the same place of many diagonals does not fall
     into the same set of a cache."""
     return (-(-rows // 32) | 1) * 32
-
-
-@jax.jit
-def _sampled(indptr: Array, indices: Array) -> tuple[Array, Array]:
-    """(row, column) of the first entries of some rows."""
-    rows = indptr.shape[0] - 1
-    row = jnp.arange(0, rows, -(-rows // SAMPLE), dtype=indptr.dtype)
-    there = indptr[row] < indptr[row + 1]
-    return jnp.where(there, row, rows), indices[jnp.minimum(indptr[row], indices.shape[0] - 1)]
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _seen(row: Array, col: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """How many diagonals hold entries, and the first of them, by column - row + rows."""
-    seen = on_diagonals(row, col, shape)
-    (first,) = jnp.nonzero(seen, size=min(MOST_DIAGONALS, sum(shape)), fill_value=sum(shape))
-    return jnp.sum(seen), first.astype(jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))

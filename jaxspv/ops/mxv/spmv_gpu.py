@@ -38,7 +38,7 @@ def _not_here(semiring, A, x, rows, *, flip) -> str | None:
         return reason
     if A.indptr.dtype != jnp.int32:
         return "kernels count rows and entries in int32"
-    if isinstance(rows, Diagonals) and not rows.perturbed:
+    if isinstance(rows, Diagonals) and not rows.direct:
         return "the values lie by diagonals, where no column is read: faster"
     if isinstance(rows, Rows) and rows.ranks is None and not rows.direct:
         return "the values lie in the bins of the rows, their columns close together: faster"

@@ -298,6 +298,23 @@ def test_prepared_groups_are_one_launch():
 
 
 @needs_kernels
+def test_values_of_diagonals_that_move_are_read_from_the_matrix():
+    A = jsp.from_scipy(
+        sp.csr_array(
+            sp.diags_array(np.ones((3, 20000)), offsets=[-1, 0, 7], shape=(20000, 20000))
+        ).astype(np.float32)
+    )
+    G, x = jsp.prepare(A, for_="mxv"), jnp.ones(A.shape[1])
+
+    def loss(data, x):
+        return jnp.sum(jsp.mxv(G.with_data(data), x) ** 2)
+
+    assert launches(lambda G, x: jsp.mxv(G, x), G, x) == 0
+    assert launches(loss, A.data, x) == 1
+    assert launches(jax.grad(loss, (0, 1)), A.data, x) == 2
+
+
+@needs_kernels
 def test_what_does_not_run_on_a_gpu():
     A, x = jsp.from_scipy(SQUARE), jnp.ones(4)
     assert "merge_path" in str(jsp.explain("mxv", A, x, jsp.semirings.min_plus)).splitlines()[0]

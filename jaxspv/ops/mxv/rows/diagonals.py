@@ -42,6 +42,7 @@ class Diagonals:
         values: (len(offsets) * stride,), diagonal by diagonal; arbitrary where no entry is.
         offsets: column less row of each diagonal, ascending.
         rows: of the matrix.
+        direct: whether a kernel that reads the CSR does better, as the values are `perturbed`.
         perturbed: as in `Rows`.
     """
 
@@ -49,6 +50,7 @@ class Diagonals:
     values: Array
     offsets: tuple[int, ...] = static()
     rows: int = static()
+    direct: bool = static(default=False)
     perturbed: bool = transient(default=False)
 
     @property
@@ -57,8 +59,8 @@ class Diagonals:
         return _stride(self.rows)
 
     def in_products(self) -> Diagonals:
-        """Itself: values that move in a trace are asked for by `perturbed`."""
-        return self
+        """As an operand of a product of this trace."""
+        return dataclasses.replace(self, direct=self.direct or self.perturbed)
 
     def revalued(self, A: CSR) -> Diagonals:
         """The same pattern with the values of A."""

@@ -5,16 +5,13 @@ Hendrickson, Pinar 2000). Then, for all components at once, every vertex takes t
 reaches it and the least that it reaches, in an order without meaning (Alabandi, Sands, Biros,
 Burtscher 2023): where both are the same that vertex names the component of all who have it so. The
 others go on by themselves, along the edges between vertices whose two vertices are the same, as all
-of one component have the same. What changed is listed and pushed along its edges in rounds between
-grid barriers; while few are listed one CTA does the rounds alone.
+of one component have the same. What changed is listed, in short pieces of rows, and pushed along
+its edges in rounds between grid barriers; while few are listed one CTA does the rounds alone.
 
 Cost: a gather of 16 bytes for each edge, both ways, of each vertex in each round in which what it
 pushes has changed, expected O(log n) rounds; a barrier a round; a pass over the vertices for each
 generation of components, of which a graph has few. Each ends at least one component, so that the
 launch ends.
-
-Measured (H200): cnr-2000 4.2 ms (UNROLL 1: 6.0, 2: 4.8; 250 rounds, 22 million edges), cit-HepPh
-0.70, wiki-Vote 0.21.
 """
 
 import types
@@ -22,22 +19,18 @@ import types
 import jax
 import jax.numpy as jnp
 
-from .rows.dealt import LongRows, append, deal_rows
-from .rows.flatten import flatten
+from .rows.worklist import MORE, Worklist, edges_of
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
 UNROLL = 4
-SOLO = 128  # listed up to which one CTA goes on alone
-# Control words, four in turns, one for each part between two barriers: entries listed. Then the
-# part that the CTA alone came to, and what was listed.
-WORDS = 40
-THERE, LISTED = WORDS + 4, WORDS + 5
+WORDS = 40  # the first control word of the worklist
 # The order of vertices: (v + 1) MIX mod 2^31, 0 for the pivot, FAR for none.
 MIX, BACK, FAR = 0x1E3779B1, pow(0x1E3779B1, -1, 2**31), 2**31 - 1
 DONE = -1  # the key of a vertex whose component is known
 KEY, DOWN, UP = range(3)
 STATE = 4  # words of a vertex, the last unused
+PIECE_WORDS = 4  # begin, end, the row of 2 n; the last unused
 
 
 def strong(
@@ -59,20 +52,24 @@ def strong(
     n = indptr.shape[0] // 2 - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n)
+    c = types.SimpleNamespace(n=n, room=Worklist.room(2 * n, indices.shape[0]))
 
     def kernel(k, m):
-        ok = _body(k, c, m, m.control)
-        k.tell(m.status, ok)
+        k.tell(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices, "pivot": pivot.reshape(1)},
-        # a queue of both ways of every vertex for each of two parts
-        {"labels": n, "state": STATE * n, "marks": 2 * n, "queue": 4 * n, "status": 1},
+        {
+            "labels": n,
+            "state": STATE * n,
+            "marks": 2 * n,  # the part in which a row was listed
+            "pieces": 2 * PIECE_WORDS * c.room,
+            "status": 1,
+        },
         ctas=ctas or resident_ctas(),
         threads=threads,
-        shared_words=LongRows.shared_words(2) + 4,
+        shared_words=Worklist.shared_words(PIECE_WORDS),
         name="strong",
         interpret=interpret,
     )
@@ -80,61 +77,22 @@ def strong(
 
 
 def _body(k, c, m, control):
-    c.long = LongRows(k, payload=2)
+    c.work = Worklist(k, control, WORDS, m.pieces, c.room, PIECE_WORDS)
     c.split = k.load(m.indptr, c.n + 1, cache="nc")  # where the in-edges begin
     _plant(k, c, m)
-    (ok,) = k.grid_barrier(control)
+    ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
 
-    def round_(ok, part, count):
-        few = count <= SOLO
-        k.if_(few & (k.cta == 0), lambda: _alone(k, c, m, control, part, count))
+    def generation(ok, turn, part, count, left):
+        del left
+        ok, turn, part = c.work.run(lambda *w: _push(k, c, m, *w), ok, turn, part, count)
+        c.work.clear(turn)
+        _name(k, c, m, control, turn, part)
+        words = [(control, c.work.word(turn, j)) for j in (0, MORE)]
+        ok, count, left = k.grid_barrier(control, words)
+        return ok, turn + 1, part + 1, count, left
 
-        def together():
-            _clear(k, control, part)
-            _push(k, c, m, control, part, count)
-
-        k.if_(~few, together)
-        words = [(control, word) for word in (_word(part), THERE, LISTED)]
-        ok, listed, there, left = k.grid_barrier(control, words)
-        return ok, k.where(few, there, part + 1), k.where(few, left, listed)
-
-    def generation(*state):
-        going = lambda ok, part, count: (ok != 0) & (count > 0)  # noqa: E731
-        ok, part, _ = k.while_(going, round_, *state)
-        _clear(k, control, part)
-        _name(k, c, m, control, part)
-        ok, listed = k.grid_barrier(control, [(control, _word(part))])
-        return ok, part + 1, listed
-
-    return k.while_(
-        lambda ok, part, count: (ok != 0) & (count > 0), generation, ok, k.const(1), k.const(2)
-    )[0]
-
-
-def _alone(k, c, m, control, part, count):
-    """Rounds of this CTA while few are listed; the next part is not alone, or names components, so
-    that all have read THERE and LISTED before they are written again.
-    """
-
-    def round_(part, count):
-        _clear(k, control, part)
-        _push(k, c, m, control, part, count, alone=True)
-        k.sync()
-        return part + 1, k.load(control, _word(part), cache="fresh")
-
-    going = lambda part, count: (count > 0) & (count <= SOLO)  # noqa: E731
-    part, count = k.while_(going, round_, part, count)
-    for word, value in ((THERE, part), (LISTED, count)):
-        k.store(control, word, value, mask=k.thread == 0)
-
-
-def _word(part):
-    return WORDS + (part & 3)
-
-
-def _clear(k, control, part):
-    """The word of the next part, which nobody reads or writes before the next barrier."""
-    k.store(control, _word(part + 1), 0, mask=(k.cta == 0) & (k.thread == 0))
+    going = lambda ok, turn, part, count, left: (ok != 0) & (left != 0)  # noqa: E731
+    return k.while_(going, generation, ok, k.const(1), k.const(1), count, k.const(1))[0]
 
 
 def _plant(k, c, m):
@@ -149,59 +107,75 @@ def _plant(k, c, m):
             k.store(m.marks, v + way, 0)
 
     k.spread(n, one)
-    first = (k.cta == 0) & (k.thread < 2)
-    k.store(m.queue, 2 * n + k.thread, pivot + k.thread * n, mask=first)
+
+    def first():
+        r = pivot + k.lane * n
+        c.work.put(0, 0, [(*_ends(k, c, m, r, k.lane < 2), r)])
+
+    k.if_((k.cta == 0) & (k.warp == 0), first)
 
 
-def _push(k, c, m, control, part, count, alone=False):
+def _ends(k, c, m, r, mask):
+    """Where row r of 2 n begins and ends; both 0 where it is masked."""
+    return k.row(m.indptr, k.where(r >= c.n, r + 1, r), mask)
+
+
+def _push(k, c, m, pieces, put, part, alone):
     """What the vertices listed know goes along their edges; whose own falls by it is listed."""
-    n, queue = c.n, (part & 1) * (2 * c.n)
-    behind = 2 * n - queue
+    n = c.n
+    begin, size, r, *_ = pieces
+    there, up = size > 0, r >= n
+    words = k.load_vec(m.state, k.where(up, r - n, r) * STATE, STATE, mask=there, cache="fresh")
+    mine, key = k.where(up, words[UP], words[DOWN]), words[KEY]
 
-    def row(i, there):
-        r = k.load(m.queue, queue + i, mask=there, cache="fresh")
-        up = r >= n
-        begin, end = k.row(m.indptr, k.where(up, r + 1, r), there)
-        v = k.where(up, r - n, r)
-        words = k.load_vec(m.state, v * STATE, STATE, mask=there, cache="fresh")
-        value = k.where(up, words[UP], words[DOWN])
-        return begin, k.where(there, end - begin, 0), value, words[KEY]
-
-    def edges(places, payloads, there):
+    def edges(places, owners, there):
         heads = k.loads(m.indices, places, there, cache="nc")
+        ups = [place >= c.split for place in places]
         found = [
             k.load_vec(m.state, v * STATE, STATE, mask=mask, other=DONE, cache="fresh")
             for v, mask in zip(heads, there, strict=True)
         ]
-        ups = [place >= c.split for place in places]
-        better = []
-        for words, (value, key), up in zip(found, payloads, ups, strict=True):
+        rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
+        if alone:
+            ends = [_ends(k, c, m, r, mask) for r, mask in zip(rows, there, strict=True)]
+        better, values = [], [k.shfl(mine, owner) for owner in owners]
+        for words, owner, value, up in zip(found, owners, values, ups, strict=True):
             # a masked load gives DONE, which is nobody's key
-            better.append((words[KEY] == key) & (value < k.where(up, words[UP], words[DOWN])))
-        at = [v * STATE + k.where(up, UP, DOWN) for v, up in zip(heads, ups, strict=True)]
-        values = [value for value, _ in payloads]
-        before = k.atomics("min", m.state, at, values, better)
-        for v, up, old, value, mask in zip(heads, ups, before, values, better, strict=True):
-            fell = mask & (old > value)
-            k.if_(k.any(fell), lambda v=v, up=up, fell=fell: note(k.where(up, v + n, v), fell))
+            same = words[KEY] == k.shfl(key, owner)
+            better.append(same & (value < k.where(up, words[UP], words[DOWN])))
 
-    def note(r, fell):
-        seen = k.atomic("exch", m.marks, r, part + 1, mask=fell)
-        append(k, m.queue, behind, control, _word(part), r, fell & (seen != part + 1))
+        def note():
+            """Whose own is larger falls, by this edge or another of this part; one lists it."""
+            at = [v * STATE + k.where(up, UP, DOWN) for v, up in zip(heads, ups, strict=True)]
+            for place, value, mask in zip(at, values, better, strict=True):
+                k.reduce("min", m.state, place, value, mask=mask)
+            seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
+            spans = (
+                ends
+                if alone
+                else [_ends(k, c, m, r, mask) for r, mask in zip(rows, better, strict=True)]
+            )
+            fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
+            put(
+                [
+                    (begin, k.where(new, end, begin), r)
+                    for (begin, end), new, r in zip(spans, fresh, rows, strict=True)
+                ]
+            )
 
-    def listed(begin, size, *payload):
-        size = c.long.without(begin, size, *payload)
-        flatten(k, begin, size, payload, edges, unroll=UNROLL)
+        some = better[0]
+        for mask in better[1:]:
+            some = some | mask
+        k.if_(k.any(some), note)
 
-    deal_rows(k, count, row, listed, alone)
-    c.long.run(edges, UNROLL)
+    edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
-def _name(k, c, m, control, part):
+def _name(k, c, m, control, turn, part):
     """Those with the same vertex both ways are named by it; the others begin again, in classes."""
-    n, behind = c.n, 2 * c.n - (part & 1) * (2 * c.n)
+    n = c.n
 
-    def some(v):
+    def some(v, left_of_all):
         there = v < n
         words = k.load_vec(m.state, v * STATE, STATE, mask=there, other=DONE, cache="fresh")
         key, down, up = words[KEY], words[DOWN], words[UP]
@@ -214,7 +188,9 @@ def _name(k, c, m, control, part):
         key = k.where(done, DONE, k.shr(mixed ^ k.shr(mixed, 15), 1))
         own = ((v + 1) * MIX) & FAR
         k.store_vec(m.state, v * STATE, (key, own, own, k.const(0)), mask=live)
-        for way in (0, n):
-            append(k, m.queue, behind, control, _word(part), v + way, left)
+        c.work.put(turn, part, [(*_ends(k, c, m, r, left), r) for r in (v, v + n)])
+        return left_of_all | k.cast(left, "i32")
 
-    k.spread_warps(n, some)
+    (left,) = k.spread_warps(n, some, 0)
+    left = k.sync_count(left != 0)
+    k.store(control, c.work.word(turn, MORE), 1, mask=(left > 0) & (k.thread == 0))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from pallas_kernels import cores as module
 from pallas_kernels.cores import cores
-from pallas_kernels.rows import dealt
+from pallas_kernels.rows import worklist
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -68,12 +68,12 @@ def test_self_loops_do_not_count():
     run(of(*rng.integers(0, 40, (2, 200)), 40))
 
 
-@pytest.mark.parametrize("stack, solo", [(1, 0), (4, 20), (4, 2048)])
-@pytest.mark.parametrize("listed", [1, 64])
-def test_long_rows_and_small_stacks(monkeypatch, stack, solo, listed):
-    monkeypatch.setattr(module, "SOLO", solo)
-    monkeypatch.setattr(dealt, "LONG", 8)
-    monkeypatch.setattr(dealt, "LISTED", listed)
+@pytest.mark.parametrize("stack, solo", [(1, 0), (4, 20), (4, 300)])
+@pytest.mark.parametrize("piece, room", [(3, 512), (16, 20)])
+def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, room):
+    monkeypatch.setattr(worklist, "SOLO", min(solo, room))
+    monkeypatch.setattr(worklist, "PIECE", piece)
+    monkeypatch.setattr(worklist, "ROOM", room)
     monkeypatch.setattr(module, "STACK", stack)
     run(random_graph(90, 1500, 4))
     rows = np.concatenate([np.zeros(60, int), np.arange(1, 60)])

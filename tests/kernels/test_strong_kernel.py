@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
-from pallas_kernels import strong as module
-from pallas_kernels.rows import dealt
+from pallas_kernels.rows import worklist
 from pallas_kernels.strong import strong
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
@@ -66,7 +65,7 @@ def test_strong(name):
 @pytest.mark.parametrize("solo", [0, 5, 128])
 @pytest.mark.parametrize("edges", [100, 300, 500])
 def test_components_of_all_sizes(monkeypatch, edges, solo):
-    monkeypatch.setattr(module, "SOLO", solo)
+    monkeypatch.setattr(worklist, "SOLO", solo)
     run(directed(300, edges, edges), pivot=7)
 
 
@@ -79,10 +78,11 @@ def test_a_long_cycle_and_a_long_path():
     run((np.append(chain, 199).astype(np.int32), chain[1:]), pivot=100)
 
 
-@pytest.mark.parametrize("listed", [1, 64])
-def test_long_rows(monkeypatch, listed):
-    monkeypatch.setattr(dealt, "LONG", 8)
-    monkeypatch.setattr(dealt, "LISTED", listed)
+@pytest.mark.parametrize("piece, solo, room", [(1, 20, 20), (4, 300, 2048), (16, 0, 8)])
+def test_rows_in_pieces(monkeypatch, piece, solo, room):
+    monkeypatch.setattr(worklist, "PIECE", piece)
+    monkeypatch.setattr(worklist, "SOLO", solo)
+    monkeypatch.setattr(worklist, "ROOM", room)
     run(random_graph(90, 1500, 4))
     run(directed(90, 260, 5))
 

@@ -25,8 +25,11 @@ from .simt.launch import launch
 
 UNROLL = 4
 WORDS = 40  # the first control word of the worklist
-# The order of vertices: (v + 1) MIX mod 2^31, 0 for the pivot, FAR for none.
-MIX, BACK, FAR = 0x1E3779B1, pow(0x1E3779B1, -1, 2**31), 2**31 - 1
+# The order of vertices: (v + 1) MIX mod 2^BITS, below it and above BITS what tells how few edges
+# they have; 0 for the pivot, FAR for none.
+BITS = 26
+MIX, BACK, FAR = 0x1E3779B1, pow(0x1E3779B1, -1, 2**BITS), 2**31 - 1
+BY_DEGREE = True
 DONE = -1  # the key of a vertex whose component is known
 KEY, DOWN, UP = range(3)
 STATE = 4  # words of a vertex, the last unused
@@ -181,14 +184,20 @@ def _name(k, c, m, control, turn, part):
         key, down, up = words[KEY], words[DOWN], words[UP]
         live = key != DONE
         done = live & (down == up) & (down != FAR)
-        k.store(m.labels, v, k.where(down == 0, n, ((down * BACK) & FAR) - 1), mask=done)
+        name = ((down * BACK) & (2**BITS - 1)) - 1
+        k.store(m.labels, v, k.where(down == 0, n, name), mask=done)
         left = live & ~done
         # Two classes of one number lose nothing but time.
         mixed = (down * -1640531527) ^ (up * -2048144789)
         key = k.where(done, DONE, k.shr(mixed ^ k.shr(mixed, 15), 1))
-        own = ((v + 1) * MIX) & FAR
+        ends = [_ends(k, c, m, r, left) for r in (v, v + n)]
+        own = ((v + 1) * MIX) & (2**BITS - 1)
+        if BY_DEGREE:
+            out, inn = (k.cast(end - begin, "f32") for begin, end in ends)
+            power = k.shr(k.bits(out * inn + 1.0, "i32"), 23) - 127  # of two, of the product
+            own = own | ((30 - k.minimum(power, 30)) << BITS)
         k.store_vec(m.state, v * STATE, (key, own, own, k.const(0)), mask=live)
-        c.work.put(turn, part, [(*_ends(k, c, m, r, left), r) for r in (v, v + n)])
+        c.work.put(turn, part, [(*span, r) for span, r in zip(ends, (v, v + n), strict=True)])
         return left_of_all | k.cast(left, "i32")
 
     (left,) = k.spread_warps(n, some, 0)

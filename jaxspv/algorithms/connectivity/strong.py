@@ -82,7 +82,7 @@ def strongly_connected_components(
 
 
 op = Op("strongly_connected_components")
-MOST_VERTICES = 2**28  # four words of each and a sign
+MOST_VERTICES = 2**26 - 2  # that the kernel's order tells apart
 
 
 def _not_in_one_launch(graph) -> str | None:

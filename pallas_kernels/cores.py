@@ -15,6 +15,9 @@ other.
 Cost: a pass over all edges; for every level from 0 to the largest core number, but not between two
 levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for each
 further round. An atomic for every edge between vertices that are left.
+
+Measured (H200): rmat18 3.1 ms, cnr-2000 5.1 (92 rounds of all CTAs, 707 of one, 1.9 us each, 79
+levels), coAuthorsDBLP 1.6. Rows that are not cut into pieces 4.2, 6.4 and 1.6.
 """
 
 import types

@@ -2,8 +2,8 @@
 
 from .flatten import flatten
 
-PIECE = 64  # edges of a piece at most
-SOLO = 256  # pieces of a round up to which one CTA goes on alone
+PIECE = 32  # edges of a piece at most
+SOLO = 128  # pieces of a round up to which one CTA goes on alone
 ROOM = 2048  # pieces of a round that this CTA keeps in shared memory
 MANY = 8  # pieces of a row from which the lanes of a warp list them together
 TURNS = 4

@@ -155,7 +155,7 @@ def _dtype(graph: Graph) -> Any:
     return jnp.promote_types(graph.dtype, jnp.float32) if floats else jnp.dtype(jnp.float32)
 
 
-MOST_EDGES = 8  # a vertex, of graphs whose searches have many levels
+MOST_EDGES = 6  # a vertex, as planar graphs have; of more edges, searches have few levels
 MOST_VERTICES = 2**26  # four words of each
 
 

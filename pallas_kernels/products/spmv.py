@@ -28,6 +28,7 @@ from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
     (32, Lanes(8, 3, 1, ahead=True)),
+    (64, Stream(1, 8)),
     (math.inf, Lanes(16, 2, 4, ahead=True, stream=True)),
 )
 IN_GROUPS = Stream(1, 4)

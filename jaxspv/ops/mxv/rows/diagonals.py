@@ -27,7 +27,7 @@ from ....formats import CSR
 from ....formats.choose import FILLED, FILLED_ON_CPU, MOST_DIAGONALS, on_diagonals
 
 SAMPLE = 1024  # rows that are looked at before all are
-TOGETHER = 64
+TOGETHER, ODD_FROM = 64, 16
 U32 = jnp.uint32
 
 
@@ -123,28 +123,39 @@ def spmv(
 ) -> Array:
     """y (rows,) of x (n,): fused loops over shifted slices of x. Traceable in values and x.
 
-    Each takes `TOGETHER` diagonals at most: of more XLA keeps too much at once.
+    Each takes `TOGETHER` diagonals at most: of more XLA keeps too much at once. Of many diagonals
+    and an odd number of rows a GPU's threads take one each, side by side, as x wants it; else four.
+    A CPU takes vectors of rows alone where these are many times a vector.
     """
     d, m, before = len(D.offsets), D.stride, max(0, -D.offsets[0])
     words, after = _words(D.there, d), max(0, D.offsets[-1] + m - x.shape[0])
+    parts = [part.tolist() for part in np.array_split(np.arange(d), -(-d // TOGETHER))]
 
-    def alone(compute):  # on a CPU; a GPU gains by fusing all of it
-        return for_cuda((), compute, lambda: apart(D.there[0] | 1 != 0, compute))
+    def product(size, stage):
+        padded = stage(lambda: jnp.pad(x, (before, after)))
 
-    padded = alone(lambda: jnp.pad(x, (before, after)))
+        def term(k):
+            at = before + D.offsets[k]
+            term = mul(D.values[k * m : k * m + size], padded[at : at + size])
+            return jnp.where(_bit(words, k)[:size], term, jnp.asarray(identity, term.dtype))
 
-    def term(k):
-        at = before + D.offsets[k]
-        term = mul(D.values[k * m : (k + 1) * m], padded[at : at + m])
-        return jnp.where(_bit(words, k), term, jnp.asarray(identity, term.dtype))
+        def fold(so_far, some):
+            return functools.reduce(combine, [*lax.optimization_barrier(so_far), *map(term, some)])
 
-    def fold(so_far, some):
-        return functools.reduce(combine, [*lax.optimization_barrier(so_far), *map(term, some)])
+        y = []
+        for some in parts:
+            y = [stage(functools.partial(fold, y, some))]
+        return y[0]
 
-    y = []
-    for some in np.array_split(np.arange(d), -(-d // TOGETHER)):
-        y = [alone(functools.partial(fold, y, some.tolist()))]
-    return y[0][: D.rows]
+    def by_threads():
+        if d < ODD_FROM:
+            return product(D.rows, lambda compute: compute())
+        return lax.optimization_barrier(product(D.rows | 1, lambda compute: compute()))[: D.rows]
+
+    def by_vectors():
+        return product(m, functools.partial(apart, D.there[0] | 1 != 0))[: D.rows]
+
+    return for_cuda((), by_threads, by_vectors)
 
 
 def _held(diagonals: int) -> int:
@@ -154,8 +165,8 @@ def _held(diagonals: int) -> int:
 
 def _stride(rows: int) -> int:
     """Lines of 32, an odd number of them, so that the same place of many diagonals does not fall
-    into the same set of a cache."""
-    return (-(-rows // 32) | 1) * 32
+    into the same set of a cache; at least a place more than rows."""
+    return (rows // 32 + 1 | 1) * 32
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))

@@ -66,6 +66,7 @@ def _others(A, x, check, options):
     if options.repeats and jax.default_backend() == "cpu":  # it finds the matrix in the caches too
         calls, name = baselines.scipy_spmv(A, x, options.repeats), f"{BASELINE}, in a row"
         found.append(Candidate(name, calls, check, options.repeats))
+    loose = plus_times_check(A, x, 1e-4)  # long rows by atomics, one entry after the other
     for name, make in (("BCOO", baselines.bcoo_spmv), ("BCSR", baselines.bcsr_spmv)):
         program, matrix = make(A)
         vector = jnp.asarray(x)
@@ -73,7 +74,7 @@ def _others(A, x, check, options):
         def call(program=program, matrix=matrix, vector=vector):
             return jax.block_until_ready(program(matrix, vector))
 
-        found.append(Candidate(name, call, check))
+        found.append(Candidate(name, call, loose))
     if baselines.has_cupy():
         for repeats in {1, options.repeats or 1}:
             name = "cuSPARSE" if repeats == 1 else "cuSPARSE, in a row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
+from ._core.compilation import on_gpu
 from ._core.derivatives.derived import gathered, sole
+from ._core.eager.ahead import Program, compile_together
 from ._core.eager.kept import calls_of, kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
@@ -21,8 +24,9 @@ from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.base import PRODUCT
 from .formats.foreign import ours
+from .formats.invariants import checking_rows
 from .formats.methods.arithmetic import NoValue
-from .formats.turning.transposition import transposed_with_slots
+from .formats.turning.transposition import known_symmetric, symmetry_programs, transposed_with_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -43,12 +47,14 @@ class Layout:
         needs_inn: whether the transpose must be there.
         unasked: `unasked(graph) -> k`: eager calls on a bare matrix prepare it from the k-th call
             on the same arrays on, where that has paid back by then; 0, or None: never.
+        ahead: `ahead(A)`: programs of `build` on a GPU that depend on shapes alone.
     """
 
     build: Callable[[Graph], Any]
     revalue: Callable[[Any, Graph], Any] | None = None
     needs_inn: bool = True
     unasked: Callable[[Graph], int] | None = None
+    ahead: Callable[[CSR], list[Program]] | None = None
 
 
 def register_layout(
@@ -57,11 +63,12 @@ def register_layout(
     revalue: Callable[[Any, Graph], Any] | None = None,
     needs_inn: bool = True,
     unasked: Callable[[Graph], int] | None = None,
+    ahead: Callable[[CSR], list[Program]] | None = None,
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
 
     def add(build):
-        LAYOUTS[name] = Layout(build, revalue, needs_inn, unasked)
+        LAYOUTS[name] = Layout(build, revalue, needs_inn, unasked, ahead)
         return build
 
     return add
@@ -229,6 +236,7 @@ def prepare(
     A = ours(A)
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
+    _compile_ahead(A, purposes, symmetric is None)
     graph = as_graph(A.check_invariants() if isinstance(A, SparseMatrix) else A, "`prepare`")
     if graph.inn is None and symmetric:
         graph = dataclasses.replace(graph, symmetric=True)
@@ -237,6 +245,20 @@ def prepare(
         graph = _with_transpose(graph, check=symmetric is None)
     built = {n: LAYOUTS[n].build(graph) for n in purposes if n not in graph.layouts}
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
+
+
+def _compile_ahead(A: SparseMatrix | Graph, purposes: tuple[str, ...], check: bool) -> None:
+    """Compiles what `prepare` of a CSR on a GPU needs whatever it holds; check: for symmetry."""
+    rows: Any = A.out if isinstance(A, Graph) else A
+    if getattr(rows, "compressed", None) != 0 or rows.index_dtype != np.int32 or not on_gpu(rows):
+        return
+
+    def programs():
+        each = [ahead(rows) for name in purposes if (ahead := LAYOUTS[name].ahead) is not None]
+        first = [] if rows is not A else [checking_rows(rows)]
+        return [*first, *(symmetry_programs(rows) if check else []), *itertools.chain(*each)]
+
+    compile_together((purposes, check, rows is A), rows, programs)
 
 
 def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> Graph:
@@ -319,6 +341,8 @@ def _check_square(A: SparseMatrix) -> None:
 
 def _with_transpose(graph: Graph, check: bool) -> Graph:
     """The graph with its in-edges; check: as symmetric where it is."""
+    if check and known_symmetric(graph.out):
+        return dataclasses.replace(graph, symmetric=True)
     inn, slots, same = transposed_with_slots(graph.out)
     if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)

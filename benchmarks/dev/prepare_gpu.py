@@ -1,18 +1,26 @@
 """`prepare` where the graph is: seconds cold and warm, memory of host and device, the searches.
 
-    python -m benchmarks.dev.prepare_gpu [--scales 21 24] [--for bfs sssp pagerank mxv]
+    python -m benchmarks.dev.prepare_gpu [--scales 21 24] [--for bfs sssp pagerank mxv] [--declared]
+    python -m benchmarks.dev.prepare_gpu --million
 
-Cold: with compilation, the first time of this shape in this process; warm: the median of three
-more. Host: how far the resident memory of the process rose over what it was. Device: the peak of
-the allocator over the CSR's bytes (a peak is never reset: read it in a process of one purpose).
-Results are compared with those of the graph that nobody prepared, or of SciPy for products.
+R-MAT graphs are made in a process of their own and read by one process a purpose. Cold: the first
+`prepare` of that process, all compilation included; warm: the median of three more. Host: how far
+the resident memory rose. Device: the peak of the allocator over the CSR's bytes, before the first
+search. Results are compared with those of the graph that nobody prepared.
+
+`--million`: graphs of a million entries, padded to one shape, in a process that has prepared a
+larger one: `prepare` and the first call, of a bucket never seen and of the next two graphs in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import pathlib
 import resource
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 
 import jax
@@ -22,6 +30,8 @@ import numpy as np
 import jaxspv as jsp
 
 DAMPING, TOL = 0.85, 1e-6  # of PageRank
+PURPOSES = ("bfs", "sssp", "pagerank", "mxv")
+COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 def resident() -> float:
@@ -67,45 +77,111 @@ def near(x, y):
     return jnp.allclose(x, y, rtol=1e-4, atol=1e-9)
 
 
+def make(folder: pathlib.Path, scales: list[int]) -> None:
+    """Writes the arrays of a graph a scale."""
+    for scale in scales:
+        A = jsp.rmat(jax.random.key(0), scale)
+        for name in ("data", "indices", "indptr"):
+            np.save(folder / f"{scale}_{name}.npy", np.asarray(getattr(A, name)))
+        del A
+
+
+def read(folder: pathlib.Path, scale: int) -> jsp.CSR:
+    """The graph on the device; nothing else was there before."""
+    arrays = [np.load(folder / f"{scale}_{n}.npy") for n in ("data", "indices", "indptr")]
+    n = arrays[2].size - 1
+    no = np.bool_(False)
+    return jax.block_until_ready(jsp.CSR(*jax.device_put((*arrays, no)), (n, n), True, True))
+
+
+def one(folder: pathlib.Path, scale: int, purpose: str, declared: bool) -> None:
+    """Prints a line."""
+    A = read(folder, scale)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(A)) / 2**30
+
+    def prepare():
+        return jsp.prepare(A, for_=purpose, symmetric=True if declared else None)
+
+    host = resident()
+    cold, G = seconds(prepare)
+    host = resident() - host
+    del G
+    warm, G = seconds(prepare, 3)
+    most = peak()
+    run, of, equal = searches(purpose, int(jnp.argmax(jnp.diff(A.indptr))))
+    first, found = seconds(lambda: run(G))
+    again, found = seconds(lambda: run(G), 11)
+    bare = of(run(jsp.prepare(A, for_=(), symmetric=True)))
+    right = bool(equal(of(found), bare))
+    print(
+        f"  {purpose:8} prepare cold {cold:7.3f} s, warm {warm:7.3f} s; host +{host:5.2f} "
+        f"GB, device peak {most:6.2f} GB ({most / size:.2f} CSR); first call "
+        f"{first:6.3f} s, then {1e3 * again:8.3f} ms; {'right' if right else 'WRONG'}",
+        flush=True,
+    )
+
+
+def million() -> None:
+    """Prints a line a purpose."""
+    programs: list[str] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **kw: programs.append(event) if event == COMPILED else None
+    )
+    jax.block_until_ready(jsp.prepare(jsp.rmat(jax.random.key(9), 18), for_="bfs"))
+    graphs = [jsp.rmat(jax.random.key(k), 16, 8) for k in range(3)]
+    room = max(A.nse for A in graphs)
+    padded = jax.block_until_ready([jsp.pad(A, nse=room) for A in graphs])
+    print(f"{room:,} slots; prepare + first call in ms (programs)")
+    for purpose in PURPOSES:
+        told = []
+        for G in padded:
+            before = len(programs)
+            prepared, G = seconds(lambda G=G, p=purpose: jsp.prepare(G, for_=p))
+            run = searches(purpose, 0)[0]
+            called, _ = seconds(lambda G=G, run=run: run(G))
+            told.append(f"{1e3 * prepared:.0f} + {1e3 * called:.0f} ({len(programs) - before})")
+        again, _ = seconds(lambda p=purpose: jsp.prepare(padded[2], for_=p), 5)
+        print(
+            f"  {purpose:8} never seen {told[0]}, seen {told[1]}, {told[2]}; "
+            f"the same graph {1e3 * again:.1f}",
+            flush=True,
+        )
+
+
+def child(*words: str) -> None:
+    """This module in a process of its own."""
+    subprocess.run([sys.executable, "-m", "benchmarks.dev.prepare_gpu", *words], check=True)
+
+
 def main() -> None:
     """Prints a line a purpose and scale."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scales", type=int, nargs="+", default=[21, 24])
-    parser.add_argument(
-        "--for", dest="purposes", nargs="+", default=["bfs", "sssp", "pagerank", "mxv"]
-    )
+    parser.add_argument("--for", dest="purposes", nargs="+", default=PURPOSES)
     parser.add_argument("--declared", action="store_true", help="symmetry is declared, not checked")
+    parser.add_argument("--million", action="store_true", help="small graphs of one bucket instead")
+    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    symmetric = True if args.declared else None
-    print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
-    for scale in args.scales:
-        A = jax.block_until_ready(jsp.rmat(jax.random.key(0), scale).asformat("csr"))
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(A)) / 2**30
-        source = int(jnp.argmax(jnp.diff(A.indptr)))
-        print(f"rmat {scale}: {A.shape[0]:,} vertices, {int(A.count):,} entries, {size:.2f} GB")
-        for purpose in args.purposes:
-            host = resident()
-
-            def prepare(purpose=purpose, A=A):
-                return jsp.prepare(A, for_=purpose, symmetric=symmetric)
-
-            cold, G = seconds(prepare)
-            host = resident() - host
-            del G
-            warm, G = seconds(prepare, 3)
-            run, of, equal = searches(purpose, source)
-            first, found = seconds(lambda run=run, G=G: run(G))
-            again, found = seconds(lambda run=run, G=G: run(G), 11)
-            bare = of(run(jsp.prepare(A, for_=(), symmetric=True)))
-            right = bool(equal(of(found), bare))
-            print(
-                f"  {purpose:8} prepare cold {cold:7.3f} s, warm {warm:7.3f} s; host +{host:5.2f} "
-                f"GB, device peak {peak():6.2f} GB ({peak() / size:.1f} CSR); first call "
-                f"{first:6.3f} s, then {1e3 * again:8.3f} ms; {'right' if right else 'WRONG'}",
-                flush=True,
-            )
-            assert np.isfinite(warm)
-            del G, found, bare
+    if args.million:
+        million()
+        return
+    if args.folder is not None:  # a child
+        if list(args.purposes) == ["make"]:
+            make(args.folder, args.scales)
+        else:
+            one(args.folder, args.scales[0], args.purposes[0], args.declared)
+        return
+    shared = pathlib.Path("/dev/shm")
+    print(f"JAX {jax.__version__}", flush=True)
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        scales = [str(scale) for scale in args.scales]
+        child("--folder", folder, "--scales", *scales, "--for", "make")
+        for scale in scales:
+            entries = np.load(f"{folder}/{scale}_indices.npy", mmap_mode="r").size
+            print(f"rmat {scale}: {2 ** int(scale):,} vertices, {entries:,} entries", flush=True)
+            for purpose in args.purposes:
+                more = ["--declared"] if args.declared else []
+                child("--folder", folder, "--scales", scale, "--for", purpose, *more)
 
 
 if __name__ == "__main__":

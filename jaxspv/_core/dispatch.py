@@ -22,6 +22,7 @@ import jax
 from .batching import one_by_one, vmapped
 from .compilation import compiled_for, eager_operands, inlined, there
 from .derivatives.tangents import instantiate, is_inexact, split
+from .eager.numbers import numbered, whole
 from .platforms import (
     BACKENDS,
     EVERYWHERE,
@@ -195,7 +196,8 @@ class Op:
             return self._traced(operands, backend, method, static)
         how = (backend, method, tuple(static.items()))
         where = there(situation(), apart.platform)
-        return _program(self, len(self.impls), apart.tree, where, how)(*apart.leaves)
+        leaves = apart.leaves if apart.platform == "cpu" else numbered(apart.leaves)
+        return _program(self, len(self.impls), apart.tree, where, how)(*leaves)
 
     def _traced(self, operands, backend, method, static):
         plan = self.plan(*operands, backend=backend, method=method, **static)
@@ -263,7 +265,8 @@ def _program(op: Op, registered: int, tree: Any, where: Situation, how: Any) -> 
     backend, method, static = how
 
     def run(*leaves):
-        return op._traced(jax.tree.unflatten(tree, leaves), backend, method, dict(static))
+        operands = jax.tree.unflatten(tree, map(whole, leaves))
+        return op._traced(operands, backend, method, dict(static))
 
     run.__name__ = op.name.replace(" ", "_")  # in profiles
     return compiled_for(where, run)

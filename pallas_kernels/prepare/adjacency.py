@@ -13,7 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .ragged import I32, argsort, by_falling, inverse, owners, placed, starts_of, take
+from .ragged import (
+    I32,
+    argsort,
+    by_falling,
+    inverse,
+    owners,
+    owners_from,
+    piece_of,
+    placed,
+    starts_of,
+    take,
+)
 
 LOW_MEAN, LOW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
 COMPONENTS = 64  # that `breadth_first_order` orders; vertices of later ones keep their order
@@ -66,9 +77,13 @@ def prepare_bfs(
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
     if is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
         return low_degree_arrays(indptr, indices, sizes, renumber=renumber, rounded=rounded)
+    widest = int(sizes[0])
     if in_indptr is None:
         in_indptr, in_indices = indptr, indices
-    return likely_parents(jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32), indptr)
+    else:
+        in_indptr, in_indices = jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32)
+        widest = int(np.asarray(degree_sizes(in_indptr))[0])
+    return likely_parents(in_indptr, in_indices, indptr, widest=rounded(widest))
 
 
 @jax.jit
@@ -76,8 +91,10 @@ def degree_sizes(indptr: jax.Array) -> jax.Array:
     """int32[10]: largest degree, entries, and for q = 1..4 (vertices of more than 4 q neighbours,
     continuing quads that they need)."""
     degree = jnp.diff(indptr)
-    each = [(jnp.sum(degree > 4 * q, dtype=I32), jnp.sum(_more(degree, q))) for q in (1, 2, 3, 4)]
-    return jnp.stack([jnp.max(degree, initial=0), indptr[-1], *(x for pair in each for x in pair)])
+    q = jnp.arange(1, 5, dtype=I32)[:, None]
+    each = jnp.stack([(degree > 4 * q).astype(I32), _more(degree, q)], axis=1)  # one reduction
+    sums = jnp.sum(each, axis=2, dtype=I32).reshape(-1)
+    return jnp.concatenate([jnp.max(degree, initial=0)[None], indptr[-1:], sums])
 
 
 def is_low_degree(n: int, largest: int, entries: int) -> bool:
@@ -203,19 +220,52 @@ def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -
     return order.at[target].set(jnp.arange(n, dtype=I32), mode="drop", unique_indices=True)
 
 
-@jax.jit
-def likely_parents(in_indptr, in_indices, indptr) -> dict[str, jax.Array]:
+def likely_parents(in_indptr, in_indices, indptr, *, widest: int) -> dict[str, jax.Array]:
     """in_indices with each row by descending degree, first four of each row, bits of empty rows.
 
-    Two stable sorts by one key of 32 bits, by the place of the neighbour and then by row.
+    widest: at least the longest row of the reversed graph; sizes of programs are rounded.
     """
+    size = in_indices.shape[0]
+    room = max(piece_of(size), min(size, widest))
+    return _likely_parents(in_indptr, in_indices, indptr, room=room)
+
+
+def bfs_programs(indptr, indices) -> list[tuple[Any, ...]]:
+    """(function, operands, static) of programs that `prepare_bfs` runs, as far as shapes tell."""
+    n, size = indptr.shape[0] - 1, indices.shape[0]
+    found: list[tuple[Any, ...]] = [(degree_sizes, (indptr,))]
+    if size > LOW_MEAN * n:
+        found.append((_likely_parents, (indptr, indices, indptr), {"room": piece_of(size)}))
+    return found
+
+
+@functools.partial(jax.jit, static_argnames="room")
+def _likely_parents(in_indptr, in_indices, indptr, *, room) -> dict[str, Any]:
+    """Rows of `room` entries at a time, so that a sort takes little memory: two stable ones by one
+    key of 32 bits, by the place of the neighbour and then by row."""
     n, size = in_indptr.shape[0] - 1, in_indices.shape[0]
     order = by_falling(jnp.diff(indptr))
-    row = owners(in_indptr[1:], size)
-    place = jnp.where(row < n, take(inverse(order), in_indices), n).astype(jnp.uint32)
-    place, row = lax.sort((place, row.astype(jnp.uint32)), num_keys=1, is_stable=True)
-    row, place = lax.sort((row, place), num_keys=1, is_stable=True)
-    ordered = jnp.where(row < n, take(order, place.astype(I32)), n)
+    rank = inverse(order)
+    ends, nth = in_indptr[1:], jnp.arange(room, dtype=I32)
+
+    def piece(state):
+        begin, ordered = state
+        left = in_indptr - begin
+        end = begin + jnp.max(jnp.where(left <= room, left, 0), initial=0)
+        there = nth < end - begin
+        slot = begin + jnp.where(there, nth, 0)
+        row = jnp.where(there, owners_from(ends, begin, room), n).astype(jnp.uint32)
+        place = jnp.where(there, take(rank, take(in_indices, slot)), n).astype(jnp.uint32)
+        place, row = lax.sort((place, row), num_keys=1, is_stable=True)
+        row, place = lax.sort((row, place), num_keys=1, is_stable=True)
+        found = take(order, place.astype(I32))
+        where = jnp.where(there, slot, size)
+        return end, ordered.at[where].set(found, mode="drop", unique_indices=True)
+
+    def going(state):
+        return state[0] < in_indptr[-1]
+
+    _, ordered = lax.while_loop(going, piece, (jnp.int32(0), jnp.full(size, n, I32)))
     slot = jnp.arange(4, dtype=I32)
     counts = jnp.diff(in_indptr)
     first = jnp.where(

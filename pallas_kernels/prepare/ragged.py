@@ -5,6 +5,12 @@ import jax.numpy as jnp
 from jax import lax
 
 I32 = jnp.int32
+PIECES, LEAST = 8, 1 << 20  # pieces in which more entries are looked at, to save memory
+
+
+def piece_of(size: int) -> int:
+    """Entries that are looked at together, of `size`."""
+    return size if size <= LEAST else -(-size // PIECES)
 
 
 def owners(ends: jax.Array, size: int) -> jax.Array:
@@ -14,6 +20,12 @@ def owners(ends: jax.Array, size: int) -> jax.Array:
     """
     marks = jnp.zeros(size, I32).at[ends].add(1, mode="drop")
     return jnp.cumsum(marks, dtype=I32)
+
+
+def owners_from(ends: jax.Array, begin: jax.Array, size: int) -> jax.Array:
+    """`owners(ends, ...)[begin : begin + size]`."""
+    before = jnp.sum(ends <= begin, dtype=I32)
+    return before + owners(jnp.where(ends > begin, ends - begin, size), size)
 
 
 def starts_of(counts: jax.Array) -> jax.Array:

@@ -4,13 +4,27 @@ the rows and tells sizes, and one that fills arrays of these.
 
 import functools
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from .adjacency import breadth_first_order
-from .ragged import I32, argsort, by_falling, count_of, inverse, owners, placed, starts_of, take
+from .adjacency import LOW_MEAN, breadth_first_order, degree_sizes
+from .ragged import (
+    I32,
+    argsort,
+    by_falling,
+    count_of,
+    inverse,
+    owners,
+    owners_from,
+    piece_of,
+    placed,
+    starts_of,
+    take,
+)
 
 LANES = 32
 THREAD_ROWS = (16, 128)  # least and most entries up to which a row is summed by one thread
@@ -20,7 +34,24 @@ WARPS = 132 * 32  # among which the segments are spread
 ORDERS = ("degree", "breadth_first", "given")
 
 
-def prepare_pagerank(
+class Planned(NamedTuple):
+    """What is left of `prepare_pagerank` once sizes are known: a program, and the two counts."""
+
+    fn: Callable[..., Any]
+    operands: tuple[Any, ...]
+    static: dict[str, int]
+    counts: tuple[int, int]
+
+    def __call__(self) -> dict[str, jax.Array]:
+        return {**self.fn(*self.operands, **self.static), "counts": jnp.array(self.counts, I32)}
+
+
+def prepare_pagerank(*graph: Any, **options: Any) -> dict[str, jax.Array]:
+    """The arrays that `plan_pagerank` describes, and takes the operands for."""
+    return plan_pagerank(*graph, **options)()
+
+
+def plan_pagerank(
     in_indptr,
     in_indices,
     weights=None,
@@ -29,7 +60,8 @@ def prepare_pagerank(
     order="degree",
     thread_row=None,
     rounded: Callable[[int], int] = int,
-) -> dict[str, jax.Array]:
+    sizes: np.ndarray | None = None,
+) -> Planned:
     """Arrays for `pagerank(..., prepared=)`, from the CSR of A transposed (in-edges); eager, on the
     device of the graph.
 
@@ -45,51 +77,60 @@ def prepare_pagerank(
     int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]: entry j of the
     row of lane l of slice s is at starts[s] + 32 j + l; counts int32[2]: of items and of slices
     that are no spare room. rounded: of sizes, all of which depend on the graph; spare items are
-    empty ones of a position without a row.
+    empty ones of a position without a row. sizes: `degree_sizes(in_indptr)` where it is known.
     """
     if order not in ORDERS:
         raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
     in_indptr, in_indices = jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32)
     if out_degree is not None:
         out_degree = jnp.asarray(out_degree, I32)
-    largest, nnz = jax.device_get(_most(in_indptr)).tolist()
+    sizes = degree_sizes(in_indptr) if sizes is None else sizes
+    largest, nnz = np.asarray(sizes)[:2].tolist()
     if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
         thread_row = int(np.clip(nnz / (2 * WARPS * LANES), *THREAD_ROWS))
     segment = _segment(nnz)
-    rows, sizes, padded = _sorted_rows(
+    rows, found, padded = _sorted_rows(
         in_indptr,
         in_indices,
         out_degree,
-        jnp.int32(thread_row),
-        jnp.int32(segment),
+        np.int32(thread_row),
+        np.int32(segment),
         order=order,
         widest=1 << max(largest - 1, 0).bit_length() if order == "breadth_first" else 1,
     )
-    sizes, padded = jax.device_get((sizes, padded))
+    found, padded = jax.device_get((found, padded))
     if padded >= 2**31 * (1 - 1e-6):
         raise ValueError(
             f"`in_indptr` ends at {nnz}: with padding that is {padded:.0f} entries, "
             "more than int32 can count"
         )
-    long, items, splits, entries = (int(x) for x in sizes)
+    long, items, splits, entries = (int(x) for x in found)
     n = in_indptr.shape[0] - 1
     k = rounded(items) if items else 0
     groups = -(-(long + (k > items)) // LANES)
     slices = -(-(n - long) // LANES)
-    arrays = _filled(
-        in_indptr,
-        in_indices,
-        None if weights is None else jnp.asarray(weights),
-        rows,
-        jnp.int32(long),
-        jnp.int32(segment),
-        base=LANES * rounded(groups) if groups else 0,
-        slices=rounded(slices) if slices else 0,
-        items=k,
-        splits=rounded(splits) if splits else 0,
-        entries=rounded(max(1, entries)),
-    )
-    return {**arrays, "counts": jnp.array([items, -(-(n - long) // LANES)], I32)}
+    weights = None if weights is None else jnp.asarray(weights)
+    numbers = np.int32(long), np.int32(segment)
+    static = {
+        "base": LANES * rounded(groups) if groups else 0,
+        "slices": rounded(slices) if slices else 0,
+        "items": k,
+        "splits": rounded(splits) if splits else 0,
+        "entries": rounded(max(1, entries)),
+    }
+    operands = (in_indptr, in_indices, weights, rows, *numbers)
+    return Planned(_filled, operands, static, (items, -(-(n - long) // LANES)))
+
+
+def pagerank_programs(in_indptr, in_indices, out_degree) -> list[tuple[Any, ...]]:
+    """(function, operands, static) of programs that `prepare_pagerank` runs, as far as shapes
+    tell; with an `out_degree`."""
+    found: list[tuple[Any, ...]] = [(degree_sizes, (in_indptr,))]
+    if in_indices.shape[0] > LOW_MEAN * (in_indptr.shape[0] - 1):
+        numbers = np.int32(0), np.int32(0)
+        static = {"order": "degree", "widest": 1}
+        found.append((_sorted_rows, (in_indptr, in_indices, out_degree, *numbers), static))
+    return found
 
 
 def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
@@ -111,11 +152,6 @@ def _first_weights(indptr, weights):
     words, own = (jax.lax.bitcast_convert_type(x, I32) for x in (weights, first))
     same = jnp.all((row >= n) | (own.at[row].get(mode="clip") == words))
     return jnp.where(jnp.diff(indptr) > 0, first, jnp.zeros((), weights.dtype)), same
-
-
-@jax.jit
-def _most(indptr):
-    return jnp.stack([jnp.max(jnp.diff(indptr), initial=0), indptr[-1]])
 
 
 def _segment(nnz):
@@ -184,16 +220,38 @@ def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, item
     lane = jnp.arange(LANES, dtype=I32)
     origin = jnp.concatenate([begin[:-1], (starts[:-1, None] + lane).reshape(-1)])
     of_vertex = placed(n, 0, vertices, jnp.arange(positions, dtype=I32))
-    row = owners(indptr[1:], indices.shape[0])
-    nth = jnp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
-    position = take(of_vertex, row)
-    target = take(origin, position) + jnp.where(position < base, 1, LANES) * nth
-    target = jnp.where(row < n, target, entries)
+    number, count = inverse(by_number), indptr[-1]
     out["starts"] = starts
-    out["entries"] = placed(entries, n, target, take(inverse(by_number), indices))
+    out["entries"] = jnp.full(entries, n, I32)
     if weights is not None:
         dtype = jnp.int32 if weights.dtype == jnp.int32 else jnp.float32
-        out["values"] = placed(entries, 0, target[: weights.shape[0]], weights.astype(dtype))
+        out["values"] = jnp.zeros(entries, dtype)
+    room = piece_of(indices.shape[0])
+    nth = jnp.arange(room, dtype=I32)
+
+    def piece(state):
+        begin, *arrays = state
+        there = nth < count - begin
+        slot = begin + jnp.where(there, nth, 0)
+        row = owners_from(indptr[1:], begin, room)
+        position = take(of_vertex, row)
+        step = jnp.where(position < base, 1, LANES)
+        target = take(origin, position) + step * (slot - take(indptr, row))
+        target = jnp.where(there, target, entries)
+        found = [take(number, take(indices, slot))]
+        if weights is not None:
+            found.append(take(weights, slot).astype(dtype))
+        placed = [
+            array.at[target].set(new, mode="drop", unique_indices=True)
+            for array, new in zip(arrays, found, strict=True)
+        ]
+        return jnp.where(count - begin > room, begin + room, count), *placed
+
+    if indices.shape[0] > 0:
+        names = [name for name in ("entries", "values") if name in out]
+        start = jnp.int32(0), *(out[name] for name in names)
+        _, *filled = lax.while_loop(lambda state: state[0] < count, piece, start)
+        out |= dict(zip(names, filled, strict=True))
     return out
 
 

@@ -12,15 +12,17 @@ from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, bfs_programs, prepare_bfs
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ..._core.dispatch import Op, overloadable
+from ..._core.eager.ahead import Program
 from ..._core.indices import bucketed
 from ..._core.platforms import Backend, note
 from ..._core.pytree import result_tuple
+from ...formats import CSR
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
 from ..common.path import path_to
@@ -138,7 +140,11 @@ def bfs(
     return finished(over_sources(lambda s: op(graph, s, until, **how), source), "bfs")
 
 
-@register_layout("bfs")
+def _ahead(A: CSR) -> list[Program]:
+    return [Program(*p) for p in bfs_programs(A.indptr, A.indices)]
+
+
+@register_layout("bfs", ahead=_ahead)
 def _layout(graph: Graph) -> Any:
     """The kernel's layout, on a GPU only: the XLA forms need nothing beside the in-edges."""
     out, inn = graph.out, graph.inn

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing, on_gpu
+from ..._core.eager.ahead import Program
 from ..._core.eager.kept import kept
+from ...formats import CSR
 from ...graph import Graph, arrays_of
 
 
@@ -60,6 +62,11 @@ def _found(graph: Graph) -> Facts:
         float(total) / float(count) if count else 1.0,
         float(finite_total) / float(finite) if finite else None,
     )
+
+
+def weights_program(A: CSR) -> Program:
+    """What `facts_of` runs on a GPU."""
+    return Program(_on_device, (A.data, A.indptr))
 
 
 @jax.jit

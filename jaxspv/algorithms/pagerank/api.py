@@ -247,13 +247,12 @@ def _pull(graph, p, damping, tol, max_iterations, min_iterations):
 @op.register("push")
 def _push(graph, p, damping, tol, max_iterations, min_iterations):
     """Every edge adds to its target, in float64: a hub has many equal shares; needs no in-edges."""
-    row, col = graph.out.rowcol()
-    valid = row < graph.n
-    data = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    target = jnp.where(valid, col, graph.n)
+    row, _ = graph.out.rowcol()
 
     def pull(scaled):
-        return sum_in_double(data * jnp.take(scaled, row, mode="clip"), target, graph.n)
+        # Padding adds 0 to whatever it points to, without arrays that leave it out.
+        terms = jnp.where(row < graph.n, graph.data * jnp.take(scaled, row, mode="clip"), 0)
+        return sum_in_double(terms, graph.out.indices, graph.n)
 
     return _run(pull, graph, strength_of(graph), p, damping, tol, max_iterations, min_iterations)
 

@@ -11,12 +11,15 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import on_gpu
+from ..._core.eager.ahead import Program, compile_together
 from ..._core.pytree import pytree_dataclass
 from ..._core.reductions import sum_in_double
+from ...formats import CSR
 from ...graph import Graph, register_layout
-from ...ops.mxv.rows.layout import Rows, arrange
-from ..common.in_edges import sliced_in_edges
-from ..common.weights import facts_of
+from ...ops.mxv.rows.bins import RowBins, plan_on_device, programs_ahead
+from ...ops.mxv.rows.layout import Rows, arrange, bins_of
+from ..common.in_edges import plan_in_edges, sliced_programs
+from ..common.weights import facts_of, weights_program
 
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
@@ -50,8 +53,8 @@ def check_weights(graph: Graph) -> None:
 
 def strength_of(graph: Graph) -> Array:
     """(n,) row sums of A in the dtype of its values, floats at least."""
-    row, _ = graph.out.rowcol()
-    data = jnp.where(row < graph.n, graph.data, jnp.zeros((), graph.dtype))
+    row, _ = graph.out.rowcol()  # n in padding, which is dropped
+    data = graph.data
     data = data if jnp.issubdtype(data.dtype, jnp.floating) else data.astype(jnp.float32)
     return sum_in_double(data, row, graph.n)
 
@@ -65,7 +68,9 @@ def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
     return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
 
 
-_strength_jit = jax.jit(strength_of)
+@jax.jit
+def _strength_on_device(A: CSR) -> Array:
+    return strength_of(Graph(A))
 
 
 def _strength_on_host(graph: Graph) -> Array:
@@ -83,20 +88,37 @@ def _unasked(graph: Graph) -> int:
     return 2 if on_gpu(graph.out.indices) and graph.dtype == np.float32 else 0
 
 
-@register_layout("pagerank", revalue=_revalue, unasked=_unasked)
+def _ahead(A: CSR) -> list[Program]:
+    rows = programs_ahead(A.indptr, A.indices, A.shape)
+    kernel = sliced_programs(A) if A.dtype == np.float32 else []
+    return [weights_program(A), Program(_strength_on_device, (A,)), *rows, *kernel]
+
+
+@register_layout("pagerank", revalue=_revalue, unasked=_unasked, ahead=_ahead)
 def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
     check_weights(graph)
     unweighted = facts_of(graph).ones
     kernel = None
-    if (
-        on_gpu(graph.out.indices)
-        and graph.dtype == np.float32
-        and int(graph.out.count) < MOST_ENTRIES
-    ):
-        kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data)
-    strength = _strength_jit(graph) if on_gpu(graph.out.indices) else _strength_on_host(graph)
-    rows = arrange(graph.inn)
+    if on_gpu(graph.out.indices):
+        strength = _strength_on_device(graph.out)
+        kernel, bins = _on_device(graph, None if unweighted else graph.inn.data)
+    else:
+        strength, bins = _strength_on_host(graph), bins_of(graph.inn)
     if unweighted:
-        return PageRankLayout(None, rows.bins, strength, kernel)
-    return PageRankLayout(rows, None, strength, kernel)
+        return PageRankLayout(None, bins, strength, kernel)
+    return PageRankLayout(arrange(graph.inn, bins=bins), None, strength, kernel)
+
+
+def _on_device(graph: Graph, values: Array | None) -> tuple[dict[str, Array] | None, RowBins]:
+    """The kernel's arrays, if it runs, and the bins: their last programs compiled side by side."""
+    assert graph.inn is not None
+    bins = plan_on_device(graph.inn.indptr, graph.inn.indices, graph.shape)
+    many = graph.nse >= MOST_ENTRIES and int(graph.out.count) >= MOST_ENTRIES
+    if many or graph.dtype != np.float32:
+        return None, bins()
+    kernel = plan_in_edges(graph, values)
+    both = Program(kernel.fn, kernel.operands, kernel.static), bins.program
+    key = tuple(tuple(sorted(program.static.items())) for program in both)
+    compile_together((*key, values is None), graph.inn, lambda: both)
+    return kernel(), bins()

@@ -13,10 +13,12 @@ from pallas_kernels.prepare.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
 from ..._core.compilation import on_accelerator, on_gpu
+from ..._core.eager.ahead import Program
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
+from ...formats import CSR
 from ...graph import Graph, register_layout
-from ..common.weights import Facts, facts_of
+from ..common.weights import Facts, facts_of, weights_program
 from .forms import delta_of
 from .lengths import infinity
 
@@ -109,7 +111,11 @@ def _unasked(graph: Graph) -> int:
     return 0 if graph.dtype == bool else 1
 
 
-@register_layout("sssp", revalue=_revalue, needs_inn=False, unasked=_unasked)
+def _ahead(A: CSR) -> list[Program]:
+    return [weights_program(A), Program(degree_sizes, (A.indptr,))]
+
+
+@register_layout("sssp", revalue=_revalue, needs_inn=False, unasked=_unasked, ahead=_ahead)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also what the kernel wants."""
     graph = with_lengths(graph)

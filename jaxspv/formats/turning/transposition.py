@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
+
+from pallas_kernels.prepare.ragged import owners_from, piece_of
 
 from ..._core.compilation import on_gpu
+from ..._core.eager.ahead import Program
 from ..csr import CSR, sort_by
 
 
@@ -20,6 +24,59 @@ def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     SciPy on a CPU, by one program on a GPU.
     """
     return (_on_device if on_gpu(A.indices) else _on_host)(A)
+
+
+def known_symmetric(A: CSR) -> bool | None:
+    """Whether a matrix on a GPU equals its transpose, found without it; None: not known so; eager.
+
+    Memory: some bytes for each entry of an eighth of them.
+    """
+    if not on_gpu(A.indices):
+        return None
+    programs = symmetry_programs(A)
+    return bool(programs[0]()) if programs else None
+
+
+def symmetry_programs(A: CSR) -> list[Program]:
+    """What `known_symmetric` runs."""
+    if A.nse == 0 or not (A.sorted and A.unique):
+        return []
+    static = {"room": piece_of(A.nse)}
+    return [Program(_equals_transpose, (A.indptr, A.indices, A.data), static)]
+
+
+@functools.partial(jax.jit, static_argnames="room")
+def _equals_transpose(indptr: Array, indices: Array, data: Array, *, room: int) -> Array:
+    """Whether the place mirrored of each entry, found by bisection in its sorted row, holds it."""
+    count = indptr[-1]
+    widest = jnp.max(jnp.diff(indptr), initial=0)
+    halvings = 32 - lax.clz(widest)
+
+    def piece(state):
+        begin, _ = state
+        nth = jnp.arange(room, dtype=jnp.int32)
+        there = nth < count - begin
+        slot = begin + jnp.where(there, nth, 0)
+        row = owners_from(indptr[1:], begin, room)
+        col = jnp.where(there, indices[slot], 0)
+
+        def halve(_, bounds):
+            low, high = bounds
+            middle = low + (high - low) // 2
+            below = (low < high) & (indices.at[middle].get(mode="clip") < row)
+            low = jnp.where(below, middle + 1, low)
+            return low, jnp.where(below, high, jnp.maximum(middle, low))
+
+        low, _ = lax.fori_loop(0, halvings, halve, (indptr[col], indptr[col + 1]))
+        mirror = jnp.minimum(low, indices.shape[0] - 1)
+        found = (low < indptr[col + 1]) & (indices[mirror] == row)
+        same = jnp.all(~there | (found & _equal(data[mirror], data[slot])))
+        return jnp.where(count - begin > room, begin + room, count), same.astype(jnp.int32)
+
+    def going(state):
+        return (state[0] < count) & (state[1] > 0)
+
+    return lax.while_loop(going, piece, (jnp.int32(0), jnp.int32(1)))[1] > 0
 
 
 def _on_host(A: CSR) -> tuple[CSR, Array, bool]:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.fast
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(status, "on_accelerator", lambda x: True)
+    monkeypatch.setattr(status, "SECONDS", 0)
     status._OPEN.clear()
     yield
     status._OPEN.clear()
@@ -34,6 +35,32 @@ def test_the_next_call_tells_of_an_earlier_failure_once():
     assert status.finished(good, "sssp") is good
 
 
+def test_calls_in_a_row_are_looked_at_together(monkeypatch):
+    monkeypatch.setattr(status, "SECONDS", 1e9)
+    asked = []
+    together = status._any_bad
+    monkeypatch.setattr(status, "_any_bad", lambda s: asked.append(len(s)) or together(s))
+
+    def scalar(code):
+        return result(0)._replace(status=jnp.int32(code).block_until_ready())
+
+    for _ in range(status.TOGETHER):
+        status.finished(scalar(0), "bfs")
+    assert not asked and len(status._OPEN) == status.TOGETHER
+    status.finished(scalar(2), "sssp")
+    assert asked == [status.TOGETHER] and len(status._OPEN) == 1
+    for _ in range(status.TOGETHER - 1):
+        status.finished(scalar(0), "bfs")
+    with pytest.raises(RuntimeError, match="sssp, called earlier"):
+        status.finished(scalar(0), "bfs")
+    status.finished(scalar(0), "bfs")
+    status.look(0)
+    assert not status._OPEN
+    status.finished(scalar(3), "bfs")
+    with pytest.raises(RuntimeError, match="bfs, called earlier"):
+        status.look(0)
+
+
 def test_check_tells_at_once_and_alone():
     failed = status.finished(result(1), "bfs")
     with pytest.raises(ValueError, match="status: a kernel gave up"):
@@ -51,9 +78,6 @@ def test_what_is_not_ready_is_not_waited_for_unless_there_is_too_much():
 
         def is_deleted(self):
             return False
-
-        def copy_to_host_async(self):
-            pass
 
         def __array__(self, dtype=None, copy=None):
             Slow.looked += 1

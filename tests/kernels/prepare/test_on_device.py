@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from jaxspv.formats.turning import transposition
+from pallas_kernels.prepare import adjacency, ragged, sliced_rows
 from tests.kernels.prepare import numpy_layouts
 
 MODULES = (
@@ -90,3 +92,74 @@ def test_results_do_not_depend_on_the_device(on_gpu, monkeypatch):
         np.testing.assert_array_equal(run(here), run(there))
     np.testing.assert_allclose(jsp.pagerank(here).scores, jsp.pagerank(there).scores, rtol=1e-5)
     assert jax.tree.structure(here.inn) == jax.tree.structure(there.inn)
+
+
+def test_symmetry_by_bisection(on_gpu, monkeypatch):
+    """As SciPy says, in pieces too: pattern, values, NaN as equal to NaN, padding left out."""
+    rng = np.random.default_rng(3)
+    n, room = 12, 144
+    for case in range(60):
+        monkeypatch.setattr(ragged, "LEAST", room - case // 30)
+        M = np.zeros((n, n), np.float32)
+        k = int(rng.integers(0, 60))
+        M[rng.integers(0, n, k), rng.integers(0, n, k)] = rng.integers(1, 5, k)
+        if case % 2:
+            M = np.maximum(M, M.T)
+        if case % 4 == 3:
+            M[0, n - 1] = M[n - 1, 0] = np.nan
+        if case % 8 == 5:
+            M[0, n - 1] += 1
+        A = jsp.from_scipy(sp.csr_array(M))
+        more = room - A.nse
+        data = np.append(A.data, np.arange(more, dtype=np.float32))
+        indices = np.append(A.indices, np.full(more, n, np.int32))
+        A = dataclasses.replace(A, data=jnp.asarray(data), indices=jnp.asarray(indices))
+        want = np.array_equal(M, M.T, equal_nan=True)
+        assert transposition.known_symmetric(A) == want
+
+
+def test_rows_are_sorted_in_pieces(monkeypatch):
+    A = matrix("directed").to_scipy()
+    T = sp.csr_array(A.T.tocsr())
+    arrays = [jnp.asarray(x) for x in (T.indptr, T.indices, A.indptr)]
+    widest = int(np.diff(T.indptr).max())
+    whole = adjacency.likely_parents(*arrays, widest=widest)
+    for least in (1, 700):
+        monkeypatch.setattr(ragged, "LEAST", least)
+        parts = adjacency.likely_parents(*arrays, widest=widest)
+        for name, array in whole.items():
+            np.testing.assert_array_equal(parts[name], array)
+
+
+def test_entries_are_placed_in_pieces(monkeypatch):
+    A = matrix("symmetric").to_scipy()
+    graph = [jnp.asarray(x) for x in (A.indptr, A.indices, A.data)]
+    whole = sliced_rows.prepare_pagerank(*graph)
+    monkeypatch.setattr(ragged, "LEAST", 1)
+    sliced_rows._filled.clear_cache()
+    for name, array in sliced_rows.prepare_pagerank(*graph).items():
+        np.testing.assert_array_equal(array, whole[name])
+    sliced_rows._filled.clear_cache()
+
+
+def test_programs_compiled_ahead_are_those_that_run(on_gpu):
+    """None is compiled twice, whether it was foreseen or not."""
+    compiled = []
+
+    def listen(event, seconds, **more):
+        del seconds
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(more.get("fun_name"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for n, purpose in ((91, "bfs"), (93, "pagerank")):
+            M = sp.random_array((n, n), density=0.2, rng=5, dtype=np.float32)
+            A = jsp.from_scipy(M.tocsr())
+            compiled.clear()
+            jsp.prepare(A, for_=purpose)
+            own = [name for name in compiled if name and name.startswith("jit(_")]
+            own.remove("jit(_on_device)")  # of invariants; others have the name too
+            assert len(own) >= 2 and len(own) == len(set(own)), own
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

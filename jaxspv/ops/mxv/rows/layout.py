@@ -10,13 +10,14 @@ import numpy as np
 from jax import Array
 
 from ...._core.compilation import on_gpu
+from ...._core.eager.ahead import Program
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....graph import Graph, register_layout
-from .bins import RowBins, build
+from .bins import RowBins, build, programs_ahead
 from .diagonals import Diagonals, by_diagonals
-from .grouped import Groups, grouped
+from .grouped import Groups, grouped, programs_of_groups
 from .vjp import serves
 
 LEAST = 1 << 15  # entries from which on diagonals are looked for
@@ -64,10 +65,19 @@ class Rows:
 Arranged = Rows | Diagonals  # what `prepare` makes of the rows of a matrix
 
 
-def arrange(A: CSR, entries: bool = False) -> Rows:
-    """The rows of A in bins; eager. entries: whether a GPU gets their owners or ranks."""
+def bins_of(A: CSR) -> RowBins:
+    """The pattern of A in bins; eager."""
     platform = "gpu" if on_gpu(A.indices) else "cpu"
-    bins = build(A.indptr, A.indices, A.shape, platform=platform)
+    return build(A.indptr, A.indices, A.shape, platform=platform)
+
+
+def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows:
+    """The rows of A in bins; eager.
+
+    entries: whether a GPU gets their owners or ranks. bins: `bins_of(A)` where it is known.
+    """
+    platform = "gpu" if on_gpu(A.indices) else "cpu"
+    bins = bins_of(A) if bins is None else bins
     on_host = platform == "cpu" and is_concrete(A.data)
     values = bins.arrange(np.asarray(A.data) if on_host else A.data)
     if not entries or platform != "gpu":
@@ -107,7 +117,16 @@ def _prepared(A: CSR) -> Arranged:
     return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
 
 
-@register_layout("mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False)
+def _ahead(A: CSR) -> list[Program]:
+    programs = programs_ahead(A.indptr, A.indices, A.shape)
+    if serves(A.dtype, A.indptr, A.indices) and A.shape[1] > 2**16:
+        programs.append(Program(_sectors, (A.indices, A.indptr[-1])))
+    return programs + programs_of_groups(A)
+
+
+@register_layout(
+    "mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False, ahead=_ahead
+)
 def _mxv(graph: Graph) -> Arranged:
     return _prepared(graph.out)
 

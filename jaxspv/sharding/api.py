@@ -112,6 +112,7 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
         indptr=_on_devices(part, indptr.astype(np.int32)),
         order=_on_devices(part, pieces),
         everyone=_on_each(part, pieces),
+        positions=_on_each(part, positions.astype(np.int32)),
         part=part,
         unique=unique,
         symmetric=symmetric,

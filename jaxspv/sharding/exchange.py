@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import PartitionSpec
 
-from .._core.derivatives.tangents import is_inexact
 from .._core.platforms import using
 from ..formats import CSR
 from ..monoids import Monoid
@@ -31,6 +30,7 @@ class Local(NamedTuple):
         block: CSR of its entries, rows and columns by their places in its groups of pieces.
         order: (r,) int32, the vertex at each place of its piece; n: none.
         everyone: (R C r,) int32, the same of all pieces, one after the other.
+        positions: (n,) int32, the place of each vertex in `everyone`.
         part: the partition.
         symmetric: the pattern of the whole matrix is, known or declared.
     """
@@ -38,6 +38,7 @@ class Local(NamedTuple):
     block: CSR
     order: Array
     everyone: Array
+    positions: Array
     part: Partition
     symmetric: bool = False
 
@@ -114,14 +115,8 @@ class Local(NamedTuple):
 
     def everywhere(self, piece: Array) -> Array:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""
-        everyone, values = self.everyone, _gathered(piece, self.part.axes)
-        if piece.ndim > 1:  # rows are gathered rather than scattered: numbers alone are scattered
-            places = jnp.arange(everyone.shape[0], dtype=jnp.int32)
-            at = jnp.zeros(self.part.n, jnp.int32).at[everyone].set(places, mode="drop")
-            return values.at[at].get(mode="promise_in_bounds")
-        empty = jnp.zeros((self.part.n, *piece.shape[1:]), piece.dtype)
-        at = empty.at[everyone]  # each vertex once
-        return at.add(values, mode="drop") if is_inexact(piece) else at.set(values, mode="drop")
+        values = _gathered(piece, self.part.axes)
+        return values.at[self.positions].get(mode="promise_in_bounds")
 
 
 def packed(bits: Array) -> Array:
@@ -155,15 +150,16 @@ def on_mesh(
     part: Partition = G.part
 
     def run(arrays, *operands):
-        data, indices, indptr, order, everyone, *more = (x[0, 0] for x in arrays)
+        data, indices, indptr, order, everyone, positions, *more = (x[0, 0] for x in arrays)
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using(None if kernels else "cpu"):  # few have run beside others of their kind
-            result = body(Local(block, order, everyone, part, G.symmetric), *operands, *more)
+            local = Local(block, order, everyone, positions, part, G.symmetric)
+            result = body(local, *operands, *more)
         return result if whole else result[None, None]
 
     more = () if values is None else (values,)
-    arrays = (G.data, G.indices, G.indptr, G.order, G.everyone, *more)
+    arrays = (G.data, G.indices, G.indptr, G.order, G.everyone, G.positions, *more)
     around = jax.sharding.get_abstract_mesh()
     if set(part.axes) <= set(around.manual_axes):
         return run(arrays, *operands)

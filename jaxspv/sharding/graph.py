@@ -35,6 +35,7 @@ class ShardedGraph(NoValue):
         indptr: (R, C, rows + 1) int32 offsets of the local rows.
         order: (R, C, places) int32, the vertices dealt to each device; n: none.
         everyone: (R, C, R C places) int32, the orders of all devices, on each.
+        positions: (R, C, n) int32, the place of each vertex in `everyone`, on each.
         part: the partition, static.
         unique: no entry of A is stored twice, static.
         symmetric: the pattern of A is symmetric, checked or declared, static.
@@ -51,6 +52,7 @@ class ShardedGraph(NoValue):
     indptr: Int[Array, "R C offsets"]
     order: Int[Array, "R C places"]
     everyone: Int[Array, "R C everyone"]
+    positions: Int[Array, "R C n"]
     part: Partition = static()
     unique: bool = static(default=True)
     symmetric: bool = static(default=False)

@@ -13,6 +13,7 @@ from ..algorithms.sssp.lengths import extend
 from ..formats import CSR
 
 VERTICES, EDGES = 2**14, 2**16  # of a set that are expanded together, at most
+MOST_LONGER = 16  # times that, where nothing is looked at all at once
 MANY = 8  # beyond one entry of so many all entries are looked at in order
 
 
@@ -42,8 +43,11 @@ def pulled_by(block: CSR, rows: Array, sought: Array) -> Array:
     return over_rows(block, rows, jnp.zeros(extent, bool), mark)
 
 
-def relaxed(block: CSR, lengths: Array, top: Array) -> Array:
-    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`."""
+def relaxed(block: CSR, lengths: Array, top: Array, sparing: bool = False) -> Array:
+    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`.
+
+    sparing: of memory: never over all entries at once.
+    """
     extent = block.shape[1]
 
     def relax(best, edges: Edges):
@@ -51,13 +55,16 @@ def relaxed(block: CSR, lengths: Array, top: Array) -> Array:
         value = extend(lengths[edges.tail], block.data.at[edges.slot].get(mode="clip"))
         return best.at[jnp.where(edges.valid, v, extent)].min(value, mode="drop")
 
-    return over_rows(block, lengths < top, jnp.full(extent, top), relax)
+    return over_rows(block, lengths < top, jnp.full(extent, top), relax, sparing)
 
 
-def over_rows(block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges], Any]) -> Any:
+def over_rows(
+    block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges], Any], sparing: bool = False
+) -> Any:
     """`visit` over the entries of the rows in chunks, or over all at once where they are many.
 
-    Cost: O(rows) and the entries of the rows, or all entries.
+    Cost: O(rows) and the entries of the rows, or all entries, which take some 16 bytes of memory
+    each; sparing: always in chunks, longer ones.
     """
     m, nse = block.shape[0], block.nse
 
@@ -70,11 +77,15 @@ def over_rows(block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges],
     if nse <= EDGES:  # nothing to save
         return at_once(carry)
     degrees = jnp.diff(block.indptr)
+    longer = max(min(nse // (32 * EDGES), MOST_LONGER), 1) if sparing else 1
     entries = jnp.sum(jnp.where(rows, degrees, 0).astype(jnp.float32))
 
     def in_chunks(carry):
         empty = Queue(jnp.zeros(m, jnp.int32), jnp.int32(0), jnp.int32(0))
         queue = append(empty, jnp.arange(m, dtype=jnp.int32), rows & (degrees > 0))
-        return for_edges(block.indptr, nse, queue, carry, visit, vertices=VERTICES, edges=EDGES)
+        many, size = VERTICES * longer, EDGES * longer
+        return for_edges(block.indptr, nse, queue, carry, visit, vertices=many, edges=size)
 
+    if sparing:
+        return in_chunks(carry)
     return lax.cond(entries * MANY > nse, at_once, in_chunks, carry)

@@ -22,8 +22,6 @@ where the search was deep.
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-import functools
-import operator
 import types
 
 import jax
@@ -38,11 +36,10 @@ from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .bits import OnMesh
+from .levels import FAR, finish
 from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, Push
-from .names import Names
+from .vertices import Vertices
 
-FAR = 2**31 - 1  # the level of who is not reached
-BYTE = 255  # the same in a byte; searches of fewer levels are told in bytes at the end
 # 4 rotating groups of control words: (ranges of the queue, new vertices, their edges, letters sent,
 # letters opened that were the first)
 GROUP = 8
@@ -50,12 +47,14 @@ GROUP = 8
 # this level, letters opened that were the first
 TOLD = 6
 SUMS = 16
+SQUARES = 2**20  # the squares of degrees are added in units of so many
+FIRST = 2  # levels that are likely to lead to hubs, whose queue would be long and of no use
 
 
 def bfs(
     indptr: jax.Array,
     indices: jax.Array,
-    names: jax.Array,
+    positions: jax.Array,
     source: jax.Array,
     *,
     axes: tuple[str, ...],
@@ -68,13 +67,13 @@ def bfs(
     int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices. names int32[places * devices], the same on all: the vertex at each place,
-    one device after the other; n: none. axes: all axes of the mesh in their order, by which devices
+    places of all devices. positions int32[n], the same on all: the place of each vertex among them,
+    one device after the other. axes: all axes of the mesh in their order, by which devices
     are numbered. symmetric: rows are columns too.
     status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
     """
     devices = jax.lax.axis_size(axes)
-    places = names.shape[0] // devices
+    places = indptr.shape[0] - 1
     config = config or BFSConfig()
     c = types.SimpleNamespace(
         **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
@@ -90,14 +89,19 @@ def bfs(
     c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
     c.capacity = places + indices.shape[0] // c.span + 1
     c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
-    c.isolated, c.place, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
+    c.isolated, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
 
     def kernel(k, memory):
         Search(k, c, memory).run()
 
     out = launch(
         kernel,
-        {"indptr": indptr, "indices": indices, "names": names, "source": jnp.reshape(source, 1)},
+        {
+            "indptr": indptr,
+            "indices": indices,
+            "positions": positions,
+            "source": jnp.reshape(source, 1),
+        },
         {
             "whole": n,
             "levels": places,
@@ -149,24 +153,29 @@ class Search:
         m.buffer = k.shared(4 * c.buffer)
         m.in_indptr, m.in_indices = m.indptr, m.indices
         self.barrier = MeshBarrier(k, m.control, TOLD)
-        self.inbox, self.names = Inbox(k, c, m), Names(k, m, c.n, c.vertices)
+        self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
         k, c = self.k, self.c
-        ok, start, end = self._initialise()
+        start, end = self._initialise()
         one = k.cast(end >= 0, "i32")
         tell = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n), 0)
 
         def words(device):
             del device
-            return *tell, k.load(self.m.control, c.isolated, cache="fresh"), 0
+            added = (c.isolated, c.squares)
+            return *tell, *(k.load(self.m.control, word, cache="fresh") for word in added)
 
-        ok = ok & self.barrier.meet(k.const(1), words)
+        ok = self.barrier.meet(k.const(1), words)
         # the mean degree of those that have edges out of them
         isolated = self.barrier.total(4)
         linked = k.maximum(c.everyone - isolated, 1)
-        self.mean = k.maximum(self.barrier.total(2, k.cast) / k.cast(linked, "f32"), 1.0)
+        edges = self.barrier.total(2, k.cast)
+        self.mean = k.maximum(edges / k.cast(linked, "f32"), 1.0)
+        # that of who an edge leads to
+        squares = self.barrier.total(5, k.cast) * float(SQUARES)
+        self.reached = k.maximum(squares / k.maximum(edges, 1.0), self.mean)
         first = State(
             level=0,
             ranges=range_count(c.span, start, k.maximum(end, start)),
@@ -188,36 +197,36 @@ class Search:
             return (s.vertices > 0) & (s.ok == 1)
 
         last = State(*k.while_(going_on, lambda *v: self.step(State(*v)), *first.values()))
-        self._finish(last)
+        ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last)
+        word = k.where(k.thread == 0, deep, 1 - ok)
+        k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     def _initialise(self):
-        """(ok, start, end) of the source's row; end is -1 where it lies on another device."""
+        """(start, end) of the source's row; end is -1 where it lies on another device."""
         k, c, m = self.k, self.c, self.m
-        source = k.load(m.source, 0)
-        valid = k.below(source, c.vertices)
+        place = self.vertices.place(k.load(m.source, 0))
 
-        def clear(i, empty):
-            here = valid & (self.names.own(i) == source)
-            k.store(m.levels, i, k.where(here, 0, FAR))
-            k.store(m.control, c.place, i + 1, mask=here)
+        def clear(i, empty, squares):
+            k.store(m.levels, i, k.where(i == place, 0, FAR))
             start, end = k.row(m.indptr, i)
-            return empty + k.cast(start == end, "i32")
+            degree = k.cast(end - start, "f32")
+            return empty + k.cast(start == end, "i32"), squares + degree * degree
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
-        (empty,) = k.spread(c.n, clear, 0)
+        empty, squares = k.spread(c.n, clear, 0, k.const(0.0, "f32"))
         k.spread(c.everyone // 32, lambda w: k.store(m.sent, w, 0))
         k.reduce("add", m.control, c.isolated, empty, mask=empty != 0)
-        ok, place = k.grid_barrier(m.control, [(m.control, c.place)])
-        here = place > 0
-        start = k.load(m.indptr, place - 1, mask=here)
-        end = k.load(m.indptr, place, mask=here)
+        squares = k.cast(k.warp_sum(squares) * (1.0 / SQUARES), "i32")
+        k.reduce("add", m.control, c.squares, squares, mask=(k.lane == 0) & (squares != 0))
+        here = place >= 0
+        start, end = k.row(m.indptr, place, here)
 
         def item(i):
             at = start + i * c.span
-            k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), place - 1, 0))
+            k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), place, 0))
 
-        k.spread(range_count(c.span, start, end), item)
-        return ok, start, k.where(here, end, -1)
+        k.spread(k.where(here, range_count(c.span, start, end), 0), item)
+        return start, k.where(here, end, -1)
 
     def step(self, s):
         """One level, or the making of bits or of a queue; one meeting."""
@@ -287,7 +296,8 @@ class Search:
         # the queue is only made if the next level is likely to be pushed too
         queue = k.const(True, "i1")
         if c.symmetric:
-            queue = ~self.prefer_pull(s.edges, s.seen + s.letters, self.mean)
+            growth = k.where(s.level < FIRST, self.reached, self.mean)
+            queue = ~self.prefer_pull(s.edges, s.seen + s.letters, growth)
         tail = Tail(k, c, m, s.cur ^ 1, slot)
         Push(k, c, m, s, tail, queue, self.inbox).run(self.warps)
         tail.flush()
@@ -345,48 +355,3 @@ class Search:
         keep = s.vertices
         self.meet(s, slot)
         s.vertices, s.queued = keep, 1
-
-    def _finish(self, s):
-        """-1 for FAR; the levels of all vertices and their number; no letters are left."""
-        k, c, m = self.k, self.c, self.m
-
-        shallow = s.level < BYTE  # told as bytes, else as words
-
-        def settle(j, most):
-            four = [
-                k.where(level == FAR, -1, level)
-                for level in k.load_vec(m.levels, 4 * j, 4, cache="fresh")
-            ]
-            k.store_vec(m.levels, 4 * j, four)
-            word = functools.reduce(
-                operator.or_, [(level & BYTE) << (8 * i) for i, level in enumerate(four)]
-            )
-            at = k.shr(self.names.first, 2) + j
-            for d in range(k.devices):
-                k.store(k.on(m.letters, d), at, word, mask=shallow)
-            k.if_(~shallow, lambda: self.names.tell_all(m.letters, 4 * j, *four))
-            return k.maximum(most, functools.reduce(k.maximum, four) + 1)
-
-        (most,) = k.spread(c.n // 4, settle, 0)
-        most = k.warp_fold(k.maximum, most)
-        k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
-
-        def tell(device):
-            del device
-            return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (TOLD - 1)
-
-        ok = s.ok & self.barrier.meet(s.turn, tell)
-        deep = self.barrier.word(0, 0)
-        for d in range(1, k.devices):
-            deep = k.maximum(deep, self.barrier.word(d, 0))
-
-        def levels(j):
-            word = k.load(m.letters, j, mask=shallow, cache="fresh")
-            words = k.load_vec(m.letters, 4 * j, 4, mask=~shallow, cache="fresh")
-            bits = [k.shr(word, 8 * i) & BYTE for i in range(4)]
-            told = [k.where(byte == BYTE, -1, byte) for byte in bits]
-            return [k.where(shallow, *both) for both in zip(told, words, strict=True)]
-
-        self.names.give(m.whole, levels)
-        word = k.where(k.thread == 0, deep, 1 - ok)
-        k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))

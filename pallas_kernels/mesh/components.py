@@ -18,7 +18,7 @@ from ..components import SAMPLED, SHARED, Forest
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from .names import Names
+from .vertices import Vertices
 
 NOBODY = 2**31 - 1
 
@@ -26,7 +26,7 @@ NOBODY = 2**31 - 1
 def components(
     indptr: jax.Array,
     indices: jax.Array,
-    names: jax.Array,
+    positions: jax.Array,
     *,
     axes: tuple[str, ...],
     n: int,
@@ -38,13 +38,13 @@ def components(
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices; names int32[places * devices], the same on all: the vertex at each place,
-    n: none. axes: all axes of the mesh in their order. symmetric: every edge is there in both
-    directions. Labels are those of all vertices, on every device. status 0: right; otherwise a
-    device or a CTA waited in vain.
+    places of all devices; positions int32[n], the same on all: the place of each vertex. axes: all
+    axes of the mesh in their order. symmetric: every edge is there in both directions. Labels are
+    those of all vertices, on every device. status 0: right; otherwise a device or a CTA waited in
+    vain.
     """
-    devices, everyone = jax.lax.axis_size(axes), names.shape[0]
-    places = everyone // devices
+    devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
+    everyone = places * devices
 
     def kernel(k, m):
         ok = _Exchange(k, m, places, everyone, n).run(symmetric)
@@ -52,7 +52,7 @@ def components(
 
     out = launch(
         kernel,
-        {"indptr": indptr, "indices": indices, "names": names},
+        {"indptr": indptr, "indices": indices, "positions": positions},
         {
             "least_vertex": n,
             "status": 1,
@@ -76,7 +76,7 @@ class _Exchange(Forest):
 
     def __init__(self, k, m, places, everyone, n):
         super().__init__(k, m, everyone, places, k.device * places)
-        self.names, self.barrier = Names(k, m, places, n), MeshBarrier(k, m.control, 1)
+        self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, 1)
 
     def run(self, symmetric):
         k, m = self.k, self.m
@@ -147,19 +147,17 @@ class _Exchange(Forest):
             k.reduce("min", m.least, root, name, mask=better & (name < NOBODY))
 
         def one(v, root, least):
-            label, name = k.load(self.labels, v, cache="fresh"), k.load(m.names, v, cache="nc")
-            name = k.where(k.below(name, self.names.n), name, NOBODY)
+            label = k.load(self.labels, k.load(m.positions, v, cache="nc"), cache="fresh")
             k.if_(label != root, lambda: put(root, least))
-            return label, k.where(label == root, k.minimum(least, name), name)
+            return label, k.where(label == root, k.minimum(least, v), v)
 
-        root, least = k.spread(self.n, one, 0, NOBODY)
+        root, least = k.spread(self.vertices.n, one, 0, NOBODY)
         first = k.shfl(root, 0)
         with_first = k.warp_fold(k.minimum, k.where(root == first, least, NOBODY))
         put(root, k.where(root != first, least, k.where(k.lane == 0, with_first, NOBODY)))
         k.grid_barrier(self.control)
 
-        def least(j):
-            roots = k.load_vec(self.labels, 4 * j, 4, cache="fresh")
-            return [k.load(m.least, root, cache="fresh") for root in roots]
+        def least(place):
+            return k.load(m.least, k.load(self.labels, place, cache="fresh"), cache="fresh")
 
-        self.names.give(m.least_vertex, least)
+        self.vertices.give(m.least_vertex, least)

@@ -5,8 +5,10 @@
 
 from ..bfs.top_down import append
 from ..rows.flatten import flatten
+from .levels import FAR
 
 LONG = 512  # edges of a mailed place that one warp pushes; more are shared by the CTA
+FEW = 2**14  # vertices of a frontier of few
 LATER = 256  # such places a CTA keeps
 NEW, EDGES, MAILED, OPENED = 1, 2, 5, 6  # words of sums; 0 and 3 are those of a Tail
 
@@ -91,6 +93,7 @@ class Push:
     def __init__(self, k, c, m, s, tail, queue, inbox):
         self.k, self.c, self.m, self.s = k, c, m, s
         self.tail, self.queue, self.inbox = tail, queue, inbox
+        self.few = s.vertices < FEW
 
     def run(self, warps):
         k, m, inbox = self.k, self.m, self.inbox
@@ -120,7 +123,7 @@ class Push:
         queued = there & (i >= letters)
         at = (self.s.cur * c.capacity + j) * 4
         begin, end, *_ = k.load_vec(m.queue, at, 4, mask=queued, cache="fresh")
-        start, stop = k.row(m.indptr, v, won)
+        start, stop = k.row(m.indptr, v)  # under way beside the claim
         size = k.where(won, stop - start, 0)
         place = k.atomic("add", inbox.many, 0, 1, mask=size > LONG)
         kept = (size > LONG) & (place < LATER)
@@ -147,9 +150,10 @@ class Push:
         device = v // c.n
         place, here = v - device * c.n, there & (device == k.device)
         away, word = there & ~here, k.shr(v, 5)
-        # those near by and those far away are under way together
-        known = k.load(m.levels, place, mask=here)
-        sent = k.load(m.sent, word, mask=away, other=-1)
+        # those near by and those far away are under way together; nobody is asked who is known
+        # already where few are: the claim tells as much, one access earlier
+        known = k.load(m.levels, place, mask=here & ~self.few, other=FAR)
+        sent = k.load(m.sent, word, mask=away & ~self.few)
         new, away = here & (known > level), away & (sent & k.bit(v) == 0)
         start, end = k.row(m.indptr, place, new)
         known = k.atomic("min", m.levels, place, level, mask=new)

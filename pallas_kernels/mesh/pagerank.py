@@ -34,7 +34,7 @@ from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
-from .names import Names
+from .vertices import Vertices
 
 TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
@@ -51,7 +51,7 @@ def pagerank(
     indptr: jax.Array,
     indices: jax.Array,
     weights: jax.Array,
-    names: jax.Array,
+    positions: jax.Array,
     personalization: jax.Array,
     damping: jax.Array,
     tol: jax.Array,
@@ -70,7 +70,7 @@ def pagerank(
 
     Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
     its rows by places of all devices; personalization float32[places]: p, of sum 1 over all, also
-    the start. names int32[places * devices], the same on all: the vertex at each place, n: none.
+    the start. positions int32[n], the same on all: the place of each vertex.
     axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
     above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
     otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
@@ -89,7 +89,7 @@ def pagerank(
             "indptr": indptr,
             "indices": indices,
             "weights": weights,
-            "names": names,
+            "positions": positions,
             "personalization": personalization.astype(f32),
             "knobs": jnp.stack(knobs),
             "limits": jnp.stack(limits),
@@ -123,7 +123,7 @@ class _PageRank(CsrRows):
     def __init__(self, k, m, places, n, shape, cost):
         streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
         super().__init__(k, m.indptr, places, streams, shape, zero, cost)
-        self.m, self.everyone, self.names = m, places * k.devices, Names(k, m, places, n)
+        self.m, self.everyone, self.vertices = m, places * k.devices, Vertices(k, m, places, n)
         self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
         self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
@@ -184,11 +184,11 @@ class _PageRank(CsrRows):
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
         ok, *_ = self._meet(turn, none, none)
-        self.names.give(m.scores, lambda j: k.load_vec(m.share, 4 * j, 4, cache="fresh"))
+        self.vertices.give(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
         return ok
 
     def _share(self, copy, r, share):
-        self.names.tell_all(self.m.share, copy + r, share)
+        self.vertices.tell_all(self.m.share, copy + r, share)
 
     # the walk
     def terms(self, fetched, places, masks, owners):

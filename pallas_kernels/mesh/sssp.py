@@ -7,8 +7,9 @@ atomic minima, at once where the head is a place of this device. For heads of ot
 least length of this round is kept and mailed at its end. What a thread lowers it reports as least,
 so nothing that waits is missed: the next round's bound follows from all reports.
 
-Cost of a round: 8 bytes a place, 8 bytes and a gather an edge that is relaxed, 8 bytes over the
-link for each head of another device whose length fell; two grid barriers and a meeting.
+Cost of a round: a flag for 32 places, 8 bytes for each of those of which one waits, 8 bytes and a
+gather an edge that is relaxed, 8 bytes over the link for each head of another device whose length
+fell; a meeting, a grid barrier, and one more where there are long rows.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -22,7 +23,7 @@ from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
-from .names import Names
+from .vertices import Vertices
 
 TOLD = 2  # words: MAX - the least label that may wait, letters for whom it is told
 MAX, INFINITY = 0x7FFFFFFF, 0x7F800000
@@ -33,7 +34,7 @@ def sssp(
     indptr: jax.Array,
     indices: jax.Array,
     weights: jax.Array,
-    names: jax.Array,
+    positions: jax.Array,
     source: jax.Array,
     delta: jax.Array,
     most: jax.Array,
@@ -48,13 +49,13 @@ def sssp(
     whether that was the end int32, status int32), inside of a `shard_map`.
 
     Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse], none
-    negative or NaN, of the rows of its places, by places of all devices; names
-    int32[places * devices], the same on all: the vertex at each place, n: none. axes: all axes of
+    negative or NaN, of the rows of its places, by places of all devices; positions int32[n], the
+    same on all: the place of each vertex. axes: all axes of
     the mesh in their order. delta float32 > 0, inf too; at most `most` rounds. status 0: right;
     otherwise a device or a CTA waited in vain.
     """
-    devices, everyone = jax.lax.axis_size(axes), names.shape[0]
-    places, room = everyone // devices, piece_room(indices.shape[0])
+    devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
+    everyone, room = places * devices, piece_room(indices.shape[0])
     more = MeshBarrier.control_words(devices, TOLD)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -67,7 +68,7 @@ def sssp(
             "indptr": indptr,
             "indices": indices,
             "weights": weights,
-            "names": names,
+            "positions": positions,
             "numbers": jnp.stack([jnp.asarray(x, i32) for x in (source, most)]),
             "delta": jnp.asarray(delta, f32).reshape(1),
         },
@@ -76,7 +77,8 @@ def sssp(
             "labels": places,
             "summary": 3,
             "done": places,
-            "letters": 4 * everyone,
+            "waiting": places // 32,
+            "letters": 4 * max(devices - 1, 1) * places,
             "sent": everyone,
             "marks": everyone,
             "outbox": everyone,
@@ -101,9 +103,10 @@ class _Search:
     def __init__(self, k, m, places, n, room, slots):
         self.k, self.m, self.places, self.room, self.slots = k, m, places, room, slots
         self.n, self.everyone = n, places * k.devices
-        self.names, self.barrier = Names(k, m, places, n), MeshBarrier(k, m.control, TOLD)
+        self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, TOLD)
         self.low = k.shared(1)  # MAX - the least label that a thread of the CTA reported
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
+        self.flags = places // 32  # of 32 places each, in `waiting`: 0 where none of them waits
 
     def run(self):
         k, m = self.k, self.m
@@ -121,11 +124,14 @@ class _Search:
             k.store(m.control, after + k.thread, 0, mask=spare)
             bound = k.bits(k.bits(least, "f32") + delta, "i32")
             low = self._open(turn, k.const(INFINITY))
-            low = self._scan(turn, slot, bound, low)
+            self._report(slot, self._scan(turn, slot, bound, low))
             good, pieces = k.grid_barrier(m.control, [(m.control, slot + PIECES)])
-            low = self._pieces(turn, slot, pieces, low)
-            self._report(slot, low)
-            good = good & k.grid_barrier(m.control)[0]
+
+            def long_rows():
+                self._report(slot, self._pieces(turn, slot, pieces, k.const(INFINITY)))
+                return k.grid_barrier(m.control)
+
+            good = good & k.if_(pieces > 0, long_rows, 1)[0]
             self._mail(turn, slot)
             good = good & self._meet(turn, slot)
             return i + 1, self._least(), ok & good
@@ -142,12 +148,10 @@ class _Search:
     def _start(self):
         """Only the source has a label; (ok, the least)."""
         k, m = self.k, self.m
-        source = k.load(m.numbers, 0)
-        valid = k.below(source, self.n)
+        source = self.vertices.place(k.load(m.numbers, 0))
 
         def clear(i, low):
-            here = valid & (self.names.own(i) == source)
-            label = k.where(here, 0, INFINITY)
+            label = k.where(i == source, 0, INFINITY)
             k.store(m.labels, i, label)
             k.store(m.done, i, INFINITY)
             return k.minimum(low, label)
@@ -160,6 +164,8 @@ class _Search:
         k.sync()
         (low,) = k.spread(self.places, clear, INFINITY)
         k.spread(self.everyone, nothing)
+        first = k.where(source >= 0, k.shr(source, 5), -1)
+        k.spread(self.flags, lambda f: k.store(m.waiting, f, k.where(f == first, 1, 0)))
         turn = k.const(1)
         self._report(self._group(turn), low)
         return self._meet(turn, self._group(turn)), self._least()
@@ -190,36 +196,52 @@ class _Search:
             most = k.maximum(most, self.barrier.word(d, 0))
         return MAX - most
 
-    def _place_of_letters(self, turn, device):
-        """Where the letters of a device in a round lie with whom they go to."""
-        return ((turn & 1) * self.k.devices + device) * self.places
+    def _place_of_letters(self, turn, device, at):
+        """Where the letters of a device in a round lie with whom they go to, `at`."""
+        k = self.k
+        others = k.const(device) - k.where(k.const(device) > at, 1, 0)
+        return ((turn & 1) * max(k.devices - 1, 1) + others) * self.places
 
     def _open(self, turn, low):
         """Takes the letters of the last round."""
         k, m = self.k, self.m
         for s in range(k.devices):
-            first, count = self._place_of_letters(turn + 1, s), self.barrier.word(s, 1)
+            first = self._place_of_letters(turn + 1, s, k.device)
+            count = self.barrier.word(s, 1)
 
             def letter(i, there, low, first=first):
                 place, label = k.load_pair(m.letters, (first + i) * 2, mask=there)
                 won = there & (k.atomic("min", m.labels, place, label, mask=there) > label)
+                k.store(m.waiting, k.shr(place, 5), 1, mask=won)
                 return k.minimum(low, k.where(won, label, INFINITY))
 
             (low,) = k.deal(count, self.warps, letter, low)
         return low
 
     def _scan(self, turn, slot, bound, low):
-        """Relaxes the edges of all places that wait up to the bound; long rows go to pieces."""
+        """Relaxes the edges of all places that wait up to the bound; long rows go to pieces.
+
+        A flag is taken down before the labels of its places are read, and put up after a label
+        fell: at worst it is up in vain.
+        """
         k, m = self.k, self.m
 
-        def some(i, low):
-            there = i < self.places
-            label, done = (
-                k.load(a, i, mask=there, other=INFINITY, cache="fresh") for a in (m.labels, m.done)
-            )
+        def flags(f, there, low):
+            up = there & (k.load(m.waiting, f, mask=there, cache="fresh") != 0)
+            k.atomic("exch", m.waiting, f, 0, mask=up, order="acq_rel")
+
+            def first(left, low):
+                flag = k.shfl(f, k.ctz(left))
+                return left & (left - 1), *some(flag, flag * 32 + k.lane, low)
+
+            return k.while_(lambda left, low: left != 0, first, k.ballot(up), low)[1]
+
+        def some(flag, i, low):
+            label, done = (k.load(a, i, cache="fresh") for a in (m.labels, m.done))
             waits = label < done
             active = waits & (label <= bound)
             low = k.minimum(low, k.where(waits & ~active, label, INFINITY))
+            k.store(m.waiting, flag, 1, mask=(k.lane == 0) & k.any(waits & ~active))
 
             def relax():
                 k.store(m.done, i, label, mask=active)
@@ -239,7 +261,14 @@ class _Search:
 
             return k.if_(k.any(active), relax, low)
 
-        return k.spread_warps(self.places, some, low)[0]
+        # neighbours go to different warps: the heaviest places come first and wait together
+        worker, workers = self.warps
+
+        def stretch(first, low):
+            f = first + k.lane * workers
+            return flags(f, f < self.flags, low)
+
+        return k.for_(worker, self.flags, 32 * workers, stretch, low)[0]
 
     def _pieces(self, turn, slot, pieces, low):
         k = self.k
@@ -270,6 +299,7 @@ class _Search:
                 k.atomic("min", m.sent, v, length, mask=away),
             )
             here, away = here & (known[0] > length), away & (known[1] > length)
+            k.store(m.waiting, k.shr(place, 5), 1, mask=here)
             first = away & (k.atomic("exch", m.marks, v, turn, mask=away) != turn)
             k.if_(k.any(first), lambda: self._list(slot, v, device, first))
             return k.minimum(low, k.where(here | away, length, INFINITY))
@@ -294,7 +324,7 @@ class _Search:
         """Sends the least length of this round for every place that is listed."""
         k, m = self.k, self.m
         for d in range(k.devices):
-            there, first = k.on(m.letters, d), self._place_of_letters(turn, k.device)
+            there, first = k.on(m.letters, d), self._place_of_letters(turn, k.device, d)
 
             def one(i, there=there, first=first, d=d):
                 v = k.load(m.outbox, d * self.places + i, cache="fresh")
@@ -306,18 +336,17 @@ class _Search:
     def _finish(self, turn):
         """Distances of all vertices, told where the letters of the last round but one were."""
         k, m = self.k, self.m
-        group = (turn & 1) * 2 * self.everyone
+        group = (turn & 1) * 2 * max(k.devices - 1, 1) * self.places
 
         def tell(j):
             four = k.load_vec(m.labels, 4 * j, 4, cache="fresh")
-            self.names.tell_all(m.letters, group + 4 * j, *four)
+            self.vertices.tell_all(m.letters, group + 4 * j, *four)
 
         k.spread(self.places // 4, tell)
         ok = self.barrier.meet(turn, lambda device: (0, 0))
 
-        def lengths(j):
-            labels = k.load_vec(m.letters, group + 4 * j, 4, cache="fresh")
-            return [k.bits(label, "f32") for label in labels]
+        def length(place):
+            return k.bits(k.load(m.letters, group + place, cache="fresh"), "f32")
 
-        self.names.give(m.whole, lengths)
+        self.vertices.give(m.whole, length)
         return ok

@@ -15,6 +15,17 @@ def exact(got, want):
     jax.tree.map(np.testing.assert_array_equal, got, want)
 
 
+def refused(cases):
+    """Each (error, words, call) raises that error with these words."""
+    for error, words, call in cases:
+        try:
+            call()
+        except error as e:
+            assert words in str(e), (words, str(e))
+        else:
+            raise AssertionError(words)
+
+
 def products(A, x, X):
     return {
         "mxv": jsp.mxv(A, x),

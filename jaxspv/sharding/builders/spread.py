@@ -81,15 +81,20 @@ def spread(
     nse = bucketed(fullest) if nse is None else nse
     if nse != room:
         values, indices = _cut(part, nse, values, indices)
-    (everyone,) = _everyone(part, order)
-    return ShardedGraph(values, indices, indptr, order, everyone, part, True, symmetric)
+    everyone, positions = _everyone(part, order)
+    return ShardedGraph(values, indices, indptr, order, everyone, positions, part, True, symmetric)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _everyone(part: Partition, order):
-    """The orders of all devices, on each."""
-    gather = functools.partial(lax.all_gather, axis_name=part.axes, tiled=True)
-    return _programs(part, lambda mine: (gather(mine),), 1, (False,))(order)
+    """The orders of all devices, and the place of each vertex in them, on each."""
+
+    def body(mine):
+        everyone = lax.all_gather(mine, part.axes, tiled=True)
+        places = jnp.arange(everyone.shape[0], dtype=jnp.int32)
+        return everyone, jnp.zeros(part.n, jnp.int32).at[everyone].set(places, mode="drop")
+
+    return _programs(part, body, 1, (False, False))(order)
 
 
 def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -> Any:

@@ -56,7 +56,8 @@ def width_of(local: Local) -> tuple[Array, Array]:
     top = infinity(data.dtype)
     there = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
     finite = jnp.where(there & (data < top), data, jnp.zeros((), data.dtype))
-    sums = jnp.stack([jnp.sum(finite.astype(jnp.float32)), jnp.sum(there, dtype=jnp.float32)])
+    stored = local.block.indptr[-1].astype(jnp.float32)
+    sums = jnp.stack([jnp.sum(finite.astype(jnp.float32)), stored])
     total, count = local.total(sums)
     negative = local.total(jnp.any(finite < 0).astype(jnp.int32)) > 0
     count = jnp.maximum(count, 1)
@@ -67,12 +68,13 @@ def width_of(local: Local) -> tuple[Array, Array]:
 
 
 def lengths_of(
-    local: Local, source: Array, until: Any, delta: Any, most: Array
+    local: Local, source: Array, until: Any, delta: Any, most: Array, sparing: bool = False
 ) -> tuple[State, Array]:
     """Each step relaxes who waits within a bucket's width of the least; whether that was the end.
 
     Where weights are negative all that wait, n times at most: then a negative cycle is reached.
     While those that wait have few edges, these are told as lists, else a length for every place.
+    sparing: of memory, as `push.relaxed` is.
     """
     dtype = local.block.data.dtype
     top, r = infinity(dtype), local.part.places
@@ -113,7 +115,7 @@ def lengths_of(
     def step(s: State):
         active = s.waits & (s.length <= extend(s.least, width))
         lengths = local.along_rows(jnp.where(active, s.length, top))
-        new = local.fold_cols(relaxed(local.block, lengths, top), min_)
+        new = local.fold_cols(relaxed(local.block, lengths, top, sparing), min_)
         better = new < s.length
         length, waits = jnp.where(better, new, s.length), (s.waits & ~active) | better
         return entered(s, length, waits)

@@ -33,7 +33,7 @@ def one_launch(
         levels, own, deep, status = kernel(
             local.block.indptr,
             local.block.indices,
-            local.everyone,
+            local.positions,
             source,
             axes=local.part.axes,
             n=local.part.n,

@@ -29,7 +29,7 @@ def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations,
 
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block
-        rows = block.indptr, block.indices, block.data, local.everyone
+        rows = block.indptr, block.indices, block.data, local.positions
         how = {"axes": local.part.axes, "n": local.part.n, **options}
         scores, iterations, change, status, refused = kernel(*rows, mine, *knobs, **how)
 

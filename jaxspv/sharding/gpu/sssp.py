@@ -37,14 +37,14 @@ def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **option
         width = width if delta is None else jnp.asarray(delta, jnp.float32)
 
         def together(source, width, most):
-            graph = block.indptr, block.indices, block.data, local.everyone
+            graph = block.indptr, block.indices, block.data, local.positions
             how = {"axes": part.axes, "n": part.n, **options}
             whole, own, rounds, ended, status = kernel(*graph, source, width, most, **how)
             return whole, own, rounds, ended > 0, status
 
         def by_collectives(source, width, most):
             del width
-            end, done = lengths_of(local, source, None, delta, most)
+            end, done = lengths_of(local, source, None, delta, most, sparing=True)
             return local.everywhere(end.length), end.length, end.steps, done, jnp.int32(0)
 
         lengths, own, rounds, done, status = lax.cond(

@@ -1,0 +1,44 @@
+"""Results by vertex, whole on every device, from values by place."""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+
+class Vertices:
+    """`m.positions`: the place of every vertex among those of all devices.
+
+    places: of each device; n: vertices.
+    """
+
+    def __init__(self, k, m, places, n):
+        self.k, self.m, self.places, self.n = k, m, places, n
+        self.first = k.device * places
+
+    def place(self, vertex):
+        """The place of a vertex on this device, or a negative number."""
+        k = self.k
+        valid = k.below(vertex, self.n)
+        at = k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc") - self.first
+        return k.where(valid & k.below(at, self.places), at, -1)
+
+    def tell_all(self, a, i, *values):
+        """Stores what belongs to the places from i on of this device in `a` on every device."""
+        for d in range(self.k.devices):
+            self.k.store_vec(self.k.on(a, d), self.first + i, values)
+
+    def give(self, whole, value):
+        """whole[vertex] = value(its place) for all vertices.
+
+        Read at random, from what mostly stays in the L2 cache, and written in order: the other way
+        around takes five times as long.
+        """
+        k = self.k
+
+        def four(j):
+            places = k.load_vec(self.m.positions, 4 * j, 4, cache="nc")
+            k.store_vec(whole, 4 * j, [value(p) for p in places])
+
+        k.spread(self.n // 4, four)
+        left = self.n // 4 * 4 + k.thread
+        last = (k.cta == 0) & (left < self.n)
+        k.if_(last, lambda: k.store(whole, left, value(k.load(self.m.positions, left, cache="nc"))))

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .._core.compilation import is_eager, one_program
@@ -52,6 +53,18 @@ def whole(G: ShardedGraph, x: Any) -> Array:
     """A vector over the vertices, in an eager call on every device of the mesh."""
     if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
         return jax.device_put(x, G.part.replicated)
+    return jnp.asarray(x)
+
+
+def dealt(G: ShardedGraph, x: Any) -> bool:
+    """Whether x has the shape of what `G.deal` gives, of a vector or of a matrix."""
+    return np.shape(x)[:3] == (*G.part.grid, G.part.places) and np.ndim(x) in (3, 4)
+
+
+def placed(G: ShardedGraph, x: Any) -> Array:
+    """A dealt array, in an eager call on the devices whose places it is about."""
+    if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
+        return jax.device_put(x, G.part.sharding)
     return jnp.asarray(x)
 
 

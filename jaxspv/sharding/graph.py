@@ -15,6 +15,7 @@ from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..formats import CSR
 from ..formats.base import PRODUCT
 from ..formats.methods.arithmetic import NoValue
+from .exchange import on_mesh
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -90,6 +91,40 @@ class ShardedGraph(NoValue):
     def astype(self, dtype: Any) -> ShardedGraph:
         """The same pattern with values of another dtype."""
         return dataclasses.replace(self, data=self.data.astype(dtype))
+
+    def deal(self, x: Shaped[Array, "n ..."]) -> Shaped[Array, "R C places ..."]:
+        """A vector or matrix over the vertices, each row on the device of its vertex. Traceable.
+
+        A product with such an array gives one, and no device ever has the whole of either: what
+        the layers of a network carry on from one to the next. Places without a vertex hold 0;
+        sharded by `spec`.
+
+        Raises:
+            ValueError: it is not over the vertices.
+
+        >>> import jax, jaxspv as jsp
+        >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
+        >>> G = jsp.shard(jsp.from_edges([0, 1, 2], [1, 2, 0], shape=(3, 3)), mesh)
+        >>> X = G.deal(jax.numpy.eye(3, 2))
+        >>> G.gather(jsp.mxm(G, X)).tolist()
+        [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+        """
+        if jnp.shape(x)[:1] != (self.n,):
+            raise ValueError(f"`x` must have {self.n} rows, one a vertex; got {jnp.shape(x)}.")
+        if is_concrete(x):
+            x = jax.device_put(x, self.part.replicated)
+        return on_mesh(lambda local, x: local.piece(x), self, x, whole=False)
+
+    def gather(self, x: Shaped[Array, "R C places ..."]) -> Shaped[Array, "n ..."]:
+        """What `deal` makes such an array of: all its rows by vertices, on every device. Traceable.
+
+        Raises:
+            ValueError: it has not the places of this graph.
+        """
+        places = (*self.part.grid, self.part.places)
+        if jnp.shape(x)[:3] != places:
+            raise ValueError(f"`x` must have shape {places} and more; got {jnp.shape(x)}.")
+        return on_mesh(lambda local, x: local.everywhere(x), self, values=x)
 
     def unshard(self) -> CSR:
         """The whole matrix as a CSR, in every process; eager.

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.sharding import NamedSharding
 
 from .._core.dispatch import overload
-from .._core.platforms import using
+from .._core.platforms import explicit_mesh, using
 from ..formats.stored import Stored
 from ..masks import Mask
 from ..monoids import Monoid, as_monoid, lor, plus
@@ -25,7 +26,7 @@ from ..ops.reduce import reduce
 from ..ops.spmm.api import allowed_at, along
 from ..semirings import Semiring, as_semiring, plus_times
 from .exchange import Local, on_mesh
-from .frame import differentiated, mesh_op, refused, told, whole
+from .frame import dealt, differentiated, mesh_op, placed, refused, told, whole
 from .graph import ShardedGraph
 
 
@@ -36,9 +37,11 @@ def product(
 
     The product of one device, by vertices where x has columns: x lies whole on every device, so
     that none of it travels or moves. With `flip`, of x along the rows; a fold of what devices of
-    the same rows (columns) got.
+    the same rows (columns) got. Where x is dealt, so is y: x travels along columns (rows).
     """
-
+    if dealt(G, x):
+        body = functools.partial(multiplied_dealt, flip=flip)
+        return on_mesh(body, G, semiring, values=x, whole=False, kernels=kernels)
     return on_mesh(functools.partial(multiplied, flip=flip), G, x, semiring, kernels=kernels)
 
 
@@ -53,6 +56,33 @@ def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False
     else:
         partial = mxm(local.by_vertices(), x, semiring)
     return local.everywhere(local.fold_rows(partial, semiring.add))
+
+
+def multiplied_dealt(
+    local: Local, semiring: Semiring, x: Array, *, flip: bool = False, columns: int | None = None
+) -> Array:
+    """`product` on one device of the rows of x of its places, to those of y.
+
+    columns: of x that are gathered together, no matter how many there are; None: all.
+    """
+    if flip:
+        partial = _times_left(local.along_rows(x), local.block, semiring)
+        return local.fold_cols(partial, semiring.add)
+
+    def times(x):
+        multiply = mxv if x.ndim == 1 else mxm
+        return local.fold_rows(multiply(local.block, local.along_cols(x), semiring), semiring.add)
+
+    if columns is None or x.shape[-1] <= columns:
+        return times(x)
+
+    def some(c, y):  # the last ones overlap those before
+        at = jnp.minimum(c * columns, x.shape[1] - columns)
+        part = times(lax.dynamic_slice_in_dim(x, at, columns, 1))
+        return lax.dynamic_update_slice_in_dim(y, part, at, 1)
+
+    dtype = jax.eval_shape(times, x).dtype
+    return lax.fori_loop(0, -(-x.shape[1] // columns), some, jnp.zeros(x.shape, dtype))
 
 
 def _times_left(x, block, semiring):
@@ -75,6 +105,8 @@ def _multiply(
             f"{name} of a ShardedGraph takes semirings whose addition has an identity and whose "
             f"operator is not positional; got {semiring}."
         )
+    if not isinstance(x, Stored) and np.ndim(x) > 2:
+        return _multiply_dealt(name, G, x, semiring, write, flip, backend)
     turned = flip and np.ndim(x) == 2
     if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
@@ -95,6 +127,29 @@ def _multiply(
     fill = semiring.zero(y.dtype if write.out is None else jnp.asarray(write.out).dtype)
     how = {"accum": write.accum, "out": write.out, "replace": write.replace}
     return write_vector(y, mask=mask, fill=fill, present=present, **how)
+
+
+def _multiply_dealt(
+    name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
+) -> Array:
+    if not dealt(G, x) or (flip and np.ndim(x) > 3):
+        places = (*G.part.grid, G.part.places)
+        raise ValueError(
+            f"{name} of a ShardedGraph takes what `G.deal` gives, an array {places} of a vector "
+            f"or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
+        )
+    refused(name + " of a dealt array", dataclasses.asdict(write))
+
+    def run(G, x):
+        return op(told(G), x, semiring, flip=flip, backend=backend)
+
+    operands = [G, placed(G, x)]
+    with using(backend):
+        if (mesh := explicit_mesh(operands)) is None:
+            return run(*operands)
+        dealt_too = NamedSharding(mesh, G.part.spec)  # an operation makes what lies everywhere
+        anywhere: Any = jax.sharding.auto_axes(run, axes=mesh.axis_names, out_sharding=dealt_too)
+        return anywhere(*operands)
 
 
 def _options(name: str, given: dict[str, Any]) -> Options:
@@ -122,9 +177,10 @@ def _vxm(x, A, semiring=plus_times, **options) -> Array:
 def _mxm(A, B, semiring=plus_times, **options) -> Array:
     left = isinstance(A, ShardedGraph)
     G, X = (A, B) if left else (B, A)
-    if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim != 2:
+    if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
         raise NotImplementedError(
-            f"mxm of a ShardedGraph takes an array of two axes beside it; got {type(X).__name__}."
+            f"mxm of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
+            f"gives; got {type(X).__name__}."
         )
     return _multiply("mxm", G, X, semiring, options, flip=not left)
 

@@ -31,7 +31,7 @@ from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
-LEAST, LONG = 64, 256  # rows and entries of a group, where there are as many: see `_ctas`
+LEAST, LONG = 64, 256  # rows and entries of a group, where there are as many: see `ctas_for`
 
 
 def tile_for(width: int) -> Tile:
@@ -75,7 +75,7 @@ def csr_spmm(
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
     if ctas is None:
-        ctas = _ctas((n + indices.shape[0]) / groups, threads, tile, tiles)
+        ctas = ctas_for((n + indices.shape[0]) / groups, threads, tile, tiles)
     per_word = 2 if narrow else 1
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words * per_word
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
@@ -100,7 +100,7 @@ def csr_spmm(
     return y.reshape(n, width * per_word)[:, :k]
 
 
-def _ctas(work: float, threads: int, tile: Tile, tiles: int) -> int:
+def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:
     """CTAs of one tile of columns, for so many rows and entries to each group of a CTA.
 
     What a piece costs by itself (two searches, rows cut in two) weighs as 60 entries: pieces are

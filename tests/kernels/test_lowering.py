@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
 from pallas_kernels.mesh.components import components as components_on_mesh
+from pallas_kernels.mesh.dealt import spmm_dealt
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
 from pallas_kernels.mesh.spmm import spmm as spmm_on_mesh
 from pallas_kernels.mesh.sssp import sssp as sssp_on_mesh
@@ -113,6 +114,19 @@ def test_products_on_a_mesh_are_one_launch_a_device():
         return y, jnp.atleast_1d(status)
 
     assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1
+
+
+def test_products_with_dealt_rows_are_a_launch_a_chunk():
+    semiring = ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, jnp.dtype("float32"))
+
+    def body(indptr, indices):
+        x = jnp.ones((256, 132))
+        y, status = spmm_dealt(
+            indptr, indices, indices * 1.0, x, jnp.int32(200), axes=("x",), semiring=semiring
+        )
+        return y, jnp.atleast_1d(status)
+
+    assert on_mesh(2, body, 257, 4096).count("custom_call @mosaic_gpu") == 4
 
 
 def test_sssp_on_a_mesh_is_one_launch_a_device():

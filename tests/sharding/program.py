@@ -16,6 +16,7 @@ if __name__ == "__main__":  # pytest, which looks for doctests in here, keeps it
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
 
 import building
+import features
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -351,7 +352,7 @@ CHECKS |= {
     f.__name__: f
     for f in (quick, small, chunks, explicit, gradients, triangles, told, costs, lists, one_launch)
 }
-CHECKS["stars"] = stars
+CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
     for f in (building.edges, building.drawn, building.read)

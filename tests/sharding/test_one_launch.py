@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import Mesh
 
 import jaxspv as jsp
+from jaxspv.sharding.graph import ShardedGraph
 
 
 def columns(A, source, **how):
@@ -15,8 +16,17 @@ def columns(A, source, **how):
     return jsp.mxm(A, X.astype(jnp.float32), **how)
 
 
+def dealt(A, source, **how):
+    """The same, of rows that lie with their vertices."""
+    X = (jnp.arange(A.shape[0])[:, None] + jnp.arange(72) + source) % 7.0
+    if not isinstance(A, ShardedGraph):
+        return A @ X
+    return A.gather(jsp.mxm(A, A.deal(X), **how))
+
+
 CALLS = {
     "columns": columns,
+    "dealt": dealt,
     "bfs": lambda A, source, **how: jsp.bfs(A, source, deterministic=True, **how),
     "levels": lambda A, source, **how: jsp.bfs(A, source, parents=False, **how)[0],
     "sssp": lambda A, source, **how: jsp.sssp(A, source, parents=False, **how).distances,

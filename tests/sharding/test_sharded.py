@@ -30,6 +30,7 @@ CHECKS = (
         "read",
         "one_launch",
         "stars",
+        "dealt",
     ),
 )
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import functools
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh
 
+from pallas_kernels.mesh.dealt import CHUNK
+from pallas_kernels.mesh.dealt import spmm_dealt as dealt_kernel
 from pallas_kernels.mesh.spmm import spmm as kernel
 from pallas_kernels.rows.merge_path import LIMIT
 
@@ -16,8 +19,10 @@ from ..._core.compat import kernels_refused
 from ...ops.mxv.spmv import no_dense_fold
 from ...ops.mxv.spmv_gpu import SCALARS, no_scalars, scalars
 from ..exchange import Local, on_mesh
-from ..products import multiplied, op, product
+from ..products import multiplied, multiplied_dealt, op, product
 from .frame import apart, unasked
+
+LATE = 8  # columns that travel together where the kernels waited in vain: no more room than theirs
 
 
 def _not_together(G, x, semiring, *, flip) -> str | None:
@@ -54,6 +59,55 @@ def one_launch(G, x, semiring, *, flip, **options):
         return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
 
     return on_mesh(body, G, x, semiring)
+
+
+def _not_dealt(G, x, semiring, *, flip) -> str | None:
+    if flip or x.ndim != 4:
+        return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
+    if reason := apart(G):
+        return reason
+    columns = x.shape[-1]
+    others = G.part.places * (G.part.grid[0] - 1)
+    if 0 in x.shape or G.data.shape[-1] == 0:
+        return "there is nothing to multiply"
+    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
+    if max(G.part.places * columns, others * CHUNK) > LIMIT:
+        return "kernels count the numbers of a device's rows of X and of the result in int32"
+    one = jax.ShapeDtypeStruct((G.n, columns), x.dtype)
+    if reason := no_dense_fold(semiring, G, one, None, flip=flip):
+        return reason
+    return no_scalars(semiring, G, one, flip)
+
+
+@op.register("in_chunks", backend="pallas", refuse=_not_dealt)
+def in_chunks(G, x, semiring, *, flip, **options):
+    """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
+    vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
+    one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
+
+    def body(local: Local, semiring, x):
+        block, how = local.block, scalars(semiring, G, one, flip)
+        graph = block.indptr, block.indices, block.data, x
+        last = _rows_with_entries(block.indptr) if G.symmetric else G.part.places
+        y, status = dealt_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
+        late = lax.pmax(status, G.part.axes)
+
+        def again(carry):
+            del carry
+            y = multiplied_dealt(local, semiring, x, columns=LATE)
+            return jnp.int32(0), y.astype(how.dtype)
+
+        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+
+    return on_mesh(body, G, semiring, values=x, whole=False, kernels=True)
+
+
+def _rows_with_entries(indptr):
+    """The number of rows up to the last one that has an entry; where A is symmetric, of the rows of
+    x that anybody needs."""
+    places = jnp.arange(1, indptr.shape[0], dtype=jnp.int32)
+    return jnp.max(jnp.where(jnp.diff(indptr) > 0, places, 0))
 
 
 def _not_apart(G, x, semiring, *, flip) -> str | None:

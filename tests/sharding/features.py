@@ -1,0 +1,79 @@
+"""Checks of vectors and matrices that lie with their vertices; `program.py` runs them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType
+from sharded_calls import exact, refused, same
+
+import jaxspv as jsp
+from jaxspv.semirings import as_semiring
+from jaxspv.sharding.gpu.products import in_chunks
+from jaxspv.sharding.products import multiplied_dealt, on_mesh
+
+
+def dealt(mesh_of, A):
+    """Products of them, slopes, what is refused."""
+    rng = np.random.default_rng(0)
+    x, X = jnp.asarray(rng.random(80), jnp.float32), jnp.asarray(rng.random((80, 3)), jnp.float32)
+
+    def run(G, x, X, backend=None):
+        one, many = G.deal(x), G.deal(X)
+        found = jsp.mxv(G, one), jsp.vxm(one, G, "min_plus", backend=backend), G @ many
+        return [G.gather(y) for y in (*found, jsp.mxm(G, many, "max_min"), one)]
+
+    want = [A @ x, jsp.vxm(x, A, "min_plus"), A @ X, jsp.mxm(A, X, "max_min"), x]
+    for name in ("two", "columns", "both"):
+        G = jsp.shard(A, *mesh_of(name))
+        got = jax.jit(run)(G, x, X)
+        for g, w in zip(got, want, strict=True):
+            same(g, w, rtol=1e-6)
+    assert G.deal(X).sharding.is_equivalent_to(G.part.sharding, 4)
+    same(jsp.mxm(G, np.asarray(G.deal(X))), G.deal(A @ X), rtol=1e-6)
+    body = functools.partial(multiplied_dealt, columns=2)
+    parts = on_mesh(body, G, as_semiring("plus_times"), values=G.deal(X), whole=False)
+    same(G.gather(parts), A @ X, rtol=1e-6)
+    slope = jax.jit(jax.grad(lambda X: jnp.sum(jnp.square(G @ X))))(G.deal(X))
+    same(G.gather(slope), 2 * (A.T @ (A @ X)), rtol=1e-5)
+    cases = (
+        ("rows, one a vertex", lambda: G.deal(x[1:])),
+        ("and more", lambda: G.gather(x)),
+        ("`G.deal` gives", lambda: jsp.mxm(G, X[None, None])),
+        ("`G.deal` gives", lambda: jsp.mxm(G.deal(X), G)),
+    )
+    refused((ValueError, *case) for case in cases)
+    explicit(mesh_of, A, X)
+    kernels(mesh_of, A, rng)
+
+
+def explicit(mesh_of, A, X):
+    """Explicit axes: a product is dealt too, in an eager call and under jit."""
+    want = A @ X
+    for name in ("two", "blocks"):
+        mesh, spec = mesh_of(name, AxisType.Explicit)
+        G = jsp.shard(A, mesh, spec)
+        with jax.set_mesh(mesh):
+            for product in (jsp.mxm, jax.jit(jsp.mxm)):
+                Y = product(G, G.deal(X))
+                assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
+                same(G.gather(Y), want, rtol=1e-6)
+        same(G.gather(jsp.mxm(G, G.deal(X))), want, rtol=1e-6)
+
+
+def kernels(mesh_of, A, rng):
+    """Those of all devices, interpreted together: one chunk of columns, or some."""
+    row, col = A.rowcol()
+    turned = jsp.from_edges(np.append(row, col), np.append(col, row), shape=A.shape)
+    for name, columns, B, symmetric, semiring in (
+        ("two", 3, A, False, "plus_times"),
+        ("two", 37, turned, True, "min_plus"),
+        ("four", 132, turned, True, "plus_times"),
+    ):
+        X = jnp.asarray(rng.integers(0, 9, (80, columns)), jnp.float32)
+        G = jsp.shard(B, *mesh_of(name), symmetric=symmetric)
+        how = {"flip": False, "ctas": 2, "threads": 128, "interpret": True}
+        run = jax.jit(functools.partial(in_chunks, **how))
+        got = run(G, G.deal(X), as_semiring(semiring))
+        exact(G.gather(got), jsp.mxm(B, X, semiring))

@@ -1,7 +1,7 @@
 """Sharded graphs beside one device: equality, then times, memory and what the model predicts.
 
     python -m benchmarks.dev.sharded [rmat21 grid1000 ...] [--calls bfs,pagerank] [--runs 10]
-        [--soak 20] [--json OUT]
+        [--kernels] [--soak 20] [--json OUT]
 
 GRAPH: rmat<scale> (44 edges a vertex before joining), grid<side>, delaunay<scale>, by rows over
 all devices; rmat is made on them. For each call: milliseconds inside jit, medians, all ways in
@@ -29,6 +29,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import jaxspv as jsp
+from jaxspv.sharding.graph import ShardedGraph
 from pallas_kernels.simt.barrier import MeshBarrier
 from pallas_kernels.simt.device import resident_ctas
 from pallas_kernels.simt.launch import launch
@@ -49,6 +50,7 @@ BOUNDS = {  # asked for: time on two GPUs over that on one
     ("rmat24", "pagerank"): 0.58,
     ("rmat21", "sssp"): 0.75,
     ("rmat20", "columns"): 0.6,
+    ("rmat20", "dealt"): 0.6,
 }
 
 
@@ -71,6 +73,15 @@ def _columns(M, source, **how):
     return jsp.mxm(M, X, **how), None
 
 
+def _dealt(M, source, **how):
+    """The same; on a mesh each device has the rows of X and of the result of its vertices."""
+    if not isinstance(M, ShardedGraph):
+        return _columns(M, source, **how)
+    X = jnp.ones((*M.part.grid, M.part.places, COLUMNS))
+    X = X + jnp.arange(COLUMNS) * source.astype(jnp.float32)
+    return jsp.mxm(M, lax.with_sharding_constraint(X, M.part.sharding), **how), None
+
+
 CALLS = {
     "bfs": Call(lambda M, s, **how: jsp.bfs(M, s, parents=False, **how)[::2], "bfs"),
     "parents": Call(lambda M, s, **how: jsp.bfs(M, s, deterministic=True, **how)[1:3], "bfs"),
@@ -79,6 +90,7 @@ CALLS = {
     "components": Call(lambda M, s, **how: jsp.connected_components(M, **how)[:2]),
     "mxv": Call(lambda M, s, **how: (jsp.mxv(M, jnp.ones(M.shape[0]), **how), None), None, 1e-4),
     "columns": Call(_columns, None, 1e-4),
+    "dealt": Call(_dealt, None, 1e-4),
 }
 
 
@@ -126,12 +138,14 @@ def took(run: Callable[..., Any], *operands: Any) -> float:
 
 
 def compared(
-    name: str, call: Call, A: Any, G: Any, source: int, runs: int, loop: bool
+    name: str, call: Call, A: Any, G: Any, source: int, runs: int, loop: bool, xla: bool = True
 ) -> dict[str, Any]:
     """The times of one call on one device and on all; raises where results differ."""
     M = jsp.prepare(A, for_=call.purpose, symmetric=True) if call.purpose else A
     here, everywhere = jnp.int32(source), jax.device_put(jnp.int32(source), G.part.replicated)
-    ways: dict[str, Any] = {"one": (M, here, {}), "xla": (G, everywhere, {"backend": "xla"})}
+    ways: dict[str, Any] = {"one": (M, here, {})}
+    if xla:
+        ways["xla"] = G, everywhere, {"backend": "xla"}
     if jax.default_backend() == "gpu" and name != "parents":
         ways["kernels"] = G, everywhere, {"backend": "pallas"}
     record: dict[str, Any] = {"call": name}
@@ -145,7 +159,7 @@ def compared(
         record[f"{way}_bytes"] = sum(getattr(memory, size, 0) for size in sizes)
         found, rounds = program(graph, s)
         record[f"{way}_rounds"] = None if rounds is None else int(rounds)
-        found = np.asarray(found)
+        found = np.asarray(G.gather(found) if found.ndim > 2 else found)
         want = found if want is None else want
         np.testing.assert_allclose(found, want, call.rtol, err_msg=f"{name}, {way}")
         if loop:
@@ -239,9 +253,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The graphs one after the other, over all devices of this process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dev.sharded", description=__doc__)
     parser.add_argument("graphs", nargs="*", default=["rmat21", "grid1000"], metavar="GRAPH")
-    parser.add_argument("--calls", default="bfs,sssp,pagerank,components,mxv,columns")
+    parser.add_argument("--calls", default="bfs,sssp,pagerank,components,mxv,columns,dealt")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--loop", action="store_true", help="time `next` too")
+    parser.add_argument("--kernels", action="store_true", help="leave out the form by XLA")
     parser.add_argument("--soak", type=int, default=0, metavar="REPEATS")
     parser.add_argument("--json", metavar="OUT", help="write every record")
     args = parser.parse_args(argv)
@@ -261,7 +276,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{graph}: {entries.sum():,} entries, made in {kept['made_s']:.1f} s", flush=True)
         for name in filter(None, args.calls.split(",")):
             looped_too = args.loop and name in ("bfs", "sssp")
-            record = kept | compared(name, CALLS[name], A, G, source, args.runs, looped_too)
+            how = source, args.runs, looped_too, not args.kernels
+            record = kept | compared(name, CALLS[name], A, G, *how)
             size = G.n, int(entries.sum()), record["one_rounds"]
             if jax.default_backend() == "gpu":
                 record |= mesh_costs.predicted(name, *size, mesh.size)

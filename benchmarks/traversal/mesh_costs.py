@@ -66,10 +66,11 @@ class Rates:
 RATES = {
     ("xla", "bfs"): Rates(1e-4, 2.37e-4, 7.0e-5, 5.2e-10, 4.4e-11),
     ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-5, 1e-11, 6.1e-11),
-    ("kernels", "bfs"): Rates(5e-4, 9.2e-6, 9.2e-6, 3.2e-11, 0.0),
+    ("kernels", "bfs"): Rates(4.5e-4, 9.2e-6, 9.2e-6, 1.7e-11, 0.0),
     ("kernels", "pagerank"): Rates(5e-4, 1.5e-5, 1.5e-5, 3e-11, 8.0e-12),
 }
 EVERY_ROUND = {"pagerank"}  # looks at all entries in each
+PULLED = 6  # levels that look at all vertices, at most, where the others take queues
 BEFORE = {("kernels", "pagerank"): 2}  # rounds' worth of work before the first
 
 GPUS_OF_A_HOST = 8
@@ -136,9 +137,9 @@ def exchanges_of_level(R: int, C: int) -> int:
 
 def memory_of_device(n: int, entries: int, R: int, C: int, value_bytes: int = 4) -> float:
     """Bytes of a device: its entries with values, offsets of its rows, levels, the vertices at all
-    places, and one result (n,) of 4 bytes, which lies whole on every device."""
+    places, the places of all vertices, and one result (n,) of 4 bytes, whole on every device."""
     P = R * C
-    return entries / P * (4 + value_bytes) + 4 * n / R + 8 * n / P + 8 * n
+    return entries / P * (4 + value_bytes) + 4 * n / R + 8 * n / P + 12 * n
 
 
 def grid(devices: int) -> tuple[int, int]:
@@ -157,7 +158,10 @@ def work(call: str, n: int, entries: int, rounds: int, P: int, form: str = "xla"
     rate = RATES[form, call]
     rounds += BEFORE.get((form, call), 0)
     passes = rounds if call in EVERY_ROUND else 1
-    wide = 0 if by_lists(n, entries, rounds) and call == "bfs" else rounds
+    wide = rounds
+    if call == "bfs":
+        few = by_lists(n, entries, rounds)
+        wide = 0 if few else min(rounds, PULLED) if form == "kernels" else rounds
     return IMBALANCE * (wide * n * rate.vertex + passes * entries * rate.entry) / P
 
 

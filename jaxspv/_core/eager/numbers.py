@@ -15,6 +15,8 @@ import numpy as np
 from jax import lax
 
 BITS, DIGITS = 8, 4
+_SHIFTS = tuple(range(0, BITS * DIGITS, BITS))
+_OF_HOST = (np.ndarray, np.int32)
 
 
 class Number(NamedTuple):
@@ -25,19 +27,19 @@ class Number(NamedTuple):
 
 def numbered(leaves: list[Any]) -> list[Any]:
     """The leaves of an eager call, with a `Number` for each natural number in NumPy's int32."""
-    places = [k for k, leaf in enumerate(leaves) if _is_number(leaf)]
-    if not places:
-        return leaves
-    devices = _devices_of(leaves)
-    if len(devices) > 1:
-        return leaves
-    known = _known(next(iter(devices), None), _usual_device())
-    leaves = list(leaves)
-    for k in places:
-        value = int(leaves[k])
-        digits = (known[value >> BITS * d & (1 << BITS) - 1] for d in range(DIGITS))
-        leaves[k] = Number(tuple(digits))
-    return leaves
+    found, known = leaves, None
+    for k, leaf in enumerate(leaves):
+        if type(leaf) not in _OF_HOST or leaf.ndim or leaf.dtype != np.int32 or leaf < 0:
+            continue
+        if known is None:
+            devices = _devices_of(leaves)
+            if len(devices) > 1:
+                break
+            known, found = _known(next(iter(devices), None), _usual_device()), list(leaves)
+        value = leaf.item()
+        digits = [known[value >> shift & (1 << BITS) - 1] for shift in _SHIFTS]
+        found[k] = Number(tuple(digits))
+    return found
 
 
 def whole(leaf: Any) -> Any:
@@ -45,18 +47,9 @@ def whole(leaf: Any) -> Any:
     if not isinstance(leaf, Number):
         return leaf
     value = leaf.digits[0]
-    for d in range(1, DIGITS):
-        value = lax.bitwise_or(value, lax.shift_left(leaf.digits[d], np.int32(BITS * d)))
+    for digit, shift in zip(leaf.digits[1:], _SHIFTS[1:], strict=True):
+        value = lax.bitwise_or(value, lax.shift_left(digit, np.int32(shift)))
     return value
-
-
-def _is_number(leaf: Any) -> bool:
-    return (
-        type(leaf) in (np.ndarray, np.int32)
-        and leaf.ndim == 0
-        and leaf.dtype == np.int32
-        and leaf >= 0
-    )
 
 
 def _devices_of(leaves: list[Any]) -> set[Any]:

@@ -20,6 +20,8 @@ def check_source(source: Any, n: int) -> Any:
         TypeError: it is not an integer or an array of them.
         ValueError: a concrete value is out of [0, n), or the array has more than one axis.
     """
+    if type(source) is int and 0 <= source < n:  # most eager calls
+        return np.asarray(source, np.int32)
     concrete = is_concrete(source)
     array = np.asarray(source) if concrete else jnp.asarray(source)
     if not jnp.issubdtype(array.dtype, jnp.integer):

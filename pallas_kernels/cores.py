@@ -12,9 +12,9 @@ chain of vertices that fall one after the other costs no barriers; the others ar
 pieces for the next round. Rounds of few pieces are done by one CTA, as long as they follow each
 other.
 
-Cost: a pass over all edges; for every level from 0 to the largest core number, but not between two
-levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for each
-further round. An atomic for every edge between vertices that are left.
+Cost: two passes over all edges; for every level from 0 to the largest core number, but not between
+two levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for
+each further round. An atomic for every edge between vertices that are left.
 
 Measured (H200): rmat18 3.1 ms, cnr-2000 5.1 (92 rounds of all CTAs, 707 of one, 1.9 us each, 79
 levels), coAuthorsDBLP 1.6. Rows that are not cut into pieces 4.2, 6.4 and 1.6.
@@ -25,7 +25,6 @@ import types
 import jax
 import jax.numpy as jnp
 
-from .rows.flatten import flatten
 from .rows.worklist import MORE, Worklist, edges_of
 from .simt.device import resident_ctas
 from .simt.launch import launch
@@ -34,7 +33,7 @@ STACK = 8  # vertices that a warp keeps to itself
 SHORT = 16  # edges that the row of such a vertex may have
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
-PIECE_WORDS = 2  # begin and end
+PIECE_WORDS = 4  # begin, end, the vertex; the last unused
 FAR = 2**31 - 1
 
 
@@ -77,7 +76,8 @@ def _body(k, c, m, control):
     c.work = Worklist(k, control, WORDS, m.pieces, c.room, PIECE_WORDS)
     k.store(c.least, k.thread, 0, mask=k.thread < 4)
     _degrees(k, c, m)
-    (ok,) = k.grid_barrier(control)
+    ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
+    ok, turn, part = c.work.run(lambda *w: _loops(k, c, m, *w), ok, k.const(1), k.const(1), count)
 
     def level_(ok, turn, part, level, left):
         c.work.clear(turn)
@@ -90,29 +90,33 @@ def _body(k, c, m, control):
         ok, turn, part = c.work.run(peel, ok, turn + 1, part + 1, count)
         return ok, turn, part, k.where(listed > 0, level + 1, FAR - left), left
 
-    start = ok, k.const(1), k.const(1), k.const(1), k.const(1)
+    start = ok, turn, part, k.const(1), k.const(1)
     going = lambda ok, turn, part, level, left: (ok != 0) & (left != 0)  # noqa: E731
     return k.while_(going, level_, *start)[0]
 
 
 def _degrees(k, c, m):
-    """The edges of each vertex to others."""
+    """The edges of each vertex, all rows listed."""
 
     def rows(v):
-        there = v < c.n
-        begin, end = k.row(m.indptr, v, there)
-        size = k.where(there, end - begin, 0)
-        k.store(m.degree, v, size, mask=there)
-        k.sync_warp()
-
-        def edge(places, payloads, there):
-            heads = k.loads(m.indices, places, there, cache="nc")
-            for head, (tail,), mask in zip(heads, payloads, there, strict=True):
-                k.reduce("add", m.degree, tail, -1, mask=mask & (head == tail))
-
-        flatten(k, begin, size, (v,), edge)
+        begin, end = k.row(m.indptr, v, v < c.n)
+        k.store(m.degree, v, end - begin, mask=v < c.n)
+        c.work.put(0, 0, [(begin, end, v)])
 
     k.spread_warps(c.n, rows)
+
+
+def _loops(k, c, m, pieces, put, part, alone):
+    """Takes the edges of vertices to themselves from what they have."""
+    del put, part, alone
+    begin, size, v, *_ = pieces
+
+    def edges(places, owners, there):
+        heads = k.loads(m.indices, places, there, cache="nc")
+        for head, owner, mask in zip(heads, owners, there, strict=True):
+            k.reduce("add", m.degree, head, -1, mask=mask & (head == k.shfl(v, owner)))
+
+    edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
 def _list(k, c, m, control, turn, part, level):
@@ -121,7 +125,7 @@ def _list(k, c, m, control, turn, part, level):
     def some(v, least):
         degree = k.load(m.degree, v, mask=v < c.n, other=-1, cache="fresh")
         mine = degree == level
-        listed = lambda: c.work.put(turn, part, [k.row(m.indptr, v, mine)])  # noqa: E731
+        listed = lambda: c.work.put(turn, part, [(*k.row(m.indptr, v, mine), v)])  # noqa: E731
         k.if_(k.any(mine), listed)
         return k.minimum(least, k.where(degree > level, degree, FAR))
 
@@ -174,14 +178,14 @@ def _peel(k, c, m, level, pieces, put, part, alone):
             inside = short & (place < STACK)
             k.store(c.stack, mine + place, v, mask=inside)
             top = k.minimum(top + k.popc(k.ballot(short)), STACK)
-            rows.append((begin, k.where(mask & ~inside, end, begin)))
+            rows.append((begin, k.where(mask & ~inside, end, begin), v))
         put(rows)
         return top
 
     def rows(begin, size):
         return edges_of(k, (begin, size), edges, 0, unroll=UNROLL)
 
-    (top,) = rows(*pieces)
+    (top,) = rows(*pieces[:2])
 
     def again(top):
         k.sync_warp()

@@ -49,8 +49,7 @@ def strong(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32): the same vertex for all of a strong component, n for all of
-    that of the pivot.
+    """(labels int32[n], status int32): the least vertex of the strong component of each.
 
     indptr int32[2 n + 2], indices: where each of n rows of out-edges begins in `indices`, and where
     the last ends; then the same of n rows of in-edges, which follow; in any order. pivot: int32,
@@ -69,6 +68,7 @@ def strong(
         {"indptr": indptr, "indices": indices, "pivot": pivot.reshape(1)},
         {
             "labels": n,
+            "least": n + 1,  # vertex of each component, by its name
             "state": STATE * n,
             "marks": 2 * n,  # the part in which a row was listed
             "pieces": 2 * PIECE_WORDS * c.room,
@@ -99,7 +99,14 @@ def _body(k, c, m, control):
         return ok, turn + 1, part + 1, count, left
 
     going = lambda ok, turn, part, count, left: (ok != 0) & (left != 0)  # noqa: E731
-    return k.while_(going, generation, ok, k.const(1), k.const(1), count, k.const(1))[0]
+    ok = k.while_(going, generation, ok, k.const(1), k.const(1), count, k.const(1))[0]
+
+    def finish(v):
+        name = k.load(m.labels, v, cache="fresh")
+        k.store(m.labels, v, k.load(m.least, name, mask=k.below(name, c.n + 1), cache="fresh"))
+
+    k.spread(c.n, finish)
+    return ok
 
 
 def _plant(k, c, m):
@@ -112,8 +119,10 @@ def _plant(k, c, m):
         k.store_vec(m.state, v * STATE, (k.const(0), start, start, k.const(0)))
         for way in (0, n):
             k.store(m.marks, v + way, 0)
+        k.store(m.least, v, FAR)
 
     k.spread(n, one)
+    k.store(m.least, n, FAR, mask=(k.cta == 0) & (k.thread == 0))
 
     def first():
         r = pivot + k.lane * n
@@ -156,13 +165,16 @@ def _push(k, c, m, pieces, put, part, alone):
             at = [v * STATE + k.where(up, UP, DOWN) for v, up in zip(heads, ups, strict=True)]
             for place, value, mask in zip(at, values, better, strict=True):
                 k.reduce("min", m.state, place, value, mask=mask)
-            seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
+            if alone:
+                fresh = [c.work.unheard(r, mask) for r, mask in zip(rows, better, strict=True)]
+            else:
+                seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
+                fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
             spans = (
                 ends
                 if alone
                 else [_ends(k, c, m, r, mask) for r, mask in zip(rows, better, strict=True)]
             )
-            fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
             put(
                 [
                     (begin, k.where(new, end, begin), r)
@@ -179,7 +191,9 @@ def _push(k, c, m, pieces, put, part, alone):
 
 
 def _name(k, c, m, control, turn, part):
-    """Those with the same vertex both ways are named by it; the others begin again, in classes."""
+    """Those with the same vertex both ways are named by it, n for the pivot; the others begin
+    again, in classes.
+    """
     n = c.n
 
     def some(v, left_of_all):
@@ -189,7 +203,10 @@ def _name(k, c, m, control, turn, part):
         live = key != DONE
         done = live & (down == up) & (down != FAR)
         name = ((down * BACK) & (2**BITS - 1)) - 1
-        k.store(m.labels, v, k.where(down == 0, n, name), mask=done)
+        name = k.where(down == 0, n, name)
+        k.store(m.labels, v, name, mask=done)
+        least = k.load(m.least, name, mask=done, cache="fresh")
+        k.reduce("min", m.least, name, v, mask=done & (v < least))
         left = live & ~done
         # Two classes of one number lose nothing but time.
         mixed = (down * -1640531527) ^ (up * -2048144789)

@@ -5,6 +5,7 @@ from .flatten import flatten
 PIECE = 32  # edges of a piece at most
 SOLO = 128  # pieces of a round up to which one CTA goes on alone
 ROOM = 2048  # pieces of a round that this CTA keeps in shared memory
+TOLD = 1024  # places in the table of rows that a round of one CTA has listed
 MANY = 8  # pieces of a row from which the lanes of a warp list them together
 TURNS = 4
 COUNT, MORE = range(2)  # words of a turn: pieces listed, and one for the kernel
@@ -25,13 +26,14 @@ class Worklist:
         self.k, self.control, self.first = k, control, first
         self.a, self.room, self.width = a, room, width
         self.local, self.found = k.shared(2 * ROOM * width), k.shared(4)
+        self.told = k.shared(TOLD)
 
     CONTROL_WORDS = TURNS * SET + 2
 
     @staticmethod
     def shared_words(width):
         """How many words of shared memory it takes."""
-        return 2 * ROOM * width + 8
+        return 2 * ROOM * width + TOLD + 12
 
     @staticmethod
     def room(rows, edges):
@@ -58,6 +60,17 @@ class Worklist:
             self._store(at + place, piece, mask)
 
         self._put(rows, (self.control, self.word(turn)), store)
+
+    def unheard(self, row, mask):
+        """In a round of one CTA: whether nobody has asked for this row before; some are told so
+        again, where another row took its place in the table between.
+        """
+        before = self.k.atomic("exch", self.told, row & (TOLD - 1), row, mask=mask)
+        return mask & (before != row)
+
+    def _forget(self):
+        k = self.k
+        k.for_(k.thread, TOLD, k.threads, lambda i: k.store(self.told, i, -1))
 
     def _put(self, rows, counter, store):
         k = self.k
@@ -169,6 +182,7 @@ class Worklist:
                 k.store(self.local, half(part) + i * width + j, word)
 
         k.store(self.found, k.thread, 0, mask=k.thread < 4)
+        self._forget()
         k.for_(k.thread, count, k.threads, fetch)
         k.sync()
 
@@ -193,6 +207,7 @@ class Worklist:
             k.sync()
             count = k.load(self.found, part & 1)
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
+            self._forget()
             k.sync()
             return part + 1, count
 

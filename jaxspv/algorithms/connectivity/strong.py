@@ -100,16 +100,13 @@ def _not_in_one_launch(graph) -> str | None:
 @op.register("signatures", backend="pallas", refuse=_not_in_one_launch)
 def _signatures(graph):
     """The component of a pivot, then one vertex that each meets both ways, in one launch."""
-    n = graph.n
     into = _in_edges(graph)
     ends = jnp.concatenate([graph.out.indptr, graph.nse + into[0]])
     degrees = jnp.minimum(graph.out_degrees, jnp.diff(into[0]))
     pivot = jnp.argmax(degrees).astype(jnp.int32)
     heads = jnp.concatenate([graph.out.indices, into[1]])
     labels, status = strong_kernel(ends, heads, pivot)
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    least = jnp.full(n + 1, n, jnp.int32).at[labels].min(vertex, mode="drop")
-    return _of(least.at[labels].get(mode="clip"), graph, status)
+    return _of(labels, graph, status)
 
 
 def _in_edges(graph: Graph) -> tuple[Array, Array]:

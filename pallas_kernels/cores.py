@@ -16,8 +16,9 @@ Cost: two passes over all edges; for every level from 0 to the largest core numb
 two levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for
 each further round. An atomic for every edge between vertices that are left.
 
-Measured (H200): rmat18 3.1 ms, cnr-2000 5.1 (92 rounds of all CTAs, 707 of one, 1.9 us each, 79
-levels), coAuthorsDBLP 1.6. Rows that are not cut into pieces 4.2, 6.4 and 1.6.
+Measured (H200): rmat18 2.7 ms, cnr-2000 3.7 (176 rounds of all CTAs, 624 of one, 2.0 us each, 80
+levels), coAuthorsDBLP 1.4. Rows that are not cut into pieces 4.2, 6.4 and 1.6; self loops counted
+by warps with 32 rows each 1.4 ms more on cnr-2000.
 """
 
 import types

@@ -15,6 +15,8 @@ SLOW_SCATTER_ADD = ((0, 10, 2), (0, 11, 0))
 # The kernels of `pallas_kernels` are tested on GPUs from this release of JAX on.
 KERNELS_FROM = (0, 11, 1)
 
+LARGE_LOOPS_FROM = (0, 12)  # jaxlib: see `large_loops_are_native`
+
 
 class EfficiencyWarning(UserWarning):
     """Something runs right, but slower than it could."""
@@ -48,6 +50,12 @@ def kernels_refused() -> str | None:
     if jax_version() < KERNELS_FROM:
         return f"its kernels need JAX {'.'.join(map(str, KERNELS_FROM))} or newer"
     return device.refused()
+
+
+def large_loops_are_native() -> bool:
+    """Whether XLA's CPU compiler makes one function (`native_loops`) of loops of any size, not only
+    of those whose body touches less than a kilobyte."""
+    return jaxlib_version() >= LARGE_LOOPS_FROM
 
 
 def scatter_add_is_slow(dtype) -> bool:

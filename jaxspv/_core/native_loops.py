@@ -44,6 +44,11 @@ def write(array: Array, index: Array, value: Array) -> Array:
     return lax.dynamic_update_slice(array, piece, (index,), allow_negative_indices=False)
 
 
+def write_natural(array: Array, index: Array, value: Array) -> Array:
+    """`array` with `value` at an index as `read_natural` takes it, in place inside a loop."""
+    return write(array, lax.convert_element_type(index, jnp.uint32), value)
+
+
 def is_negative(value: Array) -> Array:
     """1 where an int32 >= -2^30 is negative, else 0; computed once, however many use it.
 

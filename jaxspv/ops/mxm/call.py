@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,7 @@ class Call:
         """The operands of an implementation."""
         return self.semiring, self.A, self.B, self.mask
 
-    @property
+    @functools.cached_property
     def pattern(self) -> Any:
         """Everything that decides where C has entries."""
         by_value = self.mask is not None and not self.mask.structural

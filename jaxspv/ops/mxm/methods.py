@@ -95,11 +95,11 @@ def _dense(semiring, A, B, mask, found, *, nse, size, products):
 
 
 def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
-    """Column by column into a dense accumulator, or by rows into the places that a mask lists."""
+    """Row by row into a dense accumulator, or into the places that a mask lists."""
     if lists_places(mask):
         r = multiply_where(semiring, A, B, mask, nse=nse)
     else:
-        r = multiply(semiring, A, B, mask, found, nse=nse)
+        r = multiply(semiring, A, B, mask, nse=nse)
     return matrix_of(r, A, B)
 
 

@@ -22,7 +22,7 @@ from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
 from .gpu import no_kernels, rows_of
-from .loops.gustavson import Found, find
+from .loops.gustavson import count
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
@@ -33,7 +33,6 @@ LEAST, MOST_AT_ONCE = 1 << 10, 1 << 24  # the same where their number is not kno
 UNASKED = 1 << 27  # slots of a result allocated under jit without being asked for
 MOST = (1 << 31) - 2  # slots there can be
 TOO_MANY = 2**31 - 1  # what stands for any larger number of entries
-GUESS = 1 << 22  # slots of the first buffer for a pattern
 BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
 LIKELY = 8  # entries of C for each of A and B that kernels get room for before they are known
 SMALL = 1 << 15  # slots of a result that native loops compute before its size is known
@@ -47,8 +46,8 @@ class Schedule(NamedTuple):
         nse: the capacity to compute in: what C needs or more, unless patterns are traced.
         size: products (of "dot": searches) made at a time.
         products: as many or more of them there are; None: not known, or of no use.
-        found: outside of a jit, for native loops the pattern of C where it had to be found, for
-            kernels by rows the rows themselves, which tell how many entries there are.
+        found: outside of a jit, for kernels by rows the rows themselves, which tell how many
+            entries there are.
         entries: of C, where that is known before it is made, and nobody has to look.
     """
 
@@ -56,7 +55,7 @@ class Schedule(NamedTuple):
     nse: int
     size: int
     products: int | None
-    found: Found | Rows | None
+    found: Rows | None
     entries: int | None = None
 
 
@@ -79,7 +78,7 @@ def plan(
         return Schedule(method, nse, size, None, None)
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
-    kernels = gpu and _kernels_serve(call, backend)
+    kernels = gpu and _kernels_serve(call, backend, work.sizes)
     asked, method = method, method or _fastest(call, work, gpu, kernels)
     loops = method == "gustavson" and not gpu
     of_platform = loops or method == "rows"
@@ -89,8 +88,8 @@ def plan(
         if nse is not None or is_recording():  # `explain` computes nothing
             # what is lowered for several platforms has the method of each
             return Schedule(asked if of_platform else method, nse or 0, size, products, None)
-        need, found = _pattern_of(call, gpu, size, kernels)
-        return Schedule(method, _room(call, need), size, products, found if loops else None)
+        need = _entries_of(call, gpu, size, kernels)
+        return Schedule(method, _room(call, need), size, products, None)
     if method == "rows" and kernels:
         return _rows_first(call, nse, work.sizes)
     known = work.sizes.get("entries")
@@ -105,11 +104,8 @@ def plan(
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
         return Schedule(method, _room(call, bound), size, products, None, known)
     if known is None:
-        need, found = _pattern_of(call, gpu, size, kernels)
-    else:
-        need, found = known, None
-    nse = _checked_room(call, nse, need)
-    return Schedule(method, nse, size, products, found if loops else None, need)
+        known = work.sizes["entries"] = _entries_of(call, gpu, size, kernels)
+    return Schedule(method, _checked_room(call, nse, known), size, products, None, known)
 
 
 def remember(call: Call, C: SparseMatrix) -> None:
@@ -118,8 +114,9 @@ def remember(call: Call, C: SparseMatrix) -> None:
         _sizes_of(call)["entries"] = int(C.count)
 
 
-def _sizes_of(call: Call) -> dict[str, Any]:
-    """What eager products of these very patterns found out: "entries" of C, "products", "searches".
+def _sizes_of(call: Call) -> dict[Any, Any]:
+    """What products of these very patterns found out: "entries" of C, "products", "searches", and
+    whom kernels serve.
 
     Kept while the arrays live: the same product with other values, as in a loop, waits for nothing.
     """
@@ -138,27 +135,27 @@ def _checked_room(call: Call, nse: int | None, need: int) -> int:
     return _room(call, need) if nse is None else nse
 
 
-def _rows_first(call: Call, nse: int | None, sizes: dict[str, Any]) -> Schedule:
+def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
     They get room for so many entries as most products have; where that is too little, they are
-    made again. One look at the device, or two. Once the size is known, C is one program.
+    made again. One look at the device, or two; none once the size is known, which the same programs
+    serve: one for both halves would have to be compiled for the second product of a pattern.
     """
-    if (known := sizes.get("entries")) is not None:
-        return Schedule("rows", _checked_room(call, nse, known), 1, None, None, known)
+    known = sizes.get("entries")
     room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
 
     def rows_in(room: int) -> Rows:
         make = functools.partial(_rows_in_room, room=room)
         return jitted(make, ("rows of a product", room), *call.operands)(*call.operands)
 
-    rows = rows_in(room)
-    need = int(rows.total)
+    rows = rows_in(room) if known is None or known <= room else None
+    need = int(rows.total) if known is None and rows is not None else known or 0
     if need == TOO_MANY:
         raise ValueError(BEYOND)
     sizes["entries"], capacity = need, _checked_room(call, nse, need)
-    if need > room:
-        rows = rows_in(capacity)
+    if rows is None or need > room:
+        rows = rows_in(_room(call, need))
     return Schedule("rows", capacity, 1, None, rows, need)
 
 
@@ -172,7 +169,7 @@ class _Work:
     def __init__(self, call: Call, gpu: bool):
         self.call, self.gpu = call, gpu
         self.dots = no_dots(*call.operands) is None
-        self.sizes = _sizes_of(call)
+        self.sizes: dict[Any, Any] = _sizes_of(call)
 
     @functools.cached_property
     def _pattern(self):
@@ -204,9 +201,15 @@ class _Work:
             return searches_on_host(A, B, mask)
 
 
-def _kernels_serve(call: Call, backend: Backend | None) -> bool:
+def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -> bool:
+    """Whether kernels make the product; asked once for a pattern, dtypes and a semiring."""
     allowed = situation().allowed if backend is None else (backend,)
-    return "pallas" in allowed and no_kernels(*call.operands) is None
+    if "pallas" not in allowed or jax.tree.leaves(call.semiring):
+        return False
+    name = "kernels", call.semiring, call.A.dtype, call.B.dtype
+    if name not in sizes:
+        sizes[name] = no_kernels(*call.operands) is None
+    return sizes[name]
 
 
 def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
@@ -225,31 +228,26 @@ def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
     return "dot" if searches is not None and searches * ratio < work.products else usual
 
 
-def _pattern_of(call: Call, gpu: bool, size: int, kernels: bool) -> tuple[int, Found | None]:
-    """The entries of C, and on a CPU where they are, unless a trace would keep that.
+def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
+    """The entries of C.
 
-    Where a buffer is too small, the pass stops as soon as it is full, and the next has eight times
-    the room: an eighth more work at most.
+    Raises:
+        ValueError: int32 does not hold them.
     """
     A, B, mask = call.without_values
-    keep, room = is_eager(), min(bucketed(8 * (A.nse + B.nse)), GUESS)
     with known_while_tracing():
         if kernels:
-            need, found = int(_rows_in_room(plus_pair, A, B, mask, room=0).total), None
+            need = int(_rows_in_room(plus_pair, A, B, mask, room=0).total)
         elif gpu:
-            need, found = int(_sorted_total(A, B, mask, size)), None
+            need = int(_sorted_total(A, B, mask, size))
         else:
-            found = _find(A, B, mask, capacity=min(room, call.bound))
-            while bool(found.where.cut) and room < MOST:
-                room *= 8
-                found = _find(A, B, mask, capacity=min(room, call.bound, MOST))
-            need = TOO_MANY if bool(found.where.cut) else int(found.where.total)
+            need = int(_counted(A, B, mask))
     if need == TOO_MANY:
         raise ValueError(BEYOND)
-    return need, found if keep else None
+    return need
 
 
-_find = jax.jit(find, static_argnames="capacity")
+_counted = jax.jit(count)
 
 
 @functools.partial(jax.jit, static_argnums=3)

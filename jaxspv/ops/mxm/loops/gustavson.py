@@ -1,11 +1,14 @@
-"""Sparse times sparse for a CPU: Gustavson's algorithm as native loops, a dense accumulator.
+"""Sparse times sparse for a CPU: Gustavson's algorithm by rows as native loops.
 
-Column by column, C(:, j) = add over k of mul(A(:, k), B(k, j)), in three passes, each a loop of the
-kind that `native_loops` describes:
+C(i, :) = sum over k of mul(A(i, k), B(k, :)), in two passes, loops as `native_loops` describes:
 
-1. `pattern`: which rows a column has, in order of discovery; a row is marked when it is found.
-2. `fill`: the values, in an accumulator of m numbers of which only the marked ones are set.
-3. a counting sort by row, which leaves every row of C sorted by column.
+1. `_pattern`: products set bits of their columns, of the words of 32 that these are in, and of
+   groups of 32 words. What is set tells the columns in order, so that no row is sorted, and is
+   taken back before the next row. `count` does the same without writing the columns.
+2. `accumulate.fill`: the values, in an accumulator of n numbers of which those of a row are set.
+
+A read that two operations share is made by each of them, and behind a write costs a copy of the
+whole array: here each array has one reader between two writes.
 
 Source: Gustavson, "Two fast algorithms for sparse matrices: multiplication and permuted
 transposition", ACM TOMS 4 (3), 1978.
@@ -13,245 +16,274 @@ transposition", ACM TOMS 4 (3), 1978.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
-from ...._core.native_loops import is_negative, read, write
+from ...._core.compat import large_loops_are_native
+from ...._core.native_loops import read, read_natural, write
 from ....formats import SparseMatrix
-from ....formats.turning.compressed_cpu import by_columns
-from ....formats.turning.counting_sort import LARGEST, Compressed, transpose
+from ....formats.csr import sorted_csr
+from ....formats.turning.compressed_cpu import by_rows
+from ....formats.turning.counting_sort import LARGEST, Compressed
 from ....masks import Mask
 from ....semirings import Semiring
-from ...frame.product import take
-from ..result import Result, term_dtype
+from ..result import Result
+from . import gustavson_by_columns
+from .accumulate import fill
+from .gustavson_by_columns import Allowed, allowed_by
 
-UNROLL = 4  # products a turn of the innermost loop of `fill`
-SKIP = 4  # rows that `pattern` passes over together, where columns of A are long
-
-
-class Pattern(NamedTuple):
-    """Rows of each column of C, unsorted: (n + 1,) offsets, (capacity + 1,) rows.
-
-    `cut`: there are more, and the offsets from some column on are the capacity. Else `total` is
-    their number.
-    """
-
-    indptr: Array
-    rows: Array
-    cut: Array
-    total: Array
+TURN = 4  # products a turn of the innermost loop
+SKIP = 2  # empty groups passed over together
+WIDE = 1 << 18  # columns from which on blocks of groups are marked too
+WORD, GROUP, BLOCK = 5, 10, 15  # log2 of the columns of each
 
 
-class Found(NamedTuple):
-    """A and B by columns, with the numbers of their slots for values, and where C has entries."""
+class Bits(NamedTuple):
+    """Columns of a row: a bit each in `words`, a bit for each word in `groups`, and in `blocks`,
+    of wide matrices, one for each group."""
 
-    a: Compressed
-    b: Compressed
-    where: Pattern
-
-
-class Allowed(NamedTuple):
-    """Where C may hold entries: columns of rows (with truth values or None), or a dense (m, n).
-
-    `complement`: the sparse form lists where it may not.
-    """
-
-    sparse: Compressed | None
-    dense: Array | None
-    complement: bool
+    words: Array
+    groups: Array
+    blocks: Array | None
 
 
 def multiply(
-    semiring: Semiring,
-    A: SparseMatrix,
-    B: SparseMatrix,
-    mask: Mask | None,
-    found: Found | None,
-    *,
-    nse: int,
+    semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | None, *, nse: int
 ) -> Result:
-    """The product by rows; `found` is its pattern where somebody has it."""
-    m, n, slots = A.shape[0], B.shape[1], max(nse, 1)
-    if found is None:
-        a, b = by_columns(A), by_columns(B)
-        where = pattern(a, b, _allowed_by_columns(mask), m, nse)
-    else:
-        a, b = (c._replace(data=take(M.data, c.data)) for c, M in ((found.a, A), (found.b, B)))
-        where = found.where
-    values, wrapped = fill(semiring, a, b, where, m, slots)
-    spare = max(slots - where.rows.shape[0], 0)
-    columns = Compressed(where.indptr, jnp.pad(where.rows, (0, spare))[:slots], values)
-    rows = transpose(columns, m)
-    indices = jnp.where(jnp.arange(slots) < rows.indptr[-1], rows.indices, n)
-    total = jnp.where(where.cut, nse + 1, where.total)
-    return Result(rows.indptr, indices[:nse], rows.data[:nse], total, wrapped)
+    """The product; what exceeds nse is left out, and told by `total`."""
+    if not large_loops_are_native():
+        return gustavson_by_columns.multiply(semiring, A, B, mask, nse=nse)
+    a, b = _rows(A), _rows(B)
+    ends, columns, total = _pattern(a, b, allowed_by(by_rows, mask), B.shape[1], nse)
+    values, wrapped = fill(semiring, a, b, ends, columns, B.shape[1])
+    return Result(ends, columns[:nse], values[:nse], total, wrapped)
 
 
-def find(A: SparseMatrix, B: SparseMatrix, mask: Mask | None, capacity: int) -> Found:
-    """The pattern of the product, before its values; those of A and B are numbers of slots."""
-    a, b = by_columns(A), by_columns(B)
-    return Found(a, b, pattern(a, b, _allowed_by_columns(mask), A.shape[0], capacity))
+def _pattern(
+    a: Compressed, b: Compressed, allowed: Allowed | None, n: int, nse: int
+) -> tuple[Array, Array, Array]:
+    """Offsets and columns of C as far as there is room, and its entries; nse + 1: more."""
+    m = a.indptr.shape[0] - 1
 
+    def row(c):
+        i, top, _, bits, stamps, columns, ends = c
+        stamps = _stamp(allowed, stamps, i)
+        reach, bits = _products(i, a, b, (allowed, stamps), n, bits)
 
-def _allowed_by_columns(mask: Mask | None) -> Allowed | None:
-    if mask is None:
-        return None
-    source = mask.source
-    if not isinstance(source, SparseMatrix):
-        return Allowed(None, source ^ mask.complement, False)
-    true = jnp.ones(source.nse, bool) if mask.structural else source.data.astype(bool)
-    return Allowed(by_columns(source.with_data(true)), None, mask.complement)
+        def emit(base, word, state):
+            def column(c):
+                word, top, columns = c
+                found = write(columns, top, base + _lowest(word))
+                return word & (word - 1), top + 1, found
 
+            top, columns, left = state
+            left, top, columns = lax.while_loop(
+                lambda c: (c[0] != 0) & (c[1] < nse), column, (word, top, columns)
+            )
+            return left, (top, columns, left)
 
-def pattern(
-    a: Compressed, b: Compressed, allowed: Allowed | None, m: int, capacity: int
-) -> Pattern:
-    """The `Pattern` of the product of A and B, both by columns. It ends where `capacity` does.
+        bits, (top, columns, left) = _sweep(bits, reach, emit, (top, columns, jnp.uint32(0)))
+        return i + 1, top, left, bits, stamps, columns, write(ends, i + 1, top)
 
-    Row i is marked by `mark[i]`, which is j once it is found in column j: any other mark means that
-    it is new. A mask marks by j what it forbids. Or it marks by ~j what it allows, and then only
-    that mark is new. Slot m takes the marks that do not count. Stretches of A in which nothing is
-    new, most of them where many products fall on one place, are passed over by reads alone.
-    """
-    n = b.indptr.shape[0] - 1
-    long = a.indices.shape[0] >= 2 * SKIP * (a.indptr.shape[0] - 1)
-    only = allowed is not None and not (allowed.sparse is not None and allowed.complement)
-
-    def is_new(mark, i, j):
-        return read(mark, i) == ~j if only else read(mark, i) != j
-
-    def column(c):
-        j, e, top, mark, rows, ends = c
-        last = read(b.indptr, j + 1)
-        if allowed is not None:
-            mark = _mark_allowed(allowed, mark, j, m)
-            if only and allowed.sparse is not None:
-                nothing = read(allowed.sparse.indptr, j) == read(allowed.sparse.indptr, j + 1)
-                e = jnp.where(nothing, last, e)
-        mark = write(mark, jnp.int32(m), j)
-
-        def entry(c):
-            e, top, mark, rows = c
-            k = read(b.indices, e)
-            end = read(a.indptr, k + 1)
-
-            def stretch(c):
-                f, top, mark, rows = c
-
-                def known(f):
-                    inside = f + (SKIP - 1) < end
-                    for u in range(SKIP):
-                        inside &= ~is_new(mark, read(a.indices, f + u), j)
-                    return inside
-
-                if long:
-                    (f,) = lax.while_loop(lambda c: known(c[0]), lambda c: (c[0] + SKIP,), (f,))
-                for u in range(2):
-                    i = jnp.where(f + u < end, read(a.indices, f + u), m)
-                    new = is_negative(-is_new(mark, i, j).astype(jnp.int32))
-                    mark = write(mark, jnp.where(new > 0, i, m), j)
-                    rows = write(rows, jnp.minimum(top, capacity), i)
-                    top = top + new
-                return f + 2, top, mark, rows
-
-            first = (read(a.indptr, k), top, mark, rows)
-            _, top, mark, rows = lax.while_loop(lambda c: c[0] < end, stretch, first)
-            return e + 1, top, mark, rows
-
-        e, top, mark, rows = lax.while_loop(lambda c: c[0] < last, entry, (e, top, mark, rows))
-        return j + 1, e, top, mark, rows, write(ends, j + 1, jnp.minimum(top, capacity))
-
-    # 2^31 - 1 slots at most, and a column adds less than 2^31 rows: the sum never wraps unseen.
-    marks, rows = jnp.full(m + 1, LARGEST), jnp.zeros(capacity + 1, jnp.int32)
-    state = (jnp.int32(0), b.indptr[0], jnp.int32(0), marks, rows, jnp.zeros(n + 1, jnp.int32))
-    j, _, total, _, rows, ends = lax.while_loop(
-        lambda c: (c[0] < n) & (c[2] >= 0) & (c[2] <= capacity), column, state
+    state = (
+        *(jnp.int32(0), jnp.int32(0), jnp.uint32(0), _no_bits(n), _no_stamps(allowed, n)),
+        *(jnp.full(max(nse, 1), n, jnp.int32), jnp.zeros(m + 1, jnp.int32)),
     )
-    cut = (total < 0) | (total > capacity)
-    ends = jnp.where(jnp.arange(n + 1) < j, ends, jnp.where(cut, capacity, total))
-    return Pattern(ends, rows, cut, jnp.where(cut, capacity, total))
+    state = lax.while_loop(lambda c: (c[0] < m) & (c[2] == 0), row, state)
+    i, top, left, _, _, columns, ends = state
+    return jnp.where(jnp.arange(m + 1) <= i, ends, top), columns, top + (left != 0)
 
 
-def _mark_allowed(allowed: Allowed, mark: Array, j: Array, m: int) -> Array:
-    if allowed.sparse is None:
-        dense = allowed.dense
-        assert dense is not None
+def count(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> Array:
+    """The entries of the product; 2^31 - 1 stands for any larger number."""
+    if not large_loops_are_native():
+        return gustavson_by_columns.count(A, B, mask)
+    m, n = A.shape[0], B.shape[1]
+    a, b, allowed = _rows(A), _rows(B), allowed_by(by_rows, mask)
 
-        def cell(c):
-            i, mark = c
-            here = lax.dynamic_slice(dense, (i, j), (1, 1), allow_negative_indices=False)
-            return i + 1, write(mark, jnp.where(lax.squeeze(here, (0, 1)), i, m), ~j)
+    def row(c):
+        i, total, bits, stamps = c
+        stamps = _stamp(allowed, stamps, i)
+        reach, bits = _products(i, a, b, (allowed, stamps), n, bits)
 
-        return lax.while_loop(lambda c: c[0] < m, cell, (jnp.int32(0), mark))[1]
-    entries = allowed.sparse
-    sign = j if allowed.complement else ~j
+        def emit(base, word, total):
+            def once(c):
+                return jnp.uint32(0), c[1] + lax.population_count(c[0]).astype(jnp.int32)
+
+            return lax.while_loop(lambda c: c[0] != 0, once, (word, total))
+
+        bits, total = _sweep(bits, reach, emit, total)
+        return i + 1, total, bits, stamps
+
+    state = (jnp.int32(0), jnp.int32(0), _no_bits(n), _no_stamps(allowed, n))
+    # A row adds less than 2^31 columns: the sum never wraps unseen.
+    total = lax.while_loop(lambda c: (c[0] < m) & (c[1] >= 0), row, state)[1]
+    return jnp.where(total < 0, LARGEST, total)
+
+
+def _rows(A: Any) -> Compressed:
+    return by_rows(A if A.sorted else sorted_csr(A))
+
+
+def _products(
+    i: Array,
+    a: Compressed,
+    b: Compressed,
+    mask: tuple[Allowed | None, Array | None],
+    n: int,
+    bits: Bits,
+) -> tuple[tuple[Array, Array], Bits]:
+    """(least and largest column of the rows of B that row i of A meets, bits with the columns of
+    its products set)."""
+    spare = _spare(n)
 
     def entry(c):
-        e, mark = c
-        i = jnp.where(read(entries.data, e), read(entries.indices, e), m)
-        return e + 1, write(mark, i, sign)
+        e, least, most, bits = c
+        k = read(a.indices, e)
+        first, end = read(b.indptr, k), read(b.indptr, k + 1)
+        # Of a row without entries its neighbours': the reach is too wide, and no column is missed.
+        least = jnp.minimum(least, read(b.indices, first))
+        most = jnp.maximum(most, read(b.indices, end - 1))
 
-    end = read(entries.indptr, j + 1)
-    return lax.while_loop(lambda c: c[0] < end, entry, (read(entries.indptr, j), mark))[1]
+        def products(c):
+            f, bits = c
+            for u in range(TURN):
+                j = read(b.indices, f + u)
+                bits = _set(bits, jnp.where((f + u < end) & _may(mask, i, j), j, spare))
+            return f + TURN, bits
+
+        _, bits = lax.while_loop(lambda c: c[0] < end, products, (first, bits))
+        return e + 1, least, most, bits
+
+    last, start = read(a.indptr, i + 1), (read(a.indptr, i), jnp.int32(n), jnp.int32(-1), bits)
+    _, least, most, bits = lax.while_loop(lambda c: c[0] < last, entry, start)
+    return (least, most), bits
 
 
-def fill(
-    semiring: Semiring, a: Compressed, b: Compressed, found: Pattern, m: int, capacity: int
-) -> tuple[Array, Array]:
-    """(capacity,) values of the `Pattern`, and whether a product did not fit its dtype.
+# ---- Bits of columns ----
 
-    `any` takes the products from the last to the first, each over the one before.
+
+def _spare(n: int) -> int:
+    """The column of what does not count, behind all that a sweep may pass over to."""
+    step = BLOCK if n > WIDE else GROUP
+    return ((n >> step) + 2 + SKIP) << step
+
+
+def _no_bits(n: int) -> Bits:
+    def zeros(level):
+        return jnp.zeros((_spare(n) >> level) + 1 + SKIP, jnp.uint32)
+
+    return Bits(zeros(WORD), zeros(GROUP), zeros(BLOCK) if n > WIDE else None)
+
+
+def _set(bits: Bits, j: Array) -> Bits:
+    j = j.astype(jnp.uint32)
+
+    def at(array, j):
+        bit = lax.shift_left(np.uint32(1), j & 31)
+        place = lax.shift_right_logical(j, np.uint32(WORD))
+        return write(array, place, read(array, place) | bit), place
+
+    words, j = at(bits.words, j)
+    groups, j = at(bits.groups, j)
+    return Bits(words, groups, None if bits.blocks is None else at(bits.blocks, j)[0])
+
+
+def _lowest(word: Array) -> Array:
+    """The number of the lowest bit that is set."""
+    return lax.population_count((word & -word) - 1).astype(jnp.int32)
+
+
+def _sweep(
+    bits: Bits, reach: tuple[Array, Array], emit: Callable[..., Any], state: Any
+) -> tuple[Bits, Any]:
+    """All words with bits in order: `0, state = emit(first column, word, state)`, bits taken back.
+
+    A number other than 0 stays in the word.
     """
-    n, add, mul = b.indptr.shape[0] - 1, semiring.add, semiring.mul
-    zero = jnp.int32(0)
-    dtype = term_dtype(semiring, a.data.dtype, b.data.dtype)
-    identity = jnp.asarray(add.identity_of(dtype))
-    first_wins = add.takes_first
 
-    def column(c):
-        j, begin, acc, values, flag = c
-        last, low, high = read(b.indptr, j + 1), read(found.indptr, j), read(found.indptr, j + 1)
-        _, acc = lax.while_loop(
-            lambda c: c[0] < high,
-            lambda c: (c[0] + 1, write(c[1], read(found.rows, c[0]), identity)),
-            (low, acc),
+    def skip(array, s, last):
+        def none(s):
+            some = read(array, s)
+            for u in range(1, SKIP):
+                some = some | read(array, s + u)
+            return (some == 0) & (s <= last)
+
+        return lax.while_loop(lambda c: none(c[0]), lambda c: (c[0] + SKIP,), (s,))[0]
+
+    def groups_from(first, last, words, groups, state):
+        def group(c):
+            s, words, groups, state = c
+            s = skip(groups, s, last)
+
+            def word(c):
+                rest, words, state = c
+                at = (s << WORD) + _lowest(rest)
+                left, state = emit(at << WORD, read(words, at), state)
+                return rest & (rest - 1), write(words, at, left), state
+
+            start = (read(groups, s), words, state)
+            rest, words, state = lax.while_loop(lambda c: c[0] != 0, word, start)
+            return s + 1, words, write(groups, s, rest), state
+
+        start = (first, words, groups, state)
+        return lax.while_loop(lambda c: c[0] <= last, group, start)[1:]
+
+    least, most = reach
+    if bits.blocks is None:
+        words, groups, state = groups_from(
+            least >> GROUP, most >> GROUP, bits.words, bits.groups, state
         )
+        return Bits(words, groups, None), state
 
-        def entry(c):
-            e, acc, flag = c
-            place = begin + last - 1 - e if first_wins else e
-            k, y = read(b.indices, place), read(b.data, place)
-            end = read(a.indptr, k + 1)
+    def block(c):
+        q, words, groups, blocks, state = c
+        q = skip(blocks, q, most >> BLOCK)
+        first = q << WORD
+        words, groups, state = groups_from(first, first + 31, words, groups, state)
+        return q + 1, words, groups, write(blocks, q, jnp.uint32(0)), state
 
-            def products(c):
-                f, acc, flag = c
-                for u in range(UNROLL):
-                    i = jnp.where(f + u < end, read(a.indices, f + u), m)
-                    x = read(a.data, f + u)
-                    value = add.admit(mul.at(x, y, i, k, j))
-                    if not first_wins:
-                        value = add.op(read(acc, i), value).astype(dtype)
-                    acc = write(acc, i, value)
-                    if mul.overflow is not None:
-                        flag = flag | ((f + u < end) & mul.overflow(x, y))
-                return f + UNROLL, acc, flag
+    start = (least >> BLOCK, bits.words, bits.groups, bits.blocks, state)
+    _, words, groups, blocks, state = lax.while_loop(
+        lambda c: c[0] <= (most >> BLOCK), block, start
+    )
+    return Bits(words, groups, blocks), state
 
-            state = (read(a.indptr, k), acc, flag)
-            _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
-            return e + 1, acc, flag
 
-        first = jnp.where(low < high, begin, last)
-        _, acc, flag = lax.while_loop(lambda c: c[0] < last, entry, (first, acc, flag))
-        _, values = lax.while_loop(
-            lambda c: c[0] < high,
-            lambda c: (c[0] + 1, write(c[1], c[0], read(acc, read(found.rows, c[0])))),
-            (low, values),
-        )
-        return j + 1, last, acc, values, flag
+# ---- Masks ----
 
-    acc, values = jnp.full(m + 1, identity), jnp.zeros(capacity, dtype)
-    state = (zero, b.indptr[0], acc, values, jnp.asarray(False))
-    state = lax.while_loop(lambda c: c[0] < n, column, state)
-    return state[3], state[4]
+
+def _no_stamps(allowed: Allowed | None, n: int) -> Array | None:
+    """For each column the last row that the mask lists it in; one more for what does not count."""
+    listed = allowed is not None and allowed.sparse is not None
+    return jnp.full(n + 1, -1, jnp.int32) if listed else None
+
+
+def _stamp(allowed: Allowed | None, stamps: Array | None, i: Array) -> Array | None:
+    if allowed is None or allowed.sparse is None or stamps is None:
+        return None
+    entries, n = allowed.sparse, stamps.shape[0] - 1
+
+    def entry(c):
+        e, stamps = c
+        j = jnp.where(read(entries.data, e), read(entries.indices, e), n)
+        return e + 1, write(stamps, j, i)
+
+    last = read(entries.indptr, i + 1)
+    return lax.while_loop(lambda c: c[0] < last, entry, (read(entries.indptr, i), stamps))[1]
+
+
+def _may(mask: tuple[Allowed | None, Array | None], i: Array, j: Array) -> Any:
+    """Whether the mask allows C[i, j]; `stamps` are those of row i."""
+    allowed, stamps = mask
+    if allowed is None:
+        return True
+    if stamps is not None:
+        return (read_natural(stamps, j) == i) ^ allowed.complement
+    assert allowed.dense is not None
+    here = lax.dynamic_slice(allowed.dense, (i, j), (1, 1), allow_negative_indices=False)
+    return lax.squeeze(here, (0, 1))

@@ -1,11 +1,11 @@
 """Scalar loops: how XLA compiles a `lax.while_loop` over single entries to native code on CPU.
 
 XLA's CPU compiler turns a while loop whose body touches few bytes (a kilobyte in one iteration,
-by its own cost model) into ONE function instead of a list of dispatched operations; the compiled
-text then shows `xla_cpu_small_call`. An iteration costs a few nanoseconds, where a dispatched
-operation costs hundreds. Such a body must consist of scalars, of reads and in-place writes of
-single entries, and of further loops of the same kind; an "if" around a write is a redirected
-write or a loop of at most one turn.
+by its own cost model; far more from jaxlib 0.12 on) into ONE function instead of a list of
+dispatched operations; the compiled text then shows `xla_cpu_small_call`. An iteration costs a few
+nanoseconds, where a dispatched operation costs hundreds. Such a body must consist of scalars, of
+reads and in-place writes of single entries, and of further loops of the same kind; an "if" around a
+write is a redirected write or a loop of at most one turn.
 
 An array stays in place, without a copy of it in every iteration, if each of its reads must come
 before or after each of its writes by a dependency of data. Two ways to ensure it:

@@ -34,7 +34,7 @@ def test_strong_components(name):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["minnesota", "rome99", "p2p-Gnutella31", "delaunay_n13"])
 def test_betweenness(name):
-    """Of few edges a vertex: the same each time."""
+    """Of few edges a vertex: the same each time; another program may round the scale otherwise."""
     A = named(name)
     G, sources = jsp.prepare(A, for_=()), np.arange(0, A.shape[0], A.shape[0] // 10)
     plan = jsp.explain(jsp.betweenness_centrality, G, sources, directed=True)
@@ -42,5 +42,6 @@ def test_betweenness(name):
     call = jax.jit(lambda G: jsp.betweenness_centrality(G, sources, directed=True))
     found = call(G)
     verify.betweenness(A, found, sources)
-    for run in (call, lambda G: jsp.betweenness_centrality(G, sources, directed=True)):
-        np.testing.assert_array_equal(run(G).scores, found.scores)
+    np.testing.assert_array_equal(call(G).scores, found.scores)
+    eager = jsp.betweenness_centrality(G, sources, directed=True)
+    np.testing.assert_allclose(eager.scores, found.scores, rtol=1e-6)

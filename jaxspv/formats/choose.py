@@ -18,10 +18,13 @@ from .tiles.bit_tiled import LARGE
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
 BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows
 
-# Slots an entry, and entries of the longest row, up to which padded rows beat a CSR: on a GPU,
-# benchmarks/NOTES.md, "Padded rows"; on a CPU, benchmarks/results/cpu/gpu_report.md, SELL never.
-ELL_SLOTS, SELL_SLOTS, LONGEST, LONGEST_ON_CPU = 1.15, 1.3, 64, 8
+# Slots an entry, and entries of the longest row, up to which padded rows beat a CSR on a GPU:
+# benchmarks/NOTES.md, "Padded rows".
+ELL_SLOTS, SELL_SLOTS, LONGEST = 1.15, 1.3, 64
 
+# On a CPU ELL alone, by slots an entry: in general, and up to so many entries, whose product is
+# mostly the call of its loop (`python -m benchmarks gpu_report`, results/cpu/gpu_report.md).
+ELL_ON_CPU, ELL_IF_FEW, FEW = 1.75, 2.6, 1 << 13
 
 # Up to so many diagonals, this share of them filled, `prepare(A, for_="mxv")` arranges entries by
 # diagonal: benchmarks/NOTES.md, "SpMV by diagonals and in groups".
@@ -80,7 +83,7 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     tiles save there is memory. A product with a dense vector reads every slot, padding too: rows of
     one length go to ELL, rows that are once sorted within windows to SELL, others stay CSR
     (the mean and the normalised variance of their lengths tell: "GraphBLAS on GPU", "Formats"). On
-    a CPU only short rows of one length leave CSR.
+    a CPU rows of similar lengths go to ELL, others stay CSR.
 
     Args:
         A: a concrete sparse matrix.
@@ -124,15 +127,17 @@ def _by_rows(row: Array, col: Array, shape: tuple[int, int], accelerator: bool) 
     mean, variance, longest, empty, ell, sell = (float(v) for v in _lengths(row, shape[0]))
     diagonals = int(jnp.sum(on_diagonals(row, col, shape)))
     rows = RowLengths(mean, variance, int(longest), empty, ell, sell, diagonals)
-    most = LONGEST if accelerator else LONGEST_ON_CPU
-    name = "csr"
-    if 0 < rows.longest <= most:
-        sells = accelerator and sell <= SELL_SLOTS
-        name = "ell" if ell <= ELL_SLOTS else "sell" if sells else "csr"
-    limits = f"{ELL_SLOTS} and {SELL_SLOTS}" if accelerator else f"{ELL_SLOTS}, not SELL"
+    few = mean * shape[0] <= FEW
+    if accelerator:
+        limit, fits = ELL_SLOTS, 0 < rows.longest <= LONGEST
+        name = "sell" if fits and sell <= SELL_SLOTS else "csr"
+    else:
+        limit, fits, name = ELL_IF_FEW if few else ELL_ON_CPU, rows.longest > 0, "csr"
+    name = "ell" if fits and ell <= limit else name
     reason = f"rows of {mean:.1f} entries (normalised variance {variance:.2g}, at most "
-    reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: "
-    reason += f"up to {limits}, and {most} a row, faster than CSR"
+    reason += f"{rows.longest}) take {ell:.2f} slots an entry as ELL, {sell:.2f} as SELL: up to "
+    limits = f"{limit} and {SELL_SLOTS}, {LONGEST} a row" if accelerator else f"{limit}, not SELL"
+    reason += f"{limits}, faster than CSR"
     share = FILLED if accelerator else FILLED_ON_CPU
     if 0 < diagonals <= MOST_DIAGONALS and mean >= share * diagonals:
         reason += f"; {diagonals} diagonals hold all entries: `prepare` goes by them, faster still"

@@ -334,11 +334,23 @@ def test_formats_are_listed_under_their_names():
         assert getattr(jsp, cls.__name__) is cls
 
 
-@pytest.mark.parametrize("width, chosen", [(3, ("ell", "ell")), (20, ("csr", "ell"))])
+@pytest.mark.parametrize("width, chosen", [(3, ("ell", "ell")), (70, ("ell", "csr"))])
 def test_padded_rows_are_chosen_by_their_lengths_and_by_where_they_are(width, chosen, monkeypatch):
-    row = np.repeat(np.arange(64), width)
-    A = jsp.from_edges(row, (row + np.tile(np.arange(width), 64)) % 64, shape=(64, 64))
+    row = np.repeat(np.arange(128), width)
+    A = jsp.from_edges(row, (row + np.tile(np.arange(width), 128)) % 128, shape=(128, 128))
     here = jsp.choose_format(A, "mxv")
     assert (here.format, here.rows.longest, here.rows.variance) == (chosen[0], width, 0)
     monkeypatch.setattr(choose, "on_accelerator", lambda *arrays: True)
     assert jsp.choose_format(A, "mxv").format == chosen[1]
+
+
+def test_a_cpu_pads_rows_of_similar_lengths_and_of_few_entries():
+    def chosen(rows, slots):  # a row of `slots` entries for one of a single entry
+        row = np.concatenate([np.arange(rows), np.repeat(np.arange(0, rows, 2), slots - 1)])
+        near = np.concatenate([np.zeros(rows, int), np.tile(np.arange(1, slots), rows // 2)])
+        A = jsp.from_edges(row, (row + near) % rows, shape=(rows, rows))
+        return jsp.choose_format(A, "mxv")
+
+    assert chosen(64, 3).format == "ell" == chosen(64, 8).format  # 1.5 and 1.78 slots an entry
+    few, many = chosen(64, 16), chosen(8192, 16)  # 1.88
+    assert (few.format, many.format) == ("ell", "csr") and few.rows.ell == many.rows.ell

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...ops.mxv.rows import bins
+from ...ops.mxv.rows import binned
+from ...ops.mxv.rows.bins import RowBins
 
 
 class _State(NamedTuple):
@@ -92,11 +93,11 @@ def pagerank_xla(
     return end.scores, end.iterations, end.change <= tol
 
 
-def pull_row_bins(layout: bins.RowBins, values: Any) -> Callable[[jax.Array], jax.Array]:
+def pull_row_bins(layout: RowBins, values: Any) -> Callable[[jax.Array], jax.Array]:
     """`pull` on the row bins of A transposed; values: arranged, or 1 for an unweighted graph."""
 
     def pull(scaled: jax.Array) -> jax.Array:
-        return bins.spmv(layout, values, scaled, mul=_times, combine=lax.add, identity=0)
+        return binned.spmv(layout, values, scaled, mul=_times, combine=lax.add, identity=0)
 
     return pull
 

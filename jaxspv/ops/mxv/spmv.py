@@ -16,7 +16,7 @@ from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import bilinear_tangent, is_bilinear
-from .rows import bins, cpu, diagonals
+from .rows import binned, cpu, diagonals
 from .rows.diagonals import Diagonals
 from .rows.layout import Rows
 from .rows.padded import ell_spmv, sell_spmv
@@ -149,7 +149,7 @@ def by_diagonals(semiring, A, x, rows, *, flip):
 
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    return bins.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
+    return binned.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
 
 
 def fold_of(semiring, A, x, flip):

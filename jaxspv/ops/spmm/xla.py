@@ -19,7 +19,7 @@ from ..._core.dispatch import Op
 from ...formats import SparseMatrix
 from ..frame.product import product, safe, take
 from ..mxv import spmv
-from ..mxv.rows import bins
+from ..mxv.rows import binned
 from ..mxv.rows.layout import Arranged, Rows
 from ..mxv.rows.xla import csr_spmv, piece_width
 from .jvp import tangent_of
@@ -122,7 +122,7 @@ def _row_bins(semiring, A, X, prepared, *, flip):
     A, X = widened(A, X, dtype)
     rows = prepared.rows
     values, fold = rows.values.astype(A.dtype), fold_of(semiring, A, X, flip)
-    run = lambda X: bins.spmv(rows.bins, values, X, **fold)  # noqa: E731
+    run = lambda X: binned.spmv(rows.bins, values, X, **fold)  # noqa: E731
     return by_columns(run, X, rows.bins.slots).astype(dtype)
 
 

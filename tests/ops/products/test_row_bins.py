@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxspv as jsp
-from jaxspv.ops.mxv.rows import bins, xla
+from jaxspv.ops.mxv.rows import binned, bins, xla
 from jaxspv.ops.mxv.rows.cpu import csr_spmv_heads, csr_spmv_loop
 from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
 
@@ -44,7 +44,7 @@ def random_csr(rng, n_rows, n_cols, mean, dtype=np.float32):
     return indptr, indices, data
 
 
-SPMV = jax.jit(bins.spmv, static_argnames=("mul", "combine", "identity"))
+SPMV = jax.jit(binned.spmv, static_argnames=("mul", "combine", "identity"))
 
 
 def by_rows(indptr, indices, data, x, mul, add, identity):

@@ -24,6 +24,7 @@ from .ragged import (
     placed,
     starts_of,
     take,
+    within,
 )
 
 LOW_MEAN, LOW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
@@ -246,14 +247,13 @@ def _likely_parents(in_indptr, in_indices, indptr, *, room) -> dict[str, Any]:
     n, size = in_indptr.shape[0] - 1, in_indices.shape[0]
     order = by_falling(jnp.diff(indptr))
     rank = inverse(order)
-    ends, nth = in_indptr[1:], jnp.arange(room, dtype=I32)
+    ends = in_indptr[1:]
 
     def piece(state):
         begin, ordered = state
         left = in_indptr - begin
         end = begin + jnp.max(jnp.where(left <= room, left, 0), initial=0)
-        there = nth < end - begin
-        slot = begin + jnp.where(there, nth, 0)
+        there, slot = within(begin, end, room)
         row = jnp.where(there, owners_from(ends, begin, room), n).astype(jnp.uint32)
         place = jnp.where(there, take(rank, take(in_indices, slot)), n).astype(jnp.uint32)
         place, row = lax.sort((place, row), num_keys=1, is_stable=True)

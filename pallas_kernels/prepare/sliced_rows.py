@@ -24,6 +24,7 @@ from .ragged import (
     placed,
     starts_of,
     take,
+    within,
 )
 
 LANES = 32
@@ -227,12 +228,10 @@ def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, item
         dtype = jnp.int32 if weights.dtype == jnp.int32 else jnp.float32
         out["values"] = jnp.zeros(entries, dtype)
     room = piece_of(indices.shape[0])
-    nth = jnp.arange(room, dtype=I32)
 
     def piece(state):
         begin, *arrays = state
-        there = nth < count - begin
-        slot = begin + jnp.where(there, nth, 0)
+        there, slot = within(begin, count, room)
         row = owners_from(indptr[1:], begin, room)
         position = take(of_vertex, row)
         step = jnp.where(position < base, 1, LANES)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.prepare.ragged import owners_from, piece_of
+from pallas_kernels.prepare.ragged import owners_from, piece_of, within
 
 from ..._core.compilation import on_gpu
 from ..._core.eager.ahead import Program
@@ -54,9 +54,7 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, room: int) 
 
     def piece(state):
         begin, _ = state
-        nth = jnp.arange(room, dtype=jnp.int32)
-        there = nth < count - begin
-        slot = begin + jnp.where(there, nth, 0)
+        there, slot = within(begin, count, room)
         row = owners_from(indptr[1:], begin, room)
         col = jnp.where(there, indices[slot], 0)
 

@@ -11,7 +11,7 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
-from pallas_kernels.mesh.bfs import bfs as bfs_on_mesh
+from pallas_kernels.mesh.bfs.api import bfs as bfs_on_mesh
 from pallas_kernels.mesh.components import components as components_on_mesh
 from pallas_kernels.mesh.dealt import spmm_dealt
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh

@@ -194,7 +194,7 @@ def one_launch():
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
     from jaxspv.sharding.gpu.products import one_launch as multiply
     from jaxspv.sharding.gpu.sssp import one_launch as sssp
-    from pallas_kernels.mesh import levels
+    from pallas_kernels.mesh.bfs import levels
 
     levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)

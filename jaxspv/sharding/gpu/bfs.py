@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from pallas_kernels.mesh.bfs import BFSConfig
-from pallas_kernels.mesh.bfs import bfs as kernel
+from pallas_kernels.bfs.api import BFSConfig
+from pallas_kernels.mesh.bfs.api import bfs as kernel
 
 from ...algorithms.bfs.api import BFS
 from ..bfs import op, smallest_parents

@@ -1,4 +1,4 @@
-"""The end of `bfs.py`: the levels of all vertices on every device, and how many there are."""
+"""The end of `any_degree.py`: levels of all vertices on every device, and how many there are."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false

@@ -1,9 +1,9 @@
-"""Bits of all places on every device: what a pull level of `bfs.py` reads and writes."""
+"""Bits of all places on every device: what a pull level of `any_degree.py` reads and writes."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-from ..bfs.bottom_up import Copies
+from ...bfs.bottom_up import Copies
 
 
 class OnMesh(Copies):

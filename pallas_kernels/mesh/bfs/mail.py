@@ -1,10 +1,10 @@
-"""The push side of `bfs.py`: edges of the frontier, and letters to the devices of other places."""
+"""The push side of `any_degree.py`: edges of the frontier, and letters to other devices."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-from ..bfs.top_down import append
-from ..rows.flatten import flatten
+from ...bfs.top_down import append
+from ...rows.flatten import flatten
 from .levels import FAR
 
 LONG = 512  # edges of a mailed place that one warp pushes; more are shared by the CTA

@@ -22,23 +22,14 @@ where the search was deep.
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-import types
-
-import jax
-import jax.numpy as jnp
-
-from ..bfs.any_degree import FEW_LEFT
-from ..bfs.api import BFSConfig
-from ..bfs.bottom_up import pull
-from ..bfs.top_down import Tail, collect, range_count
-from ..simt.barrier import MeshBarrier
-from ..simt.device import resident_ctas
-from ..simt.launch import launch
-from ..simt.primitives import CONTROL_WORDS
+from ...bfs.any_degree import FEW_LEFT
+from ...bfs.bottom_up import pull
+from ...bfs.top_down import Tail, collect, range_count
+from ...simt.barrier import MeshBarrier
+from ..vertices import Vertices
 from .bits import OnMesh
 from .levels import FAR, finish
-from .mail import EDGES, LATER, MAILED, NEW, OPENED, Inbox, Push
-from .vertices import Vertices
+from .mail import EDGES, MAILED, NEW, OPENED, Inbox, Push
 
 # 4 rotating groups of control words: (ranges of the queue, new vertices, their edges, letters sent,
 # letters opened that were the first)
@@ -49,78 +40,6 @@ TOLD = 6
 SUMS = 16
 SQUARES = 2**20  # the squares of degrees are added in units of so many
 FIRST = 2  # levels that are likely to lead to hubs, whose queue would be long and of no use
-
-
-def bfs(
-    indptr: jax.Array,
-    indices: jax.Array,
-    positions: jax.Array,
-    source: jax.Array,
-    *,
-    axes: tuple[str, ...],
-    n: int,
-    symmetric: bool,
-    config: BFSConfig | None = None,
-    interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(levels int32[n], those of the places of this device int32[places], num_levels int32, status
-    int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
-
-    Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices. positions int32[n], the same on all: the place of each vertex among them,
-    one device after the other. axes: all axes of the mesh in their order, by which devices
-    are numbered. symmetric: rows are columns too.
-    status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
-    """
-    devices = jax.lax.axis_size(axes)
-    places = indptr.shape[0] - 1
-    config = config or BFSConfig()
-    c = types.SimpleNamespace(
-        **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
-        **{name: getattr(config, name) for name in ("pull_edges", "lane_probes", "buffer")},
-        ctas=config.ctas or resident_ctas(),
-        n=places,  # whom this device looks after
-        words=places // 32,
-        everyone=places * devices,
-        vertices=n,
-        symmetric=symmetric,
-        parents=False,
-    )
-    c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
-    c.capacity = places + indices.shape[0] // c.span + 1
-    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
-    c.isolated, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
-
-    def kernel(k, memory):
-        Search(k, c, memory).run()
-
-    out = launch(
-        kernel,
-        {
-            "indptr": indptr,
-            "indices": indices,
-            "positions": positions,
-            "source": jnp.reshape(source, 1),
-        },
-        {
-            "whole": n,
-            "levels": places,
-            "summary": 2,
-            "visited": 2 * c.everyone // 32,
-            "sent": c.everyone // 32,
-            "letters": c.everyone,
-            "queue": 8 * c.capacity,
-        },
-        optional=("first",),
-        ctas=c.ctas,
-        threads=c.threads,
-        shared_words=SUMS + 4 * c.buffer + 2 * LATER + 512,
-        more_control=c.mailed - CONTROL_WORDS + devices,
-        name="bfs_on_mesh",
-        axes=axes,
-        interpret=interpret,
-    )
-    return out["whole"], out["levels"], out["summary"][0], out["summary"][1]
 
 
 class State:

@@ -1,0 +1,1 @@
+"""Breadth-first search over the rows of several GPUs, one launch on each."""

@@ -21,10 +21,22 @@ class Vertices:
         at = k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc") - self.first
         return k.where(valid & k.below(at, self.places), at, -1)
 
+    def anywhere(self, vertex):
+        """The place of a vertex among those of all devices, or a negative number."""
+        valid = self.k.below(vertex, self.n)
+        return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
+
     def tell_all(self, a, i, *values):
         """Stores what belongs to the places from i on of this device in `a` on every device."""
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
+
+    def tell_others(self, a, i, *values):
+        """The same but for this device."""
+        k = self.k
+        for d in range(k.devices):
+            there = k.device != d
+            k.store_vec(k.on(a, d), self.first + i, values, mask=there)
 
     def give(self, whole, value):
         """whole[vertex] = value(its place) for all vertices.

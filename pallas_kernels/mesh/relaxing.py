@@ -1,0 +1,194 @@
+"""Edges of `sssp.py`: who waits is listed in pieces of rows, the pieces are dealt and relaxed.
+
+Every device has labels of the places of all: of its own the true ones, of the others the least that
+it has sent. An edge gathers that of its head, whoever has it, and lowers it by an atomic minimum;
+where the head is another's that one is lowered too, over the link, by an atomic that gives nothing
+back. So a length travels at most once for every time it falls here, and nothing has to be unpacked.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from ..rows.flatten import flatten
+
+INFINITY = 0x7F800000  # the bits of inf
+SPAN = 128  # edges of a piece at most
+UNROLL = 4  # strides of 32 edges in flight
+SHARE = 128  # places that share a flag: a vector of four for each lane
+TAKEN_AT_ONCE = 32  # pieces that a warp takes from those that are left
+PIECES, TAKEN = 0, 1  # words of a group of control words
+
+
+def room(places, entries):
+    """Pieces that the rows of so many places and entries make at most."""
+    return places + entries // SPAN
+
+
+class Flags:
+    """Whose places may wait for the next round: the turn of that round, in two halves by turns.
+
+    A half has the flags of all devices: own ones, which the others raise too, and for those of the
+    others what this device has told them. They are read in the turn that they name alone, raised in
+    the turn before, and a meeting lies between: nothing is taken down.
+    """
+
+    def __init__(self, k, m, places):
+        self.k, self.m, self.places = k, m, places
+        self.each = -(-places // SHARE)  # of a device
+
+    @staticmethod
+    def words(places, devices):
+        return 2 * devices * -(-places // SHARE)
+
+    def clear(self, source, known):
+        """None but that of the source, for turn 2; a meeting must follow."""
+        k, first = self.k, self._at(2, source)
+        word = k.where(known, first, -1)
+        k.spread(2 * k.devices * self.each, lambda j: k.store(self.m.waiting, j, k.where(j == word, 2, 0)))
+
+    def _half(self, turn):
+        return (turn & 1) * (self.k.devices * self.each)
+
+    def _at(self, turn, v):
+        device = v // self.places
+        return self._half(self.k.const(turn)) + device * self.each + (v - device * self.places) // SHARE
+
+    def up(self, turn, flag, mask):
+        """Whether a flag of this device is raised for this turn."""
+        at = self._half(turn) + self.k.device * self.each + flag
+        return mask & (self.k.load(self.m.waiting, at, mask=mask, cache="fresh") == turn)
+
+    def keep(self, turn, flag, mask):
+        """Raises a flag of this device for the next turn."""
+        at = self._half(turn + 1) + self.k.device * self.each + flag
+        self.k.store(self.m.waiting, at, turn + 1, mask=mask)
+
+    def tell(self, turn, v, length, mask):
+        """Raises the flags of places whose labels fell in `turn`, and sends those of others."""
+        k, waiting = self.k, self.m.waiting
+        device = k.where(mask, v // self.places, k.device)
+        at = self._half(turn + 1) + device * self.each + (v - device * self.places) // SHARE
+        far = mask & (device != k.device)
+        k.reduce("min", k.on(self.m.labels, device), v, length, mask=far)
+        new = mask & (k.load(waiting, at, mask=mask, cache="fresh") != turn + 1)
+        k.store(waiting, at, turn + 1, mask=new)
+        k.store(k.on(waiting, device), at, turn + 1, mask=new & far)
+
+
+class Relaxing:
+    """The two halves of a round, a grid barrier between them."""
+
+    def __init__(self, k, m, places, flags):
+        self.k, self.m, self.places, self.flags = k, m, places, flags
+        self.everyone = places * k.devices
+        self.labels = k.on(m.labels, k.device)  # with atomics that other devices' meet
+        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
+
+    def queue(self, turn, slot, bound):
+        """Lists the edges of all places that wait up to the bound; the lane's least of the others.
+        """
+        k = self.k
+        # neighbours go to different warps: the heaviest places come first and wait together
+        worker, workers = self.warps
+
+        def stretch(first, low):
+            f = first + k.lane * workers
+            up = self.flags.up(turn, f, f < self.flags.each)
+
+            def one(left, low):
+                flag = k.shfl(f, k.ctz(left))
+                return left & (left - 1), self._shared(turn, slot, bound, flag, low)
+
+            return k.while_(lambda left, low: left != 0, one, k.ballot(up), low)[1]
+
+        return k.for_(worker, self.flags.each, 32 * workers, stretch, k.const(INFINITY))[0]
+
+    def _shared(self, turn, slot, bound, flag, low):
+        """Those of the places that share a flag."""
+        k, m = self.k, self.m
+        i = flag * SHARE + 4 * k.lane
+        there, own = i < self.places, k.device * self.places
+        labels = k.load_vec(m.labels, own + i, 4, mask=there, other=INFINITY, cache="fresh")
+        done = k.load_vec(m.done, i, 4, mask=there, other=INFINITY, cache="fresh")
+        waits = [label < d for label, d in zip(labels, done, strict=True)]
+        active = [w & (label <= bound) for w, label in zip(waits, labels, strict=True)]
+        some, stays = k.const(False, "i1"), k.const(False, "i1")
+        for label, w, a in zip(labels, waits, active, strict=True):
+            low = k.where(w & ~a, k.minimum(low, label), low)
+            some, stays = some | a, stays | (w & ~a)
+        self.flags.keep(turn, flag, (k.lane == 0) & k.any(stays))
+
+        def take():
+            now = [k.where(a, x, d) for a, x, d in zip(active, labels, done, strict=True)]
+            k.store_vec(m.done, i, now, mask=some)
+            starts = k.load_vec(m.indptr, i, 4, mask=some, cache="nc")
+            ends = *starts[1:], k.load(m.indptr, i + 4, mask=some, cache="nc")
+            sizes = [e - s for s, e in zip(starts, ends, strict=True)]
+            parts = [
+                k.where(a, (size + (SPAN - 1)) // SPAN, 0)
+                for a, size in zip(active, sizes, strict=True)
+            ]
+            mine = parts[0] + parts[1] + parts[2] + parts[3]
+            upto, total = k.warp_scan(mine)
+            base = k.atomic("add", m.control, slot + PIECES, total, mask=k.lane == 0)
+            at = k.shfl(base, 0) + upto - mine
+            for count, *row in zip(parts, starts, ends, labels, strict=True):
+                flatten(k, at, count, (at, *row), self._piece, unroll=1)
+                at = at + count
+
+        k.if_(k.any(some), take)
+        return low
+
+    def _piece(self, places, payloads, there):
+        (at,), ((first, start, end, label),), (there,) = places, payloads, there
+        begin = start + (at - first) * SPAN
+        piece = begin, self.k.minimum(begin + SPAN, end), label, 0
+        self.k.store_vec(self.m.queue, at * 4, piece, mask=there)
+
+    def relax(self, turn, slot, pieces, low):
+        """Relaxes the edges that are listed; the least of low and what the lane lowered.
+
+        The first pieces are dealt, the others taken by who has done with its own.
+        """
+        k, m = self.k, self.m
+        worker, workers = self.warps
+        each = (pieces + (4 * workers - 1)) // (4 * workers)
+        each = k.maximum(k.minimum(each, TAKEN_AT_ONCE), 1)
+        dealt = each * workers
+        first = (k.lane == 0) & (pieces > dealt)
+
+        def edges(places, payloads, there, low):
+            return self._edges(turn, places, [label for (label,) in payloads], there, low)
+
+        def some(at, low):
+            after = k.atomic("add", m.control, slot + TAKEN, each, mask=first)
+            i = at + k.lane
+            there = (k.lane < each) & (i < pieces)
+            start, end, label, _ = k.load_vec(m.queue, i * 4, 4, mask=there, cache="fresh")
+            size = k.where(there, end - start, 0)
+            low = flatten(k, start, size, (label,), edges, low, unroll=UNROLL)[0]
+            return dealt + k.shfl(after, 0), low
+
+        def going(at, low):
+            return at < pieces
+
+        return k.while_(going, some, worker * each, low)[1]
+
+    def _edges(self, turn, places, labels, there, low):
+        k, m = self.k, self.m
+        heads = k.loads(m.indices, places, there, other=self.everyone, cache="nc")
+        weights = k.loads(m.weights, places, there, cache="nc")
+        new = [
+            k.bits(k.bits(label, "f32") + weight, "i32")
+            for label, weight in zip(labels, weights, strict=True)
+        ]
+        there = [t & k.below(v, self.everyone) for v, t in zip(heads, there, strict=True)]
+        # what L1 has is at worst too great
+        old = k.loads(m.labels, heads, there, other=-1)
+        less = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
+        old = k.atomics("min", self.labels, heads, new, less)
+        won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
+        for v, x, w in zip(heads, new, won, strict=True):
+            low = k.where(w, k.minimum(low, x), low)
+            k.if_(w, lambda v=v, x=x, w=w: self.flags.tell(turn, v, x, w))
+        return low

@@ -2,12 +2,15 @@
 
 Every device has labels of the places of all: of its own the true ones, of the others the least that
 it has sent. An edge gathers that of its head, whoever has it, and lowers it by an atomic minimum;
-where the head is another's that one is lowered too, over the link, by an atomic that gives nothing
-back. So a length travels at most once for every time it falls here, and nothing has to be unpacked.
+where the head is of another device, its label there too, over the link, by an atomic that gives
+nothing back. So a length travels when it falls here, and nothing is packed, listed or opened.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import functools
+import operator
 
 from ..rows.flatten import flatten
 
@@ -15,8 +18,8 @@ INFINITY = 0x7F800000  # the bits of inf
 SPAN = 128  # edges of a piece at most
 UNROLL = 4  # strides of 32 edges in flight
 SHARE = 128  # places that share a flag: a vector of four for each lane
-TAKEN_AT_ONCE = 32  # pieces that a warp takes from those that are left
-PIECES, TAKEN = 0, 1  # words of a group of control words
+TAKEN_AT_ONCE = 8  # pieces that a warp takes at most from those that are left
+PIECES, TAKEN, EDGES = 0, 1, 2  # words of a group of control words
 
 
 def room(places, entries):
@@ -29,7 +32,8 @@ class Flags:
 
     A half has the flags of all devices: own ones, which the others raise too, and for those of the
     others what this device has told them. They are read in the turn that they name alone, raised in
-    the turn before, and a meeting lies between: nothing is taken down.
+    the turn before, and a meeting lies between: nothing is taken down. Places come heaviest first,
+    so those that share a flag lie apart: vector j of four has flag j mod `each`.
     """
 
     def __init__(self, k, m, places):
@@ -42,16 +46,22 @@ class Flags:
 
     def clear(self, source, known):
         """None but that of the source, for turn 2; a meeting must follow."""
-        k, first = self.k, self._at(2, source)
-        word = k.where(known, first, -1)
-        k.spread(2 * k.devices * self.each, lambda j: k.store(self.m.waiting, j, k.where(j == word, 2, 0)))
+        k = self.k
+        word = k.where(known, self._at(2, source), -1)
+
+        def one(j):
+            k.store(self.m.waiting, j, k.where(j == word, 2, 0))
+
+        k.spread(2 * k.devices * self.each, one)
 
     def _half(self, turn):
-        return (turn & 1) * (self.k.devices * self.each)
+        return (self.k.const(turn) & 1) * (self.k.devices * self.each)
 
     def _at(self, turn, v):
+        """Where the flag of place v of all lies."""
         device = v // self.places
-        return self._half(self.k.const(turn)) + device * self.each + (v - device * self.places) // SHARE
+        vector = self.k.shr(v - device * self.places, 2)
+        return self._half(turn) + device * self.each + vector % self.each
 
     def up(self, turn, flag, mask):
         """Whether a flag of this device is raised for this turn."""
@@ -66,8 +76,7 @@ class Flags:
     def tell(self, turn, v, length, mask):
         """Raises the flags of places whose labels fell in `turn`, and sends those of others."""
         k, waiting = self.k, self.m.waiting
-        device = k.where(mask, v // self.places, k.device)
-        at = self._half(turn + 1) + device * self.each + (v - device * self.places) // SHARE
+        device, at = k.where(mask, v // self.places, k.device), self._at(turn + 1, v)
         far = mask & (device != k.device)
         k.reduce("min", k.on(self.m.labels, device), v, length, mask=far)
         new = mask & (k.load(waiting, at, mask=mask, cache="fresh") != turn + 1)
@@ -85,28 +94,31 @@ class Relaxing:
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def queue(self, turn, slot, bound):
-        """Lists the edges of all places that wait up to the bound; the lane's least of the others.
-        """
+        """Lists the edges of all that wait up to the bound; the lane's least of other labels."""
         k = self.k
-        # neighbours go to different warps: the heaviest places come first and wait together
         worker, workers = self.warps
 
-        def stretch(first, low):
+        def stretch(first, low, edges):
             f = first + k.lane * workers
             up = self.flags.up(turn, f, f < self.flags.each)
 
-            def one(left, low):
+            def one(left, low, edges):
                 flag = k.shfl(f, k.ctz(left))
-                return left & (left - 1), self._shared(turn, slot, bound, flag, low)
+                return left & (left - 1), *self._shared(turn, slot, bound, flag, low, edges)
 
-            return k.while_(lambda left, low: left != 0, one, k.ballot(up), low)[1]
+            going = lambda left, low, edges: left != 0  # noqa: E731
+            return k.while_(going, one, k.ballot(up), low, edges)[1:]
 
-        return k.for_(worker, self.flags.each, 32 * workers, stretch, k.const(INFINITY))[0]
+        start = k.const(INFINITY), k.const(0)
+        low, edges = k.for_(worker, self.flags.each, 32 * workers, stretch, *start)
+        edges = k.warp_sum(edges)
+        k.reduce("add", self.m.control, slot + EDGES, edges, mask=(k.lane == 0) & (edges > 0))
+        return low
 
-    def _shared(self, turn, slot, bound, flag, low):
-        """Those of the places that share a flag."""
+    def _shared(self, turn, slot, bound, flag, low, edges):
+        """Those of the places that share a flag; edges: how many the lane has listed."""
         k, m = self.k, self.m
-        i = flag * SHARE + 4 * k.lane
+        i = 4 * (flag + self.flags.each * k.lane)
         there, own = i < self.places, k.device * self.places
         labels = k.load_vec(m.labels, own + i, 4, mask=there, other=INFINITY, cache="fresh")
         done = k.load_vec(m.done, i, 4, mask=there, other=INFINITY, cache="fresh")
@@ -123,21 +135,19 @@ class Relaxing:
             k.store_vec(m.done, i, now, mask=some)
             starts = k.load_vec(m.indptr, i, 4, mask=some, cache="nc")
             ends = *starts[1:], k.load(m.indptr, i + 4, mask=some, cache="nc")
-            sizes = [e - s for s, e in zip(starts, ends, strict=True)]
-            parts = [
-                k.where(a, (size + (SPAN - 1)) // SPAN, 0)
-                for a, size in zip(active, sizes, strict=True)
-            ]
-            mine = parts[0] + parts[1] + parts[2] + parts[3]
+            rows = zip(active, starts, ends, strict=True)
+            sizes = [k.where(a, end - start, 0) for a, start, end in rows]
+            parts = [(size + (SPAN - 1)) // SPAN for size in sizes]
+            mine = functools.reduce(operator.add, parts)
             upto, total = k.warp_scan(mine)
             base = k.atomic("add", m.control, slot + PIECES, total, mask=k.lane == 0)
             at = k.shfl(base, 0) + upto - mine
             for count, *row in zip(parts, starts, ends, labels, strict=True):
                 flatten(k, at, count, (at, *row), self._piece, unroll=1)
                 at = at + count
+            return functools.reduce(operator.add, sizes, edges)
 
-        k.if_(k.any(some), take)
-        return low
+        return low, k.if_(k.any(some), take, edges)[0]
 
     def _piece(self, places, payloads, there):
         (at,), ((first, start, end, label),), (there,) = places, payloads, there
@@ -148,12 +158,11 @@ class Relaxing:
     def relax(self, turn, slot, pieces, low):
         """Relaxes the edges that are listed; the least of low and what the lane lowered.
 
-        The first pieces are dealt, the others taken by who has done with its own.
+        The first pieces are dealt, the others taken by who is done with its own.
         """
         k, m = self.k, self.m
         worker, workers = self.warps
-        each = (pieces + (4 * workers - 1)) // (4 * workers)
-        each = k.maximum(k.minimum(each, TAKEN_AT_ONCE), 1)
+        each = k.minimum((pieces + (workers - 1)) // workers, TAKEN_AT_ONCE)
         dealt = each * workers
         first = (k.lane == 0) & (pieces > dealt)
 

@@ -1,10 +1,10 @@
 """Shortest paths over the rows of several GPUs, all rounds in one launch on each.
 
 Delta-stepping without buckets (Meyer and Sanders 2003): a round relaxes the edges of all places
-that wait, whose label fell since their edges were relaxed last, and lie within `delta` of the least
-of them. Labels are the bits of float32 lengths >= 0, ordered as the numbers are; they fall by
-atomic minima (`relaxing.py`). What a thread lowers it reports as least, so nothing that waits is
-missed: the next round's bound follows from all reports.
+that wait, whose label fell since their edges were relaxed last, and lie within some width of the
+least of them (`width.py`). Labels are the bits of float32 lengths >= 0, ordered as the numbers are;
+they fall by atomic minima (`relaxing.py`). What a thread lowers it reports as least, so nothing
+that waits is missed: the next round's bound follows from all reports.
 
 Cost of a round: a flag for 128 places, 8 bytes for each of those of which one waits, 16 bytes
 written and read for each piece of a row, 8 bytes and a gather an edge that is relaxed, an atomic
@@ -22,12 +22,13 @@ from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
-from .relaxing import INFINITY, PIECES, TAKEN, Flags, Relaxing, room
+from .relaxing import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing, room
 from .vertices import Vertices
+from .width import Width
 
-TOLD = 1  # words: MAX - the least label that may wait
-MAX = 0x7FFFFFFF
-LOW, WORDS = max(PIECES, TAKEN) + 1, 3  # of a group of control words
+TOLD = 2  # words: TOP - the least label that may wait, -1 below 0; edges of a round
+TOP = 0x7FFFFFFE
+LOW, WORDS = max(PIECES, TAKEN, EDGES) + 1, 4  # of a group of control words
 
 
 def sssp(
@@ -44,17 +45,19 @@ def sssp(
     ctas: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """(distances float32[n], those of the places of this device float32[places], rounds int32,
-    whether that was the end int32, status int32), inside of a `shard_map`.
+    whether that was the end int32, status int32, refused int32), inside of a `shard_map`.
 
     Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse], none
-    negative or NaN, of the rows of its places, by places of all devices; positions int32[n], the
-    same on all: the place of each vertex. axes: all axes of
-    the mesh in their order. delta float32 > 0, inf too; at most `most` rounds. status 0: right;
-    otherwise a device or a CTA waited in vain.
+    NaN, of the rows of its places, by places of all devices; positions int32[n], the same on all:
+    the place of each vertex. axes: all axes of the mesh in their order. delta float32: the width of
+    a round, > 0, inf too, or 0: chosen (`width.py`). At most `most` rounds. status 0: right;
+    otherwise a device or a CTA waited in vain. refused 1: a length fell below 0, by negative
+    weights; the distances are none.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
+    ctas = ctas or resident_ctas()
     more = MeshBarrier.control_words(devices, TOLD)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -74,14 +77,15 @@ def sssp(
         {
             "whole": (n, f32),
             "labels": places * devices,
-            "summary": 3,
+            "summary": 4,
             "done": places,
             "waiting": Flags.words(places, devices),
             "queue": 4 * room(places, indices.shape[0]),
+            "parts": (2 * ctas, f32),
         },
-        ctas=ctas or resident_ctas(),
+        ctas=ctas,
         threads=threads,
-        shared_words=MeshBarrier.shared_words(TOLD) + 4,
+        shared_words=MeshBarrier.shared_words(TOLD) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",
         axes=axes,
@@ -90,8 +94,7 @@ def sssp(
     first = jax.lax.axis_index(axes) * places
     own = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)
     own = jax.lax.bitcast_convert_type(own, f32)
-    rounds, ended, status = out["summary"]
-    return out["whole"], own, rounds, ended, status
+    return out["whole"], own, *out["summary"]
 
 
 class _Search:
@@ -100,34 +103,37 @@ class _Search:
     def __init__(self, k, m, places, n, slots):
         self.k, self.m, self.places, self.slots = k, m, places, slots
         self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, TOLD)
-        self.low = k.shared(1)  # MAX - the least label that a thread of the CTA reported
+        self.low = k.shared(1)  # TOP - the least label that a thread of the CTA reported
         self.flags = Flags(k, m, places)
         self.relaxing = Relaxing(k, m, places, self.flags)
+        self.width = Width(k, m, places, n)
 
     def run(self):
         k, m = self.k, self.m
-        most, delta = k.load(m.numbers, 1), k.load(m.delta, 0)
+        most = k.load(m.numbers, 1)
         ok, least = self._start()
+        width = self.width.start(self.barrier)
 
-        def going(step, least, ok):
-            return (least < INFINITY) & (step < most) & (ok == 1)
+        def going(step, least, doublings, ok):
+            return k.below(least, INFINITY) & (step < most) & (ok == 1)
 
-        def step(i, least, ok):
+        def step(i, least, doublings, ok):
             turn = i + 2
             slot = self._group(turn)
             spare = (k.cta == 0) & (k.thread < WORDS)
             k.store(m.control, self._group(turn + 2) + k.thread, 0, mask=spare)
-            bound = k.bits(k.bits(least, "f32") + delta, "i32")
+            bound = self.width.bound(width, doublings, least)
             low = self.relaxing.queue(turn, slot, bound)
             good, pieces = k.grid_barrier(m.control, [(m.control, slot + PIECES)])
-            low = self.relaxing.relax(turn, slot, pieces, low)
-            self._report(slot, low)
+            self._report(slot, self.relaxing.relax(turn, slot, pieces, low))
             good = good & self._meet(turn)
-            return i + 1, self._least(), ok & good
+            doublings = self.width.next(doublings, self.barrier.total(1, k.cast))
+            return i + 1, self._least(), doublings, ok & good
 
-        steps, least, ok = k.while_(going, step, 0, least, ok)
+        steps, least, _, ok = k.while_(going, step, 0, least, 0, ok)
         ok = ok & self._finish(steps + 2)
-        for j, word in enumerate((steps, k.cast(least >= INFINITY, "i32"), 1 - ok)):
+        ended, refused = (k.cast(x, "i32") for x in (least >= INFINITY, least < 0))
+        for j, word in enumerate((steps, ended, 1 - ok, refused)):
             k.store(m.summary, j, word, mask=(k.cta == 0) & (k.thread == 0))
 
     def _group(self, turn):
@@ -146,13 +152,16 @@ class _Search:
         k.spread(self.places * k.devices, clear)
         k.spread(self.places, lambda i: k.store(m.done, i, INFINITY))
         self.flags.clear(source, known)
-        return self._meet(k.const(1)), k.where(known, 0, INFINITY)
+        self.width.look()
+        ok = self.barrier.meet(k.const(1), lambda device: (self.width.word(), 0))
+        return ok, k.where(known, 0, INFINITY)
 
     def _report(self, slot, low):
         """Adds what the threads of the CTA lowered or left waiting; `low` of each."""
         k = self.k
         low = k.warp_fold(k.minimum, low)
-        k.reduce("max", self.low, 0, MAX - low, mask=(k.lane == 0) & (low < INFINITY))
+        told = TOP - k.maximum(low, -1)
+        k.reduce("max", self.low, 0, told, mask=(k.lane == 0) & (low < INFINITY))
         k.sync()
         mine = k.thread == 0
         k.reduce("max", self.m.control, slot + LOW, k.load(self.low, 0), mask=mine)
@@ -160,15 +169,20 @@ class _Search:
 
     def _meet(self, turn):
         k, control = self.k, self.m.control
-        word = self._group(turn) + LOW
-        return self.barrier.meet(turn, lambda device: [k.load(control, word, cache="fresh")])
+        words = [self._group(turn) + word for word in (LOW, EDGES)]
+
+        def tell(device):
+            del device
+            return [k.load(control, word, cache="fresh") for word in words]
+
+        return self.barrier.meet(turn, tell)
 
     def _least(self):
-        """The least label that waits on any device; at least INFINITY: none does."""
+        """The least label that waits on any device; at least INFINITY: none does; -1: below 0."""
         k, most = self.k, self.barrier.word(0, 0)
         for d in range(1, k.devices):
             most = k.maximum(most, self.barrier.word(d, 0))
-        return MAX - most
+        return TOP - most
 
     def _finish(self, turn):
         """Distances of all vertices: every device tells the others its own labels."""
@@ -179,7 +193,7 @@ class _Search:
             self.vertices.tell_others(m.labels, 4 * j, *four)
 
         k.spread(self.places // 4, tell)
-        ok = self.barrier.meet(turn, lambda device: (0,))
+        ok = self.barrier.meet(turn, lambda device: (0, 0))
 
         def length(place):
             return k.bits(k.load(m.labels, place, cache="fresh"), "f32")

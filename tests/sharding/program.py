@@ -20,6 +20,7 @@ import features
 import jax
 import jax.numpy as jnp
 import numpy as np
+import paths
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from sharded_calls import (
@@ -193,7 +194,6 @@ def one_launch():
     from jaxspv.sharding.gpu.components import one_launch as components
     from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
     from jaxspv.sharding.gpu.products import one_launch as multiply
-    from jaxspv.sharding.gpu.sssp import one_launch as sssp
     from pallas_kernels.mesh.bfs import levels
 
     levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
@@ -212,17 +212,9 @@ def one_launch():
         G = jsp.shard(A, mesh, spec, symmetric=symmetric)
         got = jax.jit(components, static_argnames=("interpret", *sizes))(G, **sizes, interpret=True)
         exact(got, jsp.connected_components(A))
-        run = jax.jit(sssp, static_argnames=("parents", "interpret", *sizes))
         for source in (0, 34, A.shape[0] - 1):
-            got = run(G, jnp.int32(source), None, None, most, parents=True, interpret=True, **sizes)
-            compare({"sssp": got}, {"sssp": jsp.sssp(A, source, deterministic=True)})
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
-    hub = np.append(rng.integers(0, 700, 600), np.zeros(600, int)), np.arange(1200) % 700
-    A = jsp.from_edges(np.append(*hub), np.append(*hub[::-1]), shape=(700, 700))  # a long row
-    G = jsp.shard(A, *mesh_of("two"))
-    got = run(G, jnp.int32(9), None, None, most, parents=False, interpret=True, **sizes)
-    exact(got.distances, jsp.sssp(A, 9).distances)
     ranked = functools.partial(pagerank, **sizes, interpret=True)
     by_rows = jax.jit(functools.partial(multiply, flip=False, interpret=True, **sizes))
     for name, columns in (("two", 3), ("four", 130)):
@@ -352,6 +344,7 @@ CHECKS |= {
     f.__name__: f
     for f in (quick, small, chunks, explicit, gradients, triangles, told, costs, lists, one_launch)
 }
+CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
 CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)

@@ -29,6 +29,7 @@ CHECKS = (
         "drawn",
         "read",
         "one_launch",
+        "paths",
         "stars",
         "dealt",
     ),

@@ -9,7 +9,7 @@ from pallas_kernels.mesh.sssp import sssp as kernel
 
 from ...algorithms.sssp.api import SSSP
 from ..exchange import Local, on_mesh
-from ..frontier.paths import lengths_of, width_of
+from ..frontier.paths import lengths_of
 from ..graph import ShardedGraph
 from ..sssp import op, tree_of
 from .frame import apart
@@ -28,28 +28,28 @@ def _refuse(G, source, until, delta, most, *, parents) -> str | None:
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)
 def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
-    """Lengths go into the other devices' memory inside the kernel; with negative weights, as the
-    other form; parents by a search after it. options: of the kernel."""
+    """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
+    negative cycle goes round, as the other form; parents by a search after it. options: of the
+    kernel."""
 
     def body(local: Local, source, delta, most):
         part, block = local.part, local.block
-        width, negative = width_of(local)
-        width = width if delta is None else jnp.asarray(delta, jnp.float32)
+        graph = block.indptr, block.indices, block.data, local.positions
+        width = jnp.float32(0) if delta is None else jnp.asarray(delta, jnp.float32)
+        how = {"axes": part.axes, "n": part.n, **options}
+        # without negative weights every other round at least settles a vertex
+        limit = jnp.minimum(most, 2 * part.n + 2)
+        whole, own, rounds, ended, status, below = kernel(*graph, source, width, limit, **how)
+        refused = (below > 0) | ((ended == 0) & (status == 0) & (rounds < most) & (rounds >= limit))
 
-        def together(source, width, most):
-            graph = block.indptr, block.indices, block.data, local.positions
-            how = {"axes": part.axes, "n": part.n, **options}
-            whole, own, rounds, ended, status = kernel(*graph, source, width, most, **how)
-            return whole, own, rounds, ended > 0, status
-
-        def by_collectives(source, width, most):
-            del width
+        def by_collectives():
             end, done = lengths_of(local, source, None, delta, most, sparing=True)
             return local.everywhere(end.length), end.length, end.steps, done, jnp.int32(0)
 
-        lengths, own, rounds, done, status = lax.cond(
-            negative, by_collectives, together, source, width, most
-        )
+        def together():
+            return whole, own, rounds, ended > 0, status
+
+        lengths, own, rounds, done, status = lax.cond(refused, by_collectives, together)
         tree = local.everywhere(tree_of(local, own, source)) if parents else None
         return lengths, tree, rounds, done, jnp.asarray(False), status
 

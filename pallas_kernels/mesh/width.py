@@ -1,0 +1,79 @@
+"""How far beyond the least label that waits a round of `sssp.py` relaxes."""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import functools
+import operator
+
+# Width over the mean length: 4 / mean degree within these bounds.
+LEAST, MOST = 0.1, 3.0
+DOUBLINGS = 60
+FEW = 8  # edges a thread, below which a round takes as long as its chain of accesses does
+
+
+class Width:
+    """The width that was given (`m.delta`), or one that fits the weights and how full rounds are.
+
+    Without one (0) every thread of every device looks at one weight; a round of few edges, which
+    takes as long as its chain of accesses does, doubles the width for the next, any other quarters
+    it, down to what the weights suggest. `m.parts` float32[2 CTAs].
+    """
+
+    def __init__(self, k, m, places, n):
+        self.k, self.m, self.places, self.n = k, m, places, n
+        self.sums, self.given = k.shared(2, "f32"), k.load(m.delta, 0)
+        self.chosen = self.given == 0.0
+        self.entries = k.load(m.indptr, places)
+
+    def look(self):
+        """Adds up what the threads of this device see; `word` tells it at the next meeting."""
+        k, m = self.k, self.m
+        threads = k.ctas * k.threads
+        k.store(self.sums, k.thread, 0.0, mask=k.thread < 2)
+        k.sync()
+        at = (k.cta * k.threads + k.thread) * k.maximum(self.entries // threads, 1)
+        there = self.chosen & k.below(at, self.entries)
+        weight = k.load(m.weights, at, mask=there, other=-1.0, cache="nc")
+        fine = (weight >= 0.0) & (weight < k.bits(k.const(0x7F800000), "f32"))
+        total = k.warp_sum(k.where(fine, weight, 0.0))
+        count = k.cast(k.popc(k.ballot(fine)), "f32")
+        for j, x in enumerate((total, count)):
+            k.reduce("add", self.sums, j, x, mask=k.lane == 0)
+        k.sync()
+        two = k.thread < 2
+        k.store(m.parts, k.thread * k.ctas + k.cta, k.load(self.sums, k.thread, mask=two), mask=two)
+
+    def word(self):
+        """The bits of the width by the weights of this device; a warp of it calls after `look`."""
+        k, m = self.k, self.m
+        sums = []
+        for j in range(2):
+            each = [
+                k.load(m.parts, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh")
+                for i in range(0, k.ctas, 32)
+            ]
+            sums.append(k.warp_sum(functools.reduce(operator.add, each)))
+        entries = k.maximum(k.cast(self.entries, "f32"), 1.0) * float(k.devices)
+        over = k.minimum(k.maximum(k.const(4.0 * self.n, "f32") / entries, LEAST), MOST)
+        return k.bits(sums[0] / k.maximum(sums[1], 1.0) * over, "i32")
+
+    def start(self, barrier):
+        """The width of the first round, after a meeting where word 0 was `word`."""
+        k = self.k
+        mean = barrier.total(0, k.bits) / k.const(float(k.devices), "f32")
+        return k.where(self.chosen, mean, self.given)
+
+    def bound(self, start, doublings, least):
+        """The label up to which a round relaxes, from the least that waits."""
+        k = self.k
+        times = k.bits((doublings + 127) << 23, "f32")
+        return k.bits(k.bits(least, "f32") + start * times, "i32")
+
+    def next(self, doublings, edges):
+        """Doublings of the width for the next round, after one of so many edges, a float32, on all
+        devices."""
+        k = self.k
+        few = self.chosen & (edges < float(FEW * k.devices * k.ctas * k.threads))
+        fewer = k.maximum(doublings - 2, 0)
+        return k.where(few, k.minimum(doublings + 1, DOUBLINGS), fewer)

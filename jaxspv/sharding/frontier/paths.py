@@ -57,14 +57,15 @@ def width_of(local: Local) -> tuple[Array, Array]:
     there = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
     finite = jnp.where(there & (data < top), data, jnp.zeros((), data.dtype))
     stored = local.block.indptr[-1].astype(jnp.float32)
-    sums = jnp.stack([jnp.sum(finite.astype(jnp.float32)), stored])
-    total, count = local.total(sums)
-    negative = local.total(jnp.any(finite < 0).astype(jnp.int32)) > 0
+    below = jnp.any(finite < 0).astype(jnp.float32)
+    total, count, negative = local.total(
+        jnp.stack([jnp.sum(finite.astype(jnp.float32)), stored, below])
+    )
     count = jnp.maximum(count, 1)
     width = total / count * width_over_mean(local.part.n, count, jnp)
     if jnp.issubdtype(data.dtype, jnp.integer):
         width = jnp.maximum(width, 1)
-    return width.astype(data.dtype), negative
+    return width.astype(data.dtype), negative > 0
 
 
 def lengths_of(

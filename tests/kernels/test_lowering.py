@@ -16,7 +16,7 @@ from pallas_kernels.mesh.components import components as components_on_mesh
 from pallas_kernels.mesh.dealt import spmm_dealt
 from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
 from pallas_kernels.mesh.spmm import spmm as spmm_on_mesh
-from pallas_kernels.mesh.sssp import sssp as sssp_on_mesh
+from pallas_kernels.mesh.sssp.api import sssp as sssp_on_mesh
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 

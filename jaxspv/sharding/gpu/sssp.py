@@ -1,11 +1,11 @@
-"""Shortest paths on a sharded graph in one launch on each GPU (`pallas_kernels/mesh/sssp.py`)."""
+"""Shortest paths on a sharded graph in one launch on each GPU (`pallas_kernels/mesh/sssp`)."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import lax
 
-from pallas_kernels.mesh.sssp import sssp as kernel
+from pallas_kernels.mesh.sssp.api import sssp as kernel
 
 from ...algorithms.sssp.api import SSSP
 from ..exchange import Local, on_mesh

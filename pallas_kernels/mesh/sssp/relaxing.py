@@ -1,4 +1,4 @@
-"""Edges of `sssp.py`: who waits is listed in pieces of rows, the pieces are dealt and relaxed.
+"""Edges of `rounds.py`: who waits is listed in pieces of rows, the pieces are dealt and relaxed.
 
 Every device has labels of the places of all: of its own the true ones, of the others the least that
 it has sent. An edge gathers that of its head, whoever has it, and lowers it by an atomic minimum;
@@ -12,7 +12,7 @@ nothing back. So a length travels when it falls here, and nothing is packed, lis
 import functools
 import operator
 
-from ..rows.flatten import flatten
+from ...rows.flatten import flatten
 
 INFINITY = 0x7F800000  # the bits of inf
 SPAN = 128  # edges of a piece at most

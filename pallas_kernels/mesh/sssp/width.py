@@ -1,4 +1,4 @@
-"""How far beyond the least label that waits a round of `sssp.py` relaxes."""
+"""How far beyond the least label that waits a round of `rounds.py` relaxes."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false

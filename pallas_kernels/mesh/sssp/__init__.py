@@ -1,0 +1,1 @@
+"""Shortest paths over the rows of several GPUs, one launch on each."""

@@ -18,6 +18,7 @@ INFINITY = 0x7F800000  # the bits of inf
 SPAN = 128  # edges of a piece at most
 UNROLL = 4  # strides of 32 edges in flight
 SHARE = 128  # places that share a flag: a vector of four for each lane
+GROUP = 4  # lanes with neighbouring vectors: their loads take whole sectors
 TAKEN_AT_ONCE = 8  # pieces that a warp takes at most from those that are left
 PIECES, TAKEN, EDGES = 0, 1, 2  # words of a group of control words
 
@@ -33,7 +34,7 @@ class Flags:
     A half has the flags of all devices: own ones, which the others raise too, and for those of the
     others what this device has told them. They are read in the turn that they name alone, raised in
     the turn before, and a meeting lies between: nothing is taken down. Places come heaviest first,
-    so those that share a flag lie apart: vector j of four has flag j mod `each`.
+    so those that share a flag lie apart: group j of GROUP vectors of four has flag j mod `each`.
     """
 
     def __init__(self, k, m, places):
@@ -60,8 +61,14 @@ class Flags:
     def _at(self, turn, v):
         """Where the flag of place v of all lies."""
         device = v // self.places
-        vector = self.k.shr(v - device * self.places, 2)
-        return self._half(turn) + device * self.each + vector % self.each
+        group = (v - device * self.places) // (4 * GROUP)
+        return self._half(turn) + device * self.each + group % self.each
+
+    def place(self, flag):
+        """The first of the lane's four places of those that share a flag of this device, perhaps
+        beyond its last."""
+        lane = self.k.lane
+        return 4 * ((flag + self.each * (lane // GROUP)) * GROUP + lane % GROUP)
 
     def up(self, turn, flag, mask):
         """Whether a flag of this device is raised for this turn."""
@@ -118,7 +125,7 @@ class Relaxing:
     def _shared(self, turn, slot, bound, flag, low, edges):
         """Those of the places that share a flag; edges: how many the lane has listed."""
         k, m = self.k, self.m
-        i = 4 * (flag + self.flags.each * k.lane)
+        i = self.flags.place(flag)
         there, own = i < self.places, k.device * self.places
         labels = k.load_vec(m.labels, own + i, 4, mask=there, other=INFINITY, cache="fresh")
         done = k.load_vec(m.done, i, 4, mask=there, other=INFINITY, cache="fresh")

@@ -31,31 +31,46 @@ from .graph import ShardedGraph
 
 
 def product(
-    G: ShardedGraph, x: Array, semiring: Semiring, *, flip: bool, kernels: bool = False
+    G: ShardedGraph,
+    x: Array,
+    semiring: Semiring,
+    *,
+    flip: bool,
+    keep: bool = False,
+    kernels: bool = False,
 ) -> Array:
     """y[i] = add_j mul(A[i, j], x[j]), or with `flip` y[j] = add_i mul(x[i], A[i, j]); x (n, ...).
 
     The product of one device, by vertices where x has columns: x lies whole on every device, so
     that none of it travels or moves. With `flip`, of x along the rows; a fold of what devices of
-    the same rows (columns) got. Where x is dealt, so is y: x travels along columns (rows).
+    the same rows (columns) got. Where x is dealt, so is y: x travels along columns (rows). keep: y
+    is dealt too where x is whole; by rows over all devices then nothing travels.
     """
     if dealt(G, x):
         body = functools.partial(multiplied_dealt, flip=flip)
         return on_mesh(body, G, semiring, values=x, whole=False, kernels=kernels)
+    if keep:
+        body = functools.partial(multiplied_here, flip=flip)
+        return on_mesh(body, G, x, semiring, whole=False, kernels=kernels)
     return on_mesh(functools.partial(multiplied, flip=flip), G, x, semiring, kernels=kernels)
 
 
 def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
     """`product` on one device."""
+    return local.everywhere(multiplied_here(local, x, semiring, flip=flip))
+
+
+def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
+    """`product` on one device, of the whole x to the rows of y of its places."""
     if flip:
         partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
-        return local.everywhere(local.fold_cols(partial, semiring.add))
+        return local.fold_cols(partial, semiring.add)
     if x.ndim == 1:
         mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
         partial = mxv(local.block, mine, semiring)
     else:
         partial = mxm(local.by_vertices(), x, semiring)
-    return local.everywhere(local.fold_rows(partial, semiring.add))
+    return local.fold_rows(partial, semiring.add)
 
 
 def multiplied_dealt(
@@ -94,7 +109,13 @@ op.register("collectives")(product)
 
 
 def _multiply(
-    name: str, G: ShardedGraph, x: Any, semiring: Any, options: dict[str, Any], flip: bool
+    name: str,
+    G: ShardedGraph,
+    x: Any,
+    semiring: Any,
+    options: dict[str, Any],
+    flip: bool,
+    keep: bool = False,
 ) -> Array:
     """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
     semiring = as_semiring(semiring)
@@ -111,6 +132,10 @@ def _multiply(
     if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
+    if keep:
+        if turned:
+            raise NotImplementedError("`dealt` of mxm takes the matrix on the right of the graph.")
+        return _stays_dealt(name, G, whole(G, x), semiring, write, flip, backend)
     x = whole(G, jnp.asarray(x).T if turned else x)
     with using(backend):
         y = op(told(G), x, semiring, flip=flip, backend=backend)
@@ -138,12 +163,20 @@ def _multiply_dealt(
             f"{name} of a ShardedGraph takes what `G.deal` gives, an array {places} of a vector "
             f"or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
         )
-    refused(name + " of a dealt array", dataclasses.asdict(write))
+    return _stays_dealt(name, G, placed(G, x), semiring, write, flip, backend)
+
+
+def _stays_dealt(
+    name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
+) -> Array:
+    """The product by what is dealt, or by what is whole, each row with its vertex."""
+    refused(name + " with a dealt result", dataclasses.asdict(write))
+    how: dict[str, Any] = {"flip": flip, "keep": not dealt(G, x)}
 
     def run(G, x):
-        return op(told(G), x, semiring, flip=flip, backend=backend)
+        return op(told(G), x, semiring, backend=backend, **how)
 
-    operands = [G, placed(G, x)]
+    operands = [G, x]
     with using(backend):
         if (mesh := explicit_mesh(operands)) is None:
             return run(*operands)
@@ -174,7 +207,7 @@ def _vxm(x, A, semiring=plus_times, **options) -> Array:
 
 
 @overload(mxm, ShardedGraph)
-def _mxm(A, B, semiring=plus_times, **options) -> Array:
+def _mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
     left = isinstance(A, ShardedGraph)
     G, X = (A, B) if left else (B, A)
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
@@ -182,7 +215,7 @@ def _mxm(A, B, semiring=plus_times, **options) -> Array:
             f"mxm of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
             f"gives; got {type(X).__name__}."
         )
-    return _multiply("mxm", G, X, semiring, options, flip=not left)
+    return _multiply("mxm", G, X, semiring, options, flip=not left, keep=dealt)
 
 
 # ---- Reductions ----

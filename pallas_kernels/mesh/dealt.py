@@ -5,13 +5,15 @@
 Each device has the rows of x, of A and of y of its own places, so that what travels is x alone, in
 chunks of columns: the first CTAs of a launch store their rows of the next chunk in the memory of
 the other devices while the others multiply by this one. The product is that of one device
-(`products/spmm.py`); rows of x of its own are read where they are. A launch a chunk, and one that
+(`products/spmm.py`); rows of x of its own are read where they are: an entry chooses the array that
+it reads, for to ask both takes twice the registers and 1 ms of 3.3. A launch a chunk, and one that
 sends the first: any number of CTAs is right, and launches of one program cost little beside the
 first (benchmarks/NOTES.md, "One launch on each of several GPUs").
 
 Cost: the work of one device over its own rows; over each link 4 bytes for each column of the rows
 of x, beside that work but for the first chunk; a meeting a chunk. Room: two chunks of the rows of
-the others.
+the others. Two H200, R-MAT 20, 128 columns: 2.2 to 2.3 ms, of which 0.3 are the first chunk's way
+and 0.2 choosing; 1.7 with one source and nothing sent (one GPU 3.1).
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -132,19 +134,11 @@ class _Chunk(Product):
 
     def __init__(self, k, m, job, devices, senders, c):
         super().__init__(k, m, job)
-        tile, warps = job.tile, k.threads // 32
-        self.devices, self.senders, self.c, self.columns = (
-            devices,
-            senders,
-            c,
-            tile.lanes * tile.words,
-        )
+        tile = job.tile
+        self.devices, self.senders, self.c = devices, senders, c
+        self.columns = tile.lanes * tile.words
         self.me = k.load(m.me, 0)
-        group = ((k.cta - senders) * warps + k.warp) * (32 // tile.lanes)
-        self.group, self.groups = (
-            group + k.lane // tile.lanes,
-            job.ctas * warps * (32 // tile.lanes),
-        )
+        self.group = self._group(k.cta - senders)
         self.before, self.column = 0, c * self.columns + self.member * tile.words
         self.inside = self.column < job.width
 
@@ -155,7 +149,7 @@ class _Chunk(Product):
             return
         sends = k.cta < self.senders
         k.if_(sends, lambda: self._send(self.c + 1))
-        k.if_(~sends, lambda: super(_Chunk, self).run())
+        k.if_(~sends, super().run)
         self._leave()
 
     def send_first(self):
@@ -194,25 +188,20 @@ class _Chunk(Product):
 
         k.for_(k.cta * k.threads + k.thread, total, workers * AHEAD, some)
 
-    def _fetch(self, at, held):
-        """As on one device, with columns that tell where rows of x are: OWN + row, or row of the
-        chunk."""
+    def _row_of(self, j):
+        """Where row j of x is: OWN + row of this device, or row of the chunk; -1: none."""
         k, places = self.k, self.job.n
-        fetched, coded = super()._fetch(at, held), []
-        for j in fetched[:held]:
-            device = j // places
-            here = OWN + j - device * places
-            there = j - k.where(device > self.me, places, 0)
-            coded.append(k.where(j < 0, -1, k.where(device == self.me, here, there)))
-        return coded + fetched[held:]
+        device = j // places
+        here = OWN + j - device * places
+        there = j - k.where(device > self.me, places, 0)
+        return k.where(j < 0, -1, k.where(device == self.me, here, there))
 
     def _row(self, j, mask):
         k, words = self.k, self.job.tile.words
         if not uses(self.job.semiring.mul, 1):
             return [None] * self.size
-        own, far = mask & (j >= OWN), mask & (j < OWN)
+        own = j >= OWN
         here = (j - OWN) * self.job.width + self.column
         there = j * self.columns + self.member * words
-        near = k.load_vec(self.g.x, here, words, mask=own, cache="nc")
-        sent = k.load_vec(self.g.chunk, there, words, mask=far, cache="nc")
-        return [k.where(own, a, b) for a, b in zip(near, sent, strict=True)]
+        x = k.either(own, self.g.x, self.g.chunk)
+        return k.load_vec(x, k.where(own, here, there), words, mask=mask, cache="nc")

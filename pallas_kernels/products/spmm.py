@@ -25,7 +25,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from ..rows.columns import Job, Product, Tile
+from ..rows.columns import Job, Product, Renamed, Tile
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring
@@ -48,6 +48,7 @@ def csr_spmm(
     indices: jax.Array,
     data: jax.Array,
     x: jax.Array,
+    names: jax.Array | None = None,
     *,
     semiring: ScalarSemiring,
     dtype=None,
@@ -60,11 +61,12 @@ def csr_spmm(
     """y[n, k] of a matrix with n > 0 rows, at least one slot and one column, and k > 0.
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
-    x[columns, k]. data and x are float32, int32, bfloat16 or float16, the last two widened to
-    float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is. n + nse <
-    `merge_path.LIMIT`, x and y less than 2^31 words. log_sum: terms, float32, are combined to the
-    logarithm of the sum of their exponentials, whatever `semiring.combine` says. tile.words divides
-    the words of a row. ctas: for one tile of columns; any number is right.
+    x[columns, k]; names int32: the row of x that each column stands for, any other number: none;
+    None: the column itself. data and x are float32, int32, bfloat16 or float16, the last two
+    widened to float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is.
+    n + nse < `merge_path.LIMIT`, x and y less than 2^31 words. log_sum: terms, float32, are
+    combined to the logarithm of the sum of their exponentials, whatever `semiring.combine` says.
+    tile.words divides the words of a row. ctas: for one tile of columns; any number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
@@ -83,9 +85,10 @@ def csr_spmm(
         data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
     parts *= 2 if log_sum else 1
     job = Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum)
+    kind, renamed = (Product, {}) if names is None else (Renamed, {"names": names})
     y = launch(
-        lambda k, m: Product(k, m, job).run(),
-        {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)},
+        lambda k, m: kind(k, m, job).run(),
+        {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)} | renamed,
         {
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),

@@ -36,7 +36,9 @@ class Job:
     """The static parameters of one launch.
 
     width: words of a row of x. ctas: of one tile of columns. narrow, thin, packed: the 16-bit
-    floats in the words of x, y and data, or None.
+    floats in the words of x, y and data, or None. mixed: pieces from both ends of the path in
+    turns, for rows sorted by length: long ones, which read, and short ones, which store, are under
+    way together.
     """
 
     n: int
@@ -49,6 +51,7 @@ class Job:
     thin: str | None
     packed: str | None
     log_sum: bool
+    mixed: bool = False
 
 
 class Product:
@@ -56,17 +59,24 @@ class Product:
 
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
-        tile, warps = job.tile, k.threads // 32
+        tile = job.tile
         self.size = tile.words * (2 if job.narrow else 1)  # columns of a lane
         self.fold = LogSum(k, self.size) if job.log_sum else Fold(k, job.semiring, self.size)
         self.member, self.leader = k.lane & (tile.lanes - 1), k.lane & -tile.lanes
         part = k.cta // job.ctas
-        self.group = ((k.cta - part * job.ctas) * warps + k.warp) * (32 // tile.lanes)
-        self.group = self.group + k.lane // tile.lanes
-        self.groups = job.ctas * warps * (32 // tile.lanes)
+        self.groups = job.ctas * (k.threads // tile.lanes)
+        self.group = self._group(k.cta - part * job.ctas)
         self.before = part * self.groups  # groups of the tiles of columns before
         self.column = (part * tile.lanes + self.member) * tile.words
         self.inside = self.column < job.width
+
+    def _group(self, cta):
+        """The piece of this lane's group, in one of the CTAs of a tile of columns."""
+        k, job = self.k, self.job
+        if job.mixed:
+            half = cta >> 1
+            cta = k.where((cta & 1) == 1, job.ctas - 1 - half, half)
+        return cta * (k.threads // job.tile.lanes) + k.thread // job.tile.lanes
 
     def run(self):
         k, n = self.k, self.job.n
@@ -150,9 +160,10 @@ class Product:
         k, lanes = self.k, self.job.tile.lanes
         places = [at + self.member + j * lanes for j in range(held)]
         masks = [(p >= self.low) & (p < self.high) for p in places]
+        places = [self._entry(p) for p in places]
         cache = "stream" if lanes >= 8 else "nc"
         found = k.loads(self.g.indices, places, masks, other=-1, cache=cache)
-        found = [k.where(k.below(j, self.job.columns), j, -1) for j in found]
+        found = [self._row_of(j) for j in found]
         if not uses(self.job.semiring.mul, 0):
             return found
         if not self.job.packed:
@@ -160,6 +171,14 @@ class Product:
         words = k.loads(self.g.data, [p >> 1 for p in places], masks, cache=cache)
         both = [k.unpack(w, self.job.packed) for w in words]
         return found + [k.where((p & 1) == 0, *pair) for p, pair in zip(places, both, strict=True)]
+
+    def _entry(self, p):
+        """Where in `indices` and `data` entry p of the path lies."""
+        return p
+
+    def _row_of(self, j):
+        """Which row of x column j stands for; -1: none."""
+        return self.k.where(self.k.below(j, self.job.columns), j, -1)
 
     def _batch(self, base, fetched, b, clean, state):
         """`unroll` entries from base + b on: their rows of x together, then what is combined."""
@@ -280,3 +299,13 @@ class Product:
         acc = self._kept(head, 1, None)
         acc = k.for_(head + 1, tail + 1, AHEAD, some, *acc)
         self._store(r, acc, k.const(True, "i1"))
+
+
+class Renamed(Product):
+    """With `names`: which row of x each column stands for."""
+
+    def _row_of(self, j):
+        names = self.g.names
+        return super()._row_of(
+            self.k.load(names, j, mask=self.k.below(j, names.size), other=-1, cache="nc")
+        )

@@ -346,6 +346,10 @@ class Emitter(Simt):
         base = self._remote(a.ref, self.const(device).v)
         return Memory(base, a.kind, a.size, "global", "sys")
 
+    def either(self, c, a, b):
+        """For loads: of two arrays of global memory a where c, else b."""
+        return Memory(arith.select(c.v, a.base, b.base), a.kind, None, "global", a.scope)
+
     def clock(self):
         return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")
 

@@ -34,6 +34,13 @@ class _Memory:
         self.size = data.shape[-1]
 
 
+class _Either:
+    """Of two arrays the first one where a value says so."""
+
+    def __init__(self, first, a, b):
+        self.first, self.a, self.b, self.kind = first, a, b, a.kind
+
+
 class Lockstep(Simt):
     """Runs a kernel for `ctas` x `threads` threads of all devices at once; a value is one array
     over all of them.
@@ -179,10 +186,18 @@ class Lockstep(Simt):
     def on(self, a, device):
         return _Memory(a.data, a.kind, a.space, self.const(device))
 
+    def either(self, c, a, b):
+        return _Either(c, a, b)
+
     def load(self, a, i, mask=None, other=0, cache=None):
         return self.load_vec(a, i, 1, mask, other)[0]
 
     def load_vec(self, a, i, width, mask=None, other=0, cache=None):
+        if isinstance(a, _Either):
+            mask = self.const(True if mask is None else mask, "i1")
+            of = (a.a, mask & a.first), (a.b, mask & ~a.first)
+            near, far = (self.load_vec(m, i, width, here, other) for m, here in of)
+            return tuple(self.where(a.first, x, y) for x, y in zip(near, far, strict=True))
         lanes, at = self._where(a, i, mask, width)
         out = []
         for j in range(width):

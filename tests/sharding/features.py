@@ -10,7 +10,7 @@ from sharded_calls import exact, refused, same
 
 import jaxspv as jsp
 from jaxspv.semirings import as_semiring
-from jaxspv.sharding.gpu.products import in_chunks
+from jaxspv.sharding.gpu.products import in_chunks, in_place
 from jaxspv.sharding.products import multiplied_dealt, on_mesh
 
 
@@ -30,6 +30,14 @@ def dealt(mesh_of, A):
         got = jax.jit(run)(G, x, X)
         for g, w in zip(got, want, strict=True):
             same(g, w, rtol=1e-6)
+        multiply = functools.partial(jsp.mxm, dealt=True)
+        for product in (multiply, jax.jit(multiply)):
+            Y = product(G, X)
+            assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
+            same(Y, G.deal(A @ X), rtol=1e-6)
+        same(G.gather(jsp.mxm(G, X, "max_min", dealt=True)), want[3])
+        slope = jax.grad(lambda X, G=G: jnp.sum(jnp.square(jsp.mxm(G, X, dealt=True))))(X)
+        same(slope, 2 * (A.T @ (A @ X)), rtol=1e-5)
     assert G.deal(X).sharding.is_equivalent_to(G.part.sharding, 4)
     same(jsp.mxm(G, np.asarray(G.deal(X))), G.deal(A @ X), rtol=1e-6)
     body = functools.partial(multiplied_dealt, columns=2)
@@ -42,21 +50,30 @@ def dealt(mesh_of, A):
         ("and more", lambda: G.gather(x)),
         ("`G.deal` gives", lambda: jsp.mxm(G, X[None, None])),
         ("`G.deal` gives", lambda: jsp.mxm(G.deal(X), G)),
+        ("of a ShardedGraph", lambda: jsp.mxm(A, X, dealt=True)),
     )
     refused((ValueError, *case) for case in cases)
+    cases = (
+        ("on the right", lambda: jsp.mxm(X.T, G, dealt=True)),
+        ("with a dealt result", lambda: jsp.mxm(G, X, mask=X > 0, dealt=True)),
+    )
+    refused((NotImplementedError, *case) for case in cases)
     explicit(mesh_of, A, X)
     kernels(mesh_of, A, rng)
 
 
 def explicit(mesh_of, A, X):
     """Explicit axes: a product is dealt too, in an eager call and under jit."""
-    want = A @ X
+    want, kept = A @ X, jax.jit(functools.partial(jsp.mxm, dealt=True))
     for name in ("two", "blocks"):
         mesh, spec = mesh_of(name, AxisType.Explicit)
         G = jsp.shard(A, mesh, spec)
         with jax.set_mesh(mesh):
             for product in (jsp.mxm, jax.jit(jsp.mxm)):
                 Y = product(G, G.deal(X))
+                assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
+                same(G.gather(Y), want, rtol=1e-6)
+                Y = product(G, X, dealt=True) if product is jsp.mxm else kept(G, X)
                 assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
                 same(G.gather(Y), want, rtol=1e-6)
         same(G.gather(jsp.mxm(G, G.deal(X))), want, rtol=1e-6)
@@ -74,6 +91,7 @@ def kernels(mesh_of, A, rng):
         X = jnp.asarray(rng.integers(0, 9, (80, columns)), jnp.float32)
         G = jsp.shard(B, *mesh_of(name), symmetric=symmetric)
         how = {"flip": False, "ctas": 2, "threads": 128, "interpret": True}
-        run = jax.jit(functools.partial(in_chunks, **how))
-        got = run(G, G.deal(X), as_semiring(semiring))
-        exact(G.gather(got), jsp.mxm(B, X, semiring))
+        want = jsp.mxm(B, X, semiring)
+        for run, operand in ((in_chunks, G.deal(X)), (in_place, X)):
+            got = jax.jit(functools.partial(run, **how))(G, operand, as_semiring(semiring))
+            exact(G.gather(got), want)

@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from pallas_kernels.mesh.dealt import CHUNK
 from pallas_kernels.mesh.dealt import spmm_dealt as dealt_kernel
 from pallas_kernels.mesh.spmm import spmm as kernel
+from pallas_kernels.products.spmm import csr_spmm
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
@@ -25,7 +26,19 @@ from .frame import apart, unasked
 LATE = 8  # columns that travel together where the kernels waited in vain: no more room than theirs
 
 
-def _not_together(G, x, semiring, *, flip) -> str | None:
+def _not_together(G, x, semiring, *, flip, keep=False) -> str | None:
+    if keep:
+        return "rows of the result stay where they are computed: nothing has to be sent"
+    return _not_whole(G, x, semiring, flip)
+
+
+def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
+    if not keep:
+        return "the result is asked for whole on every device"
+    return _not_whole(G, x, semiring, flip)
+
+
+def _not_whole(G, x, semiring, flip) -> str | None:
     if flip or x.ndim != 2:
         return "it multiplies by a matrix on the right: `mxm(G, X)`"
     if reason := apart(G):
@@ -42,12 +55,14 @@ def _not_together(G, x, semiring, *, flip) -> str | None:
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_together)
-def one_launch(G, x, semiring, *, flip, **options):
+def one_launch(G, x, semiring, *, flip, keep=False, **options):
     """Rows of the result go to all devices as they come; where devices waited in vain, as the form
     without kernels. options: of the kernel."""
 
+    del keep
+
     def body(local: Local, x, semiring):
-        block, how = local.by_vertices(), scalars(semiring, G, x, flip)
+        block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
         y, status = kernel(*arrays, axes=local.part.axes, n=local.part.n, semiring=how, **options)
         late = lax.pmax(status, local.part.axes)
@@ -61,7 +76,22 @@ def one_launch(G, x, semiring, *, flip, **options):
     return on_mesh(body, G, x, semiring)
 
 
-def _not_dealt(G, x, semiring, *, flip) -> str | None:
+@op.register("in_place", backend="pallas", refuse=_not_in_place)
+def in_place(G, x, semiring, *, flip, keep=True, **options):
+    """Rows of the result stay where they are computed: the kernel of one GPU over the rows of each.
+    options: of the kernel."""
+    del keep
+
+    def body(local: Local, x, semiring):
+        block, how = local.block, scalars(semiring, G, x, flip)
+        arrays = block.indptr, block.indices, block.data, x, local.everyone
+        return csr_spmm(*arrays, semiring=how, **options)
+
+    return on_mesh(body, G, x, semiring, whole=False, kernels=True)
+
+
+def _not_dealt(G, x, semiring, *, flip, keep=False) -> str | None:
+    del keep
     if flip or x.ndim != 4:
         return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
     if reason := apart(G):
@@ -81,9 +111,10 @@ def _not_dealt(G, x, semiring, *, flip) -> str | None:
 
 
 @op.register("in_chunks", backend="pallas", refuse=_not_dealt)
-def in_chunks(G, x, semiring, *, flip, **options):
+def in_chunks(G, x, semiring, *, flip, keep=False, **options):
     """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
     vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
+    del keep
     one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
 
     def body(local: Local, semiring, x):
@@ -110,8 +141,8 @@ def _rows_with_entries(indptr):
     return jnp.max(jnp.where(jnp.diff(indptr) > 0, places, 0))
 
 
-def _not_apart(G, x, semiring, *, flip) -> str | None:
-    del x, semiring
+def _not_apart(G, x, semiring, *, flip, keep=False) -> str | None:
+    del x, semiring, keep
     mesh = G.part.mesh
     if (reason := kernels_refused()) is not None:
         return reason

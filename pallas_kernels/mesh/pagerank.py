@@ -26,9 +26,9 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from ..rows.cut import each_cut_row, join_in_cta
 from ..rows.lanes import Lanes
-from ..rows.merge_path import LIMIT, CsrRows, Shape, shape_for
+from ..rows.merge_path import LIMIT, Shape, shape_for
+from ..rows.pieces import RowsInPieces
 from ..rows.stream import Stream
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
@@ -38,6 +38,7 @@ from .vertices import Vertices
 
 TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
+PIECES = 8  # of a warp
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
     (math.inf, Lanes(8, 3, 1, ahead=True)),
@@ -62,6 +63,7 @@ def pagerank(
     n: int,
     shape: Shape | None = None,
     ctas: int | None = None,
+    pieces: int = PIECES,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -82,9 +84,10 @@ def pagerank(
     f32, i32 = jnp.float32, jnp.int32
     knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
-    own = {name: (places, f32) for name in ("rank", "flow", "inverse")}
+    each = pieces * threads // 32
+    own = {name: (places, f32) for name in ("rank", "inverse")}
     out = launch(
-        lambda k, m: _PageRank(k, m, places, n, shape, cost).run(),
+        lambda k, m: _PageRank(k, m, places, n, shape, cost, each).run(),
         {
             "indptr": indptr,
             "indices": indices,
@@ -100,14 +103,17 @@ def pagerank(
             "summary": 3,
             "change": (1, f32),
             "share": (2 * places * devices, f32),
-            "cut": places,
-            "rows": ctas,
-            "parts": (ctas, f32),
+            **RowsInPieces.workspace(places, each, ctas, f32),
             "totals": (2 * ctas, f32),
         },
         ctas=ctas,
         threads=threads,
-        shared_words=2 * shape.shared_words(threads) + 4 * WARPS + 160,
+        shared_words=2 * shape.shared_words(threads)
+        + RowsInPieces.shared_words(each, 2)
+        + RowsInPieces.shared_words(each, 1)
+        + threads
+        + 2 * WARPS
+        + 160,
         more_control=MeshBarrier.control_words(devices, TOLD) + 1,
         name="pagerank_on_mesh",
         axes=axes,
@@ -117,17 +123,30 @@ def pagerank(
     return out["scores"], steps, out["change"][0], status, refused
 
 
-class _PageRank(CsrRows):
-    """One launch. Rows that began in another CTA are `cut`: settled apart, from their parts."""
+class _Pass(RowsInPieces):
+    """A pass over the entries of this device."""
 
-    def __init__(self, k, m, places, n, shape, cost):
+    KINDS = ()
+
+    def __init__(self, k, m, places, shape, cost, each):
         streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
-        super().__init__(k, m.indptr, places, streams, shape, zero, cost)
-        self.m, self.everyone, self.vertices = m, places * k.devices, Vertices(k, m, places, n)
-        self.heads = k.shared(WARPS), k.shared(WARPS, "f32")
+        super().__init__(k, m, m.indptr, places, streams, shape, zero, cost, each, self.KINDS)
+
+    def combine(self, a, b):
+        return a + b
+
+
+class _PageRank(_Pass):
+    """One launch."""
+
+    KINDS = "f32", "f32"  # the L1 change, the mass on vertices without edges
+
+    def __init__(self, k, m, places, n, shape, cost, each):
+        super().__init__(k, m, places, shape, cost, each)
+        self.everyone, self.vertices = places * k.devices, Vertices(k, m, places, n)
         self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
-        self.hashes = _Hashes(k, m, places, shape, cost)
+        self.before = _Before(k, m, places, shape, cost, each)
         self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
 
     def run(self):
@@ -144,10 +163,9 @@ class _PageRank(CsrRows):
             return unsettled & (step < most) & (ok == 1) & (refused == 0)
 
         def step(i, change, lost, ok):
-            together = self._gather((i & 1) * self.everyone)
-            write = self.everyone - (i & 1) * self.everyone
-            moved, lost = self._settle(write, damping, damping * lost + (1.0 - damping))
-            ok, change, lost = self._meet(i + 2, moved, lost)
+            copies = (i & 1) * self.everyone, self.everyone - (i & 1) * self.everyone
+            together, *sums = self._step(*copies, damping, damping * lost + (1.0 - damping))
+            ok, change, lost = self._meet(i + 2, *sums)
             return i + 1, change, lost, ok & together
 
         infinity = k.bits(k.const(0x7F800000), "f32")
@@ -161,23 +179,21 @@ class _PageRank(CsrRows):
     def _start(self):
         """x = p and z of it; (whether all CTAs came, the thread's part of the dangling mass)."""
         k, m = self.k, self.m
-        k.spread(self.n, lambda r: k.store(m.cut, r, 0))
-        # row sums are what ones give; only this device writes the second copy before the meeting
-        k.spread(self.everyone, lambda v: k.store(m.share, self.everyone + v, 1.0))
-        self.hashes.add_to(self.left)
-        k.grid_barrier(m.control)
-        together = self._gather(self.everyone)
+        self.find()
+        (together,) = k.grid_barrier(m.control)
 
-        def row(r, strength, lost):
+        def row(r, strength):
             rank = k.load(m.personalization, r, cache="nc")
             linked = strength > 0.0
             inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, strength, 1.0), 0.0)
             k.store(m.rank, r, rank)
             k.store(m.inverse, r, inverse)
             self._share(0, r, rank * inverse)
-            return lost + k.where(linked, 0.0, rank)
+            return (k.where(linked, 0.0, rank),)
 
-        return together, self._rows(row, k.const(0.0, "f32"))[0]
+        walked, lost = self.before.each_row(row, k.const(0.0, "f32"))
+        self.before.add_to(self.left)
+        return together & walked, lost
 
     def _finish(self, turn):
         """Scores of all vertices; no share is read any more."""
@@ -190,68 +206,28 @@ class _PageRank(CsrRows):
     def _share(self, copy, r, share):
         self.vertices.tell_all(self.m.share, copy + r, share)
 
-    # the walk
     def terms(self, fetched, places, masks, owners):
         k, (index, weights) = self.k, fetched
         there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
         share = k.loads(self.m.share, [self.read + v for v in index], there)
         return [w * z for w, z in zip(weights, share, strict=True)]
 
-    def combine(self, a, b):
-        return a + b
-
-    def settle(self, r, y, mask):
-        k = self.k
-        head = self.continued & (r == self.first)
-        k.store(self.m.flow, r, y, mask=mask & ~head)
-        k.store(self.heads[1], k.warp, y, mask=mask & head)
-
-    def _gather(self, read):
-        """The flow into every place of this device from a copy of z; whether all CTAs came then."""
-        k, m = self.k, self.m
+    def _step(self, read, write, damping, teleport):
+        """New x, and z of it, from a copy of z into the other: whether all CTAs came, the thread's
+        parts of the L1 change and of the dangling mass."""
+        k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         self.read = read
-        self.walk()
-        row = k.where(self.continued, self.first, -1)
-        k.store(self.heads[0], k.warp, row, mask=k.lane == 0)
-        k.sync()
-        k.if_(k.warp == 0, self._within)
-        return k.grid_barrier(m.control)[0]
 
-    def _within(self):
-        k, m = self.k, self.m
-        join_in_cta(k, self.heads, operator.add, m.flow, m.rows, m.parts)
-        row = k.load(m.rows, k.cta)
-        k.store(m.cut, row, 1, mask=(k.lane == 0) & (row >= 0))
-
-    def _settle(self, write, damping, teleport):
-        """New x and z; the thread's parts of the L1 change and of the dangling mass."""
-        k, m = self.k, self.m
-
-        def one(r, flow, moved, lost):
+        def row(r, flow):
             old, p, inverse = (
                 k.load(a, r, cache="fresh") for a in (m.rank, m.personalization, m.inverse)
             )
             new = damping * flow + teleport * p
             k.store(m.rank, r, new)
             self._share(write, r, new * inverse)
-            moved = moved + k.maximum(new - old, old - new)
-            return moved, lost + k.where(inverse == 0.0, new, 0.0)
+            return k.maximum(new - old, old - new), k.where(inverse == 0.0, new, 0.0)
 
-        return self._rows(one, k.const(0.0, "f32"), k.const(0.0, "f32"))
-
-    def _rows(self, f, *carry):
-        """carry = f(place, its flow, *carry) for the places of this device."""
-        k, m = self.k, self.m
-
-        def row(r, *carry):
-            whole, flow = (k.load(a, r, cache="fresh") for a in (m.cut, m.flow))
-            return k.if_(whole == 0, lambda: f(r, flow, *carry), *carry)
-
-        def cut(*carry):
-            return each_cut_row(k, m.flow, m.rows, m.parts, self.combine, f, *carry)
-
-        carry = k.spread(self.n, row, *carry)
-        return k.if_(k.cta == 0, lambda: cut(*carry), *carry)
+        return self.each_row(row, none, none)
 
     def _meet(self, turn, *parts):
         """(ok, the sums over all devices of what threads have) after a meeting."""
@@ -285,39 +261,38 @@ class _PageRank(CsrRows):
         return ok, *(self.barrier.total(j, k.bits) for j in range(2))
 
 
-class _Hashes(CsrRows):
-    """A pass over the entries that adds what tells whether A is its own transpose."""
+class _Before(_Pass):
+    """The pass before the first step: the strength of each row, and what tells whether A is its
+    own transpose, a thread's part in a word of shared memory."""
 
-    def __init__(self, k, m, places, shape, cost):
-        super().__init__(k, m.indptr, places, [m.indices, m.weights], shape, k.const(0), cost)
-        self.m, self.offset, self.sum = m, k.device * places, k.shared(1)
+    KINDS = ("f32",)
+
+    def __init__(self, k, m, places, shape, cost, each):
+        super().__init__(k, m, places, shape, cost, each)
+        self.offset, self.everyone = k.device * places, places * k.devices
+        self.sum = k.shared(k.threads)
+        k.store(self.sum, k.thread, 0)
 
     def add_to(self, word):
-        """Adds the sum over the entries of this device to a control word; a barrier must follow."""
+        """Adds what the entries of this device sum to to a control word."""
         k = self.k
-        k.store(self.sum, 0, 0, mask=k.thread == 0)
-        k.sync()
-        self.walk()
-        k.sync()
-        k.reduce("add", self.m.control, word, k.load(self.sum, 0), mask=k.thread == 0)
+        total = k.warp_sum(k.load(self.sum, k.thread))
+        k.reduce("add", self.m.control, word, total, mask=k.lane == 0)
 
     def row(self, r, mask):
         return (self.offset + r,)
 
     def terms(self, fetched, places, masks, owners):
         k = self.k
-        found = []
+        found, total = [], k.load(self.sum, k.thread)
         for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
-            t = t & (v >= 0)
+            there = k.below(v, self.everyone) & t
             high, low = k.maximum(u, v), k.minimum(u, v)
             x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
             for multiplier in (739982445, 695872825):
                 x = (x ^ k.shr(x, 15)) * multiplier
-            found.append(k.where(t, k.where(u < v, x, k.where(u > v, -x, 0)), 0))
+            x = k.where(u < v, x, k.where(u > v, -x, 0))
+            total = total + k.where(there, x, 0)
+            found.append(k.where(there, w, 0.0))
+        k.store(self.sum, k.thread, total)
         return found
-
-    def combine(self, a, b):
-        return a + b
-
-    def settle(self, r, y, mask):
-        self.k.reduce("add", self.sum, 0, y, mask=mask & (y != 0))

@@ -1,0 +1,42 @@
+"""Rows of a CSR by the shape that suits their length, chosen by each warp for what it walks."""
+
+import dataclasses
+import functools
+import operator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .merge_path import Shape
+
+
+@dataclasses.dataclass(frozen=True)
+class ByLength:
+    """A shape of `merge_path.CsrRows`: of a table of (largest mean length of a row, shape) the
+    first that serves, for rows sorted by length. The last bound is not looked at.
+    """
+
+    table: "tuple[tuple[float, Shape], ...]"
+
+    def shared_words(self, threads: int) -> int:
+        return sum(shape.shared_words(threads) for _, shape in self.table)
+
+    def walker(self, job):
+        return _ByLength(job, self)
+
+
+class _ByLength:
+    """The walk of one warp."""
+
+    def __init__(self, job, shape):
+        self.job = job
+        self.bounds = [bound for bound, _ in shape.table[:-1]]
+        self.walkers = [shape.walker(job) for _, shape in shape.table]
+
+    def walk(self, first, stop):
+        job, k = self.job, self.job.k
+        mean = k.cast(job.high - job.low, "f32") / k.cast(k.maximum(stop - first, 1), "f32")
+        longer = [k.const(True, "i1"), *(mean > bound for bound in self.bounds)]
+        for j, walker in enumerate(self.walkers):
+            others = [~x for x in longer[j + 1 : j + 2]]
+            mine = functools.reduce(operator.and_, others, longer[j])
+            k.if_(mine, functools.partial(walker.walk, first, stop))

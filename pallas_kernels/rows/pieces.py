@@ -1,0 +1,145 @@
+"""Rows of a CSR in many more pieces than warps, dealt out: for walks that are repeated.
+
+One piece a warp, as `merge_path.py` has it, makes all wait for the warps whose rows suit their
+lanes least. Of pieces an eighth as long, neighbours in different warps, every warp gets some of all
+lengths. Where they begin is searched once and kept. A row shorter than a part of a piece stays
+whole in the one where it begins; of a longer one each piece keeps its part, and these are joined in
+one order: which warp walks a piece changes no sum.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from .merge_path import CsrRows
+
+WORDS = 4  # of a piece: its first row and entry, whether the row began before, see `find`
+WHOLE = 4  # a row shorter than a piece over this is not cut
+AHEAD = 8  # parts of a row that are loaded together
+
+
+class RowsInPieces(CsrRows):
+    """`CsrRows` whose pieces are dealt; a kernel gives what it gives there, but for `settle`.
+
+    m: memory with what `workspace` says, and `control`. each: pieces of a CTA; its warps take one
+    after the other. kinds: of the sums over rows that are asked for.
+    """
+
+    def __init__(self, k, m, indptr, n, streams, shape, identity, row_cost, each, kinds):
+        super().__init__(k, indptr, n, streams, shape, identity, row_cost)
+        self.m, self.each = m, each
+        self.next, self.totals = k.shared(1), [k.shared(each, kind) for kind in kinds]
+        self.piece = None  # the one that is walked
+
+    @staticmethod
+    def workspace(n, each, ctas, dtype):
+        """name -> (size, dtype) of the outputs that it needs; dtype: that of a row's y."""
+        pieces = each * ctas
+        return {"pieces": WORDS * (pieces + 1), "parts": (pieces, dtype), "sums": (n, dtype)}
+
+    @staticmethod
+    def shared_words(each, kinds):
+        """Words of shared memory of a CTA, beside those of the shape."""
+        return (each + 3) * kinds + 4
+
+    def find(self):
+        """Puts down where the pieces begin; a grid barrier must follow.
+
+        The fourth word is 0 but in the first of the pieces that go on with a row of one before:
+        there it is the piece behind the last of them.
+        """
+        k, cost, pieces = self.k, self.row_cost, self.each * self.k.ctas
+        total = k.load(self.indptr, self.n, cache="nc") + self.n * cost
+        size = (total + (pieces - 1)) // pieces
+
+        def one(p):
+            at = k.minimum(p * size, total)
+            ((row, entry, begin),) = self._bounds([at])
+            end = k.load(self.indptr, k.minimum(row + 1, self.n), cache="nc")
+            entry = k.where(end - begin < size // WHOLE, begin, entry)
+            before = entry > begin
+            start = row * cost + begin  # of the row on the path
+            stop = (row * cost + end - 1) // size + 1
+            stop = k.where(before & (at - size <= start), stop, 0)
+            words = row, entry, k.cast(before, "i32"), stop
+            k.store_vec(self.m.pieces, WORDS * p, words, mask=k.lane == 0)
+
+        warps = k.threads // 32
+        k.for_(k.cta * warps + k.warp, pieces + 1, k.ctas * warps, one)
+
+    def settle(self, r, y, mask):
+        k = self.k
+        head = self.continued & (r == self.first)
+        k.store(self.m.sums, r, y, mask=mask & ~head)
+        k.store(self.m.parts, self.piece, y, mask=mask & head)
+
+    def each_row(self, f, *zeros):
+        """(whether all CTAs came, *sums of this thread): f(row, its y) -> terms of these, from all
+        rows, each taken once; a grid barrier comes before the rows that were cut, none after.
+
+        Sums over the threads of a device are the same in every run.
+        """
+        k = self.k
+        k.store(self.next, 0, k.threads // 32, mask=k.thread == 0)
+        k.sync()
+
+        def piece(j):
+            first, stop = self._walk(j * k.ctas + k.cta)  # neighbours go to different CTAs
+            k.sync_warp()  # what sums hold was written by other lanes
+
+            def row(r, *sums):
+                return self._plus(sums, f(r, k.load(self.m.sums, r, cache="fresh")))
+
+            sums = k.for_(first + k.lane, stop, 32, row, *zeros)
+            for totals, x in zip(self.totals, sums, strict=True):
+                k.store(totals, j, k.warp_sum(x), mask=k.lane == 0)
+            return k.shfl(k.atomic("add", self.next, 0, 1, mask=k.lane == 0), 0)
+
+        k.while_(lambda j: j < self.each, piece, k.warp)
+        (together,) = k.grid_barrier(self.m.control)
+
+        def total(j, *sums):
+            return self._plus(sums, [k.load(totals, j) for totals in self.totals])
+
+        sums = k.for_(k.thread, self.each, k.threads, total, *zeros)
+        workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
+        return together, *k.deal(
+            self.each * k.ctas, workers, lambda p, there, *sums: self._cut(p, there, f, sums), *sums
+        )
+
+    def _plus(self, sums, terms):
+        return tuple(x + y for x, y in zip(sums, terms, strict=True))
+
+    def _walk(self, p):
+        """Walks a piece; its rows that are whole: the first, and behind the last."""
+        k, m = self.k, self.m
+        self.first, self.low, before, _ = k.load_vec(m.pieces, WORDS * p, WORDS)
+        last, self.high, more, _ = k.load_vec(m.pieces, WORDS * (p + 1), WORDS)
+        self.piece, self.continued = p, before == 1
+        self.walker.walk(self.first, last + more)
+        return self.first + before, last
+
+    def _cut(self, p, there, f, sums):
+        """The sums with f(row, its y) of the row that piece p is the first to go on with."""
+        k, m = self.k, self.m
+        row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=there)
+        cut = stop > 0
+        y = k.load(m.sums, row, mask=cut, cache="fresh")
+        near = [cut & (p + j < stop) for j in range(AHEAD)]
+        parts = k.loads(m.parts, [p + j for j in range(AHEAD)], near, cache="fresh")
+        for t, part in zip(near, parts, strict=True):
+            y = k.where(t, self.combine(y, part), y)
+
+        def rest(word, y):
+            lane = k.ctz(word)
+            first, behind = k.shfl(p, lane) + AHEAD, k.shfl(stop, lane)
+
+            def some(i, z):
+                return self.combine(z, k.load(m.parts, i, cache="fresh"))
+
+            z = k.for_(first + k.lane, behind, 32, some, self.identity)[0]
+            z = k.warp_fold(self.combine, z)
+            return word & (word - 1), k.where(k.lane == lane, self.combine(y, z), y)
+
+        far = k.ballot(cut & (p + AHEAD < stop))
+        _, y = k.while_(lambda word, y: word != 0, rest, far, y)
+        return k.if_(cut, lambda: self._plus(sums, f(row, y)), *sums)

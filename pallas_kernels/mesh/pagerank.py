@@ -38,7 +38,7 @@ from .vertices import Vertices
 
 TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
-PIECES = 8  # of a warp
+PIECES, LEAST = 8, 1024  # of a warp at most; places of the path in each at least
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
     (math.inf, Lanes(8, 3, 1, ahead=True)),
@@ -63,7 +63,7 @@ def pagerank(
     n: int,
     shape: Shape | None = None,
     ctas: int | None = None,
-    pieces: int = PIECES,
+    pieces: int | None = None,
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -84,7 +84,10 @@ def pagerank(
     f32, i32 = jnp.float32, jnp.int32
     knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
-    each = pieces * threads // 32
+    path = cost * places + indices.shape[0]
+    warps = threads // 32
+    pieces = pieces or min(max(path // (LEAST * ctas * warps), 1), PIECES)
+    each = pieces * warps
     own = {name: (places, f32) for name in ("rank", "inverse")}
     out = launch(
         lambda k, m: _PageRank(k, m, places, n, shape, cost, each).run(),
@@ -209,7 +212,8 @@ class _PageRank(_Pass):
     def terms(self, fetched, places, masks, owners):
         k, (index, weights) = self.k, fetched
         there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
-        share = k.loads(self.m.share, [self.read + v for v in index], there)
+        read = k.behind(self.read, index)
+        share = k.loads(self.m.share, [read + v for v in index], there)
         return [w * z for w, z in zip(weights, share, strict=True)]
 
     def _step(self, read, write, damping, teleport):
@@ -285,7 +289,9 @@ class _Before(_Pass):
     def terms(self, fetched, places, masks, owners):
         k = self.k
         found, total = [], k.load(self.sum, k.thread)
+        loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # all weights, by the one sum
         for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
+            u = k.where(loaded, k.behind(u, fetched[0]), 0)
             there = k.below(v, self.everyone) & t
             high, low = k.maximum(u, v), k.minimum(u, v)
             x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))

@@ -2,6 +2,7 @@
 grid barrier.
 """
 
+import functools
 import operator
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -131,6 +132,16 @@ class Simt:
     def loads(self, a, places, masks, **options):
         """`load` at each of some places: all are in flight together."""
         return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
+
+    def behind(self, x, columns):
+        """int32 x, which is not there before all of `columns` are: each -1 or more, below 2^30.
+
+        Short of registers, the compiler puts a load just before what needs its value, so that loads
+        at places that were loaded wait one after the other, however many are written side by side.
+        With x in all their places they wait once.
+        """
+        word = functools.reduce(operator.or_, columns)
+        return self.where(word >= -(1 << 30), x, 0)
 
     def atomics(self, op, a, places, values, masks):
         """`atomic` at each of some places: all are in flight together."""

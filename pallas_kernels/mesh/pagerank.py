@@ -4,15 +4,17 @@
 
 where A is symmetric, with its weights: each device gathers z = x / strength over the rows of its
 places, from a copy of z of all places, and writes the new z of its own into the copies of all
-devices. Nothing is prepared: the walk is that of `rows/merge_path.py`, rows that two CTAs share
-are joined after a barrier over one device, then every place is settled by one thread.
+devices. Nothing is prepared: rows are walked in the pieces of `rows/pieces.py`, each by the lanes
+that suit its rows, whose new x and z the warp that walked it settles, 32 neighbours at a time: of
+4 to 16 bytes each, stores to another GPU held up everything else. Rows that are cut follow after a
+barrier over one device.
 
 Whether A is symmetric the kernel finds out itself: the sum over all entries above the diagonal of a
 hash of (row, column, weight) less that of (column, row, weight) over those below is 0 modulo 2^32
 if it is, and by chance once in 2^32 matrices that are not.
 
 Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
-barrier, a meeting of the devices and a reduction over a CTA; two passes over the entries before.
+barrier, a meeting of the devices and a reduction over a CTA; one pass over the entries before.
 Sums are added in one order: results do not change from run to run, and devices agree when to stop.
 """
 
@@ -26,10 +28,10 @@ import operator
 import jax
 import jax.numpy as jnp
 
+from ..rows.by_length import ByLength
 from ..rows.lanes import Lanes
-from ..rows.merge_path import LIMIT, Shape, shape_for
+from ..rows.merge_path import LIMIT, Shape
 from ..rows.pieces import RowsInPieces
-from ..rows.stream import Stream
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
@@ -38,14 +40,18 @@ from .vertices import Vertices
 
 TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
-PIECES, LEAST = 8, 1024  # of a warp at most; places of the path in each at least
-SHAPES: tuple[tuple[float, Shape], ...] = (
-    (12, Stream(1, 4)),
-    (math.inf, Lanes(8, 3, 1, ahead=True)),
+# Rows come sorted by length; each bound is where the next shape has become faster (H200, rmat 21).
+SHAPE = ByLength(
+    (
+        (3, Lanes(1, 2, 4, ahead=True)),
+        (20, Lanes(2, 2, 2, ahead=True)),
+        (48, Lanes(4, 2, 2, ahead=True)),
+        (200, Lanes(16, 2, 2, ahead=True, stream=True)),
+        (math.inf, Lanes(32, 1, 8, ahead=True, stream=True)),
+    )
 )
-# Of a row over that of an entry in such a walk: rows come sorted by length, so that without it the
-# last warps had nothing but rows of one or no entry and took eight times as long as the first.
-ROW_COST = 4
+ROW_COST = 4  # of a row over that of an entry in these
+PIECES, LEAST = 8, 1024  # of a warp at most; places of the path in each at least
 
 
 def pagerank(
@@ -61,7 +67,7 @@ def pagerank(
     *,
     axes: tuple[str, ...],
     n: int,
-    shape: Shape | None = None,
+    shape: Shape = SHAPE,
     ctas: int | None = None,
     pieces: int | None = None,
     threads: int = 1024,
@@ -78,17 +84,14 @@ def pagerank(
     otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
-    shape = shape or shape_for(places, indices.shape[0], SHAPES)
     ctas = ctas or resident_ctas()
     cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
     f32, i32 = jnp.float32, jnp.int32
     knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
-    path = cost * places + indices.shape[0]
-    warps = threads // 32
+    path, warps = cost * places + indices.shape[0], threads // 32
     pieces = pieces or min(max(path // (LEAST * ctas * warps), 1), PIECES)
-    each = pieces * warps
-    own = {name: (places, f32) for name in ("rank", "inverse")}
+    each, shared = pieces * warps, 2 * shape.shared_words(threads)
     out = launch(
         lambda k, m: _PageRank(k, m, places, n, shape, cost, each).run(),
         {
@@ -101,7 +104,7 @@ def pagerank(
             "limits": jnp.stack(limits),
         },
         {
-            **own,
+            **{name: (places, f32) for name in ("rank", "inverse")},
             "scores": (n, f32),
             "summary": 3,
             "change": (1, f32),
@@ -111,12 +114,7 @@ def pagerank(
         },
         ctas=ctas,
         threads=threads,
-        shared_words=2 * shape.shared_words(threads)
-        + RowsInPieces.shared_words(each, 2)
-        + RowsInPieces.shared_words(each, 1)
-        + threads
-        + 2 * WARPS
-        + 160,
+        shared_words=shared + RowsInPieces.shared_words(each, 3) + threads + 2 * WARPS + 160,
         more_control=MeshBarrier.control_words(devices, TOLD) + 1,
         name="pagerank_on_mesh",
         axes=axes,

@@ -38,8 +38,8 @@ class RowsInPieces(CsrRows):
 
     @staticmethod
     def shared_words(each, kinds):
-        """Words of shared memory of a CTA, beside those of the shape."""
-        return (each + 3) * kinds + 4
+        """Words of shared memory of a CTA for so many sums, beside those of the shape."""
+        return (each + 3) * kinds + 8
 
     def find(self):
         """Puts down where the pieces begin; a grid barrier must follow.

@@ -17,6 +17,8 @@ from . import pagerank as pagerank
 from . import products as products
 from . import sssp as sssp
 from . import triangles as triangles
+from .blocks.halo import Halo, Rows, halo_of
+from .blocks.line import line_of
 from .gpu import bfs as _bfs  # noqa: F401  registers its form
 from .gpu import components as _components  # noqa: F401
 from .gpu import pagerank as _pagerank  # noqa: F401
@@ -37,7 +39,9 @@ def shard(
     """Spreads a graph over the devices of a mesh; eager. What it is good for: docs/devices.md.
 
     Vertices are dealt so that the entries of the devices balance: by descending degree, one for
-    each device, every other round backwards.
+    each device, every other round backwards. Whole rows of small degree (8 in the mean, 64 at most)
+    are cut into blocks along the given order of the vertices, or a breadth-first one, where at most
+    a tenth of the entries then lead from block to block; GPUs get the rows next to their own too.
 
     Args:
         A: a square matrix, A[i, j] the edge i -> j, or a Graph; in several processes the same in
@@ -86,7 +90,9 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
     for ends, parts in ((row, R), (col, C)):
         if parts > 1:
             weights += np.bincount(ends, minlength=part.n)
-    pieces = part.deal(weights)
+    out = Rows(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=part.n))]), col)
+    near = line_of(part, *out)
+    pieces = part.deal(weights) if near is None else part.cut(near, weights)
     positions = part.positions(pieces)
     device, local_row, local_col = part.place_of(positions[row], positions[col])
     rows, cols = part.block_shape
@@ -116,12 +122,22 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
         part=part,
         unique=unique,
         symmetric=symmetric,
+        halo=None if near is None else _halo(part, out, row, positions, near, symmetric),
     )
+
+
+def _halo(part: Partition, out: Rows, row, positions, line, symmetric: bool) -> Halo | None:
+    """Made where a kernel on the GPUs of one process reads it."""
+    here = jax.process_count() == 1
+    if not here or not all(d.platform in ("gpu", "cuda") for d in part.mesh.devices.flat):
+        return None
+    into = out if symmetric else out.transposed(row)
+    return halo_of(part, out, into, positions, line, lambda x: _on_devices(part, x))
 
 
 def _on_devices(part: Partition, host: np.ndarray) -> Array:
     """One row of `host` for each device."""
-    host = host.reshape(*part.grid, -1)
+    host = host.reshape(*part.grid, *(host.shape[1:] or (-1,)))
     return jax.make_array_from_callback(host.shape, part.sharding, lambda index: host[index])
 
 

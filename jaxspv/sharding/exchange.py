@@ -141,16 +141,17 @@ def on_mesh(
 ) -> Any:
     """`body(local, *operands)` on every device of the mesh of a sharded graph.
 
-    Operands and results are whole on every device; `values`, (R, C, nse) like those of G, come as
-    the last operand, those of the device. Not `whole`: the result is an array of those of the
-    device, and (R, C, nse) in all. `kernels`: those of one device may be taken, else loops of XLA
-    and of CPUs alone. Inside of a `shard_map` over the axes of the
-    partition, whose caller passed the arrays of G by `G.spec`, the body runs as it is.
+    Operands and results are whole on every device; `values`, arrays that begin with (R, C) like
+    those of G, come as the last operand, those of the device. Not `whole`: the result is an array
+    of those of the device, and (R, C, nse) in all. `kernels`: those of one device may be taken,
+    else loops of XLA and of CPUs alone. Inside of a `shard_map` over the axes of the partition,
+    whose caller passed the arrays of G by `G.spec`, the body runs as it is.
     """
     part: Partition = G.part
 
     def run(arrays, *operands):
-        data, indices, indptr, order, everyone, positions, *more = (x[0, 0] for x in arrays)
+        mine = jax.tree.map(lambda x: x[0, 0], arrays)
+        data, indices, indptr, order, everyone, positions, *more = mine
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
         with using(None if kernels else "cpu"):  # few have run beside others of their kind

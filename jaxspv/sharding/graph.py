@@ -15,6 +15,7 @@ from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..formats import CSR
 from ..formats.base import PRODUCT
 from ..formats.methods.arithmetic import NoValue
+from .blocks.halo import Halo
 from .exchange import on_mesh
 from .partition import Partition
 
@@ -40,6 +41,7 @@ class ShardedGraph(NoValue):
         part: the partition, static.
         unique: no entry of A is stored twice, static.
         symmetric: the pattern of A is symmetric, checked or declared, static.
+        halo: rows of neighbouring devices, of a graph of small degree in blocks on GPUs; or None.
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
@@ -57,6 +59,7 @@ class ShardedGraph(NoValue):
     part: Partition = static()
     unique: bool = static(default=True)
     symmetric: bool = static(default=False)
+    halo: Halo | None = None
 
     @property
     def n(self) -> int:

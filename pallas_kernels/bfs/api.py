@@ -49,7 +49,7 @@ def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
     if not low_degree:
         warps = ctas * BFSConfig.threads // 32
         return BFSConfig(ctas=ctas, unroll=4 if _words(n) >= 8 * warps else 1)
-    if _shared_words(n, BFSConfig.queue) + 4 * BFSConfig.queue <= _free_words():
+    if bits_in_shared(n, BFSConfig.queue) + 4 * BFSConfig.queue <= free_words():
         return BFSConfig(ctas=ctas)
     return BFSConfig(ctas=ctas, shared_bits=False, solo_in=256, solo_out=384)
 
@@ -131,15 +131,15 @@ def _words(n):
     return -(-n // 128) * 4
 
 
-def _shared_words(n, queue):
+def bits_in_shared(n, queue):
     """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there
     is room for it.
     """
     power = max(4, 1 << (_words(n) - 1).bit_length())
-    return power if power + 4 * queue <= _free_words() else _words(n)
+    return power if power + 4 * queue <= free_words() else _words(n)
 
 
-def _free_words():
+def free_words():
     """Words of shared memory for bits and queues."""
     return target().shared_bytes // 4 - 64
 
@@ -149,7 +149,7 @@ def _low_degree(c, prepared):
     adjacency = prepared["adjacency"]
     c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
     if c.shared_bits:
-        c.words = _shared_words(c.n, c.queue)
+        c.words = bits_in_shared(c.n, c.queue)
     c.entry = 4 if c.parents else 2
     operands = {name: prepared[name] for name in ("adjacency", "rank", "order") if name in prepared}
     shared = (4 if c.parents else 2) * c.queue + (c.words if c.shared_bits else 0) + 4

@@ -48,51 +48,20 @@ def body(k, c, graph, state):
     if graph.rank is not None:
         source = k.load(graph.rank, k.where(valid, source, 0))
         targets = [k.load(graph.rank, t) for t in targets]
-    single, grid = _SingleCTA(k, c, state), _Grid(k, c, state)
+    single, grid = SingleCTA(k, c, state), Grid(k, c, state)
     _initialise(k, c, state, source, valid)
     (ok,) = k.grid_barrier(control)
 
     def stopped(level, count, bits):
         if c.stop is None:
             return k.const(0)
-        places = [_place(k, c, t) for t in targets]
+        places = [place_of_bit(k, c, t) for t in targets]
         words = [k.load(bits, word, cache="fresh") for word, _ in places]
         reached = tuple(
             (word & bit != 0) & there
             for word, (_, bit), there in zip(words, places, known, strict=True)
         )
         return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
-
-    def expand(place, level, start, count, turn, first, step):
-        """Expands frontier entries first, first + step, ... (each a warp's 32); `place` says where
-        everything is.
-        """
-
-        def entries(i0):
-            i = i0 + k.lane
-            entry = i // c.quads
-            vertex = place.entry(level, start, entry, entry < count)
-
-            def one_quad(quad, meanwhile=lambda: None):
-                near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=n, cache="nc")
-                meanwhile()
-                won = _claim(k, c, place.bits, near)
-                place.append(near, won, level, start + count, vertex, turn)
-                return k.where(near[3] < 0, ~near[3], -1)
-
-            part = i - entry * c.quads
-            quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
-
-            def record():
-                place.record(start + entry, vertex, level, (vertex >= 0) & (part == 0))
-
-            if c.linked:
-                record()
-                k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
-            else:
-                one_quad(quad, record)
-
-        k.for_(first, count * c.quads, step, entries)
 
     def solo(level, start, count):
         """CTA 0: level after level until the frontier outgrows it, is empty or the search may
@@ -102,7 +71,7 @@ def body(k, c, graph, state):
 
         def one_level(level, start, count, done, turn):
             k.store(single.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
-            expand(single, level, start, count, turn, k.warp * 32, k.threads)
+            expand(k, c, graph, single, level, start, count, turn, (k.warp * 32, k.threads))
             k.sync()
             new = k.load(single.tails, turn & 3)
             return level + 1, start + count, new, stopped(level + 1, new, single.bits), turn + 1
@@ -132,7 +101,7 @@ def body(k, c, graph, state):
 
         def large():
             first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
-            expand(grid, level, start, count, turn, first, stride)
+            expand(k, c, graph, grid, level, start, count, turn, (first, stride))
             ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
             return level + 1, start + count, new, stopped(level + 1, new, state.visited), ok
 
@@ -156,7 +125,40 @@ def body(k, c, graph, state):
     return level + k.cast(count > 0, "i32"), ok
 
 
-def _place(k, c, v):
+def expand(k, c, graph, place, level, start, count, turn, over):
+    """Expands a frontier of `count` entries, the warp those from over[0] on in strides of over[1].
+
+    `place` says where everything is.
+    """
+
+    def entries(i0):
+        i = i0 + k.lane
+        entry = i // c.quads
+        vertex = place.entry(level, start, entry, entry < count)
+
+        def one_quad(quad, meanwhile=lambda: None):
+            near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+            meanwhile()
+            won = claim(k, c, place.bits, near)
+            place.append(near, won, level, start + count, vertex, turn)
+            return k.where(near[3] < 0, ~near[3], -1)
+
+        part = i - entry * c.quads
+        quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
+
+        def record():
+            place.record(start + entry, vertex, level, (vertex >= 0) & (part == 0))
+
+        if c.linked:
+            record()
+            k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
+        else:
+            one_quad(quad, record)
+
+    k.for_(over[0], count * c.quads, over[1], entries)
+
+
+def place_of_bit(k, c, v):
     """(word, mask) of the bit of v. In shared memory neighbouring vertices get neighbouring words:
     no bank conflicts.
     """
@@ -166,10 +168,10 @@ def _place(k, c, v):
     return k.shr(v, 5), k.bit(v)
 
 
-def _claim(k, c, bits, near):
+def claim(k, c, bits, near):
     """For each of `near`: whether this thread set its bit (never for padding and links)."""
     there = [k.below(v, c.n) for v in near]
-    places = [_place(k, c, v) for v in near]
+    places = [place_of_bit(k, c, v) for v in near]
     if bits.space == "global" and c.pretest:
         olds = [
             k.load(bits, w, mask=t, other=-1, cache="fresh")
@@ -180,7 +182,7 @@ def _claim(k, c, bits, near):
     return [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
 
 
-def _log(k, c, state, at, v, level, parent, mask):
+def log_entry(k, c, state, at, v, level, parent, mask):
     entry = (v, level, parent, 0) if c.parents else (v, level)
     k.store_vec(state.log, at * c.entry, entry, mask=mask)
 
@@ -191,10 +193,10 @@ def _initialise(k, c, state, source, valid):
         if c.parents:
             k.store(state.parents, i, -1)
 
-    word, bit = _place(k, c, source)
+    word, bit = place_of_bit(k, c, source)
     k.spread(c.n, clear)
     k.spread(c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
-    _log(k, c, state, k.const(0), source, 0, source, (k.cta == 0) & (k.thread == 0))
+    log_entry(k, c, state, k.const(0), source, 0, source, (k.cta == 0) & (k.thread == 0))
 
 
 def _write_results(k, c, graph, state, reached):
@@ -229,7 +231,7 @@ def _each(k, near, won, votes, base, store):
         base = base + k.popc(b)
 
 
-class _Grid:
+class Grid:
     """All CTAs: bits and frontier in global memory."""
 
     def __init__(self, k, c, state):
@@ -247,7 +249,7 @@ class _Grid:
         k, c, state = self.k, self.c, self.state
 
         def store(at, v, mask):
-            _log(k, c, state, after + at, v, level + 1, parent, mask)
+            log_entry(k, c, state, after + at, v, level + 1, parent, mask)
             k.prefetch(
                 state.adjacency, v * (4 * c.quads), mask=mask
             )  # the barrier hides its way to L2
@@ -258,7 +260,7 @@ class _Grid:
         k.if_(total > 0, lambda: _each(k, near, won, votes, base(), store))
 
 
-class _SingleCTA:
+class SingleCTA:
     """CTA 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
     parity of the level.
 
@@ -272,27 +274,27 @@ class _SingleCTA:
         self.queues, self.tails = k.shared(2 * self.width * c.queue), k.shared(4)
         self.bits = k.shared(c.words) if c.shared_bits else state.visited
 
-    def _at(self, level, i):
+    def at(self, level, i):
         return ((level & 1) * self.c.queue + i) * self.width
 
     def entry(self, level, start, i, there):
         vertex, *self.parent = self.k.load_vec(
-            self.queues, self._at(level, i), self.width, mask=there, other=-1
+            self.queues, self.at(level, i), self.width, mask=there, other=-1
         )
         return vertex
 
     def record(self, at, vertex, level, mask):
-        _log(self.k, self.c, self.state, at, vertex, level, *(self.parent or [0]), mask)
+        log_entry(self.k, self.c, self.state, at, vertex, level, *(self.parent or [0]), mask)
 
     def append(self, near, won, level, after, parent, turn):
         k, c = self.k, self.c
 
         def queue(at, v, mask):
-            k.store_vec(self.queues, self._at(level + 1, at), (v, parent)[: self.width], mask=mask)
+            k.store_vec(self.queues, self.at(level + 1, at), (v, parent)[: self.width], mask=mask)
 
         def log(at, v, mask):
             queue(at, v, mask & (at < c.queue))
-            _log(k, c, self.state, after + at, v, level + 1, parent, mask & (at >= c.queue))
+            log_entry(k, c, self.state, after + at, v, level + 1, parent, mask & (at >= c.queue))
 
         votes, total, base = _reserve(k, won, self.tails, turn & 3)
 
@@ -317,7 +319,7 @@ class _SingleCTA:
 
         def copy(i):
             v, _, *parent = k.load_vec(state.log, (start + i) * c.entry, c.entry, cache="fresh")
-            k.store_vec(self.queues, self._at(level, i), (v, *parent)[: self.width])
+            k.store_vec(self.queues, self.at(level, i), (v, *parent)[: self.width])
 
         k.for_(k.thread, count, k.threads, copy)
         k.store(self.tails, k.thread, 0, mask=k.thread < 4)
@@ -330,8 +332,8 @@ class _SingleCTA:
         k, c = self.k, self.c
 
         def log(i):
-            entry = k.load_vec(self.queues, self._at(level, i), self.width)
-            _log(k, c, self.state, start + i, entry[0], level, entry[-1], k.const(True, "i1"))
+            entry = k.load_vec(self.queues, self.at(level, i), self.width)
+            log_entry(k, c, self.state, start + i, entry[0], level, entry[-1], k.const(True, "i1"))
 
         def back(w):
             k.store_vec(self.state.visited, w, k.load_vec(self.bits, w, 4))

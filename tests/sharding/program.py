@@ -15,6 +15,7 @@ if __name__ == "__main__":  # pytest, which looks for doctests in here, keeps it
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
 
+import blocks
 import building
 import features
 import jax
@@ -348,7 +349,7 @@ CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
 CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
-    for f in (building.edges, building.drawn, building.read)
+    for f in (building.edges, building.drawn, building.read, blocks.in_one_launch, blocks.lines)
 }
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ CHECKS = (
         "paths",
         "stars",
         "dealt",
+        "in_one_launch",
+        "lines",
     ),
 )
 

@@ -53,6 +53,7 @@ def csr_spmm(
     semiring: ScalarSemiring,
     dtype=None,
     log_sum: bool = False,
+    mixed: bool = False,
     tile: Tile | None = None,
     ctas: int | None = None,
     threads: int = 256,
@@ -66,7 +67,8 @@ def csr_spmm(
     widened to float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is.
     n + nse < `merge_path.LIMIT`, x and y less than 2^31 words. log_sum: terms, float32, are
     combined to the logarithm of the sum of their exponentials, whatever `semiring.combine` says.
-    tile.words divides the words of a row. ctas: for one tile of columns; any number is right.
+    mixed: rows are sorted by length, see `Job`. tile.words divides the words of a row. ctas: for
+    one tile of columns; any number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
@@ -84,7 +86,7 @@ def csr_spmm(
     if data.dtype.name in NARROW:
         data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
     parts *= 2 if log_sum else 1
-    job = Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum)
+    job = Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum, mixed)
     kind, renamed = (Product, {}) if names is None else (Renamed, {"names": names})
     y = launch(
         lambda k, m: kind(k, m, job).run(),

@@ -85,7 +85,7 @@ def in_place(G, x, semiring, *, flip, keep=True, **options):
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
-        return csr_spmm(*arrays, semiring=how, **options)
+        return csr_spmm(*arrays, semiring=how, mixed=True, **options)
 
     return on_mesh(body, G, x, semiring, whole=False, kernels=True)
 

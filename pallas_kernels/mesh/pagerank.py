@@ -43,10 +43,10 @@ WARPS = 32
 # Rows come sorted by length; each bound is where the next shape has become faster (H200, rmat 21).
 SHAPE = ByLength(
     (
-        (3, Lanes(1, 2, 4, ahead=True)),
-        (20, Lanes(2, 2, 2, ahead=True)),
-        (48, Lanes(4, 2, 2, ahead=True)),
-        (200, Lanes(16, 2, 2, ahead=True, stream=True)),
+        (9, Lanes(1, 3, 2, ahead=True)),
+        (20, Lanes(2, 2, 4, ahead=True)),
+        (48, Lanes(8, 3, 2, ahead=True)),
+        (400, Lanes(32, 2, 4, ahead=True, stream=True)),
         (math.inf, Lanes(32, 1, 8, ahead=True, stream=True)),
     )
 )
@@ -91,9 +91,9 @@ def pagerank(
     limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
     path, warps = cost * places + indices.shape[0], threads // 32
     pieces = pieces or min(max(path // (LEAST * ctas * warps), 1), PIECES)
-    each, shared = pieces * warps, 2 * shape.shared_words(threads)
+    pieces, shared = pieces * ctas * warps, 2 * shape.shared_words(threads)
     out = launch(
-        lambda k, m: _PageRank(k, m, places, n, shape, cost, each).run(),
+        lambda k, m: _PageRank(k, m, places, n, shape, cost, pieces).run(),
         {
             "indptr": indptr,
             "indices": indices,
@@ -109,12 +109,12 @@ def pagerank(
             "summary": 3,
             "change": (1, f32),
             "share": (2 * places * devices, f32),
-            **RowsInPieces.workspace(places, each, ctas, f32),
-            "totals": (2 * ctas, f32),
+            **RowsInPieces.workspace(places, pieces, 2, f32),
+            "parted": (2 * ctas, f32),
         },
         ctas=ctas,
         threads=threads,
-        shared_words=shared + RowsInPieces.shared_words(each, 3) + threads + 2 * WARPS + 160,
+        shared_words=shared + threads + 2 * WARPS + 160,
         more_control=MeshBarrier.control_words(devices, TOLD) + 1,
         name="pagerank_on_mesh",
         axes=axes,
@@ -127,11 +127,9 @@ def pagerank(
 class _Pass(RowsInPieces):
     """A pass over the entries of this device."""
 
-    KINDS = ()
-
-    def __init__(self, k, m, places, shape, cost, each):
+    def __init__(self, k, m, places, shape, cost, pieces):
         streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
-        super().__init__(k, m, m.indptr, places, streams, shape, zero, cost, each, self.KINDS)
+        super().__init__(k, m, m.indptr, places, streams, shape, zero, cost, pieces)
 
     def combine(self, a, b):
         return a + b
@@ -140,14 +138,12 @@ class _Pass(RowsInPieces):
 class _PageRank(_Pass):
     """One launch."""
 
-    KINDS = "f32", "f32"  # the L1 change, the mass on vertices without edges
-
-    def __init__(self, k, m, places, n, shape, cost, each):
-        super().__init__(k, m, places, shape, cost, each)
+    def __init__(self, k, m, places, n, shape, cost, pieces):
+        super().__init__(k, m, places, shape, cost, pieces)
         self.everyone, self.vertices = places * k.devices, Vertices(k, m, places, n)
         self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, TOLD)
-        self.before = _Before(k, m, places, shape, cost, each)
+        self.before = _Before(k, m, places, shape, cost, pieces)
         self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
 
     def run(self):
@@ -242,7 +238,7 @@ class _PageRank(_Pass):
             there = k.lane < k.threads // 32
             for j in range(2):
                 x = k.load(self.within, WARPS * j + k.lane, mask=there)
-                k.store(m.totals, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
+                k.store(m.parted, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
 
         k.if_(k.warp == 0, cta)
 
@@ -252,7 +248,7 @@ class _PageRank(_Pass):
             for j in range(2):
                 each = [
                     k.load(
-                        m.totals, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
+                        m.parted, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
                     )
                     for i in range(0, k.ctas, 32)
                 ]
@@ -267,10 +263,8 @@ class _Before(_Pass):
     """The pass before the first step: the strength of each row, and what tells whether A is its
     own transpose, a thread's part in a word of shared memory."""
 
-    KINDS = ("f32",)
-
-    def __init__(self, k, m, places, shape, cost, each):
-        super().__init__(k, m, places, shape, cost, each)
+    def __init__(self, k, m, places, shape, cost, pieces):
+        super().__init__(k, m, places, shape, cost, pieces)
         self.offset, self.everyone = k.device * places, places * k.devices
         self.sum = k.shared(k.threads)
         k.store(self.sum, k.thread, 0)

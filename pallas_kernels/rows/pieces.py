@@ -20,26 +20,23 @@ AHEAD = 8  # parts of a row that are loaded together
 class RowsInPieces(CsrRows):
     """`CsrRows` whose pieces are dealt; a kernel gives what it gives there, but for `settle`.
 
-    m: memory with what `workspace` says, and `control`. each: pieces of a CTA; its warps take one
-    after the other. kinds: of the sums over rows that are asked for.
+    m: memory with what `workspace` says, and `control`.
     """
 
-    def __init__(self, k, m, indptr, n, streams, shape, identity, row_cost, each, kinds):
+    def __init__(self, k, m, indptr, n, streams, shape, identity, row_cost, pieces):
         super().__init__(k, indptr, n, streams, shape, identity, row_cost)
-        self.m, self.each = m, each
-        self.next, self.totals = k.shared(1), [k.shared(each, kind) for kind in kinds]
+        self.m, self.pieces = m, pieces
+        self.warps = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
         self.piece = None  # the one that is walked
 
     @staticmethod
-    def workspace(n, each, ctas, dtype):
-        """name -> (size, dtype) of the outputs that it needs; dtype: that of a row's y."""
-        pieces = each * ctas
-        return {"pieces": WORDS * (pieces + 1), "parts": (pieces, dtype), "sums": (n, dtype)}
-
-    @staticmethod
-    def shared_words(each, kinds):
-        """Words of shared memory of a CTA for so many sums, beside those of the shape."""
-        return (each + 3) * kinds + 8
+    def workspace(n, pieces, totals, dtype):
+        """name -> (size, dtype) of the outputs that it needs; totals: sums over rows that are asked
+        for; dtype: that of a row's y."""
+        return {
+            **{"next": 1, "pieces": WORDS * (pieces + 1), "totals": totals * pieces},
+            **{"parts": (pieces, dtype), "sums": (n, dtype)},
+        }
 
     def find(self):
         """Puts down where the pieces begin; a grid barrier must follow.
@@ -47,7 +44,7 @@ class RowsInPieces(CsrRows):
         The fourth word is 0 but in the first of the pieces that go on with a row of one before:
         there it is the piece behind the last of them.
         """
-        k, cost, pieces = self.k, self.row_cost, self.each * self.k.ctas
+        k, cost, pieces = self.k, self.row_cost, self.pieces
         total = k.load(self.indptr, self.n, cache="nc") + self.n * cost
         size = (total + (pieces - 1)) // pieces
 
@@ -63,8 +60,9 @@ class RowsInPieces(CsrRows):
             words = row, entry, k.cast(before, "i32"), stop
             k.store_vec(self.m.pieces, WORDS * p, words, mask=k.lane == 0)
 
-        warps = k.threads // 32
-        k.for_(k.cta * warps + k.warp, pieces + 1, k.ctas * warps, one)
+        worker, workers = self.warps
+        k.for_(worker, pieces + 1, workers, one)
+        k.store(self.m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
 
     def settle(self, r, y, mask):
         k = self.k
@@ -74,37 +72,40 @@ class RowsInPieces(CsrRows):
 
     def each_row(self, f, *zeros):
         """(whether all CTAs came, *sums of this thread): f(row, its y) -> terms of these, from all
-        rows, each taken once; a grid barrier comes before the rows that were cut, none after.
+        rows, each taken once.
 
-        Sums over the threads of a device are the same in every run.
+        A grid barrier comes before the rows that were cut; one must follow before the next walk.
+        Which warp walks a piece is for a counter to say, what it sums is kept for the piece: sums
+        over the threads of a device are the same in every run.
         """
-        k = self.k
-        k.store(self.next, 0, k.threads // 32, mask=k.thread == 0)
-        k.sync()
+        k, m, many = self.k, self.m, len(zeros)
+        kinds = [zero.kind for zero in zeros]
 
-        def piece(j):
-            first, stop = self._walk(j * k.ctas + k.cta)  # neighbours go to different CTAs
+        def piece(p):
+            first, stop = self._walk(p)
             k.sync_warp()  # what sums hold was written by other lanes
 
             def row(r, *sums):
-                return self._plus(sums, f(r, k.load(self.m.sums, r, cache="fresh")))
+                return self._plus(sums, f(r, k.load(m.sums, r, cache="fresh")))
 
             sums = k.for_(first + k.lane, stop, 32, row, *zeros)
-            for totals, x in zip(self.totals, sums, strict=True):
-                k.store(totals, j, k.warp_sum(x), mask=k.lane == 0)
-            return k.shfl(k.atomic("add", self.next, 0, 1, mask=k.lane == 0), 0)
+            for j, x in enumerate(sums):
+                k.store(m.totals, many * p + j, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
+            taken = k.atomic("add", m.next, 0, 1, mask=k.lane == 0)
+            return self.warps[1] + k.shfl(taken, 0)
 
-        k.while_(lambda j: j < self.each, piece, k.warp)
-        (together,) = k.grid_barrier(self.m.control)
+        # the first are neighbours in different CTAs
+        k.while_(lambda p: p < self.pieces, piece, k.warp * k.ctas + k.cta)
+        (together,) = k.grid_barrier(m.control)
+        k.store(m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
 
-        def total(j, *sums):
-            return self._plus(sums, [k.load(totals, j) for totals in self.totals])
+        def rest(p, there, *sums):
+            at = [many * p + j for j in range(many)]
+            words = [k.load(m.totals, i, mask=there, cache="fresh") for i in at]
+            totals = [k.bits(word, kind) for word, kind in zip(words, kinds, strict=True)]
+            return self._cut(p, there, f, self._plus(sums, totals))
 
-        sums = k.for_(k.thread, self.each, k.threads, total, *zeros)
-        workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
-        return together, *k.deal(
-            self.each * k.ctas, workers, lambda p, there, *sums: self._cut(p, there, f, sums), *sums
-        )
+        return together, *k.deal(self.pieces, self.warps, rest, *zeros)
 
     def _plus(self, sums, terms):
         return tuple(x + y for x, y in zip(sums, terms, strict=True))

@@ -32,10 +32,10 @@ class _Sums(RowsInPieces):
 
 def summed(indptr, words, each, ctas, cost=1, shape=SHAPE):
     """(y of each row, how often it was taken, [entries, rows] as sums over rows) of two walks."""
-    n, kinds = len(indptr) - 1, ("f32", "i32")
+    n, pieces = len(indptr) - 1, each * ctas
 
     def kernel(k, m):
-        rows = _Sums(k, m, m.indptr, n, [m.words], shape, k.const(0.0, "f32"), cost, each, kinds)
+        rows = _Sums(k, m, m.indptr, n, [m.words], shape, k.const(0.0, "f32"), cost, pieces)
         rows.find()
         k.spread(n, lambda r: k.store(m.taken, r, 0))
         k.grid_barrier(m.control)
@@ -58,11 +58,11 @@ def summed(indptr, words, each, ctas, cost=1, shape=SHAPE):
         {"indptr": jnp.asarray(indptr), "words": jnp.asarray(words)},
         {
             **{"y": (n, jnp.float32), "taken": n, "entries": (size, jnp.float32), "count": size},
-            **RowsInPieces.workspace(n, each, ctas, jnp.float32),
+            **RowsInPieces.workspace(n, pieces, 2, jnp.float32),
         },
         ctas=ctas,
         threads=64,
-        shared_words=shape.shared_words(64) + RowsInPieces.shared_words(each, len(kinds)),
+        shared_words=shape.shared_words(64),
         name="sums_of_rows",
         interpret=True,
     )

@@ -68,11 +68,11 @@ RATES = {
     ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-5, 1e-11, 6.1e-11),
     ("kernels", "bfs"): Rates(4.5e-4, 9.2e-6, 9.2e-6, 1.7e-11, 0.0),
     ("blocks", "bfs"): Rates(4.5e-4, 4.0e-6, 1.2e-6, 0.0, 0.0),
-    ("kernels", "pagerank"): Rates(5e-4, 1.5e-5, 1.5e-5, 3e-11, 8.0e-12),
+    ("kernels", "pagerank"): Rates(5e-4, 1e-5, 1e-5, 1e-11, 5.4e-12),
 }
 EVERY_ROUND = {"pagerank"}  # looks at all entries in each
 PULLED = 6  # levels that look at all vertices, at most, where the others take queues
-BEFORE = {("kernels", "pagerank"): 2}  # rounds' worth of work before the first
+BEFORE = {("kernels", "pagerank"): 1}  # rounds' worth of work before the first
 
 SMALL_DEGREE = 8  # entries a vertex of graphs that kernels search in blocks
 GPUS_OF_A_HOST = 8

@@ -16,6 +16,10 @@ if it is, and by chance once in 2^32 matrices that are not.
 Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
 barrier, a meeting of the devices and a reduction over a CTA; one pass over the entries before.
 Sums are added in one order: results do not change from run to run, and devices agree when to stop.
+
+Measured (two H200; one GPU, prepared): rmat21 5.2 ms a call (8.5), rmat24 46.2 (92.5), rmat18 1.1
+(1.3). Of an iteration of rmat21 230 us are the walk, 190 G gathers/s, and 20 barriers, cut rows and
+waiting for the slower device; the pass before takes 150. Without gathers the walk takes 110.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -44,9 +48,7 @@ WARPS = 32
 SHAPE = ByLength(
     (
         (9, Lanes(1, 3, 2, ahead=True)),
-        (20, Lanes(2, 2, 4, ahead=True)),
         (48, Lanes(8, 3, 2, ahead=True)),
-        (400, Lanes(32, 2, 4, ahead=True, stream=True)),
         (math.inf, Lanes(32, 1, 8, ahead=True, stream=True)),
     )
 )

@@ -29,8 +29,11 @@ class Copies:
         """The word w of those looked after; beyond the last: all visited."""
         return self.k.load(self.bits, self.here + w, mask=w < self.c.words, other=-1)
 
-    def put(self, w, word, mask):
-        self.k.store(self.bits, self.there + w, word, mask=mask)
+    def put(self, w, words):
+        """Stores neighbouring words from w on, where they are; all lanes of the warp take part."""
+        for j, word in enumerate(words):
+            mask = (self.k.lane == 0) & (w + j < self.c.words)
+            self.k.store(self.bits, self.there + w + j, word, mask=mask)
 
     def taken(self, v):
         """Whether the other copy has v, one of those looked after."""
@@ -64,7 +67,7 @@ def pull(k, c, graph, state, level, copies, warps):
 
     tail = _Leftovers(k, c, graph, state, copies, level)
 
-    def words(w0, count):
+    def some(w0, count):
         """One round of the CTA; all its warps take part, words beyond the last masked."""
         groups = []
         for u in range(c.unroll):
@@ -91,20 +94,22 @@ def pull(k, c, graph, state, level, copies, warps):
             *found,
             *parent,
         )
-        for (w, old, v, _), found, parent in zip(
+        words = []
+        for (_, old, v, _), found, parent in zip(
             groups, out[: c.unroll], out[c.unroll :], strict=True
         ):
             new = k.ballot(found)
-            copies.put(w, old | new, (k.lane == 0) & (w < c.words))
+            words.append(old | new)
             k.store(state.levels, v, level + 1, mask=found)
             if c.parents:
                 k.store(state.parents, v, parent, mask=found)
             count = count + k.where(k.lane == 0, k.popc(new), 0)
+        copies.put(w0, words)
         return count + tail.search()
 
-    rounds = -(-c.words // (workers * c.unroll))
+    rounds = (c.words + (workers * c.unroll - 1)) // (workers * c.unroll)
     (count,) = k.for_(
-        0, rounds, 1, lambda r, count: words((r * workers + worker) * c.unroll, count), 0
+        0, rounds, 1, lambda r, count: some((r * workers + worker) * c.unroll, count), 0
     )
     k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 

@@ -22,12 +22,15 @@ where the search was deep.
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
+import types
+
 from ...bfs.any_degree import FEW_LEFT
 from ...bfs.bottom_up import pull
 from ...bfs.top_down import Tail, collect, range_count
 from ...simt.barrier import MeshBarrier
 from ..vertices import Vertices
 from .bits import OnMesh
+from .ends import Ends
 from .levels import FAR, finish
 from .mail import EDGES, MAILED, NEW, OPENED, Inbox, Push
 
@@ -38,6 +41,7 @@ GROUP = 8
 # this level, letters opened that were the first
 TOLD = 6
 SUMS = 16
+HUBS, STEP = 4096, 64  # rows looked at one by one, then so many by their mean
 SQUARES = 2**20  # the squares of degrees are added in units of so many
 FIRST = 2  # levels that are likely to lead to hubs, whose queue would be long and of no use
 
@@ -73,27 +77,29 @@ class Search:
         m.in_indptr, m.in_indices = m.indptr, m.indices
         self.barrier = MeshBarrier(k, m.control, TOLD)
         self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
+        self.ends = Ends(k, c, m)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
         k, c = self.k, self.c
         start, end = self._initialise()
         one = k.cast(end >= 0, "i32")
-        tell = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n), 0)
+        tell = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n))
 
         def words(device):
             del device
-            added = (c.isolated, c.squares)
-            return *tell, *(k.load(self.m.control, word, cache="fresh") for word in added)
+            added = (c.linked, c.squares)
+            return *tell, *(k.load(self.m.control, word, cache="fresh") for word in added), 0
 
         ok = self.barrier.meet(k.const(1), words)
+        mine = self.ends.fill(self.barrier, 3)
+        self.near = types.SimpleNamespace(**vars(c) | {"n": mine, "words": k.shr(mine, 5)})
         # the mean degree of those that have edges out of them
-        isolated = self.barrier.total(4)
-        linked = k.maximum(c.everyone - isolated, 1)
+        linked = k.maximum(self.barrier.total(3), 1)
         edges = self.barrier.total(2, k.cast)
         self.mean = k.maximum(edges / k.cast(linked, "f32"), 1.0)
         # that of who an edge leads to
-        squares = self.barrier.total(5, k.cast) * float(SQUARES)
+        squares = self.barrier.total(4, k.cast) * float(SQUARES)
         self.reached = k.maximum(squares / k.maximum(edges, 1.0), self.mean)
         first = State(
             level=0,
@@ -101,7 +107,7 @@ class Search:
             vertices=self.barrier.total(0),
             letters=0,
             edges=self.barrier.total(1, k.cast),
-            seen=isolated + 1,
+            seen=c.everyone - linked + 1,
             pulling=0,
             queued=1,
             bits=0,
@@ -116,7 +122,7 @@ class Search:
             return (s.vertices > 0) & (s.ok == 1)
 
         last = State(*k.while_(going_on, lambda *v: self.step(State(*v)), *first.values()))
-        ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last)
+        ok, deep = finish(k, c, self.m, self.vertices, self.ends, self.barrier, last)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
@@ -125,18 +131,15 @@ class Search:
         k, c, m = self.k, self.c, self.m
         place = self.vertices.place(k.load(m.source, 0))
 
-        def clear(i, empty, squares):
-            k.store(m.levels, i, k.where(i == place, 0, FAR))
-            start, end = k.row(m.indptr, i)
-            degree = k.cast(end - start, "f32")
-            return empty + k.cast(start == end, "i32"), squares + degree * degree
+        def clear(j):
+            at = [j * 4 + i for i in range(4)]
+            k.store_vec(m.levels, j * 4, [k.where(i == place, 0, FAR) for i in at])
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
-        empty, squares = k.spread(c.n, clear, 0, k.const(0.0, "f32"))
+        k.if_((k.cta == 0) & (k.warp == 0), lambda: self.ends.find(place, c.linked))
+        k.spread(c.n // 4, clear)
         k.spread(c.everyone // 32, lambda w: k.store(m.sent, w, 0))
-        k.reduce("add", m.control, c.isolated, empty, mask=empty != 0)
-        squares = k.cast(k.warp_sum(squares) * (1.0 / SQUARES), "i32")
-        k.reduce("add", m.control, c.squares, squares, mask=(k.lane == 0) & (squares != 0))
+        self._add_squares()
         here = place >= 0
         start, end = k.row(m.indptr, place, here)
 
@@ -146,6 +149,23 @@ class Search:
 
         k.spread(k.where(here, range_count(c.span, start, end), 0), item)
         return start, k.where(here, end, -1)
+
+    def _add_squares(self):
+        """The sum of the squares of degrees, from the means of rows of like degree but for hubs."""
+        k, c, m = self.k, self.c, self.m
+        hubs = min(HUBS, c.n)
+
+        def some(i, squares):
+            alone = i < hubs
+            row = k.where(alone, i, hubs + (i - hubs) * STEP)
+            after = k.minimum(row + k.where(alone, 1, STEP), c.n)
+            start, end = (k.load(m.indptr, r, cache="nc") for r in (row, after))
+            edges = k.cast(end - start, "f32")
+            return squares + edges * edges / k.cast(after - row, "f32")
+
+        (squares,) = k.spread(hubs - (hubs - c.n) // STEP, some, k.const(0.0, "f32"))
+        squares = k.cast(k.warp_sum(squares) * (1.0 / SQUARES), "i32")
+        k.reduce("add", m.control, c.squares, squares, mask=(k.lane == 0) & (squares != 0))
 
     def step(self, s):
         """One level, or the making of bits or of a queue; one meeting."""
@@ -229,7 +249,7 @@ class Search:
         self.inbox.open(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         worker, workers = self.warps
-        copies = OnMesh(k, c, m, k.const(0))
+        copies = OnMesh(k, self.near, m, k.const(0))
 
         def words(w0):
             mine = k.const(0)
@@ -240,9 +260,9 @@ class Search:
                     mine = k.where(k.lane == j + i, k.ballot(x != FAR), mine)
             for at in (copies.here, copies.there):
                 w = w0 + k.lane
-                copies.everywhere(at + copies.far + w, mine, w < c.words)
+                copies.everywhere(at + copies.far + w, mine, w < self.near.words)
 
-        k.for_(worker * 32, c.words, workers * 32, words)
+        k.for_(worker * 32, self.near.words, workers * 32, words)
         keep = s.vertices, s.edges
         self.meet(s, slot)
         s.pulling, s.bits, s.queued, s.half = 1, 1, 0, 0
@@ -250,7 +270,7 @@ class Search:
 
     def pull_level(self, s, slot):
         k, c, m = self.k, self.c, self.m
-        pull(k, c, m, m, s.level, OnMesh(k, c, m, s.half), self.warps)
+        pull(k, self.near, m, m, s.level, OnMesh(k, self.near, m, s.half), self.warps)
         self.meet(s, slot)
         left = c.everyone - s.seen
         stay = (s.vertices * c.beta >= c.everyone) | (left <= s.vertices * FEW_LEFT)
@@ -263,7 +283,7 @@ class Search:
         self.inbox.open(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         tail = Tail(k, c, m, s.cur, slot)
-        collect(k, c, m, m, s.level, self.warps, tail)
+        collect(k, self.near, m, m, s.level, self.warps, tail)
 
         def known(w):
             seen = k.load(m.visited, s.half * (c.everyone // 32) + w, cache="fresh")

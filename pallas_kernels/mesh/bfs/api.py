@@ -53,7 +53,7 @@ def bfs(
     c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
     c.capacity = places + indices.shape[0] // c.span + 1
     c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
-    c.isolated, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
+    c.linked, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
 
     def kernel(k, memory):
         Search(k, c, memory).run()

@@ -7,19 +7,26 @@ from ...bfs.bottom_up import Copies
 
 
 class OnMesh(Copies):
-    """Copies of the bits of all places, on all devices; each looks after the words of its own."""
+    """Copies of the bits of all places, on all devices; each looks after `words` of its own."""
 
     def __init__(self, k, c, state, half):
         super().__init__(k, c, state, half)
-        self.ends, self.far = c.everyone, k.device * c.words
-        self.here, self.there = (h * (c.everyone // 32) for h in (half, half ^ 1))
+        all_words = c.everyone // 32
+        self.ends, self.far = c.everyone, k.device * (all_words // k.devices)
+        self.here, self.there = (h * all_words for h in (half, half ^ 1))
 
     def old(self, w):
         return self.k.load(self.bits, self.here + self.far + w, mask=w < self.c.words, other=-1)
 
-    def put(self, w, word, mask):
-        at = self.there + self.far + w
-        changed = self.k.load(self.bits, at, mask=mask, other=0, cache="fresh") != word
+    def put(self, w, words):
+        # one access for all words, since the link carries few at a time
+        k, lane = self.k, self.k.lane
+        word = words[0]
+        for j, more in enumerate(words[1:], 1):
+            word = k.where(lane == j, more, word)
+        mask = (lane < len(words)) & (w + lane < self.c.words)
+        at = self.there + self.far + w + lane
+        changed = k.load(self.bits, at, mask=mask, other=0, cache="fresh") != word
         self.everywhere(at, word, mask & changed)
 
     def everywhere(self, at, word, mask):

@@ -10,29 +10,36 @@ FAR = 2**31 - 1  # the level of who is not reached
 BYTE = 255  # the same in a byte, by which searches of fewer levels are told
 
 
-def finish(k, c, m, vertices, barrier, s):
+def finish(k, c, m, vertices, ends, barrier, s):
     """(ok, levels): -1 for FAR, told where letters were, of which none are left; one meeting.
 
-    A byte a place, or a word where the search was deep, goes to every device.
+    A byte a place, or a word where the search was deep, goes to every device: of the places before
+    its `ends`. 16 bytes by a lane, since the link carries few accesses at a time.
     """
     shallow = s.level < BYTE
+    mine = ends.of(k.device)
 
     def settle(j, most):
-        four = [
-            k.where(level == FAR, -1, level)
-            for level in k.load_vec(m.levels, 4 * j, 4, cache="fresh")
-        ]
-        k.store_vec(m.levels, 4 * j, four)
-        word = functools.reduce(
-            operator.or_, [(level & BYTE) << (8 * i) for i, level in enumerate(four)]
-        )
-        at = k.shr(vertices.first, 2) + j
+        words = []
+        for i in range(4):
+            four = k.load_vec(m.levels, 16 * j + 4 * i, 4, cache="fresh")
+            four = [k.where(level == FAR, -1, level) for level in four]
+            most = functools.reduce(k.maximum, [level + 1 for level in four], most)
+            k.store_vec(m.levels, 16 * j + 4 * i, four)
+            k.if_(~shallow, lambda i=i, four=four: tell_levels(16 * j + 4 * i, four))
+            bytes_ = [(level & BYTE) << (8 * b) for b, level in enumerate(four)]
+            words.append(functools.reduce(operator.or_, bytes_))
+        at = k.shr(vertices.first, 2) + 4 * j
         for d in range(k.devices):
-            k.store(k.on(m.letters, d), at, word, mask=shallow)
-        k.if_(~shallow, lambda: vertices.tell_all(m.letters, 4 * j, *four))
-        return k.maximum(most, functools.reduce(k.maximum, four) + 1)
+            k.store_vec(k.on(m.letters, d), at, words, mask=shallow)
+        return most
 
-    (most,) = k.spread(c.n // 4, settle, 0)
+    def tell_levels(i, four):
+        vertices.tell_all(m.letters, i, *four)
+
+    (most,) = k.spread(k.shr(mine, 4), settle, 0)
+    beyond = k.shr(mine, 2)
+    k.spread(c.n // 4 - beyond, lambda j: k.store_vec(m.levels, 4 * (beyond + j), [-1] * 4))
     most = k.warp_fold(k.maximum, most)
     k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
 
@@ -46,7 +53,10 @@ def finish(k, c, m, vertices, barrier, s):
         deep = k.maximum(deep, barrier.word(d, 0))
 
     def level(place):
-        word = k.load(m.letters, k.where(shallow, k.shr(place, 2), place), cache="fresh")
+        device = place // c.n
+        there = place - device * c.n < ends.of(device)
+        at = k.where(shallow, k.shr(place, 2), place)
+        word = k.load(m.letters, at, mask=there, other=-1, cache="fresh")
         byte = k.shr(word, (place & 3) << 3) & BYTE
         return k.where(shallow, k.where(byte == BYTE, -1, byte), word)
 

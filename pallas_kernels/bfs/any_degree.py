@@ -87,6 +87,7 @@ class Search:
         self.k, self.c, self.graph, self.memory = k, c, graph, memory
         memory.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
         memory.buffer = k.shared(4 * c.buffer)
+        memory.news = k.shared(k.threads)  # bits that a pull finds, those of a word a thread
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
         self.source = k.load(graph.source, 0)
         self.valid = k.below(self.source, c.n)

@@ -168,4 +168,8 @@ def _any_degree(c, graph, prepared, symmetric):
         pulled = prepared.get("in_indices", graph.in_indices)
         operands |= {"in_indptr": graph.in_indptr, "in_indices": pulled}
         operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
-    return operands, {"visited": 2 * c.words, "queue": 8 * c.capacity}, 16 + 4 * c.buffer
+    return (
+        operands,
+        {"visited": 2 * c.words, "queue": 8 * c.capacity},
+        16 + 4 * c.buffer + c.threads,
+    )

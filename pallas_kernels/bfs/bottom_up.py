@@ -25,101 +25,129 @@ class Copies:
             k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0
         )
 
-    def old(self, w):
-        """The word w of those looked after; beyond the last: all visited."""
-        return self.k.load(self.bits, self.here + w, mask=w < self.c.words, other=-1)
+    def old(self, w, mask):
+        """The words w of those looked after."""
+        return self.k.load(self.bits, self.here + w, mask=mask)
 
-    def put(self, w, words):
-        """Stores neighbouring words from w on, where they are; all lanes of the warp take part."""
-        for j, word in enumerate(words):
-            mask = (self.k.lane == 0) & (w + j < self.c.words)
-            self.k.store(self.bits, self.there + w + j, word, mask=mask)
-
-    def taken(self, v):
-        """Whether the other copy has v, one of those looked after."""
-        k = self.k
-        word = k.load(self.bits, self.there + k.shr(v, 5), cache="fresh")
-        return word & k.bit(v) != 0
-
-    def claim(self, v, mask):
-        """Sets the bit of v in the other copy; whether it was this call that did."""
-        k, bit = self.k, self.k.bit(v)
-        return mask & (
-            k.atomic("or", self.bits, self.there + k.shr(v, 5), bit, mask=mask) & bit == 0
-        )
+    def put(self, w, word, mask):
+        """Stores a word of the other copy a lane."""
+        self.k.store(self.bits, self.there + w, word, mask=mask)
 
 
 def pull(k, c, graph, state, level, copies, warps):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
     copy.
+
+    A warp takes up to 32 words at a time, a lane keeps one. Where they have many unvisited vertices
+    the warp looks at all 32 of a word together, where few each lane at those of its own.
     """
     worker, workers = warps
-    visited, none = copies.visited, copies.ends
-
-    def first_four(v, need):
-        if graph.first is not None:
-            return k.load_vec(graph.first, v * 4, 4, mask=need, other=none, cache="nc")
-        s, e = k.row(graph.in_indptr, v, need)
-        return [
-            k.load(graph.in_indices, s + j, mask=need & (s + j < e), other=none, cache="nc")
-            for j in range(4)
-        ]
-
+    runs = 32 // c.unroll
     tail = _Leftovers(k, c, graph, state, copies, level)
 
-    def some(w0, count):
-        """One round of the CTA; all its warps take part, words beyond the last masked."""
-        groups = []
-        for u in range(c.unroll):
-            w = w0 + u
-            old = copies.old(w)
-            v = w * 32 + k.lane
-            groups.append((w, old, v, (k.shr(old, k.lane) & 1 == 0) & k.below(v, c.n)))
-        near = [first_four(v, need) for _, _, v, need in groups]
-        hits = [[visited(x) for x in four] for four in near]
-        found, parent, rest = [], [], []
-        for (_, _, _, need), four, hit in zip(groups, near, hits, strict=True):
-            found.append(hit[0] | hit[1] | hit[2] | hit[3])
-            parent.append(
-                k.where(
-                    hit[0], four[0], k.where(hit[1], four[1], k.where(hit[2], four[2], four[3]))
-                )
-            )
-            rest.append(need & ~found[-1] & k.below(four[3], none))
-        out = k.if_(
-            k.any(functools.reduce(operator.or_, rest)),
-            lambda: _pull_rest(
-                k, c, graph, copies, tail, [g[2] for g in groups], rest, found, parent
-            ),
-            *found,
-            *parent,
-        )
-        words = []
-        for (_, old, v, _), found, parent in zip(
-            groups, out[: c.unroll], out[c.unroll :], strict=True
-        ):
-            new = k.ballot(found)
-            words.append(old | new)
-            k.store(state.levels, v, level + 1, mask=found)
-            if c.parents:
-                k.store(state.parents, v, parent, mask=found)
-            count = count + k.where(k.lane == 0, k.popc(new), 0)
-        copies.put(w0, words)
-        return count + tail.search()
+    def sweep(s, count):
+        """All warps of the CTA take part, words beyond the last are none."""
+        run = s * runs + k.lane // c.unroll
+        w = (run * workers + worker) * c.unroll + k.lane % c.unroll
+        mine = (w < c.words) & (k.lane < runs * c.unroll)
+        old = copies.old(w, mine)
+        there = k.minimum(k.maximum(c.n - w * 32, 0), 32)
+        left = k.where(mine & (there > 0), ~old & k.shr(k.const(-1), (32 - there) & 31), 0)
+        k.store(state.news, k.thread, 0)
+        few = 2 * k.warp_fold(k.maximum, k.popc(left)) <= k.popc(k.ballot(left != 0))
+        more = k.sync_count(left != 0)
 
-    rounds = (c.words + (workers * c.unroll - 1)) // (workers * c.unroll)
-    (count,) = k.for_(
-        0, rounds, 1, lambda r, count: some((r * workers + worker) * c.unroll, count), 0
-    )
+        def look(left, new, claimed, more):
+            del more
+
+            def some():
+                return _probe(k, c, graph, state, copies, tail, w, few, left, new)
+
+            left, new = k.if_(k.any(left != 0), some, left, new)
+            more, won = tail.search(left)
+            return left, new, claimed + won, more
+
+        _, new, claimed, _ = k.while_(lambda *carry: carry[-1] != 0, look, left, 0, 0, more)
+        copies.put(w, old | new | k.load(state.news, k.thread), mine)
+        return count + k.popc(new) + claimed
+
+    sweeps = (c.words + (workers * c.unroll * runs - 1)) // (workers * c.unroll * runs)
+    (count,) = k.for_(0, sweeps, 1, sweep, 0)
+    count = k.warp_sum(count)
     k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
+def _probe(k, c, graph, state, copies, tail, w, few, left, new):
+    """(left, new) after `unroll` vertices a lane: those of `left` that remain, `new` and the found.
+
+    w: the word of each lane, few: whether each lane looks at its own.
+    """
+    none = copies.ends
+    todo, rest_of_mine, picked = k.ballot(left != 0), left, []
+    for _ in range(c.unroll):
+        at = k.ctz(todo) & 31
+        word, unvisited = k.shfl(w, at), k.where(todo != 0, k.shfl(left, at), 0)
+        bit = k.ctz(rest_of_mine) & 31
+        v = k.where(few, w * 32 + bit, word * 32 + k.lane)
+        need = k.where(few, k.cast(rest_of_mine != 0, "i32"), k.shr(unvisited, k.lane) & 1) != 0
+        at = k.where(todo != 0, at, 32)
+        left = k.where(k.lane == at, k.where(few, left, 0), left)
+        todo, rest_of_mine = todo & (todo - 1), rest_of_mine & (rest_of_mine - 1)
+        picked.append((v, need, at, bit))
+    left = k.where(few, rest_of_mine, left)
+    near, rest = zip(*(_first(k, graph, v, need, none) for v, need, _, _ in picked), strict=True)
+    found, parent = [], []
+    hits = [[copies.visited(x) for x in four] for four in near]
+    for four, hit in zip(near, hits, strict=True):
+        found.append(hit[0] | hit[1] | hit[2] | hit[3])
+        third = k.where(hit[2], four[2], four[3])
+        parent.append(k.where(hit[0], four[0], k.where(hit[1], four[1], third)))
+    vertices = [v for v, *_ in picked]
+    rest = [more & ~hit for more, hit in zip(rest, found, strict=True)]
+    out = k.if_(
+        k.any(functools.reduce(operator.or_, rest)),
+        lambda: _pull_rest(k, c, graph, copies, tail, vertices, rest, found, parent),
+        *found,
+        *parent,
+    )
+    found, parent = out[: c.unroll], out[c.unroll :]
+    for (v, _, at, bit), hit, who in zip(picked, found, parent, strict=True):
+        together = k.where(k.lane == at, k.ballot(hit), 0)
+        new = new | k.where(few, k.where(hit, k.bit(bit), 0), together)
+        k.store(state.levels, v, tail.level + 1, mask=hit)
+        if c.parents:
+            k.store(state.parents, v, who, mask=hit)
+    return left, new
+
+
+def _first(k, graph, v, need, none):
+    """(the first neighbours of v, up to four, whether there may be more)."""
+    if graph.first is not None:
+        four = k.load_vec(graph.first, v * 4, 4, mask=need, other=none, cache="nc")
+        return four, need & k.below(four[3], none)
+    start, end = k.row(graph.in_indptr, v, need)
+    at = start & -4
+    near = _aligned(k, graph.in_indices, at, end, need & (start < end), none)
+    near = [k.where(at + j < start, none, x) for j, x in enumerate(near)]
+    return near, need & (at + 4 < end)
+
+
+def _aligned(k, indices, at, end, mask, none):
+    """Entries at .. at + 3 before `end`, by one access where the array has room for the last."""
+    if indices.size % 4 == 0:
+        four = k.load_vec(indices, at, 4, mask=mask, other=none, cache="nc")
+        return [k.where(at + j < end, x, none) for j, x in enumerate(four)]
+    mask = [mask & (at + j < end) for j in range(4)]
+    return [k.load(indices, at + j, mask=m, other=none, cache="nc") for j, m in enumerate(mask)]
+
+
 def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
-    """The neighbours after the fourth of `unroll` vertices a lane: some by the lane, the others
-    left to the CTA.
+    """The neighbours after the first of `unroll` vertices a lane: some by the lane, by fours, the
+    others left to the CTA.
     """
     begin = [
-        k.load(graph.in_indptr, x, mask=r, cache="nc") + 4 for x, r in zip(v, rest, strict=True)
+        (k.load(graph.in_indptr, x, mask=r, cache="nc") + 4) & -4
+        for x, r in zip(v, rest, strict=True)
     ]
     end = [
         k.load(graph.in_indptr, x + 1, mask=r, other=-1, cache="nc")
@@ -132,19 +160,9 @@ def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
     def probe(tries, *state):
         found, parent = list(state[: c.unroll]), list(state[c.unroll :])
         mask = searching(tries, found)
-        first = [b + tries for b in begin]
         near = [
-            [
-                k.load(
-                    graph.in_indices,
-                    first[u] + j,
-                    mask=mask[u] & (first[u] + j < end[u]),
-                    other=copies.ends,
-                    cache="nc",
-                )
-                for j in range(4)
-            ]
-            for u in range(c.unroll)
+            _aligned(k, graph.in_indices, b + tries, e, m, copies.ends)
+            for b, e, m in zip(begin, end, mask, strict=True)
         ]
         hits = [[copies.visited(x) for x in four] for four in near]
         for u in range(c.unroll):
@@ -221,26 +239,36 @@ class _Leftovers:
         entry = (0, 0, 0, 0)
         self.k.for_(at + self.k.lane, self.c.buffer, 32, lambda i: self.store(i, entry))
 
+    def slot(self, v):
+        """Where the word of v is among `news`: the thread of this CTA that keeps it."""
+        k, c, w = self.k, self.c, self.k.shr(v, 5)
+        run = w // c.unroll
+        warp = run % (k.ctas * k.threads // 32) // k.ctas
+        lane = run // (k.ctas * k.threads // 32) % (32 // c.unroll) * c.unroll + w % c.unroll
+        return warp * 32 + lane
+
     def claim(self, v, parent, mask):
-        """Sets the bit of v in the next copy; its other stretches may have done so."""
-        k = self.k
-        won = self.copies.claim(v, mask)
+        """Sets the bit of v among `news`; its other stretches may have done so."""
+        k, bit = self.k, self.k.bit(v)
+        before = k.atomic("or", self.state.news, self.slot(v), bit, mask=mask)
+        won = mask & (before & bit == 0)
         k.store(self.state.levels, v, self.level + 1, mask=won)
         if self.c.parents:
             k.store(self.state.parents, v, parent, mask=won)
         return won
 
-    def search(self):
-        """All warps search what was left so far, 128 neighbours at a time; how many vertices this
-        lane found.
+    def search(self, left):
+        """All warps search what was left so far, 128 neighbours at a time: (in how many threads
+        there is a bit in `left`, how many vertices this lane found).
         """
         k, c, state = self.k, self.c, self.state
-        k.sync()
+        more = k.sync_count(left != 0)
         total = k.minimum(k.load(state.sums, 0), c.buffer)
 
         def one(i, count):
             begin, end, v, _ = k.load_vec(state.buffer, i * 4, 4)
-            begin = k.where(self.copies.taken(v), end, begin)
+            taken = k.load(state.news, self.slot(v)) & k.bit(v) != 0
+            begin = k.where(taken, end, begin)
 
             def stretch(at, who):
                 here = [at + 32 * j + k.lane for j in range(4)]
@@ -265,4 +293,4 @@ class _Leftovers:
             k.sync()
             return count
 
-        return k.if_(total > 0, some, 0)[0]
+        return more, k.if_(total > 0, some, 0)[0]

@@ -3,6 +3,8 @@
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
+AT_ONCE = 3  # fours of vertices a thread asks for together: it waits for each of the two accesses
+
 
 class Vertices:
     """`m.positions`: the place of every vertex among those of all devices.
@@ -44,13 +46,20 @@ class Vertices:
         Read at random, from what mostly stays in the L2 cache, and written in order: the other way
         around takes five times as long.
         """
-        k = self.k
+        k, step = self.k, self.k.ctas * self.k.threads
 
-        def four(j):
-            places = k.load_vec(self.m.positions, 4 * j, 4, cache="nc")
-            k.store_vec(whole, 4 * j, [value(p) for p in places])
+        def some(j):
+            at = [j + i * step for i in range(AT_ONCE)]
+            there = [k.below(i, self.n // 4) for i in at]
+            places = [
+                k.load_vec(self.m.positions, 4 * i, 4, mask=mask, cache="nc")
+                for i, mask in zip(at, there, strict=True)
+            ]
+            values = [[value(p) for p in four] for four in places]
+            for i, mask, four in zip(at, there, values, strict=True):
+                k.store_vec(whole, 4 * i, four, mask=mask)
 
-        k.spread(self.n // 4, four)
+        k.for_(k.cta * k.threads + k.thread, self.n // 4, AT_ONCE * step, some)
         left = self.n // 4 * 4 + k.thread
         last = (k.cta == 0) & (left < self.n)
         k.if_(last, lambda: k.store(whole, left, value(k.load(self.m.positions, left, cache="nc"))))

@@ -133,8 +133,10 @@ class MeshBarrier:
         mine, there = k.on(control, k.device), k.lane < k.devices
 
         def look():
+            # all under way together: the last one acquires, each tells by its turn that it is new
+            first, last = group + k.lane * (2 * self.words), self.words - 1
             pairs = [
-                k.load_pair(mine, group + (k.lane * self.words + j) * 2, mask=there)
+                k.load_pair(mine, first + 2 * j, mask=there, acquire=j == last)
                 for j in range(self.words)
             ]
             late = k.const(False, "i1")

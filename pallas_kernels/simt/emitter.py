@@ -265,9 +265,10 @@ class Emitter(Simt):
         values = [self.const(v, a.kind) for v in (x, y)]
         self._predicated(code.replace("SCOPE", a.scope), None, a, i, values, mask)
 
-    def load_pair(self, a, i, mask=None):
-        code = ".reg .b64 q; mov.b64 q, 0; {p}ld.acquire.SCOPE.global.b64 q, {addr}; "
-        code = code.replace("SCOPE", a.scope) + "mov.b64 {{$0, $1}}, q;"
+    def load_pair(self, a, i, mask=None, acquire=True):
+        order = f"{'acquire' if acquire else 'relaxed'}.{a.scope}"
+        code = f".reg .b64 q; mov.b64 q, 0; {{p}}ld.{order}.global.b64 q, {{addr}}; "
+        code += "mov.b64 {{$0, $1}}, q;"
         return self._predicated(code, a.kind, a, i, (), mask, outs=2)
 
     def prefetch(self, a, i, mask=None):

@@ -217,7 +217,7 @@ class Lockstep(Simt):
     def store_pair(self, a, i, x, y, mask=None):
         self.store_vec(a, i, [x, y], mask)
 
-    def load_pair(self, a, i, mask=None):
+    def load_pair(self, a, i, mask=None, acquire=True):
         return self.load_vec(a, i, 2, mask)
 
     def prefetch(self, a, i, mask=None):

@@ -21,8 +21,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.prefetch(a, i, mask)
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
               k.either(c, a, b): for loads, the array of global memory a where c, else b
-              k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask): two words of global memory,
-              never half of them; the load acquires what came before the store
+              k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask, acquire): two words of global
+              memory, never half of them; the load acquires what came before the store
               k.atomic(op, a, i, v, mask, order="relaxed" | "acq_rel") -> old value; op: add or and
               xor min max exch
               k.reduce(op, ...): the same without the old value

@@ -74,6 +74,7 @@ class Search:
         self.k, self.c, self.m = k, c, m
         m.sums = k.shared(SUMS)  # a group of (buffered, vertices, edges, -)
         m.buffer = k.shared(4 * c.buffer)
+        m.news = k.shared(k.threads)  # bits that a pull finds, those of a word a thread
         m.in_indptr, m.in_indices = m.indptr, m.indices
         self.barrier = MeshBarrier(k, m.control, TOLD)
         self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
@@ -245,22 +246,16 @@ class Search:
 
     def make_bits(self, s, slot):
         """The bits of the visited, in both copies on all devices, from the levels."""
-        k, c, m = self.k, self.c, self.m
+        k, m = self.k, self.m
         self.inbox.open(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         worker, workers = self.warps
         copies = OnMesh(k, self.near, m, k.const(0))
 
         def words(w0):
-            mine = k.const(0)
-            for j in range(0, 32, 4):
-                near = [(w0 + j + i) * 32 + k.lane for i in range(4)]
-                level = [k.load(m.levels, v, mask=v < c.n, other=FAR, cache="fresh") for v in near]
-                for i, x in enumerate(level):
-                    mine = k.where(k.lane == j + i, k.ballot(x != FAR), mine)
+            word, w = copies.of_levels(w0), w0 + k.lane
             for at in (copies.here, copies.there):
-                w = w0 + k.lane
-                copies.everywhere(at + copies.far + w, mine, w < self.near.words)
+                copies.everywhere(at + copies.far + w, word, w < self.near.words)
 
         k.for_(worker * 32, self.near.words, workers * 32, words)
         keep = s.vertices, s.edges

@@ -78,7 +78,7 @@ def bfs(
         optional=("first",),
         ctas=c.ctas,
         threads=c.threads,
-        shared_words=SUMS + 4 * c.buffer + 2 * LATER + 512,
+        shared_words=SUMS + 4 * c.buffer + 2 * LATER + c.threads + 512,
         more_control=c.mailed - CONTROL_WORDS + devices,
         name="bfs_on_mesh",
         axes=axes,

@@ -34,12 +34,13 @@ tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multipr
 import functools
 
 from .bottom_up import Copies, pull
-from .top_down import SoloTail, Tail, collect, push, range_count
+from .top_down import FewTail, SoloTail, Tail, collect, push, range_count
 
 # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
 SLOT = 40
 RESULT = 56  # control words 56..62: what CTA 0 reports after working alone
 ISOLATED = 63  # control word: number of vertices without incoming edge
+QUEUED = 64  # a pull of fewer than n / QUEUED vertices makes the next queue
 FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many times the frontier
 
 
@@ -209,11 +210,12 @@ class Search:
     def pull_level(self, s, slot):
         k, c = self.k, self.c
         copies = Copies(k, c, self.memory, s.half)
-        pull(k, c, self.graph, self.memory, s.level, copies, self.warps)
-        s.ok, _, s.vertices, _ = self.barrier(slot)
+        queue = FewTail(k, c, self.memory, s.cur, slot), c.n - s.seen <= c.n // QUEUED
+        pull(k, c, self.graph, self.memory, s.level, copies, self.warps, queue)
+        s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * FEW_LEFT)
-        s.half, s.edges, s.queued, s.pulling = s.half ^ 1, 0, 0, k.cast(stay, "i32")
+        s.half, s.queued, s.pulling = s.half ^ 1, k.cast(queue[1], "i32"), k.cast(stay, "i32")
         self.finish(s)
 
     def make_queue(self, s, slot):

@@ -3,7 +3,7 @@
 import functools
 import operator
 
-from .top_down import range_count, write
+from .top_down import append, range_count, write
 
 STRETCH = 1024  # neighbours of a vertex that one warp searches
 
@@ -18,9 +18,9 @@ class Copies:
         self.k, self.c, self.bits, self.ends = k, c, state.visited, c.n
         self.here, self.there = half * c.words, (half ^ 1) * c.words
 
-    def visited(self, v):
+    def visited(self, v, mask):
         """Whether a neighbour is visited; none is where v is out of range."""
-        k, inside = self.k, self.k.below(v, self.ends)
+        k, inside = self.k, mask & self.k.below(v, self.ends)
         return inside & (
             k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0
         )
@@ -34,16 +34,16 @@ class Copies:
         self.k.store(self.bits, self.there + w, word, mask=mask)
 
 
-def pull(k, c, graph, state, level, copies, warps):
+def pull(k, c, graph, state, level, copies, warps, queue):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
-    copy.
+    copy, and their ranges a place in `queue`: (a tail, whether they do).
 
     A warp takes up to 32 words at a time, a lane keeps one. Where they have many unvisited vertices
     the warp looks at all 32 of a word together, where few each lane at those of its own.
     """
     worker, workers = warps
     runs = 32 // c.unroll
-    tail = _Leftovers(k, c, graph, state, copies, level)
+    tail = _Leftovers(k, c, graph, state, copies, level, queue)
 
     def sweep(s, count):
         """All warps of the CTA take part, words beyond the last are none."""
@@ -96,12 +96,7 @@ def _probe(k, c, graph, state, copies, tail, w, few, left, new):
         picked.append((v, need, at, bit))
     left = k.where(few, rest_of_mine, left)
     near, rest = zip(*(_first(k, graph, v, need, none) for v, need, _, _ in picked), strict=True)
-    found, parent = [], []
-    hits = [[copies.visited(x) for x in four] for four in near]
-    for four, hit in zip(near, hits, strict=True):
-        found.append(hit[0] | hit[1] | hit[2] | hit[3])
-        third = k.where(hit[2], four[2], four[3])
-        parent.append(k.where(hit[0], four[0], k.where(hit[1], four[1], third)))
+    found, parent = _visited(k, copies, near, [need for _, need, _, _ in picked])
     vertices = [v for v, *_ in picked]
     rest = [more & ~hit for more, hit in zip(rest, found, strict=True)]
     out = k.if_(
@@ -117,7 +112,21 @@ def _probe(k, c, graph, state, copies, tail, w, few, left, new):
         k.store(state.levels, v, tail.level + 1, mask=hit)
         if c.parents:
             k.store(state.parents, v, who, mask=hit)
+    tail.enqueue(vertices, found)
     return left, new
+
+
+def _visited(k, copies, near, need):
+    """(whether, which) of four neighbours of each vertex that needs one is visited.
+
+    First ones first: most are hubs, whose bits lie in few lines; who found one asks for no other.
+    """
+    found, parent = [k.const(False, "i1") for _ in near], [k.const(-1) for _ in near]
+    for j in range(4):
+        for u, four in enumerate(near):
+            hit = copies.visited(four[j], need[u] & ~found[u])
+            parent[u], found[u] = k.where(hit, four[j], parent[u]), found[u] | hit
+    return found, parent
 
 
 def _first(k, graph, v, need, none):
@@ -164,11 +173,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
             _aligned(k, graph.in_indices, b + tries, e, m, copies.ends)
             for b, e, m in zip(begin, end, mask, strict=True)
         ]
-        hits = [[copies.visited(x) for x in four] for four in near]
-        for u in range(c.unroll):
-            for x, hit in zip(near[u], hits[u], strict=True):
-                parent[u] = k.where(hit & ~found[u], x, parent[u])
-                found[u] = found[u] | hit
+        for u, (hit, who) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
+            parent[u], found[u] = k.where(hit, who, parent[u]), found[u] | hit
         return tries + 4, *found, *parent
 
     def unfinished(tries, *state):
@@ -222,9 +228,9 @@ class _Leftovers:
     searched by their lanes.
     """
 
-    def __init__(self, k, c, graph, state, copies, level):
+    def __init__(self, k, c, graph, state, copies, level, queue):
         self.k, self.c, self.graph, self.state = k, c, graph, state
-        self.copies, self.level = copies, level
+        self.copies, self.level, self.queue = copies, level, queue
 
     def reserve(self, total):
         return self.k.shfl(
@@ -238,6 +244,20 @@ class _Leftovers:
         """Empties the list from `at` on, for a warp whose stretches found no room."""
         entry = (0, 0, 0, 0)
         self.k.for_(at + self.k.lane, self.c.buffer, 32, lambda i: self.store(i, entry))
+
+    def enqueue(self, vertices, found):
+        """Puts found vertices into the queue, where they do; all lanes of the warp take part."""
+        k, state, (tail, wanted) = self.k, self.state, self.queue
+
+        def some():
+            edges = k.const(0)
+            for v, mask in zip(vertices, found, strict=True):
+                start, end = k.row(self.graph.indptr, v, mask)
+                append(k, self.c.span, tail, mask, start, end, v)
+                edges = edges + k.where(mask, end - start, 0)
+            k.reduce("add", state.sums, 2, edges, mask=edges != 0)
+
+        k.if_(wanted & k.any(functools.reduce(operator.or_, found)), some)
 
     def slot(self, v):
         """Where the word of v is among `news`: the thread of this CTA that keeps it."""
@@ -278,13 +298,17 @@ class _Leftovers:
                     )
                     for x in here
                 ]
-                for x, hit in zip(near, [self.copies.visited(x) for x in near], strict=True):
+                for x, hit in zip(
+                    near, [self.copies.visited(x, x >= 0) for x in near], strict=True
+                ):
                     hits = k.ballot(hit)
                     who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
                 return at + 128, who
 
             _, who = k.while_(lambda at, who: (at < end) & (who < 0), stretch, begin, -1)
-            return count + k.cast(self.claim(v, who, (k.lane == 0) & (who >= 0)), "i32")
+            won = self.claim(v, who, (k.lane == 0) & (who >= 0))
+            self.enqueue([v], [won])
+            return count + k.cast(won, "i32")
 
         def some():
             (count,) = k.for_(k.warp, total, k.threads // 32, one, 0)

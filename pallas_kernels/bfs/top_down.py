@@ -58,6 +58,18 @@ class SoloTail:
         self.k.store_vec(self.state.queue, (self.base + at) * 4, entry, mask=mask)
 
 
+class FewTail(SoloTail):
+    """Where all CTAs put few: at once, an atomic a warp on the queue's length."""
+
+    def __init__(self, k, c, state, into, slot):
+        super().__init__(k, c, state, into, 0)
+        self.slot = slot
+
+    def reserve(self, total):
+        k, mine = self.k, self.k.lane == 0
+        return k.shfl(k.atomic("add", self.state.control, self.slot, total, mask=mine), 0)
+
+
 class Tail(SoloTail):
     """Where all CTAs do: each buffers its ranges in shared memory and appends them at the end
     of the level.

@@ -24,9 +24,9 @@ where the search was deep.
 
 import types
 
-from ...bfs.any_degree import FEW_LEFT
+from ...bfs.any_degree import FEW_LEFT, QUEUED
 from ...bfs.bottom_up import pull
-from ...bfs.top_down import Tail, collect, range_count
+from ...bfs.top_down import FewTail, Tail, collect, range_count
 from ...simt.barrier import MeshBarrier
 from ..vertices import Vertices
 from .bits import OnMesh
@@ -265,11 +265,12 @@ class Search:
 
     def pull_level(self, s, slot):
         k, c, m = self.k, self.c, self.m
-        pull(k, self.near, m, m, s.level, OnMesh(k, self.near, m, s.half), self.warps)
+        queue = FewTail(k, c, m, s.cur, slot), c.everyone - s.seen <= c.everyone // QUEUED
+        pull(k, self.near, m, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
         self.meet(s, slot)
         left = c.everyone - s.seen
         stay = (s.vertices * c.beta >= c.everyone) | (left <= s.vertices * FEW_LEFT)
-        s.half, s.edges, s.queued = s.half ^ 1, k.const(0.0, "f32"), 0
+        s.half, s.queued = s.half ^ 1, k.cast(queue[1], "i32")
         s.pulling, s.level = k.cast(stay, "i32"), s.level + 1
 
     def make_queue(self, s, slot):

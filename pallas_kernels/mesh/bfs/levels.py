@@ -7,6 +7,7 @@ import functools
 import operator
 
 FAR = 2**31 - 1  # the level of who is not reached
+AT_ONCE = 4  # fours of levels a thread asks for together
 BYTE = 255  # the same in a byte, by which searches of fewer levels are told
 
 
@@ -14,30 +15,35 @@ def finish(k, c, m, vertices, ends, barrier, s):
     """(ok, levels): -1 for FAR, told where letters were, of which none are left; one meeting.
 
     A byte a place, or a word where the search was deep, goes to every device: of the places before
-    its `ends`. 16 bytes by a lane, since the link carries few accesses at a time.
+    its `ends`.
     """
     shallow = s.level < BYTE
     mine = ends.of(k.device)
 
+    step = k.ctas * k.threads
+
     def settle(j, most):
-        words = []
-        for i in range(4):
-            four = k.load_vec(m.levels, 16 * j + 4 * i, 4, cache="fresh")
+        at = [j + i * step for i in range(AT_ONCE)]
+        there = [k.below(i, k.shr(mine, 2)) for i in at]
+        levels = [
+            k.load_vec(m.levels, 4 * i, 4, mask=mask, other=FAR, cache="fresh")
+            for i, mask in zip(at, there, strict=True)
+        ]
+        for i, mask, four in zip(at, there, levels, strict=True):
             four = [k.where(level == FAR, -1, level) for level in four]
             most = functools.reduce(k.maximum, [level + 1 for level in four], most)
-            k.store_vec(m.levels, 16 * j + 4 * i, four)
-            k.if_(~shallow, lambda i=i, four=four: tell_levels(16 * j + 4 * i, four))
+            k.store_vec(m.levels, 4 * i, four, mask=mask)
             bytes_ = [(level & BYTE) << (8 * b) for b, level in enumerate(four)]
-            words.append(functools.reduce(operator.or_, bytes_))
-        at = k.shr(vertices.first, 2) + 4 * j
-        for d in range(k.devices):
-            k.store_vec(k.on(m.letters, d), at, words, mask=shallow)
+            word = functools.reduce(operator.or_, bytes_)
+            for d in range(k.devices):
+                at = k.shr(vertices.first, 2) + i
+                k.store(k.on(m.letters, d), at, word, mask=mask & shallow)
+            deep = mask & ~shallow
+            k.if_(deep, lambda i=i, four=four: vertices.tell_all(m.letters, 4 * i, *four))
         return most
 
-    def tell_levels(i, four):
-        vertices.tell_all(m.letters, i, *four)
-
-    (most,) = k.spread(k.shr(mine, 4), settle, 0)
+    worker = k.cta * k.threads + k.thread
+    (most,) = k.for_(worker, k.shr(mine, 2), AT_ONCE * step, settle, 0)
     beyond = k.shr(mine, 2)
     k.spread(c.n // 4 - beyond, lambda j: k.store_vec(m.levels, 4 * (beyond + j), [-1] * 4))
     most = k.warp_fold(k.maximum, most)

@@ -12,11 +12,12 @@ same moment is put right by the minimum, and pushing its edges once more later c
 
 Pull (where the graph is symmetric: rows are columns): as on one device, by two copies of the bits
 of the visited, here of all places on every device. Who looks after a word writes it everywhere
-where the copy differs. The bits are made from the levels before the first of several pulls.
+where the copy differs. The bits are made from the levels before the first of several pulls. Nobody
+looks at places beyond the last row with entries (`ends.py`): of R-MAT graphs, half of all.
 
-Cost of a level: the work of one device divided by their number; a meeting, some 2.5 us; 4 bytes
-over the link for a mailed vertex, n / 8 bytes at most for a pull. At the end a byte a place, or 4
-where the search was deep.
+Cost of a level: the work of one device divided by their number; a meeting, some 3 us; 4 bytes over
+the link for a mailed vertex, n / 8 bytes at most for a pull. At the end a byte a place, or 4 where
+the search was deep, and 8 bytes and a random byte a vertex.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

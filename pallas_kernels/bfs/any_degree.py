@@ -15,9 +15,9 @@ queue that is missing is collected from the levels; a pull of few vertices makes
 goes. A warp pulls for up to 32 words of bits, one a lane, and asks for the vertices without a bit
 alone. Pull work is split by degree: a vertex probes its first 4 neighbours (one 16-byte load from
 `first` when prepared, most find their parent there), then each lane up to `lane_probes` more, by
-aligned fours; what is left goes to a list in shared memory, in stretches of at most 1024 neighbours
-that the warps of the CTA share, 128 neighbours at a time. Frontiers of at most `solo_edges` edges are pushed by CTA 0 alone, level
-after level, without grid barriers.
+aligned fours; what is left goes to a list in shared memory, in stretches of at most 1024
+neighbours that the warps of the CTA share, 128 neighbours at a time. Frontiers of at most
+`solo_edges` edges are pushed by CTA 0 alone, level after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2
 for an unvisited vertex, 4 bytes of level for a found one, no atomics. Of a push level: 4 bytes and

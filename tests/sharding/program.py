@@ -216,6 +216,8 @@ def one_launch():
         for source in (0, 34, A.shape[0] - 1):
             got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
             exact(got, jsp.bfs(A, source, deterministic=True))
+        got = both(G, jnp.int32(source), None, parents=False, config=config, interpret=True)
+        exact(got, jsp.bfs(A, source, parents=False))
     ranked = functools.partial(pagerank, **sizes, interpret=True)
     by_rows = jax.jit(functools.partial(multiply, flip=False, interpret=True, **sizes))
     for name, columns in (("two", 3), ("four", 130)):

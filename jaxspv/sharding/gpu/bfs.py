@@ -74,10 +74,11 @@ def one_launch(
             axes=local.part.axes,
             n=local.part.n,
             symmetric=G.symmetric,
+            own=parents,
             config=config,
             interpret=interpret,
         )
-        tree = local.everywhere(smallest_parents(local, own, source)) if parents else None
+        tree = local.everywhere(smallest_parents(local, own, source)) if own is not None else None
         return levels, tree, deep, status
 
     return BFS(*on_mesh(body, G, source))

@@ -24,11 +24,13 @@ def bfs(
     axes: tuple[str, ...],
     n: int,
     symmetric: bool,
+    own: bool = True,
     config: BFSConfig | None = None,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(levels int32[n], those of the places of this device int32[places], num_levels int32, status
-    int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
+) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
+    """(levels int32[n], those of the places of this device int32[places] or, unless `own`, None,
+    num_levels int32, status int32) of a search, inside of a `shard_map`: all but the second are the
+    same on every device.
 
     Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
     places of all devices. positions int32[n], the same on all: the place of each vertex among them,
@@ -48,6 +50,7 @@ def bfs(
         everyone=places * devices,
         vertices=n,
         symmetric=symmetric,
+        own=own,
         parents=False,
     )
     c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
@@ -84,4 +87,4 @@ def bfs(
         axes=axes,
         interpret=interpret,
     )
-    return out["whole"], out["levels"], out["summary"][0], out["summary"][1]
+    return out["whole"], out["levels"] if own else None, out["summary"][0], out["summary"][1]

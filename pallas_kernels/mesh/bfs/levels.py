@@ -32,7 +32,8 @@ def finish(k, c, m, vertices, ends, barrier, s):
         for i, mask, four in zip(at, there, levels, strict=True):
             four = [k.where(level == FAR, -1, level) for level in four]
             most = functools.reduce(k.maximum, [level + 1 for level in four], most)
-            k.store_vec(m.levels, 4 * i, four, mask=mask)
+            if c.own:
+                k.store_vec(m.levels, 4 * i, four, mask=mask)
             bytes_ = [(level & BYTE) << (8 * b) for b, level in enumerate(four)]
             word = functools.reduce(operator.or_, bytes_)
             for d in range(k.devices):
@@ -45,7 +46,8 @@ def finish(k, c, m, vertices, ends, barrier, s):
     worker = k.cta * k.threads + k.thread
     (most,) = k.for_(worker, k.shr(mine, 2), AT_ONCE * step, settle, 0)
     beyond = k.shr(mine, 2)
-    k.spread(c.n // 4 - beyond, lambda j: k.store_vec(m.levels, 4 * (beyond + j), [-1] * 4))
+    if c.own:
+        k.spread(c.n // 4 - beyond, lambda j: k.store_vec(m.levels, 4 * (beyond + j), [-1] * 4))
     most = k.warp_fold(k.maximum, most)
     k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
 

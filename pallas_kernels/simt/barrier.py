@@ -130,7 +130,7 @@ class MeshBarrier:
     def _listen(self, turn, group):
         """The first warp: a lane for each device."""
         k, control = self.k, self.control
-        mine, there = k.here(control), k.lane < k.devices
+        mine, there = k.on(control, k.device), k.lane < k.devices
 
         def look():
             # all under way together: the last one acquires, each tells by its turn that it is new

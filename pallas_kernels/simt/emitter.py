@@ -49,8 +49,8 @@ _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 class Emitter(Simt):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, ctas, threads, shared, devices):
-        self.ctas, self.threads, self.devices, self.peers = ctas, threads, devices, None
+    def __init__(self, ctas, threads, shared, devices, remote):
+        self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
         dims = [self._index(gpu.block_dim(d)) for d in gpu.Dimension]
@@ -344,16 +344,12 @@ class Emitter(Simt):
         """The array that `a` is on another device of the mesh."""
         if self.devices == 1:
             return a
-        base = self.peers.base(a, self.const(device))
+        base = self._remote(a.ref, self.const(device).v)
         return Memory(base, a.kind, a.size, "global", "sys")
 
     def either(self, c, a, b):
         """For loads: of two arrays of global memory a where c, else b."""
         return Memory(arith.select(c.v, a.base, b.base), a.kind, None, "global", a.scope)
-
-    def here(self, a):
-        """The array itself, for accesses that meet those of other devices."""
-        return Memory(a.base, a.kind, a.size, "global", "sys") if self.devices > 1 else a
 
     def clock(self):
         return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")

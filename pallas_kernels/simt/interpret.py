@@ -189,9 +189,6 @@ class Lockstep(Simt):
     def either(self, c, a, b):
         return _Either(c, a, b)
 
-    def here(self, a):
-        return a
-
     def load(self, a, i, mask=None, other=0, cache=None):
         return self.load_vec(a, i, 1, mask, other)[0]
 

@@ -36,8 +36,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
               k.tell(status, ok): 0 there where ok is 1
     mesh      k.device, k.devices: which of how many devices; k.on(a, device): the array that `a` is
-              on that device, k.here(a): `a` where others write it meanwhile; `barrier.py` has the
-              barrier over all devices
+              on that device; `barrier.py` has the barrier over all devices
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.

@@ -14,7 +14,6 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxlib.mlir.dialects import llvm
 
 from .emitter import Emitter, Memory, type_of
-from .peers import Peers
 
 _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
@@ -28,7 +27,6 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
     arrays = [*inputs, *outputs, *inout, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
-    shared_words += Peers.shared_words(devices, len(arrays)) if devices > 1 else 0
 
     def body(*refs):
         def scoped(shared):
@@ -41,20 +39,20 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
                     there = context.to_remote(ref, device)
                     return llvm.ptrtoint(i64, mosaic_utils.memref_ptr(there))
 
-                k = Emitter(ctas, threads, (base, shared_words), devices)
-                memories = [
-                    Memory(
-                        llvm.ptrtoint(i64, mosaic_utils.memref_ptr(m)),
-                        _KINDS[jnp.dtype(a.dtype).name],
-                        math.prod(a.shape),
-                        "global",
-                        ref=m,
-                    )
-                    for m, a in zip(memrefs[:-1], arrays, strict=True)
-                ]
-                if devices > 1:
-                    k.peers = Peers(k, memories, remote)
-                kernel(k, *memories)
+                k = Emitter(ctas, threads, (base, shared_words), devices, remote)
+                kernel(
+                    k,
+                    *(
+                        Memory(
+                            llvm.ptrtoint(i64, mosaic_utils.memref_ptr(m)),
+                            _KINDS[jnp.dtype(a.dtype).name],
+                            math.prod(a.shape),
+                            "global",
+                            ref=m,
+                        )
+                        for m, a in zip(memrefs[:-1], arrays, strict=True)
+                    ),
+                )
 
             emit(*refs, shared)
 

@@ -124,7 +124,7 @@ class Search:
             return (s.vertices > 0) & (s.ok == 1)
 
         last = State(*k.while_(going_on, lambda *v: self.step(State(*v)), *first.values()))
-        ok, deep = finish(k, c, self.m, self.vertices, self.ends, self.barrier, last)
+        ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last, self.ends)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 

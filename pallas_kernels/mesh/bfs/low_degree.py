@@ -143,7 +143,7 @@ class Search:
         k.spread(s.start + s.count, result)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         s.turn = s.meetings + 1
-        own = types.SimpleNamespace(n=c.places, deepest=c.deepest)
+        own = types.SimpleNamespace(n=c.places, deepest=c.deepest, own=True)
         ok, deep = finish(k, own, m, self.vertices, self.barrier, s)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))

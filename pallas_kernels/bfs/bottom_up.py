@@ -38,8 +38,8 @@ def pull(k, c, graph, state, level, copies, warps, queue):
     """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
     copy, and their ranges a place in `queue`: (a tail, whether they do).
 
-    A warp takes up to 32 words at a time, a lane keeps one. Where they have many unvisited vertices
-    the warp looks at all 32 of a word together, where few each lane at those of its own.
+    A warp takes up to 32 words at a time, a lane keeps one. First all their vertices look at their
+    first neighbours, where most find one; then those that did not and have more look further.
     """
     worker, workers = warps
     runs = 32 // c.unroll
@@ -54,20 +54,38 @@ def pull(k, c, graph, state, level, copies, warps, queue):
         there = k.minimum(k.maximum(c.n - w * 32, 0), 32)
         left = k.where(mine & (there > 0), ~old & k.shr(k.const(-1), (32 - there) & 31), 0)
         k.store(state.news, k.thread, 0)
-        few = 2 * k.warp_fold(k.maximum, k.popc(left)) <= k.popc(k.ballot(left != 0))
-        more = k.sync_count(left != 0)
+        picks = _Picks(k, c, w, left)
 
-        def look(left, new, claimed, more):
-            del more
+        def look(left, new, rest):
+            vertices, need, left = picks.take(left)
+            near = [
+                _first(k, graph, v, mask, copies.ends)
+                for v, mask in zip(vertices, need, strict=True)
+            ]
+            found, parent = _visited(k, copies, [four for four, _ in near], need)
+            tail.tell(vertices, found, parent)
+            more = [far & ~hit for (_, far), hit in zip(near, found, strict=True)]
+            return left, new | picks.words(found), rest | picks.words(more)
+
+        _, new, rest = k.while_(lambda left, *_: k.any(left != 0), look, left, 0, 0)
+        picks = _Picks(k, c, w, rest)
+        unfinished = k.sync_count(rest != 0)
+
+        def look_further(rest, new, claimed, unfinished):
+            del unfinished
 
             def some():
-                return _probe(k, c, graph, state, copies, tail, w, few, left, new)
+                vertices, need, left = picks.take(rest)
+                found, parent = _pull_rest(k, c, graph, copies, tail, vertices, need)
+                tail.tell(vertices, found, parent)
+                return left, new | picks.words(found)
 
-            left, new = k.if_(k.any(left != 0), some, left, new)
-            more, won = tail.search(left)
-            return left, new, claimed + won, more
+            rest, new = k.if_(k.any(rest != 0), some, rest, new)
+            unfinished, won = tail.search(rest)
+            return rest, new, claimed + won, unfinished
 
-        _, new, claimed, _ = k.while_(lambda *carry: carry[-1] != 0, look, left, 0, 0, more)
+        carry = rest, new, 0, unfinished
+        _, new, claimed, _ = k.while_(lambda *carry: carry[-1] != 0, look_further, *carry)
         copies.put(w, old | new | k.load(state.news, k.thread), mine)
         return count + k.popc(new) + claimed
 
@@ -77,43 +95,40 @@ def pull(k, c, graph, state, level, copies, warps, queue):
     k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
-def _probe(k, c, graph, state, copies, tail, w, few, left, new):
-    """(left, new) after `unroll` vertices a lane: those of `left` that remain, `new` and the found.
+class _Picks:
+    """The vertices of the bits in a word a lane, `unroll` a lane at a time.
 
-    w: the word of each lane, few: whether each lane looks at its own.
+    Where words have many bits the warp takes all 32 vertices of a word together, whose arrays are
+    neighbours; where few, each lane those of its own.
     """
-    none = copies.ends
-    todo, rest_of_mine, picked = k.ballot(left != 0), left, []
-    for _ in range(c.unroll):
-        at = k.ctz(todo) & 31
-        word, unvisited = k.shfl(w, at), k.where(todo != 0, k.shfl(left, at), 0)
-        bit = k.ctz(rest_of_mine) & 31
-        v = k.where(few, w * 32 + bit, word * 32 + k.lane)
-        need = k.where(few, k.cast(rest_of_mine != 0, "i32"), k.shr(unvisited, k.lane) & 1) != 0
-        at = k.where(todo != 0, at, 32)
-        left = k.where(k.lane == at, k.where(few, left, 0), left)
-        todo, rest_of_mine = todo & (todo - 1), rest_of_mine & (rest_of_mine - 1)
-        picked.append((v, need, at, bit))
-    left = k.where(few, rest_of_mine, left)
-    near, rest = zip(*(_first(k, graph, v, need, none) for v, need, _, _ in picked), strict=True)
-    found, parent = _visited(k, copies, near, [need for _, need, _, _ in picked])
-    vertices = [v for v, *_ in picked]
-    rest = [more & ~hit for more, hit in zip(rest, found, strict=True)]
-    out = k.if_(
-        k.any(functools.reduce(operator.or_, rest)),
-        lambda: _pull_rest(k, c, graph, copies, tail, vertices, rest, found, parent),
-        *found,
-        *parent,
-    )
-    found, parent = out[: c.unroll], out[c.unroll :]
-    for (v, _, at, bit), hit, who in zip(picked, found, parent, strict=True):
-        together = k.where(k.lane == at, k.ballot(hit), 0)
-        new = new | k.where(few, k.where(hit, k.bit(bit), 0), together)
-        k.store(state.levels, v, tail.level + 1, mask=hit)
-        if c.parents:
-            k.store(state.parents, v, who, mask=hit)
-    tail.enqueue(vertices, found)
-    return left, new
+
+    def __init__(self, k, c, w, left):
+        self.k, self.c, self.w = k, c, w
+        most = k.warp_fold(k.maximum, k.popc(left))
+        self.few = 2 * most <= k.popc(k.ballot(left != 0))
+
+    def take(self, left):
+        """(vertices, whether each is one, the bits that remain)."""
+        k, few, w = self.k, self.few, self.w
+        together, own, vertices, need, self.places = k.ballot(left != 0), left, [], [], []
+        for _ in range(self.c.unroll):
+            at, bit = k.ctz(together) & 31, k.ctz(own) & 31
+            word, bits = k.shfl(w, at), k.where(together != 0, k.shfl(left, at), 0)
+            vertices.append(k.where(few, w * 32 + bit, word * 32 + k.lane))
+            need.append(k.where(few, own, k.shr(bits, k.lane) & 1) != 0)
+            at = k.where(together != 0, at, 32)
+            left = k.where(k.lane == at, 0, left)
+            together, own = together & (together - 1), own & (own - 1)
+            self.places.append((at, bit))
+        return vertices, need, k.where(few, own, left)
+
+    def words(self, flags):
+        """The bits of the vertices taken last that have a flag, in the words of their lanes."""
+        k, word = self.k, self.k.const(0)
+        for (at, bit), flag in zip(self.places, flags, strict=True):
+            together = k.where(k.lane == at, k.ballot(flag), 0)
+            word = word | k.where(self.few, k.where(flag, k.bit(bit), 0), together)
+        return word
 
 
 def _visited(k, copies, near, need):
@@ -150,9 +165,9 @@ def _aligned(k, indices, at, end, mask, none):
     return [k.load(indices, at + j, mask=m, other=none, cache="nc") for j, m in enumerate(mask)]
 
 
-def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
-    """The neighbours after the first of `unroll` vertices a lane: some by the lane, by fours, the
-    others left to the CTA.
+def _pull_rest(k, c, graph, copies, tail, v, rest):
+    """(whether, which) of the neighbours after the first of `unroll` vertices a lane is visited:
+    some searched by the lane, by fours, the others left to the CTA.
     """
     begin = [
         (k.load(graph.in_indptr, x, mask=r, cache="nc") + 4) & -4
@@ -180,12 +195,12 @@ def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
     def unfinished(tries, *state):
         return k.any(functools.reduce(operator.or_, searching(tries, state[: c.unroll])))
 
+    nobody = [k.const(False, "i1")] * c.unroll, [k.const(-1)] * c.unroll
     tries, *out = k.while_(
         lambda tries, *state: (tries < c.lane_probes) & unfinished(tries, *state),
         probe,
         0,
-        *found,
-        *parent,
+        *(x for some in nobody for x in some),
     )
 
     def leave():
@@ -217,7 +232,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest, found, parent):
         k.if_(room, list_them)
         return k.if_(~room, search_them, *out)
 
-    return k.if_(unfinished(tries, *out), leave, *out)
+    out = k.if_(unfinished(tries, *out), leave, *out)
+    return out[: c.unroll], out[c.unroll :]
 
 
 class _Leftovers:
@@ -244,6 +260,15 @@ class _Leftovers:
         """Empties the list from `at` on, for a warp whose stretches found no room."""
         entry = (0, 0, 0, 0)
         self.k.for_(at + self.k.lane, self.c.buffer, 32, lambda i: self.store(i, entry))
+
+    def tell(self, vertices, found, parent):
+        """Levels and parents of the vertices that found a neighbour."""
+        k, c, state = self.k, self.c, self.state
+        for v, who, mask in zip(vertices, parent, found, strict=True):
+            k.store(state.levels, v, self.level + 1, mask=mask)
+            if c.parents:
+                k.store(state.parents, v, who, mask=mask)
+        self.enqueue(vertices, found)
 
     def enqueue(self, vertices, found):
         """Puts found vertices into the queue, where they do; all lanes of the warp take part."""

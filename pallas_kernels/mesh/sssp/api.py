@@ -74,4 +74,5 @@ def sssp(
     first = jax.lax.axis_index(axes) * places
     own = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)
     own = jax.lax.bitcast_convert_type(own, f32)
-    return out["whole"], own, *out["summary"]
+    rounds, ended, status, refused = out["summary"]
+    return out["whole"], own, rounds, ended, status, refused

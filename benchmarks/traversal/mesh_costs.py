@@ -66,7 +66,7 @@ class Rates:
 RATES = {
     ("xla", "bfs"): Rates(1e-4, 2.37e-4, 7.0e-5, 5.2e-10, 4.4e-11),
     ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-5, 1e-11, 6.1e-11),
-    ("kernels", "bfs"): Rates(4.2e-4, 9.2e-6, 9.2e-6, 8e-12, 0.0),
+    ("kernels", "bfs"): Rates(4.2e-4, 9.2e-6, 9.2e-6, 6.2e-12, 0.0),
     ("blocks", "bfs"): Rates(4.5e-4, 4.0e-6, 1.2e-6, 0.0, 0.0),
     ("kernels", "pagerank"): Rates(5e-4, 1e-5, 1e-5, 1e-11, 5.4e-12),
 }

@@ -13,7 +13,8 @@ from jax.experimental.mosaic.gpu import utils as mosaic_utils
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxlib.mlir.dialects import llvm
 
-from .emitter import Emitter, Memory, type_of
+from .emitter import Emitter, Memory
+from .values import type_of
 
 _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 

@@ -1,0 +1,129 @@
+"""Values and control flow of one thread as code: MLIR, and PTX where MLIR leaves something open."""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import arith, llvm, scf
+
+from .primitives import Simt, Value
+
+
+def type_of(kind):
+    if kind == "f32":
+        return ir.F32Type.get()
+    return ir.IntegerType.get_signless({"i1": 1, "i32": 32, "i64": 64}[kind])
+
+
+_INT = {op: getattr(arith, op + "i") for op in ("add", "sub", "mul", "and", "or", "xor")}
+_INT |= {"shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui, "div": arith.divui}
+_INT |= {"rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}
+_FLOAT = {op: getattr(arith, op + "f") for op in ("add", "sub", "mul")}
+_FLOAT |= {"min": arith.minimumf, "max": arith.maximumf}
+_CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
+_CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+
+
+class Values(Simt):
+    """Emits arithmetic, loops and branches into the MLIR module that is being built."""
+
+    # values
+    def const(self, x, kind="i32"):
+        if isinstance(x, Value):
+            return x
+        if kind == "f32":
+            return Value(self, arith.constant(type_of(kind), float(x)), kind)
+        x = int(x)
+        if kind == "i32":
+            x = (x + 2**31) % 2**32 - 2**31
+        elif kind == "i1":
+            return Value(self, arith.cmpi(0, self.const(x).v, self.const(1).v), "i1")
+        return Value(self, arith.constant(type_of(kind), x), kind)
+
+    def binary(self, op, a, b):
+        if op == "div" and a.kind == "f32":  # MLIR leaves it open how exact a division is
+            return self._asm("div.rn.f32 $0, $1, $2;", "f32", [a, b], "=f,f,f", False)
+        table = _FLOAT if a.kind == "f32" else _INT
+        return Value(self, table[op](a.v, b.v), a.kind)
+
+    def compare(self, op, a, b):
+        v = arith.cmpf(_CMPF[op], a.v, b.v) if a.kind == "f32" else arith.cmpi(_CMPI[op], a.v, b.v)
+        return Value(self, v, "i1")
+
+    def where(self, c, a, b):
+        a, b = self.pair(a, b)
+        return Value(self, arith.select(self.const(c, "i1").v, a.v, b.v), a.kind)
+
+    def cast(self, x, kind):
+        if x.kind == kind:
+            return x
+        if x.kind == "i1":
+            return self.where(x, self.const(1, kind), self.const(0, kind))
+        if kind == "f32":
+            return Value(self, arith.sitofp(type_of(kind), x.v), kind)
+        return Value(self, arith.fptosi(type_of(kind), x.v), kind)
+
+    def bits(self, x, kind):
+        return x if x.kind == kind else Value(self, arith.bitcast(type_of(kind), x.v), kind)
+
+    def halves(self, word):
+        unpack = "{ .reg .b16 l, h; mov.b32 {l, h}, $1; cvt.f32.f16 $0, "
+        return tuple(self._asm(f"{unpack}{r}; }}", "f32", [word], "=f,r", False) for r in "lh")
+
+    def pack(self, low, high, narrow):
+        code = f"cvt.rn.{narrow}x2.f32 $0, $2, $1;"
+        return self._asm(code, "i32", [low, high], "=r,f,f", False)
+
+    def _asm(self, code, kind, operands, constraints, effects=True):
+        out = ir.Type.parse("!llvm.void") if kind is None else type_of(kind)
+        r = llvm.inline_asm(
+            out, [o.v for o in operands], code, constraints, has_side_effects=effects
+        )
+        return None if kind is None else Value(self, r, kind)
+
+    def popc(self, x):
+        return self._asm("popc.b32 $0, $1;", "i32", [x], "=r,r", False)
+
+    def sqrt(self, x):
+        return self._asm("sqrt.rn.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def exp2(self, x):
+        return self._asm("ex2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def log2(self, x):
+        return self._asm("lg2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
+
+    def ctz(self, x):
+        code = "{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }"
+        return self._asm(code, "i32", [x], "=r,r", False)
+
+    # control
+    def while_(self, cond, body, *carry):
+        carry = [self.const(c) for c in carry]
+        kinds, types = [c.kind for c in carry], [c.v.type for c in carry]
+        loop = scf.WhileOp(types, [c.v for c in carry])
+        before, after = loop.before.blocks.append(*types), loop.after.blocks.append(*types)
+        with ir.InsertionPoint(before):
+            args = self._wrap(before.arguments, kinds)
+            scf.condition(self.const(cond(*args), "i1").v, [a.v for a in args])
+        with ir.InsertionPoint(after):
+            out = body(*self._wrap(after.arguments, kinds))
+            scf.yield_([self.const(o, k).v for o, k in zip(self.tuple(out), kinds, strict=True)])
+        return tuple(self._wrap(loop.results, kinds))
+
+    def if_(self, cond, then, *default):
+        default = [self.const(d) for d in default]
+        kinds = [d.kind for d in default]
+        branch = scf.IfOp(
+            self.const(cond, "i1").v, [d.v.type for d in default], has_else=bool(default)
+        )
+        with ir.InsertionPoint(branch.then_block):
+            out = self.tuple(then())
+            scf.yield_([self.const(o, k).v for o, k in zip(out, kinds, strict=True)])
+        if default:
+            with ir.InsertionPoint(branch.else_block):
+                scf.yield_([d.v for d in default])
+        return tuple(self._wrap(branch.results, kinds))
+
+    def _wrap(self, values, kinds):
+        return [Value(self, v, kind) for v, kind in zip(values, kinds, strict=True)]

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paths
+import traffic
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from sharded_calls import (
@@ -265,31 +266,6 @@ def stars():
                 assert np.abs(np.asarray(got.scores, np.float64) - want).sum() < 1e-6
 
 
-def sizes(jaxpr, inside=False):
-    """Bytes that the collectives in the loop of a search bring from other devices."""
-    total = 0
-    for equation in jaxpr.eqns:
-        name, out = equation.primitive.name, equation.outvars[0].aval
-        if inside and name in ("all_gather", "all_to_all"):
-            whole = out.size * out.dtype.itemsize
-            parts = equation.params["axis_size"] if name == "all_gather" else out.shape[0]
-            total += whole * (parts - 1) // parts
-        for inner in jax.tree.leaves(
-            list(equation.params.values()),
-            is_leaf=lambda p: hasattr(p, "eqns") or hasattr(p, "jaxpr"),
-        ):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                total += sizes(inner, inside or name == "while")
-    return total
-
-
-def told_of(G):
-    """The bytes of a level of each form that a search has."""
-    traced = jax.make_jaxpr(lambda G: jsp.bfs(G, 0, parents=False).levels)(G)
-    return sizes(traced.jaxpr)
-
-
 def lists():
     """Frontiers of few edges told as lists, those of symmetric graphs pulled where that is less."""
     A, _, want = on_one_device()
@@ -302,25 +278,6 @@ def lists():
         got = jax.jit(from_several)(jsp.shard(A, *mesh_of(mesh), symmetric=True))
         compare(got, jax.jit(from_several)(A))
     few.SHARE, few.LEAST = usual
-
-
-def costs():
-    """The bytes of a level are those of the model in `benchmarks sharded`."""
-    from benchmarks.traversal import mesh_costs
-
-    A = jsp.from_edges([0], [1], shape=(4096, 4096))
-    for name in ("one", "eight", "columns", "blocks", "both"):
-        G = jsp.shard(A, *mesh_of(name))
-        assert told_of(G) == mesh_costs.bytes_of_level(4096, *G.part.grid), name
-    n = 2**15  # of these, frontiers of few edges are lists
-    A = jsp.from_edges([0, 1], [1, 0], shape=(n, n))
-    for name in ("eight", "columns", "both"):
-        G, H = (jsp.shard(A, *mesh_of(name), symmetric=s) for s in (False, True))
-        grid = G.part.grid
-        assert mesh_costs.list_room(n, *grid) == few.room_of(G.part) > 0
-        ways = mesh_costs.bytes_of_level(n, *grid) + mesh_costs.bytes_of_list(n, *grid)
-        assert told_of(G) == ways, name
-        assert told_of(H) == ways + mesh_costs.bytes_of_pull(n, *grid), name
 
 
 def real(path):
@@ -345,13 +302,14 @@ def real(path):
 CHECKS = {f"on {name}": functools.partial(on, name) for name in MESHES}
 CHECKS |= {
     f.__name__: f
-    for f in (quick, small, chunks, explicit, gradients, triangles, told, costs, lists, one_launch)
+    for f in (quick, small, chunks, explicit, gradients, triangles, told, lists, one_launch)
 }
 CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
 CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
-    for f in (building.edges, building.drawn, building.read, blocks.in_one_launch, blocks.lines)
+    for f in (building.edges, building.drawn, building.read, traffic.costs)
+    + (blocks.in_one_launch, blocks.lines)
 }
 
 if __name__ == "__main__":

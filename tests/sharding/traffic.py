@@ -1,0 +1,49 @@
+"""Checks of the bytes that devices bring each other; `program.py` runs them."""
+
+import jax
+
+import jaxspv as jsp
+from benchmarks.traversal import mesh_costs
+from jaxspv.sharding.frontier import few
+
+
+def sizes(jaxpr, inside=False):
+    """Bytes that the collectives in the loop of a search bring from other devices."""
+    total = 0
+    for equation in jaxpr.eqns:
+        name, out = equation.primitive.name, equation.outvars[0].aval
+        if inside and name in ("all_gather", "all_to_all"):
+            whole = out.size * out.dtype.itemsize
+            parts = equation.params["axis_size"] if name == "all_gather" else out.shape[0]
+            total += whole * (parts - 1) // parts
+        for inner in jax.tree.leaves(
+            list(equation.params.values()),
+            is_leaf=lambda p: hasattr(p, "eqns") or hasattr(p, "jaxpr"),
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                total += sizes(inner, inside or name == "while")
+    return total
+
+
+def told_of(G):
+    """The bytes of a level of each form that a search has."""
+    traced = jax.make_jaxpr(lambda G: jsp.bfs(G, 0, parents=False).levels)(G)
+    return sizes(traced.jaxpr)
+
+
+def costs(mesh_of):
+    """The bytes of a level are those of the model in `benchmarks sharded`."""
+    A = jsp.from_edges([0], [1], shape=(4096, 4096))
+    for name in ("one", "eight", "columns", "blocks", "both"):
+        G = jsp.shard(A, *mesh_of(name))
+        assert told_of(G) == mesh_costs.bytes_of_level(4096, *G.part.grid), name
+    n = 2**15  # of these, frontiers of few edges are lists
+    A = jsp.from_edges([0, 1], [1, 0], shape=(n, n))
+    for name in ("eight", "columns", "both"):
+        G, H = (jsp.shard(A, *mesh_of(name), symmetric=s) for s in (False, True))
+        grid = G.part.grid
+        assert mesh_costs.list_room(n, *grid) == few.room_of(G.part) > 0
+        ways = mesh_costs.bytes_of_level(n, *grid) + mesh_costs.bytes_of_list(n, *grid)
+        assert told_of(G) == ways, name
+        assert told_of(H) == ways + mesh_costs.bytes_of_pull(n, *grid), name

@@ -160,7 +160,6 @@ class Product:
         k, lanes = self.k, self.job.tile.lanes
         places = [at + self.member + j * lanes for j in range(held)]
         masks = [(p >= self.low) & (p < self.high) for p in places]
-        places = [self._entry(p) for p in places]
         cache = "stream" if lanes >= 8 else "nc"
         found = k.loads(self.g.indices, places, masks, other=-1, cache=cache)
         found = [self._row_of(j) for j in found]
@@ -171,10 +170,6 @@ class Product:
         words = k.loads(self.g.data, [p >> 1 for p in places], masks, cache=cache)
         both = [k.unpack(w, self.job.packed) for w in words]
         return found + [k.where((p & 1) == 0, *pair) for p, pair in zip(places, both, strict=True)]
-
-    def _entry(self, p):
-        """Where in `indices` and `data` entry p of the path lies."""
-        return p
 
     def _row_of(self, j):
         """Which row of x column j stands for; -1: none."""

@@ -55,6 +55,7 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     long_tests.mark(items)
+    long_tests.leave_out(items)
 
 
 left_out = pytest.StashKey[int]()

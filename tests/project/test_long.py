@@ -41,3 +41,39 @@ def test_the_quick_part_has_cases_of_every_kind(monkeypatch, share, period):
 def test_a_case_asked_for_by_its_id_is_never_long(monkeypatch):
     monkeypatch.setattr(long_tests, "SHARE", {"t.py::f": 0.0})
     long_tests.mark([types.SimpleNamespace(nodeid="t.py::f[7]")])  # has no `add_marker`
+
+
+class Item:
+    def __init__(self, nodeid, long=True):
+        self.nodeid, self.long, self.undrawn = nodeid, long, False
+
+    def get_closest_marker(self, name):
+        return self.long if name == "long" else None
+
+    def add_marker(self, mark):
+        self.undrawn = self.undrawn or mark.name == "undrawn"
+
+
+def drawn(monkeypatch, share, seed, thorough="0"):
+    monkeypatch.setenv("JAXSPV_LONG_SHARE", share)
+    monkeypatch.setenv("JAXSPV_LONG_SEED", seed)
+    monkeypatch.setenv("JAXSPV_THOROUGH", thorough)
+    items = [Item(f"t.py::f[{k}]") for k in range(800)] + [Item("t.py::g", long=False)]
+    long_tests.leave_out(items)
+    assert not items[-1].undrawn
+    return {item.nodeid for item in items[:-1] if not item.undrawn}
+
+
+def test_a_share_of_the_long_tests_is_drawn_by_the_seed(monkeypatch):
+    shares = [drawn(monkeypatch, "1/8", str(seed)) for seed in range(60)]
+    assert all(60 <= len(share) <= 145 for share in shares)  # 100 and five standard deviations
+    assert shares[0] == drawn(monkeypatch, "1/8", "0") != shares[1]
+    assert len(set().union(*shares)) >= 798  # (7/8)^60 of 800 is a third of one
+    assert len(drawn(monkeypatch, "1", "0")) == 800
+    assert len(drawn(monkeypatch, "1/8", "0", thorough="1")) == 800
+    with pytest.raises(ValueError, match="JAXSPV_LONG_SHARE"):
+        drawn(monkeypatch, "0", "0")
+
+
+def test_the_seed_is_the_hash_of_the_commit():
+    assert len(long_tests.commit()) == 40

@@ -107,7 +107,7 @@ BROKEN = {
     "no banner": b"3 3 1\n1 1 1\n",
     "garbage": bytes(range(256)) * 3,
     "unknown field": mtx("real", "general").replace("real", "quaternion").encode(),
-    "complex": b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n",
+    "half a complex": b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2\n",
     "no sizes": b"%%MatrixMarket matrix coordinate real general\n",
     "sizes are words": mtx("real", "general").replace("3 3 4", "a b c").encode(),
     "too few entries": mtx("real", "general").replace("3 3 4", "3 3 9").encode(),

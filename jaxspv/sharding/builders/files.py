@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ...inputs.arguments import narrow
+from ...inputs.arguments import in_dtype, narrow
 from ...inputs.files import mtx_dtype
 from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
 from ...inputs.opening import existing, opened, parsed, refusing
@@ -137,14 +137,14 @@ def _own_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Own:
     with refusing(path, "Matrix Market file"):
         for _, block in own_blocks(path, start):
             lines = sum(1 for line in block.splitlines() if line.strip())
-            file = io.BytesIO(f"{banner} {lines}\n".encode() + block)
-            coo: Any = parsed(file)
+            head = f"{banner} {lines}\n".encode()
+            coo: Any = parsed(io.BytesIO(head + block), header, len(head))
             parts.append((*coo.coords, coo.data))
         row, col, data = map(np.concatenate, zip(*parts, strict=True)) if parts else (none,) * 3
         if header.symmetry == "skew-symmetric":
             row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, -data]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
-        return Own(row, col, narrow(data.astype(dtype, copy=False)))
+        return Own(row, col, narrow(in_dtype("it holds", data, dtype)))
 
 
 def _all_there(path: pathlib.Path, header: Header, agreed: Agreed) -> None:

@@ -111,13 +111,13 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     if jnp.issubdtype(dtype, jnp.inexact):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
     with np.errstate(invalid="ignore", over="ignore"):
-        made = (values.real if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
+        made = (np.real(values) if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
     if dtype.kind in "iub":
         wrong = made != values
     else:
         wrong = np.isfinite(values) & ~np.isfinite(made)
         if values.dtype.kind == "c" != dtype.kind:
-            wrong |= values.imag != 0
+            wrong |= np.imag(values) != 0
     if wrong.any():
         raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")
     return made

@@ -17,6 +17,8 @@ import scipy  # its modules are imported when they are first used
 
 from .mtx_header import LONGEST_LINE, Header
 
+AT_ONCE = 1 << 20  # bytes between two moves of a bar
+
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:
     path = pathlib.Path(path)
@@ -99,26 +101,38 @@ def parsed(file: Any, header: Header, start: int) -> Any:
         raise ValueError(f"it is no text: {text.zeros} of its bytes are 0")
     if text.wrong:
         raise ValueError(text.wrong)
-    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    values: Any = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if values.dtype.kind in "fc" and not text.infinity and np.isinf(values).any():
         raise ValueError("one of its values is beyond float64; infinity is written `inf`")
     return matrix
 
 
+class _Counted(io.FileIO):
+    """Bytes that move a bar, whichever way they are read."""
+
+    def __init__(self, path: pathlib.Path, bar: Any):
+        super().__init__(path)
+        self.bar = bar
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer) or 0
+        self.bar.update(count)
+        return count
+
+
 @contextlib.contextmanager
 def opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
     """The file's bytes, decompressed; the bar counts those on the disk."""
-    from tqdm import tqdm
+    with contextlib.ExitStack() as stack:
+        if progress:
+            from tqdm import tqdm
 
-    with path.open("rb") as raw:
-        size = path.stat().st_size
-        bar = tqdm.wrapattr(
-            raw, "read", total=size, desc=path.name, disable=not progress, leave=False
-        )
-        with bar as wrapped:
-            counted: Any = wrapped
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile(fileobj=counted) as plain:
-                    yield plain
-            else:
-                yield counted
+            how: dict[str, Any] = {"unit": "B", "unit_scale": True, "leave": False}
+            bar = tqdm(total=path.stat().st_size, desc=path.name, **how)
+            raw = io.BufferedReader(_Counted(path, stack.enter_context(bar)), AT_ONCE)
+            file: Any = stack.enter_context(raw)
+        else:
+            file = stack.enter_context(path.open("rb"))
+        if path.name.endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile(fileobj=file))
+        yield file

@@ -14,6 +14,7 @@ from strategies import DTYPES, PROBLEMS, precision
 import jaxspv as jsp
 from jaxspv.formats import FORMATS
 from jaxspv.inputs import files
+from jaxspv.inputs.tables import lines
 
 GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}
 % a comment
@@ -29,11 +30,11 @@ SIGN = {"symmetric": 1, "skew-symmetric": -1}
 
 
 def mtx(field, symmetry):
-    lines = [
+    rows = [
         f"{i + 1} {j + 1}" + ("" if field == "pattern" else f" {v}")
         for i, j, v in ENTRIES[symmetry]
     ]
-    return GENERAL.format(field=field, symmetry=symmetry) + "\n".join(lines) + "\n"
+    return GENERAL.format(field=field, symmetry=symmetry) + "\n".join(rows) + "\n"
 
 
 def dense(field, symmetry):
@@ -86,6 +87,28 @@ def test_progress_is_shown_only_when_asked(tmp_path, capsys):
     assert capsys.readouterr().err == ""
     jsp.read_mtx(path, progress=True)
     assert "a.mtx" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.mtx"])
+def test_the_bar_moves_while_a_file_is_read(tmp_path, monkeypatch, name):
+    """By all bytes, and not at once, whichever way they are read."""
+    import tqdm
+
+    moved = []
+
+    class Bar(tqdm.tqdm):
+        def update(self, n=1):
+            moved.append(n)
+            return super().update(n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.setattr(lines, "BLOCK", 1 << 19)
+    path, text = tmp_path / name, "0 1\n" * 600_000
+    if name == "a.mtx":
+        text = "%%MatrixMarket matrix coordinate pattern general\n1 1 600000\n" + "1 1\n" * 600_000
+    path.write_bytes(gzip.compress(text.encode(), 0) if name.endswith("gz") else text.encode())
+    (jsp.read_mtx if name == "a.mtx" else jsp.read_edges)(path, progress=True)
+    assert sum(moved) == path.stat().st_size and max(moved) <= path.stat().st_size / 2
 
 
 def test_dense_files_and_large_integers(tmp_path):

@@ -133,7 +133,7 @@ class Text:
 
     def _check_infinite(self, numbers: Sequence[int], lines: list[str], values: Any) -> None:
         """Raises where a weight is infinite and its text is a number: `1e400`."""
-        for k in np.flatnonzero(np.isinf(values)):
+        for k in np.flatnonzero(np.isinf(values)).tolist():
             self._check(numbers[k], self._split(numbers[k], lines[k]))
 
     def _check(self, number: int, fields: list[str]) -> None:
@@ -180,11 +180,8 @@ class Text:
         self, numbers: Sequence[int], lines: list[str], ids: dict[str, int]
     ) -> list[np.ndarray]:
         """The columns of lines whose ends are names; `ids` collects those that are new."""
-        rows = self._rows(numbers, lines)
         try:
-            tails, heads, *values = (
-                [row[k] for row in rows] for k in self.columns if k is not None
-            )
+            tails, heads, *values = self._columns(lines)
             values = [self._weights(column) for column in values]
             if not (all(tails) and all(heads)):
                 raise ValueError("an end has no name")
@@ -195,17 +192,28 @@ class Text:
             else:
                 ends = [self.labels.vertices(side) for side in (tails, heads)]
         except (IndexError, ValueError, OverflowError):
-            for number, fields in zip(numbers, rows, strict=True):
-                self._check(number, fields)
+            for number, line in zip(numbers, lines, strict=True):
+                self._check(number, self._split(number, line))
             raise
         return [*(np.array(side, np.int32) for side in ends), *values]
 
-    def _rows(self, numbers: Sequence[int], lines: list[str]) -> list[list[str]]:
-        """The fields of each line."""
-        mark = self.delimiter
-        if mark is None:
-            return [line.split() for line in lines]
-        return [fields_of(line, mark, k) for k, line in zip(numbers, lines, strict=True)]
+    def _columns(self, lines: list[str]) -> list[list[str]]:
+        """The fields of each column that is asked for; IndexError where a line is too short."""
+        used, mark = [k for k in self.columns if k is not None], self.delimiter
+        widths = set() if mark is None else {line.count(mark) + 1 for line in lines}
+        if mark is not None and len(widths) == 1 and (width := widths.pop()) > max(used):
+            whole = mark.join(lines)
+            if '"' not in whole:  # no list a line: collecting garbage would take most of the time
+                fields = whole.split(mark)
+                return [list(map(str.strip, fields[k::width])) for k in used]
+        rows = [fields_of(line, mark, 0) for line in lines]
+        return [[row[k] for row in rows] for k in used]
+
+
+def weight_kind(dtype: Any) -> Any:
+    """In which dtype weights are read: floats of 64 bits do not hold all integers of 64 bits."""
+    wide = dtype is not None and np.dtype(dtype) in (np.int64, np.uint64)
+    return np.dtype(dtype).type if wide else np.float64
 
 
 def blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:

@@ -20,7 +20,7 @@ from ..opening import existing, refusing
 from .columns import entries_named, matrix_of, numbered, values_of
 from .fields import SEPARATORS, check_delimiter, written
 from .frames import read_parquet, required, to_table
-from .lines import Text
+from .lines import Text, weight_kind
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -97,7 +97,7 @@ def read_edges(
         if str(path).endswith(TABLES):
             row, col, values, found = _of_table(path, columns, labels)
         else:
-            text = Text(columns, labels, shape, delimiter, header, _kind(dtype))
+            text = Text(columns, labels, shape, delimiter, header, weight_kind(dtype))
             row, col, values, found = text.read(path, comments, progress)
         shape = _shape(path, row, col, found, shape, format)
         values = values_of(values, len(row), dtype)
@@ -235,12 +235,6 @@ def _checked(
     if not directed and shape[0] != shape[1]:
         raise ValueError(f"`shape` must be square for `directed=False`; got {shape}.")
     return shape
-
-
-def _kind(dtype: Any) -> Any:
-    """In which dtype weights are read: floats of 64 bits do not hold all integers of 64 bits."""
-    wide = dtype is not None and np.dtype(dtype) in (np.int64, np.uint64)
-    return np.dtype(dtype).type if wide else np.float64
 
 
 def _of_table(path: pathlib.Path, columns: Sequence[Column | None], labels: bool | Labels) -> Any:

@@ -166,7 +166,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is broken, of another kind, or needs x64; names the file.
+        ValueError: the file is broken, of another kind, needs x64, or holds a vector while `format`
+            is given; names the file.
 
     >>> import pathlib, tempfile
     >>> from jaxspv import from_dense
@@ -177,7 +178,7 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     [[0.0, 2.5]]
     """
     path = existing(path)
-    with refusing(path, "archive of a sparse matrix"):
+    with refusing(path, "archive of a sparse matrix", (TypeError, AttributeError, IndexError)):
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
                 header = json.loads(str(archive[_HEADER]))
@@ -189,6 +190,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
             else:
                 raise ValueError("it was written neither by jaxspv nor by scipy.sparse.save_npz")
+    if format is not None and not isinstance(loaded, SparseMatrix):
+        raise ValueError(f"{path} holds a vector, no matrix: it has no format {format!r}.")
     return loaded if format is None else loaded.asformat(format)
 
 

@@ -30,14 +30,18 @@ def existing(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def refusing(path: pathlib.Path, what: str) -> Iterator[None]:
-    """Whatever a broken file raises becomes a ValueError with its name and the reason."""
-    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error)
+def refusing(
+    path: pathlib.Path, what: str, more: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """What a broken file raises, `more` too, becomes a ValueError with its name and the reason."""
+    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error, *more)
     broken += MemoryError, NotImplementedError, zipfile.BadZipFile
     try:
         yield
     except broken as error:
-        raise ValueError(f"{path} is no readable {what}: {error}") from error
+        told = isinstance(error, (ValueError, OSError)) and str(error)
+        reason = told or f"{type(error).__name__} {error}"
+        raise ValueError(f"{path} is no readable {what}: {reason}") from error
 
 
 class Forwards:

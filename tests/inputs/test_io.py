@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import json
 
 import jax
 import jax.numpy as jnp
@@ -172,6 +173,44 @@ def test_broken_archives_and_missing_files(tmp_path):
     (tmp_path / "a.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"must end in one of \.mtx"):
         files.load(tmp_path / "a.csv")
+
+
+HEADERS = {
+    "a list": lambda h: [h],
+    "a number": lambda h: 3,
+    "an unknown field": lambda h: h | {"static": h["static"] | {"x": 1}},
+    "no fields": lambda h: {k: v for k, v in h.items() if k != "static"},
+    "no data": lambda h: h | {"leaves": {k: v for k, v in h["leaves"].items() if k != "data"}},
+    "data of None": lambda h: h | {"leaves": h["leaves"] | {"data": None}},
+    "offsets of None": lambda h: h | {"leaves": h["leaves"] | {"indptr": None}},
+    "a shape of text": lambda h: h | {"static": h["static"] | {"shape": "ab"}},
+    "an unknown dtype": lambda h: h | {"leaves": h["leaves"] | {"data": "text"}},
+    "a list for a format": lambda h: h | {"format": []},
+    "a number for a child": lambda h: h | {"children": {"x": 3}},
+}
+
+
+@pytest.mark.parametrize("wrong", HEADERS)
+def test_an_archive_with_a_wrong_header_is_named(tmp_path, wrong):
+    path = tmp_path / "broken.npz"
+    jsp.save_npz(path, jsp.from_dense([[1.0]]))
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = np.array(json.dumps(HEADERS[wrong](json.loads(str(arrays["jaxspv"])))))
+    np.savez(path, allow_pickle=False, **(arrays | {"jaxspv": header}))
+    with pytest.raises(ValueError, match=r"broken\.npz is no readable archive .*: \S+"):
+        jsp.load_npz(path)
+
+
+def test_an_archive_that_is_none_or_holds_a_vector(tmp_path):
+    path = tmp_path / "broken.npz"
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(ValueError, match=r"broken\.npz is no readable archive"):
+        jsp.load_npz(path)
+    jsp.save_npz(path, jsp.vector_from_entries([1], [1.0], 3))
+    with pytest.raises(ValueError, match=r"broken\.npz holds a vector, no matrix.*'csr'"):
+        files.load(path)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.uint32, np.float32, np.float16, np.float64])

@@ -1,5 +1,6 @@
 """Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields are not."""
 
+import contextlib
 import dataclasses
 import json
 import operator
@@ -14,6 +15,7 @@ from jax.core import Tracer
 from .html import card
 
 _T = TypeVar("_T")
+SHOWN = 16  # elements of an array that a result prints as numbers
 
 
 def static(**kwargs: Any) -> Any:
@@ -104,8 +106,29 @@ def _tuples(value: Any) -> Any:
 
 def result_tuple(cls: type[_T]) -> type[_T]:
     """Class decorator of named tuples that algorithms return: `jax.export` can serialise them."""
+    cls.__repr__ = _result_repr  # pyright: ignore[reportAttributeAccessIssue]
     cls._repr_html_ = _result_html  # pyright: ignore[reportAttributeAccessIssue]
     return export.register_namedtuple_serialization(cls, serialized_name=_serialized_name(cls))
+
+
+def _result_repr(result: Any) -> str:
+    """Fields with short arrays as numbers, others by dtype and shape."""
+    fields = zip(result._fields, result, strict=True)
+    return f"{type(result).__name__}({', '.join(f'{k}={_short(v)}' for k, v in fields)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (list, tuple, dict)) and len(value) > SHOWN:
+        return f"<{type(value).__name__} of {len(value)}>"
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        ends = "[]" if isinstance(value, list) else "()"
+        return ends[0] + ", ".join(map(_short, value)) + ends[1]
+    if not isinstance(value, (jax.Array, np.ndarray)):
+        return repr(value)
+    if is_concrete(value) and value.size <= SHOWN and _is_numpy(value.dtype):
+        with contextlib.suppress(RuntimeError):  # deleted, or not all on this host
+            return " ".join(np.array2string(np.asarray(value), separator=", ").split())
+    return describe(value)
 
 
 def _result_html(result: Any) -> str:

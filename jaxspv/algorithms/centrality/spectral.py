@@ -13,6 +13,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...ops.mxv.api import mxv, vxm
 from ...until import iteration_limit
+from ..common.names import elsewhere
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -52,6 +53,7 @@ class Hits(NamedTuple):
     converged: Bool[Array, ""]
 
 
+@elsewhere(max_iter="max_iterations")
 def eigenvector_centrality(
     G: Matrix,
     tol: Real = 1e-6,
@@ -99,6 +101,7 @@ def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
     return Scores(*_repeat(step, _scaled(x, jnp.sum), _count(graph) * tol, limit))
 
 
+@elsewhere(max_iter="max_iterations")
 def katz_centrality(
     G: Matrix,
     alpha: Real = 0.1,
@@ -154,6 +157,7 @@ def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
     return Scores(_scaled(found[0], _length) if normalized else found[0], *found[1:])
 
 
+@elsewhere(max_iter="max_iterations")
 def hits(
     G: Matrix,
     tol: Real = 1e-6,

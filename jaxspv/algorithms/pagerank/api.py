@@ -21,6 +21,7 @@ from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
 from ...monoids import plus
 from ...until import iteration_limit
+from ..common.names import elsewhere
 from ..common.status import finished
 from .jvp import implicit_tangent
 from .layout import check_weights, strength_of
@@ -49,6 +50,7 @@ class PageRank(NamedTuple):
     status: Int[Array, ""]
 
 
+@elsewhere(alpha="damping", max_iter="max_iterations")
 @overloadable
 def pagerank(
     G: Matrix,
@@ -82,7 +84,7 @@ def pagerank(
         integers and booleans).
 
     Raises:
-        TypeError: G is no graph.
+        TypeError: G is no graph, `personalization` is no array.
         ValueError: a concrete weight is negative or NaN, `damping` is out of [0, 1],
             `personalization` has a wrong shape or is negative or zero.
 
@@ -148,6 +150,8 @@ def checked_personalization(
     """Checked and scaled; None stands for the uniform one, which the programs make themselves."""
     if personalization is None:
         return None
+    if isinstance(personalization, dict):
+        raise TypeError(f"`personalization` must be an array of shape ({n},); got a dict.")
     p = jnp.asarray(personalization, dtype)
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")

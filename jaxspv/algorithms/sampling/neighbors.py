@@ -17,6 +17,7 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...inputs.random import check_key
 from ...ops.frame.entries import take
+from ..common.names import refuse_names
 from .draws import NEVER, below, bits, race
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def check_nodes(name: str, nodes: Any, n: int) -> Array:
         TypeError: they are no integers.
         ValueError: a concrete one is not in [0, n]; n itself is where there is no vertex.
     """
+    refuse_names(name, nodes)
     concrete = is_concrete(nodes)
     array = np.asarray(nodes) if concrete else jnp.asarray(nodes)
     if not jnp.issubdtype(array.dtype, jnp.integer) and array.size:

@@ -152,9 +152,10 @@ def test_a_line_of_words_is_a_header(tmp_path, line):
     assert jsp.read_edges(tmp_path / "a.txt").shape == (3, 3)
 
 
-def test_one_word_is_no_header(tmp_path):
-    (tmp_path / "a.txt").write_text("edges\n1 2\n")
-    with pytest.raises(ValueError, match="line 1: .'edges'. is neither an edge nor a header"):
+@pytest.mark.parametrize("line", ["edges", ",", ",a", "a,"])
+def test_a_line_without_two_words_is_no_header(tmp_path, line):
+    (tmp_path / "a.txt").write_text(f"{line}\n1,2\n")
+    with pytest.raises(ValueError, match="line 1: .* is neither an edge nor a header"):
         jsp.read_edges(tmp_path / "a.txt")
 
 

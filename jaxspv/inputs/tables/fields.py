@@ -9,7 +9,7 @@ import re
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,99}\s*", re.ASCII)
-NUMBER_BEGINS = re.compile(r"[+-]?\.?[0-9]")
+NUMBER_BEGINS = re.compile(r"[-+.]*\d")
 PLAIN = re.compile(r"\w(?:[\w .-]*\w)?")  # names that need no quotes
 
 

@@ -90,7 +90,7 @@ class Text:
                 self._check(number, fields)
             except ValueError as error:
                 raise ValueError(f"{error}; header=True takes the line for a header") from error
-        if len(ends) < 2:
+        if len(ends) < 2 or not all(ends):
             raise ValueError(f"line {number}: {fields} is neither an edge nor a header")
         return True
 

@@ -18,9 +18,8 @@ import numpy as np
 
 import jaxspv as jsp
 
-from .cases import Case, Fuzzer
+from ..cases import Case
 
-BATCH = 200  # files a process reads: starting one takes seconds
 SECONDS = 600  # for a batch; a file has `read_files.SECONDS`
 
 
@@ -117,15 +116,3 @@ def run(case: Case) -> tuple[str, ...]:
             )
         assert not marker.exists(), "a file was executed"
     return ("read or refused",)
-
-
-FUZZER = Fuzzer(
-    {
-        "suffix": (".mtx", ".mtx.gz", ".npz", ".csv"),
-        "way": ("reader", "info", "convert", "bfs", "pagerank"),
-        "files": (BATCH,),
-    },
-    run,
-    draws=lambda case: 1,
-    programs=BATCH,
-)

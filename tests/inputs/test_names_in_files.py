@@ -94,6 +94,12 @@ def test_names_of_the_column_of_weights(tmp_path):
             jsp.write_edges(tmp_path / "a.csv", graph(), weight=weight)
 
 
+def test_columns_of_a_table_differ():
+    for names in ({"weight": "source"}, {"source": "target"}, {"target": "weight"}):
+        with pytest.raises(ValueError, match="`source`, `target` and `weight` must differ"):
+            jsp.to_table(graph(), **names)
+
+
 def test_the_header_that_is_written_is_no_edge(tmp_path):
     for weight in (None, "weight"):
         jsp.write_edges(tmp_path / "a.csv", graph(), jsp.Labels("abc"), weight=weight)

@@ -88,7 +88,7 @@ def test_results_print_without_values():
     assert seen[0].startswith("BFS(levels=int32[3], parents=int32[3]")
     shapes = jax.eval_shape(lambda A: jsp.bfs(A, 0), ring())
     assert repr(shapes).startswith("BFS(levels=ShapeDtypeStruct(")
-    gone = jax.numpy.zeros(3)
+    gone = jax.numpy.zeros(3, np.float32)
     gone.delete()
     assert repr(BFS(gone, None, 1, jax.random.key(0))).startswith(
         "BFS(levels=float32[3], parents=None"

@@ -25,6 +25,7 @@ from .algorithms.clustering.coefficients import clustering as clustering
 from .algorithms.clustering.squares import square_clustering as square_clustering
 from .algorithms.clustering.squares import triangle_centrality as triangle_centrality
 from .algorithms.clustering.trusses import k_truss as k_truss
+from .algorithms.common.status import NegativeCycleError as NegativeCycleError
 from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
 from .algorithms.communities.label_propagation import label_propagation as label_propagation
 from .algorithms.communities.louvain import Communities as Communities
@@ -66,6 +67,7 @@ from .algorithms.paths.eccentricities import eccentricity as eccentricity
 from .algorithms.paths.reduction import transitive_reduction as transitive_reduction
 from .algorithms.paths.several import ShortestPaths as ShortestPaths
 from .algorithms.paths.several import k_shortest_paths as k_shortest_paths
+from .algorithms.paths.targets import AllPairs as AllPairs
 from .algorithms.paths.targets import ShortestPath as ShortestPath
 from .algorithms.paths.targets import (
     all_pairs_shortest_path_length as all_pairs_shortest_path_length,

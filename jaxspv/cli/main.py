@@ -15,6 +15,7 @@ import numpy as np
 from .. import verify
 from .._core.eager.compilation_cache import cache_folder
 from ..algorithms.bfs.api import bfs
+from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..graph import Graph, prepare
@@ -177,7 +178,11 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = prepared(args, "sssp")
     source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
     plan = plan_of("sssp", G, source, **choice)
-    timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+    try:
+        timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+    except NegativeCycleError as error:
+        failed = f"converged: {error}"
+        return {"source": shown(args, source), "converged": False, "failed": failed}
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
     found = {

@@ -11,7 +11,7 @@ from .._core.dispatch import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
 from ..algorithms.common.sources import check_source
-from ..algorithms.common.status import finished
+from ..algorithms.common.status import finished, without_negative_cycle
 from ..algorithms.sssp.api import SSSP, UNTIL, sssp
 from ..algorithms.sssp.forms import MOST_STEPS
 from ..algorithms.sssp.jvp import sum_to_root
@@ -145,8 +145,10 @@ def _sssp(
         G = G.astype(jnp.int32)
     until = check_until(until, UNTIL, "sssp", G.n)
     source = check_source(source, G.n)
+    negative = False
     if is_concrete(G.data):
         least = least_weight(G)
+        negative = least < 0
         if least != least:
             raise ValueError("weights must not be NaN.")
         if least < 0 and delta is not None:
@@ -157,4 +159,5 @@ def _sssp(
     most = np.int32(most) if is_concrete(most) else most
     how = {"parents": parents, "backend": backend, "method": method}
     with using(backend):
-        return finished(op(told(G), source, until, delta, most, **how), "sssp")
+        found = finished(op(told(G), source, until, delta, most, **how), "sssp")
+    return without_negative_cycle(found, "sssp") if negative and max_steps is None else found

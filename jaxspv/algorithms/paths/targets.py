@@ -45,6 +45,24 @@ class ShortestPath(NamedTuple):
         return path_to(self.parents, target)
 
 
+@result_tuple
+class AllPairs(NamedTuple):
+    """The result of `all_pairs_shortest_path_length`.
+
+    Attributes:
+        lengths: (n, n), `lengths[i, j]` that of a shortest path i -> j; without one -1, weighted:
+            inf, or the largest integer.
+        converged: bool; False: a cycle is negative (an eager call raises then).
+        overflow: bool; a sum of integers did not fit their dtype, and was clamped.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    lengths: Num[Array, "n n"]
+    converged: Bool[Array, ""]
+    overflow: Bool[Array, ""]
+    status: Int[Array, ""]
+
+
 def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
     """Whether edges lead from `source` to `target`; a vertex leads to itself.
 
@@ -135,8 +153,8 @@ def _reduced(graph: Graph, h: Array) -> Array:
     return jnp.where(there, graph.data.astype(h.dtype) + change, 0)
 
 
-def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[Array, "n n"]:
-    """`D[i, j]`: the length of a shortest path i -> j.
+def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> AllPairs:
+    """`lengths[i, j]`: the length of a shortest path i -> j.
 
     Args:
         G: a `Graph` from `prepare(A, for_=("bfs", "sssp"))` or a square sparse matrix, A[i, j] the
@@ -144,8 +162,9 @@ def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[
         weighted: whether lengths are sums of weights, else numbers of edges.
 
     Returns:
-        (n, n): int32, -1 where there is no path; weighted: as `sssp`, infinite there. `sssp` of an
-        array of sources tells in `converged` of negative cycles.
+        `AllPairs(lengths, converged, overflow, status)`: int32, -1 where there is no path;
+        weighted: in the dtype of the weights (booleans count as int32 ones), and where there is no
+        path inf, or the largest integer, which a sum that overflows is clamped to as well.
 
     Raises:
         TypeError, ValueError: as `bfs` and `sssp`.
@@ -153,11 +172,15 @@ def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[
     Cost: n searches, 32 together where they count edges; n^2 numbers.
 
     >>> import jaxspv as jsp
-    >>> jsp.all_pairs_shortest_path_length(jsp.from_edges([0], [1], shape=(2, 2))).tolist()
+    >>> jsp.all_pairs_shortest_path_length(jsp.from_edges([0], [1], shape=(2, 2))).lengths.tolist()
     [[0, 1], [-1, 0]]
     """
     graph = as_graph(G, "all_pairs_shortest_path_length", ("bfs", "sssp"))
     every: Any = np.arange(graph.n, dtype=np.int32)
     if weighted:
-        return sssp(graph, every, parents=False).distances
-    return bfs(graph, every, parents=False).levels
+        far = sssp(graph, every, parents=False)
+        lengths, flags = far.distances, (jnp.all(far.converged), jnp.any(far.overflow))
+    else:
+        far = bfs(graph, every, parents=False)
+        lengths, flags = far.levels, (jnp.bool_(True), jnp.bool_(False))
+    return AllPairs(lengths, *flags, jnp.max(far.status, initial=0))

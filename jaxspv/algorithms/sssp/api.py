@@ -21,11 +21,11 @@ from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
 from ..common.path import path_to
 from ..common.sources import check_source, over_sources
-from ..common.status import finished
+from ..common.status import finished, without_negative_cycle
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
-from .layout import choose_delta, surely_in_buckets, with_lengths
+from .layout import choose_delta, may_be_negative, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class SSSP(NamedTuple):
         parents: (n,) int32, the vertex before on a shortest path; always a tree: the source is its
             own parent; -1 where unreached. None if not asked for.
         steps: int32, relaxation steps.
-        converged: bool; False: a negative cycle is reachable, or `max_steps` were too few.
+        converged: bool; False: a negative cycle is reachable (an eager call raises then), or
+            `max_steps` were too few.
         overflow: bool; a finite integer sum was clamped.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
@@ -104,6 +105,9 @@ def sssp(
         TypeError: G is no graph, `source` no integer.
         ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
             NaN, or negative with delta-stepping; `delta` is not positive.
+        NegativeCycleError: a ValueError: an eager call without `max_steps` met a negative cycle.
+            On a GPU, which no call waits for, a later call, `check` or the end of the process
+            tells; under jit `converged` is False.
 
     Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
     path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;
@@ -143,7 +147,10 @@ def sssp(
             method=method,
         )
 
-    return finished(over_sources(one, source), "sssp")
+    found = finished(over_sources(one, source), "sssp")
+    if max_steps is None and may_be_negative(graph):
+        return without_negative_cycle(found, "sssp")
+    return found
 
 
 def _tangent(primals, tangents, result, **static):

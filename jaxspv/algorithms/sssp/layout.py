@@ -79,6 +79,15 @@ def _checked(graph: Graph) -> Facts:
     return facts
 
 
+def may_be_negative(graph: Graph) -> bool:
+    """Whether weights may be negative, as far as it is known without waiting for an accelerator."""
+    prepared = graph.layouts.get("sssp")
+    if prepared is None:
+        return is_concrete(graph.data) and least_weight(graph) < 0
+    negative = prepared["negative"]
+    return not is_concrete(negative) or on_accelerator(negative) or bool(np.asarray(negative))
+
+
 def with_lengths(graph: Graph) -> Graph:
     """Booleans count as int32 ones."""
     return graph.astype(jnp.int32) if graph.dtype == bool else graph

@@ -17,6 +17,7 @@ from ..formats import CSR
 from ..graph import as_graph
 from ..until import iteration_limit
 from .common.sources import check_source, over_sources
+from .common.weights import check_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -73,7 +74,8 @@ def soft_sssp(
 
     Raises:
         TypeError: G is no graph, `source` no integer.
-        ValueError: a concrete source is out of range, a concrete `temperature` is not positive.
+        ValueError: a concrete source is out of range, a concrete weight is NaN, a concrete
+            `temperature` is not positive.
 
     Differentiable in `A.data` and `temperature`, both modes and twice, by the implicit function
     theorem: nothing of the iterates is stored, and the solve converges as fast as the relaxation
@@ -90,6 +92,7 @@ def soft_sssp(
     [0.0, 1.0, 1.931]
     """
     graph = as_graph(G, "soft_sssp")
+    check_weights(graph, negative=True, infinite=True)
     A = graph.out
     if not jnp.issubdtype(A.dtype, jnp.floating):
         A = A.astype(jnp.float32)

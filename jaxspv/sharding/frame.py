@@ -81,6 +81,15 @@ def _least(data: Array) -> Array:
     return jnp.min(data, initial=0)  # padding holds 0
 
 
+def largest_weight(G: ShardedGraph) -> float:
+    """The largest of the concrete values of a graph, or 0; NaN where one is. Asked once."""
+    return kept((G.data,), "largest", lambda: float(one_program(_largest, G.data)))
+
+
+def _largest(data: Array) -> Array:
+    return jnp.max(data, initial=0)
+
+
 def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> Op:
     """The operation of a public function on a mesh; a form in one launch would register here."""
     return Op(f"{name} on a mesh", tangent)

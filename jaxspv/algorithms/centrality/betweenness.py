@@ -77,7 +77,8 @@ def betweenness_centrality(
 
     Raises:
         TypeError: G is no graph, `sources` are no integers.
-        ValueError: G is not square, a concrete source is out of range, a concrete weight <= 0.
+        ValueError: G is not square, a concrete source is out of range, a concrete weight is not
+            finite and > 0.
 
     Cost: a search and two passes over the edges a source; "blocks" 28 bytes of memory a vertex and
     block, and some microseconds a level; "batches" two products of the pattern
@@ -139,10 +140,10 @@ def _scale(count, sources, n: int, normalized: bool, endpoints: bool, directed: 
 
 def _check_positive(graph: Graph) -> None:
     weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
-    wrong = np.flatnonzero(~(weights > 0))
+    wrong = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
     if len(wrong):
         raise ValueError(
-            f"weights must be > 0 where paths are counted; slot {wrong[0]} holds "
+            f"weights must be finite and > 0 where paths are counted; slot {wrong[0]} holds "
             f"{weights[wrong[0]]}."
         )
 

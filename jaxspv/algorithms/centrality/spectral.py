@@ -13,6 +13,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...ops.mxv.api import mxv, vxm
 from ...until import iteration_limit
+from ..common.weights import check_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -74,7 +75,8 @@ def eigenvector_centrality(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `start` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
+            shape.
 
     Cost: a product with the matrix a step.
 
@@ -125,7 +127,8 @@ def katz_centrality(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `beta` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `beta` has a wrong
+            shape.
 
     Cost: a product with the matrix a step.
 
@@ -176,7 +179,8 @@ def hits(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `start` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
+            shape.
 
     Cost: two products with the matrix a step.
 
@@ -204,9 +208,14 @@ def _hits(graph: Any, x: Array, tol: Array, limit: Array) -> Hits:
 
 
 def _numbers(graph: Graph, weighted: bool) -> Graph:
-    """The graph with floats for values: weights, or ones."""
+    """The graph with floats for values: weights, or ones.
+
+    Raises:
+        ValueError: a concrete weight is infinite or NaN.
+    """
     if not weighted:
         return graph.with_data(jnp.ones(graph.nse, jnp.float32))
+    check_weights(graph, negative=True)
     if not jnp.issubdtype(graph.dtype, jnp.floating):
         return graph.with_data(graph.data.astype(jnp.float32))
     return graph

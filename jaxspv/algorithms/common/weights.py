@@ -11,6 +11,7 @@ import numpy as np
 from ..._core.compilation import known_while_tracing, on_gpu
 from ..._core.eager.ahead import Program
 from ..._core.eager.kept import kept
+from ..._core.pytree import is_concrete
 from ...formats import CSR
 from ...graph import Graph, arrays_of
 
@@ -20,7 +21,8 @@ class Facts(NamedTuple):
 
     Attributes:
         least: the least one, at most 0.
-        nan, negative: the first slot with a NaN; with a value that is not >= 0; -1: none.
+        nan, negative, infinite: the first slot with a NaN; with a value that is not >= 0; with one
+            that is not finite; -1: none.
         ones: whether all are 1.
         mean: of all; 1 without any.
         finite_mean: of the finite ones (integers: below the largest); None without any.
@@ -29,6 +31,7 @@ class Facts(NamedTuple):
     least: Any
     nan: int
     negative: int
+    infinite: int
     ones: bool
     mean: float
     finite_mean: float | None
@@ -40,7 +43,7 @@ def facts_of(graph: Graph) -> Facts:
     Looked up once for eager calls on the same arrays.
     """
     if graph.nse == 0:
-        return Facts(np.zeros((), graph.dtype)[()], -1, -1, True, 1.0, None)
+        return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, 1.0, None)
     return kept(arrays_of(graph), "weights", lambda: _found(graph))
 
 
@@ -53,15 +56,39 @@ def _found(graph: Graph) -> Facts:
         count = int(np.asarray(graph.out.indptr)[-1])
         with np.errstate(invalid="ignore"):  # NaN, which is looked for
             found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
-    least, nan, negative, ones, count, total, finite, finite_total = found
+    least, nan, negative, infinite, ones, count, total, finite, finite_total = found
     return Facts(
         least,
         int(nan),
         int(negative),
+        int(infinite),
         bool(ones),
         float(total) / float(count) if count else 1.0,
         float(finite_total) / float(finite) if finite else None,
     )
+
+
+def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = False) -> None:
+    """Looks at concrete weights.
+
+    Args:
+        negative, infinite: whether such weights are allowed.
+
+    Raises:
+        ValueError: a weight is NaN, or one that is not allowed.
+    """
+    if not is_concrete(graph.data):
+        return
+    facts = facts_of(graph)
+    slot = facts.nan if infinite else facts.infinite
+    if not negative:
+        slot = facts.negative if slot < 0 or 0 <= facts.negative < slot else slot
+    if slot >= 0:
+        words = [*([] if infinite else ["finite"]), *([] if negative else [">= 0"])]
+        raise ValueError(
+            f"weights must be {' and '.join(words) or 'numbers'}; "
+            f"slot {slot} holds {np.asarray(graph.data)[slot]}."
+        )
 
 
 def weights_program(A: CSR) -> Program:
@@ -78,7 +105,8 @@ def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
     zero = weights.dtype.type(0)
     wide = np.float64 if xp is np else np.float32
     there = xp.broadcast_to(there, weights.shape)
-    if jnp.issubdtype(weights.dtype, jnp.floating):
+    floats = jnp.issubdtype(weights.dtype, jnp.floating)
+    if floats:
         finite = there & (abs(weights) < np.inf)
     elif weights.dtype == bool:
         finite = there
@@ -96,6 +124,7 @@ def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
         xp.min(xp.where(there, weights, zero), initial=zero),
         first(weights != weights),
         first(~(weights >= zero)),
+        first(~finite if floats else weights != weights),
         xp.all(~there | (weights == 1)),
         xp.sum(there),
         total(there),

@@ -11,9 +11,10 @@ from ..._core.compilation import one_program
 from ..._core.dispatch import Op
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...graph import Graph
+from ...graph import Graph, as_graph
 from ..common.constant import constant
 from ..common.undirected import undirected
+from ..common.weights import check_weights
 from .louvain_cpu import in_turn
 from .louvain_xla import at_once
 from .modularity import edge_weights, modularity
@@ -57,7 +58,7 @@ def louvain(
     in turn; elsewhere many at once, so that the communities may be others, of like modularity.
 
     Args:
-        G: a `Graph` or a square sparse matrix of weights >= 0 with a symmetric pattern.
+        G: a `Graph` or a symmetric sparse matrix of weights >= 0.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
         backend: "cpu", "xla" or None.
@@ -68,7 +69,8 @@ def louvain(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        ValueError: it is not square, or where it is concrete its pattern or its weights are not
+            symmetric, or a weight is negative, infinite or NaN.
 
     Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels; "at_once"
     sorts them in each.
@@ -82,7 +84,10 @@ def louvain(
     >>> jsp.louvain(A).labels.tolist()
     [0, 0, 2, 2]
     """
-    graph = undirected(G, "louvain")
+    graph = as_graph(G, "louvain", ())
+    if weighted:
+        check_weights(graph)
+    undirected(graph, "louvain", values=weighted)
     how = {"weighted": weighted, "backend": backend, "method": method}
     return one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
 

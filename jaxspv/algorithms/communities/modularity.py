@@ -11,6 +11,7 @@ from ..._core.compilation import one_program
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
 from ..common.undirected import is_undirected
+from ..common.weights import check_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -45,7 +46,8 @@ def modularity(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `labels` has a wrong shape.
+        ValueError: it is not square, a concrete weight is negative, infinite or NaN, or `labels`
+            has a wrong shape.
 
     Cost: a pass over the edges.
 
@@ -62,6 +64,8 @@ def modularity(
     labels = jnp.asarray(labels)
     if labels.shape != (graph.n,):
         raise ValueError(f"`labels` must have shape ({graph.n},); got {labels.shape}.")
+    if weighted:
+        check_weights(graph)
     if directed is None:
         directed = not is_undirected(graph)
     how = {"weighted": weighted, "directed": directed}

@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import is_eager, scalar
+from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
@@ -22,8 +22,9 @@ from ...graph import Graph, as_graph
 from ...monoids import plus
 from ...until import iteration_limit
 from ..common.status import finished
+from ..common.weights import check_weights
 from .jvp import implicit_tangent
-from .layout import check_weights, strength_of
+from .layout import strength_of
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def pagerank(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: a concrete weight is negative or NaN, `damping` is out of [0, 1],
-            `personalization` has a wrong shape or is negative or zero.
+        ValueError: a concrete weight is negative, infinite or NaN, `damping` is out of [0, 1],
+            `personalization` has a wrong shape or is negative, infinite or zero.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
     function theorem: nothing of the iterates is stored.
@@ -103,7 +104,7 @@ def pagerank(
         raise ValueError("pagerank needs at least one vertex.")
     if "pagerank" not in graph.layouts:
         note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
-    if "pagerank" not in graph.layouts and is_concrete(graph.data):
+    if "pagerank" not in graph.layouts or not on_gpu(graph.data):  # a look would wait for a GPU
         check_weights(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
@@ -153,8 +154,8 @@ def checked_personalization(
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
     if is_concrete(p):
         host = np.asarray(p)  # under jit a captured array would be traced, and could not be asked
-        if not (host >= 0).all():
-            raise ValueError("`personalization` must be non-negative and not NaN.")
+        if not ((host >= 0) & (host < np.inf)).all():
+            raise ValueError("`personalization` must be finite and >= 0.")
         if not host.sum() > 0:
             raise ValueError("`personalization` must not be zero everywhere.")
     if exists is not None:

@@ -19,7 +19,7 @@ from ...graph import Graph, register_layout
 from ...ops.mxv.rows.bins import RowBins, plan_on_device, programs_ahead
 from ...ops.mxv.rows.layout import Rows, arrange, bins_of
 from ..common.in_edges import plan_in_edges, sliced_programs
-from ..common.weights import facts_of, weights_program
+from ..common.weights import check_weights, facts_of, weights_program
 
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
@@ -39,16 +39,6 @@ class PageRankLayout:
     bins: Any
     strength: Array
     kernel: dict[str, Array] | None = None
-
-
-def check_weights(graph: Graph) -> None:
-    """Raises ValueError where a weight of a concrete graph is negative or NaN."""
-    facts = facts_of(graph)
-    if facts.negative >= 0:
-        raise ValueError(
-            f"weights must not be negative or NaN; slot {facts.negative} holds "
-            f"{graph.data[facts.negative]}."
-        )
 
 
 def strength_of(graph: Graph) -> Array:

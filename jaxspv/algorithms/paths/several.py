@@ -17,7 +17,7 @@ from ...graph import Graph, as_graph
 from ...until import reached
 from ..common.edges import ends_of
 from ..common.sources import check_source
-from ..common.weights import facts_of
+from ..common.weights import check_weights
 from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
 
@@ -102,10 +102,8 @@ def k_shortest_paths(
     source, target = (jnp.asarray(check_source(v, graph.n)) for v in (source, target))
     if source.ndim or target.ndim:
         raise ValueError("`source` and `target` must each be one vertex.")
-    if weighted and is_concrete(graph.data):
-        slot = facts_of(graph).negative
-        if slot >= 0:
-            raise ValueError(f"weights must be >= 0; the one in slot {slot} is not.")
+    if weighted:
+        check_weights(graph, infinite=True)
     A = sorted_csr(graph.out)
     dtype = jnp.promote_types(A.dtype, jnp.float32)
     data = A.data.astype(dtype) if weighted else jnp.ones(A.nse, dtype)

@@ -25,7 +25,7 @@ from ..common.status import finished, without_negative_cycle
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
-from .layout import choose_delta, may_be_negative, surely_in_buckets, with_lengths
+from .layout import choose_delta, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def sssp(
         note("`prepare(A, for_='sssp')` would choose the bucket width once.")
     source = check_source(source, graph.n)
     until = check_until(until, UNTIL, "sssp", graph.n)
-    widths = choose_delta(graph, delta, method)
+    widths, negative = choose_delta(graph, delta, method)
     if max_steps is not None:
         if not is_concrete(max_steps):
             raise TypeError("`max_steps` must be a Python integer; `max_iterations` may be traced.")
@@ -148,9 +148,7 @@ def sssp(
         )
 
     found = finished(over_sources(one, source), "sssp")
-    if max_steps is None and may_be_negative(graph):
-        return without_negative_cycle(found, "sssp")
-    return found
+    return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
 
 
 def _tangent(primals, tangents, result, **static):

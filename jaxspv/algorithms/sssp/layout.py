@@ -31,12 +31,19 @@ class BucketWidths(NamedTuple):
     kernel: Any
 
 
-def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths | None:
-    """The bucket widths given or prepared, or None; checks concrete weights."""
+def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWidths | None, bool]:
+    """The bucket widths given or prepared, or None; and whether weights may be negative.
+
+    Looks at concrete weights, but not at those of a prepared graph on a GPU, where it would wait
+    for new ones: `prepare` has left out the width of the kernel where one was negative.
+    """
     prepared = graph.layouts.get("sssp")
-    if (prepared is None or delta is not None) and is_concrete(graph.data):
+    negative = prepared is not None and prepared["widths"].kernel is None
+    new = prepared is None or delta is not None or not on_gpu(graph.data)
+    if new and is_concrete(graph.data):
         low = least_weight(graph)
-        if delta is not None and low < 0:
+        negative = bool(low < 0)
+        if delta is not None and negative:
             raise ValueError(
                 f"negative weights need method='bellman_ford' (no `delta`); the least is {low}."
             )
@@ -45,10 +52,10 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths |
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
-        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),))
+        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),)), negative
     if prepared is None or method == "bellman_ford":
-        return None
-    return prepared["widths"]
+        return None, negative
+    return prepared["widths"], negative
 
 
 def surely_in_buckets(widths: BucketWidths | None) -> bool:
@@ -77,15 +84,6 @@ def _checked(graph: Graph) -> Facts:
     if facts.nan >= 0:
         raise ValueError(f"weights must not be NaN; the one in slot {facts.nan} is.")
     return facts
-
-
-def may_be_negative(graph: Graph) -> bool:
-    """Whether weights may be negative, as far as it is known without waiting for an accelerator."""
-    prepared = graph.layouts.get("sssp")
-    if prepared is None:
-        return is_concrete(graph.data) and least_weight(graph) < 0
-    negative = prepared["negative"]
-    return not is_concrete(negative) or on_accelerator(negative) or bool(np.asarray(negative))
 
 
 def with_lengths(graph: Graph) -> Graph:

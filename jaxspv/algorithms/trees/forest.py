@@ -15,11 +15,11 @@ from ..._core.compilation import one_program
 from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
 from ..._core.platforms import Backend
-from ..._core.pytree import is_concrete, result_tuple
+from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
-from ..common.weights import facts_of
+from ..common.weights import check_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Shaped
@@ -80,8 +80,7 @@ def minimum_spanning_forest(
     (3.0, 2)
     """
     graph = as_graph(G, "minimum_spanning_forest", ())
-    if is_concrete(graph.data) and (slot := facts_of(graph).nan) >= 0:
-        raise ValueError(f"weights must not be NaN; slot {slot} holds one.")
+    check_weights(graph, negative=True, infinite=True)
     return one_program(_forest, graph, backend=backend, method=method)
 
 

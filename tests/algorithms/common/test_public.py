@@ -251,7 +251,7 @@ def test_bad_input_is_named():
         jsp.sssp(A, 0, delta=0.0)
     negative = A.with_data(A.data.at[2].set(-1.0))
     for make in (lambda: jsp.pagerank(negative), lambda: jsp.prepare(negative, for_="pagerank")):
-        with pytest.raises(ValueError, match="must not be negative or NaN; slot 2"):
+        with pytest.raises(ValueError, match="must be finite and >= 0; slot 2"):
             make()
     with pytest.raises(ValueError, match="`damping` must lie in"):
         jsp.pagerank(A, 1.5)

@@ -153,7 +153,7 @@ def _sssp(
             raise ValueError("weights must not be NaN.")
         if least < 0 and delta is not None:
             raise ValueError(f"`delta` needs weights >= 0; the least is {least}.")
-    if delta is not None and is_concrete(delta) and not delta > 0:
+    if delta is not None and is_concrete(delta) and not np.asarray(delta) > 0:
         raise ValueError(f"`delta` must be positive; got {delta}.")
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._core.compilation import one_program
 from ..._core.pytree import is_concrete, result_tuple
@@ -136,8 +136,10 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
             raise ValueError(
                 f"`heuristic` must not fall by more than a weight; by {-least} it does."
             )
-    # Zero is what rounding makes negative, and a graph of new weights has no layouts.
-    bare = Graph(dataclasses.replace(graph.out, data=jnp.maximum(reduced, 0)))
+    # Zero is what rounding makes negative, with the same slope, and a graph of new weights has no
+    # layouts.
+    least = lax.stop_gradient(jnp.minimum(reduced, 0))
+    bare = Graph(dataclasses.replace(graph.out, data=reduced - least))
     found = sssp(bare, source, until=reached(target))
     assert found.parents is not None
     far = jnp.asarray(found.distances).at[target].get(mode="fill", fill_value=jnp.inf)

@@ -48,7 +48,7 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
                 f"negative weights need method='bellman_ford' (no `delta`); the least is {low}."
             )
     if delta is not None:
-        if is_concrete(delta) and not delta > 0:
+        if is_concrete(delta) and not np.asarray(delta) > 0:
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")

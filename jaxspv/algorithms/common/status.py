@@ -26,7 +26,16 @@ _OPEN: collections.deque[tuple[str, Any, float]] = collections.deque()
 
 
 class NegativeCycleError(ValueError):
-    """A cycle of negative length can be reached: paths over it get ever shorter."""
+    """A cycle of negative length can be reached: paths over it get ever shorter.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 0], [1.0, -2.0], shape=(2, 2))
+    >>> try:
+    ...     jsp.sssp(A, 0)
+    ... except jsp.NegativeCycleError:
+    ...     print("there are no shortest paths")
+    there are no shortest paths
+    """
 
 
 def finished(result: _R, algorithm: str) -> _R:

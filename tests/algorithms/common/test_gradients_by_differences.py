@@ -61,7 +61,7 @@ ALGORITHMS = {
 }
 
 
-SLOW = ("monotone fixpoint", "sssp of 3 sources")
+SLOW = ("monotone fixpoint", "sssp of 3 sources", "k_shortest_paths", "k_truss")
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

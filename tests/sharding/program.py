@@ -170,7 +170,7 @@ def told():
         (NotImplementedError, "positional", lambda: jsp.mxv(G, jnp.ones(G.n), "any_secondi")),
         (ValueError, "80 vertices", lambda: jsp.mxv(G, jnp.ones(3))),
         (ValueError, "`source` must lie", lambda: jsp.bfs(G, 80)),
-        (ValueError, "must not be negative", lambda: jsp.pagerank(G.with_data(-G.data - 1))),
+        (ValueError, "weights must be finite and >= 0", lambda: jsp.pagerank(G.with_data(-G.data - 1))),
         (ValueError, "`spec` must name axes", lambda: jsp.shard(A, mesh, P("x"))),
         (TypeError, "`mesh` must be", lambda: jsp.shard(A, 4)),
         (ValueError, "square", lambda: jsp.shard(jsp.from_dense(np.ones((2, 3))), mesh)),

@@ -74,20 +74,23 @@ def _devices(G: ShardedGraph) -> set[Any]:
 
 def least_weight(G: ShardedGraph) -> float:
     """The least of the concrete values of a graph, or 0; NaN where one is. Asked once."""
-    return kept((G.data,), "least", lambda: float(one_program(_least, G.data)))
-
-
-def _least(data: Array) -> Array:
-    return jnp.min(data, initial=0)  # padding holds 0
+    key = (G.data, G.indptr)
+    return kept(key, "least", lambda: float(one_program(_extreme, *key, largest=False)))
 
 
 def largest_weight(G: ShardedGraph) -> float:
     """The largest of the concrete values of a graph, or 0; NaN where one is. Asked once."""
-    return kept((G.data,), "largest", lambda: float(one_program(_largest, G.data)))
+    key = (G.data, G.indptr)
+    return kept(key, "largest", lambda: float(one_program(_extreme, *key, largest=True)))
 
 
-def _largest(data: Array) -> Array:
-    return jnp.max(data, initial=0)
+def _extreme(data: Array, indptr: Array, *, largest: bool) -> Array:
+    there = jnp.arange(data.shape[-1]) < indptr[..., -1:]  # padding may hold anything
+    values = jnp.where(there, data, jnp.zeros((), data.dtype))
+    found = (jnp.max if largest else jnp.min)(values, initial=0)
+    floats = found.astype(jnp.promote_types(data.dtype, jnp.float32))
+    # a minimum over devices may leave NaN out
+    return jnp.where(jnp.any(values != values), jnp.nan, floats)
 
 
 def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> Op:

@@ -307,6 +307,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/project/documents/test_examples.py::test_example_runs": 0.0,
     "tests/project/documents/test_signatures.py::test_classes": 0.3,
     "tests/project/documents/test_signatures.py::test_results_of_the_others": 0.0,
+    "tests/project/test_native_loops.py::test_no_native_loop_copies_an_array": 0.25,
     "tests/project/test_real_graphs.py::test_bfs_of_a_file": 0.03,
     "tests/project/test_user_stories.py::test_slopes_of_travel_times_match_differences": 0.3,
     "tests/sharding/test_sharded.py::test_meshes": 0.0,

@@ -118,20 +118,17 @@ def _scan(graph: Graph) -> Array:
         sides.append(transpose(sides[0], n))
 
     def lightest(labels):
-        def vertex(u, best):
+        def vertex(u, best, side):
             mine = read(labels, u)
 
-            def edge(e, *least, side):
+            def edge(e, *least):
                 v, slot = read(side.indices, e), read(side.data, e)
                 found = _Edge(slot, read(out.data, slot), jnp.minimum(u, v), jnp.maximum(u, v))
                 better = (read(labels, v) != mine) & _before(found, _Edge(*least))
                 return tuple(jnp.where(better, x, y) for x, y in zip(found, least, strict=True))
 
             least = _Edge(jnp.int32(-1), jnp.zeros((), out.dtype), jnp.int32(n), jnp.int32(n))
-            for side in sides:
-                ends = read(side.indptr, u), read(side.indptr, u + 1)
-                least = each(*ends, functools.partial(edge, side=side), *least)
-            least = _Edge(*least)
+            least = _Edge(*each(read(side.indptr, u), read(side.indptr, u + 1), edge, *least))
             old = _Edge(*(read(a, mine) for a in best))
 
             def improve(mine, *arrays):
@@ -144,8 +141,10 @@ def _scan(graph: Graph) -> Array:
             return (_Edge(*state[1 + len(least) :]),)
 
         none = jnp.full(n, n, jnp.int32)
-        start = _Edge(jnp.full(n, -1, jnp.int32), jnp.zeros(n, out.dtype), none, none)
-        return each(0, n, vertex, start)[0].slot
+        best = _Edge(jnp.full(n, -1, jnp.int32), jnp.zeros(n, out.dtype), none, none)
+        for side in sides:  # a pass each: a loop over both would be too large to be native
+            (best,) = each(0, n, functools.partial(vertex, side=side), best)
+        return best.slot
 
     return _rounds(n, tail, head, lightest)
 

@@ -26,6 +26,7 @@ from .formats.base import PRODUCT
 from .formats.foreign import ours
 from .formats.invariants import checking_rows
 from .formats.methods.arithmetic import NoValue
+from .formats.repeats import canonical
 from .formats.turning.transposition import known_symmetric, symmetry_programs, transposed_with_slots
 
 if TYPE_CHECKING:
@@ -264,8 +265,9 @@ def _compile_ahead(A: SparseMatrix | Graph, purposes: tuple[str, ...], check: bo
 def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> Graph:
     """A Graph as it is; a square matrix as a bare Graph, or with what eager calls keep of it.
 
-    Vertices are numbered by int32 whatever the indices of A are. layouts: those that the algorithm
-    reads, None for all; without the others a program does not depend on them. Of those named one is
+    Vertices are numbered by int32 whatever the indices of A are. Rows are sorted and list a column
+    once: unsorted ones are sorted, repeated entries added. layouts: those that the algorithm reads,
+    None for all; without the others a program does not depend on them. Of those named one is
     prepared unasked where `Layout.unasked` says that it pays, and kept for the arrays.
 
     Raises:
@@ -273,6 +275,8 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
         ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
+        if not (A.out.sorted and A.out.unique):
+            return Graph(canonical(A.out), symmetric=A.symmetric, num_vertices=A.num_vertices)
         A = linked(A)
         if layouts is None or all(name in layouts for name in A.layouts):
             return A
@@ -292,9 +296,10 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
 
 def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
     def convert():
-        return narrowed(algorithm, A)[0].asformat("csr")
+        rows = narrowed(algorithm, A)[0].asformat("csr")
+        return rows if rows.sorted and rows.unique else canonical(rows)
 
-    if isinstance(A, CSR):
+    if isinstance(A, CSR) and A.sorted and A.unique:
         return convert()
     arrays, structure = jax.tree.flatten(A)
     return kept(tuple(arrays), structure, convert)

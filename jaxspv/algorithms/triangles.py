@@ -86,8 +86,6 @@ def _not_by_bits(graph) -> str | None:
         return reason
     if graph.n == 0 or graph.nse < 2:
         return "there is nothing to count"
-    if not (graph.out.sorted and graph.out.unique):
-        return "the kernel searches in sorted rows that list no place twice"
     if words(graph.n) > target().shared_bytes // 4 - 16:
         return f"a bit for each of {graph.n} vertices does not fit into shared memory"
     return None

@@ -190,16 +190,15 @@ def _by_weight(graph: Graph) -> Array:
     """The slots in order of (weight, smaller end, larger end), nse for none.
 
     Sorts by one key each, the last first, which a GPU does digit by digit. Of a symmetric graph
-    only the slots in the row of the smaller end; where rows are sorted these are in order of their
-    ends already.
+    only the slots in the row of the smaller end, which are in order of their ends already.
     """
     tail, head = ends_of(graph)
     keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
     slot = jnp.arange(graph.nse, dtype=jnp.int32)
-    if graph.symmetric and graph.out.unique:
+    if graph.symmetric:
         (slot,) = jnp.nonzero(tail < head, size=graph.nse // 2, fill_value=graph.nse)
         slot = slot.astype(jnp.int32)
-        keys = keys[2:] if graph.out.sorted else keys
+        keys = keys[2:]
     for key in map(_digits, keys):
         slot = lax.sort((key.at[slot].get(mode="clip"), slot), num_keys=1, is_stable=True)[1]
     return slot

@@ -233,21 +233,28 @@ def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
 
 
 @jax.jit
-def element(A: Any, place: Keys) -> tuple[Array, Array]:
-    """(value, found): what is stored at one place, (1,) indices, one an axis; any value elsewhere.
+def elements(A: Any, places: Keys) -> tuple[Array, Array]:
+    """(values, found): what is stored at each of k places, (k,) indices an axis; any value
+    elsewhere.
 
-    A CSR or CSC is searched in one row or column, by bisection; of others all keys are made.
+    A CSR or CSC is searched in its rows or columns, by bisection; of others all keys are made.
     """
     axis = getattr(A, "compressed", None)
     if axis is None or not (A.sorted and A.unique):
         e = entries_of(A)
-        slot, found = find(e, place)
-        return take(e.data, slot)[0], found[0]
+        slot, found = find(e, places)
+        return take(e.data, slot), found
     A = with_index_dtype(with_pattern(A), A.index_dtype)
-    major, minor = (k.astype(A.index_dtype) for k in (place[axis], place[1 - axis]))
+    major, minor = (k.astype(A.index_dtype) for k in (places[axis], places[1 - axis]))
     low, high = take(A.indptr, major), take(A.indptr, major + 1)  # of an extent: equal
     slot = search.lower_bound((A.indices,), (minor,), low, high)
-    return take(A.data, slot)[0], ((slot < high) & (take(A.indices, slot) == minor))[0]
+    return take(A.data, slot), (slot < high) & (take(A.indices, slot) == minor)
+
+
+def element(A: Any, place: Keys) -> tuple[Array, Array]:
+    """`elements` of one place, (1,) indices, as scalars."""
+    values, found = elements(A, place)
+    return values[0], found[0]
 
 
 @dataclasses.dataclass(frozen=True)

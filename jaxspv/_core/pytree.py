@@ -1,6 +1,7 @@
 """Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields are not."""
 
 import dataclasses
+import importlib
 import json
 import operator
 from collections.abc import Callable
@@ -65,6 +66,46 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
             deserialize_auxdata=lambda text: _tuples(json.loads(bytes(text))),
         )
     return cls
+
+
+class Algebraic:
+    """The base of operators, monoids and semirings: equal where functions and parameters are.
+
+    Those of the library are pickled by their names, and a copy of one is itself.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        (mine, tree), (theirs, other_tree) = jax.tree.flatten(self), jax.tree.flatten(other)
+        return tree == other_tree and all(map(_same, mine, theirs))
+
+    def __hash__(self) -> int:
+        return hash(jax.tree.structure(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        leaves, tree = jax.tree.flatten(self)
+        place = None if leaves else _NAMED.get(tree)
+        return super().__reduce_ex__(protocol) if place is None else (_named, place)
+
+
+_NAMED: dict[Any, tuple[str, str]] = {}  # structure of an object -> its module and name
+
+
+def named(module: str, names: dict[str, Any]) -> None:
+    """Enters the `Algebraic` objects among the names of a module, for pickle and copies."""
+    for name, value in names.items():
+        if isinstance(value, Algebraic):
+            _NAMED.setdefault(jax.tree.structure(value), (module, name))
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Whether two parameters are the same, or equal as far as they are known."""
+    return x is y or (is_concrete(x, y) and np.array_equal(x, y))
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:

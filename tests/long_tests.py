@@ -45,6 +45,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/algorithms/centrality/test_spectral.py::test_scores_are_those_of_networkx": 0.075,
     "tests/algorithms/common/test_gradients_by_differences.py::test_gradients": 0.06,
     "tests/algorithms/common/test_gradients_by_differences.py::test_losses_over_unreached_vertices": 0.0,
+    "tests/algorithms/common/test_made_by_hand.py::test_it_answers_as_for_the_canonical_matrix": 0.3,
     "tests/algorithms/common/test_padding.py::test_ghosts_change_nothing": 0.3,
     "tests/algorithms/common/test_public.py::test_gradients_of_the_algorithms_against_differences": 0.0,
     "tests/algorithms/common/test_public.py::test_padding_changes_nothing": 0.0,

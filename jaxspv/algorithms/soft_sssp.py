@@ -13,10 +13,12 @@ from .._core.batching import batch_any
 from .._core.derivatives.tangents import dense_tangent, is_zero
 from .._core.dispatch import Op
 from .._core.pytree import is_concrete, result_tuple
+from .._core.reductions import is_narrow
 from ..formats import CSR
 from ..graph import as_graph
 from ..until import iteration_limit
 from .common.sources import check_source, over_sources
+from .common.weights import with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -89,9 +91,9 @@ def soft_sssp(
     >>> [round(float(d), 3) for d in soft_sssp(A, 0, 0.1).distances]  # two walks of length 2
     [0.0, 1.0, 1.931]
     """
-    graph = as_graph(G, "soft_sssp")
+    graph = with_real_weights(as_graph(G, "soft_sssp"), "soft_sssp")
     A = graph.out
-    if not jnp.issubdtype(A.dtype, jnp.floating):
+    if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
     if is_concrete(temperature) and not np.asarray(temperature) > 0:

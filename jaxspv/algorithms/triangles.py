@@ -16,6 +16,7 @@ from .._core.compat import kernels_refused
 from .._core.dispatch import Op, overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
+from .._core.reductions import exact_sum
 from ..formats import CSR
 from ..masks import structure
 from ..ops.mxm.api import mxm
@@ -33,9 +34,11 @@ class Triangles(NamedTuple):
     """The result of `triangle_count`.
 
     Attributes:
-        count: int32, the number of triangles.
-        overflow: bool, there are 2^31 or more, or the pattern was found not to be symmetric while
-            tracing; see `jaxspv.check`.
+        count: int64, the number of triangles, also where x64 is not enabled: `int(count)` and
+            `np.asarray(count)` are exact. Arithmetic of JAX without x64 makes an int32 of it, which
+            wraps beyond 2^31: `count.astype(float)` first, or take it out of the jitted function.
+        overflow: bool, the pattern was found not to be symmetric while tracing; see
+            `jaxspv.check`.
     """
 
     count: Int[Array, ""]
@@ -139,9 +142,7 @@ def _sum(C: CSR) -> Triangles:
 
 
 def _total(counts: Array, overflow: Array) -> Triangles:
-    # A sum of 32 bits tells where it wrapped by a sum of floats, which is near the truth.
-    large = jnp.sum(counts, dtype=jnp.float32) > 2.0**31 * 0.999
-    return Triangles(jnp.sum(counts, dtype=jnp.int32), overflow | large)
+    return Triangles(exact_sum(counts), overflow)
 
 
 def upward_edges(A: CSR) -> CSR:

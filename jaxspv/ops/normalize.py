@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.indices import with_pattern
+from .._core.reductions import in_float32
 from ..formats import CSR
 from ..operators import first
 from .aggregate import aggregate
@@ -29,7 +30,7 @@ def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
 
     Returns:
         A matrix of the pattern and format of A, of floats; 0 where a sum is 0, and NaN where the
-        product of both is negative.
+        product of both is negative. float16 and bfloat16 are computed in float32.
 
     Raises:
         ValueError: `mode` is none of these.
@@ -46,6 +47,7 @@ def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
         raise ValueError(f"`mode` must be 'sym', 'row' or 'col'; got {mode!r}.")
     A = with_pattern(matrix("A", A))
     A = A if jnp.issubdtype(A.dtype, jnp.inexact) else A.astype(jnp.result_type(float))
+    dtype, A = A.dtype, A.with_data(in_float32(A.data))
     row, col = A.rowcol()
     sums: Any = 1
     if mode != "col":
@@ -55,7 +57,7 @@ def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
     valid = beside(row < A.shape[0], A.data) & (sums != 0)
     sums = jnp.where(valid, sums, 1)
     below = jnp.sqrt(sums) if mode == "sym" else sums
-    data = jnp.where(valid, A.data / below, 0).astype(A.dtype)
+    data = jnp.where(valid, A.data / below, 0).astype(dtype)
     return dataclasses.replace(A, data=data)
 
 

@@ -18,6 +18,7 @@ from ...graph import Graph, as_graph
 from ..common.constant import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
+from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 from .betweenness_cpu import by_breadth, by_distance
 from .betweenness_xla import by_levels, by_tight_edges
@@ -94,6 +95,10 @@ def betweenness_centrality(
     """
     graph = as_graph(G, "betweenness_centrality", ("bfs", "sssp"))
     n = graph.n
+    if weighted:
+        with_real_weights(graph, "betweenness_centrality")
+    elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     if directed is None:
         directed = not is_undirected(graph)
     if weighted and is_concrete(graph.data):

@@ -10,9 +10,11 @@ from jax import Array, lax
 
 from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
+from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...ops.mxv.api import mxv, vxm
 from ...until import iteration_limit
+from ..common.weights import with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -70,7 +72,7 @@ def eigenvector_centrality(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+        `Scores(scores, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
@@ -86,7 +88,7 @@ def eigenvector_centrality(
     >>> [round(float(s), 3) for s in jsp.eigenvector_centrality(A).scores]
     [0.5, 0.707, 0.5]
     """
-    graph = _numbers(as_graph(G, "eigenvector_centrality", ("mxv",)), weighted)
+    graph = _numbers(G, "eigenvector_centrality", weighted)
     x = _start(graph, start)
     limit = iteration_limit("max_iterations", max_iterations)
     return one_program(_eigenvector, graph, x, jnp.asarray(tol, x.dtype), jnp.asarray(limit))
@@ -121,7 +123,7 @@ def katz_centrality(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+        `Scores(scores, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
@@ -136,7 +138,7 @@ def katz_centrality(
     >>> [round(float(s), 3) for s in jsp.katz_centrality(A).scores]
     [0.56, 0.611, 0.56]
     """
-    graph = _numbers(as_graph(G, "katz_centrality", ("mxv",)), weighted)
+    graph = _numbers(G, "katz_centrality", weighted)
     beta = jnp.asarray(beta, graph.dtype)
     if beta.shape not in ((), (graph.n,)):
         raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {beta.shape}.")
@@ -172,7 +174,7 @@ def hits(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Hits(hubs, authorities, iterations, converged)`, float32 or the dtype of the weights.
+        `Hits(hubs, authorities, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
@@ -189,7 +191,7 @@ def hits(
     >>> found.hubs.tolist(), found.authorities.tolist()
     ([0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
     """
-    graph = _numbers(as_graph(G, "hits", ("mxv",)), weighted)
+    graph = _numbers(G, "hits", weighted)
     x = _start(graph, start)
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
     return one_program(_hits, graph, x, jnp.asarray(tol, x.dtype), limit)
@@ -203,11 +205,13 @@ def _hits(graph: Any, x: Array, tol: Array, limit: Array) -> Hits:
     return Hits(hubs, _scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
 
 
-def _numbers(graph: Graph, weighted: bool) -> Graph:
-    """The graph with floats for values: weights, or ones."""
+def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
+    """The graph with floats of 32 bits or more for values: weights, or ones."""
+    graph = as_graph(G, algorithm, ("mxv",))
     if not weighted:
         return graph.with_data(jnp.ones(graph.nse, jnp.float32))
-    if not jnp.issubdtype(graph.dtype, jnp.floating):
+    graph = with_real_weights(graph, algorithm)
+    if not jnp.issubdtype(graph.dtype, jnp.floating) or is_narrow(graph.dtype):
         return graph.with_data(graph.data.astype(jnp.float32))
     return graph
 

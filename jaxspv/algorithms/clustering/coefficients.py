@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.compilation import one_program
 from ..._core.platforms import Backend
+from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...masks import structure
@@ -18,6 +19,7 @@ from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.mxm.api import mxm
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import is_undirected
+from ..common.weights import with_real_weights
 from .triangles import of_vertices
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def clustering(
     [1.0, 1.0, 0.333, 0.0]
     """
     graph = as_graph(G, "clustering", ())
+    if weighted:
+        graph = with_real_weights(graph, "clustering")
     if directed is None:
         directed = not is_undirected(graph)
     if not weighted and not directed:
@@ -150,7 +154,7 @@ def _closed_walks(A: CSR) -> Array:
 def _row_sums(A: CSR) -> Array:
     row, _ = A.rowcol()
     there = jnp.arange(A.nse) < A.count
-    return jnp.zeros(A.shape[0], A.dtype).at[row].add(jnp.where(there, A.data, 0), mode="drop")
+    return sum_in_double(jnp.where(there, A.data, 0), row, A.shape[0])
 
 
 def _over(count: Array, possible: Array) -> Array:

@@ -15,6 +15,20 @@ from ...formats import CSR
 from ...graph import Graph, arrays_of
 
 
+def with_real_weights(graph: Graph, algorithm: str) -> Graph:
+    """The graph itself.
+
+    Raises:
+        TypeError: its weights are complex.
+    """
+    if jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        raise TypeError(
+            f"`{algorithm}` takes real weights; got {graph.dtype}. Make some of them, as by "
+            "`A.with_data(abs(A.data))`."
+        )
+    return graph
+
+
 class Facts(NamedTuple):
     """Statistics of the weights of a graph, padding excluded.
 
@@ -39,6 +53,7 @@ def facts_of(graph: Graph) -> Facts:
 
     Looked up once for eager calls on the same arrays.
     """
+    graph = with_real_weights(graph, "prepare")
     if graph.nse == 0:
         return Facts(np.zeros((), graph.dtype)[()], -1, -1, True, 1.0, None)
     return kept(arrays_of(graph), "weights", lambda: _found(graph))

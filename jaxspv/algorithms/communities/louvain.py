@@ -14,6 +14,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph
 from ..common.constant import constant
 from ..common.undirected import undirected
+from ..common.weights import with_real_weights
 from .louvain_cpu import in_turn
 from .louvain_xla import at_once
 from .modularity import edge_weights, modularity
@@ -83,6 +84,10 @@ def louvain(
     [0, 0, 2, 2]
     """
     graph = undirected(G, "louvain")
+    if weighted:
+        graph = with_real_weights(graph, "louvain")
+    elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     how = {"weighted": weighted, "backend": backend, "method": method}
     return one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
 

@@ -17,11 +17,12 @@ from ..._core.compilation import is_eager, scalar
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
-from ..._core.reductions import sum_in_double
+from ..._core.reductions import is_narrow, sum_in_double
 from ...graph import Graph, as_graph
 from ...monoids import plus
 from ...until import iteration_limit
 from ..common.status import finished
+from ..common.weights import with_real_weights
 from .jvp import implicit_tangent
 from .layout import check_weights, strength_of
 from .xla import pagerank_xla, pull_row_bins
@@ -79,7 +80,7 @@ def pagerank(
 
     Returns:
         `PageRank(scores, iterations, converged, status)`, in the dtype of the weights (float32 for
-        integers and booleans).
+        integers, booleans and narrower floats).
 
     Raises:
         TypeError: G is no graph.
@@ -96,8 +97,8 @@ def pagerank(
     >>> [round(float(s), 4) for s in pagerank(A).scores]
     [0.3333, 0.3333, 0.3333]
     """
-    graph = as_graph(G, "pagerank", ("pagerank",))
-    if not jnp.issubdtype(graph.dtype, jnp.floating):
+    graph = with_real_weights(as_graph(G, "pagerank", ("pagerank",)), "pagerank")
+    if not jnp.issubdtype(graph.dtype, jnp.floating) or is_narrow(graph.dtype):
         graph = graph.astype(jnp.float32)
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")

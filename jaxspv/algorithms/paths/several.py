@@ -17,7 +17,7 @@ from ...graph import Graph, as_graph
 from ...until import reached
 from ..common.edges import ends_of
 from ..common.sources import check_source
-from ..common.weights import facts_of
+from ..common.weights import facts_of, with_real_weights
 from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
 
@@ -97,6 +97,8 @@ def k_shortest_paths(
     ([2.0, 3.0, inf], [0, 1, 3], [0, 2, 3], 2)
     """
     graph = as_graph(G, "k_shortest_paths", ())
+    if weighted:
+        graph = with_real_weights(graph, "k_shortest_paths")
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"`k` must be a positive integer; got {k!r}.")
     source, target = (jnp.asarray(check_source(v, graph.n)) for v in (source, target))

@@ -17,6 +17,7 @@ from ..bfs.api import bfs
 from ..common.edges import ends_of
 from ..common.path import path_to
 from ..common.sources import check_source
+from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     >>> float(found.distance), found.path_to(3).tolist()
     (2.0, [0, 1, 3])
     """
-    graph = as_graph(G, "astar", ())
+    graph = with_real_weights(as_graph(G, "astar", ()), "astar")
     n = graph.n
     source, target = check_source(source, n), check_source(target, n)
     dtype = jnp.promote_types(graph.dtype, jnp.float32)
@@ -159,5 +160,6 @@ def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[
     graph = as_graph(G, "all_pairs_shortest_path_length", ("bfs", "sssp"))
     every: Any = np.arange(graph.n, dtype=np.int32)
     if weighted:
+        with_real_weights(graph, "all_pairs_shortest_path_length")
         return sssp(graph, every, parents=False).distances
     return bfs(graph, every, parents=False).levels

@@ -17,11 +17,13 @@ from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op, overloadable
 from ..._core.platforms import Backend, note
 from ..._core.pytree import is_concrete, result_tuple
+from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
 from ..common.path import path_to
 from ..common.sources import check_source, over_sources
 from ..common.status import finished
+from ..common.weights import with_real_weights
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
@@ -97,8 +99,9 @@ def sssp(
 
     Returns:
         `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
-        is that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of
-        the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
+        is that of the weights (booleans count as int32 ones); those of float16 and bfloat16 are
+        found in float32 and rounded once, `delta` is in float32 too. In float32 they are the
+        fixpoint of the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in it.
 
     Raises:
         TypeError: G is no graph, `source` no integer.
@@ -118,7 +121,8 @@ def sssp(
     >>> sssp(A, 0).distances.tolist()
     [0.0, 1.0, 2.0]
     """
-    graph = with_lengths(as_graph(G, "sssp", ("sssp",)))
+    given = with_real_weights(as_graph(G, "sssp", ("sssp",)), "sssp")
+    graph = with_lengths(given)
     if "sssp" not in graph.layouts:
         note("`prepare(A, for_='sssp')` would choose the bucket width once.")
     source = check_source(source, graph.n)
@@ -143,7 +147,10 @@ def sssp(
             method=method,
         )
 
-    return finished(over_sources(one, source), "sssp")
+    found = over_sources(one, source)
+    if is_narrow(given.dtype):
+        found = found._replace(distances=found.distances.astype(given.dtype))
+    return finished(found, "sssp")
 
 
 def _tangent(primals, tangents, result, **static):

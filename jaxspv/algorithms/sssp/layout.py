@@ -16,6 +16,7 @@ from ..._core.compilation import on_accelerator, on_gpu
 from ..._core.eager.ahead import Program
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
+from ..._core.reductions import is_narrow
 from ...formats import CSR
 from ...graph import Graph, register_layout
 from ..common.weights import Facts, facts_of, weights_program
@@ -80,8 +81,10 @@ def _checked(graph: Graph) -> Facts:
 
 
 def with_lengths(graph: Graph) -> Graph:
-    """Booleans count as int32 ones."""
-    return graph.astype(jnp.int32) if graph.dtype == bool else graph
+    """Booleans count as int32 ones; float16 and bfloat16 are added in float32."""
+    if graph.dtype == bool:
+        return graph.astype(jnp.int32)
+    return graph.astype(jnp.float32) if is_narrow(graph.dtype) else graph
 
 
 def _revalue(layout: Any, graph: Graph) -> Any:
@@ -108,7 +111,8 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 
 def _unasked(graph: Graph) -> int:
     """At once: it costs little more than the look at the weights that every call takes."""
-    return 0 if graph.dtype == bool else 1
+    no_lengths = graph.dtype == bool or jnp.issubdtype(graph.dtype, jnp.complexfloating)
+    return 0 if no_lengths else 1
 
 
 def _ahead(A: CSR) -> list[Program]:

@@ -19,7 +19,7 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
-from ..common.weights import facts_of
+from ..common.weights import facts_of, with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Shaped
@@ -80,6 +80,7 @@ def minimum_spanning_forest(
     (3.0, 2)
     """
     graph = as_graph(G, "minimum_spanning_forest", ())
+    with_real_weights(graph, "minimum_spanning_forest")
     if is_concrete(graph.data) and (slot := facts_of(graph).nan) >= 0:
         raise ValueError(f"weights must not be NaN; slot {slot} holds one.")
     return one_program(_forest, graph, backend=backend, method=method)

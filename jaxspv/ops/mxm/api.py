@@ -88,7 +88,7 @@ def mxm(
         int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
         Where an extent is 2^31 - 1 or more, a COO. With `out`: see there; capacity `nse`, or as
         `ewise_add` of `out` and the product. With an array operand an array, the identity of `add`
-        where nothing is stored; of bfloat16 and float16 operands it is computed in float32.
+        where nothing is stored. Results in bfloat16 and float16 are computed in float32.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);

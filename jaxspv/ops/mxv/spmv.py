@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ..._core.batching import vmapped
 from ..._core.derivatives.tangents import is_zero
 from ..._core.dispatch import Op
+from ..._core.reductions import in_float32, is_narrow
 from ...formats import ELL, SELL
 from ...formats.base import serves
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
@@ -99,6 +100,26 @@ def result_dtype(semiring, A, x, flip):
     return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
 
 
+def widened(A, X, dtype):
+    """A and X as they are computed with: in float32 where the product is in a narrower float."""
+    if is_narrow(dtype):
+        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
+    return A, X
+
+
+def added_in_float32(run):
+    """`run`, whose products in a narrower float are made and added in float32, rounded once."""
+
+    @functools.wraps(run)
+    def wide(semiring, A, x, rows, *, flip):
+        dtype = result_dtype(semiring, A, x, flip)
+        A, x = widened(A, x, dtype)
+        rows = jax.tree.map(lambda v: in_float32(v) if hasattr(v, "dtype") else v, rows)
+        return run(semiring, A, x, rows, flip=flip).astype(dtype)
+
+    return wide
+
+
 def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
@@ -142,11 +163,13 @@ def columns_at_once(run):
     return batched
 
 
+@added_in_float32
 def by_diagonals(semiring, A, x, rows, *, flip):
     """Shifted slices of x times the diagonals: no gather. `prepare` only."""
     return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
 
 
+@added_in_float32
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
     return binned.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
@@ -162,6 +185,7 @@ def fold_of(semiring, A, x, flip):
     }
 
 
+@added_in_float32
 def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
     scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
@@ -169,9 +193,12 @@ def pieces(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
+@added_in_float32
 def _row_loop(semiring, A, x, rows, *, flip):
     """A bare CSR: one native loop over its entries, or products and heads of rows before it."""
-    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, **fold_of(semiring, A, x, flip))
+    adds = semiring.add.atomic(result_dtype(semiring, A, x, flip)) == "add"
+    fold = fold_of(semiring, A, x, flip)
+    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, adds=adds, **fold)
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
@@ -197,11 +224,13 @@ def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
+@added_in_float32
 def ell(semiring, A, x, rows, *, flip):
     """Rows of one width, reduced along their positions."""
     return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
 
 
+@added_in_float32
 def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
     means = fold_of(semiring, A, x, flip)
@@ -215,6 +244,7 @@ for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
     op.register(_name, refuse=_refuse, batched=columns_at_once(_run))(_run)
 
 
+@added_in_float32
 def _segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()

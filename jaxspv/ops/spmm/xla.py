@@ -22,6 +22,7 @@ from ..mxv import spmv
 from ..mxv.rows import binned
 from ..mxv.rows.layout import Arranged, Rows
 from ..mxv.rows.xla import csr_spmv, piece_width
+from ..mxv.spmv import widened
 from .jvp import tangent_of
 
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
@@ -45,13 +46,6 @@ op = Op("spmm", tangent_of(lambda *operands, **static: op(*operands, **static)))
 def result_dtype(semiring, A, X, flip):
     """The dtype of a product, as `mul` gives it."""
     return spmv.result_dtype(semiring, A, X, flip)
-
-
-def widened(A, X, dtype):
-    """A and X as they are computed with: in float32 where the product is in a narrower float."""
-    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32:
-        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
-    return A, X
 
 
 def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:

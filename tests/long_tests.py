@@ -43,6 +43,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/algorithms/centrality/test_pagerank_xla.py::test_networkx": 0.12,
     "tests/algorithms/centrality/test_spectral.py::test_pairs_are_as_alike_as_networkx_says": 0.15,
     "tests/algorithms/centrality/test_spectral.py::test_scores_are_those_of_networkx": 0.075,
+    "tests/algorithms/common/test_dtypes.py::test_right_or_refused": 0.03,
     "tests/algorithms/common/test_gradients_by_differences.py::test_gradients": 0.06,
     "tests/algorithms/common/test_gradients_by_differences.py::test_losses_over_unreached_vertices": 0.0,
     "tests/algorithms/common/test_padding.py::test_ghosts_change_nothing": 0.3,

@@ -35,8 +35,8 @@ class Triangles(NamedTuple):
 
     Attributes:
         count: int64, the number of triangles, also where x64 is not enabled: `int(count)` and
-            `np.asarray(count)` are exact. Arithmetic of JAX without x64 makes an int32 of it, which
-            wraps beyond 2^31: `count.astype(float)` first, or take it out of the jitted function.
+            `np.asarray(count)` are exact. Arithmetic of JAX without x64 makes an int32 of it, with
+            a warning: say `count.astype(jnp.float32)` or `count.astype(jnp.int32)` before.
         overflow: bool, the pattern was found not to be symmetric while tracing; see
             `jaxspv.check`.
     """

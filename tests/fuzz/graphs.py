@@ -70,7 +70,7 @@ def _call(case: Case, G: Any, s: Any, p: Any) -> Any:
     if name == "components":
         return jsp.connected_components(G).labels + 0 * s
     if name == "triangles":
-        return jsp.triangle_count(G).count + 0 * s
+        return jsp.triangle_count(G).count.astype(jnp.int32) + 0 * s
     if name == "pagerank":
         return jsp.pagerank(G, damping=0.9, tol=1e-7, max_iterations=300).scores + 0 * s
     return jsp.pagerank(G, personalization=p, tol=1e-7, max_iterations=300).scores + 0 * s

@@ -21,6 +21,8 @@ The folders, from the machine upwards:
     spgemm/     sparse matrix times sparse matrix
     components  weakly connected components
     cores       core numbers
+    independent a maximal independent set
+    coloring    greedy colours
     strong      strongly connected components
     triangles   how many there are
     betweenness what passes each vertex, a source in each CTA

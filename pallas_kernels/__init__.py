@@ -19,10 +19,9 @@ The folders, from the machine upwards:
     mesh/       loops over rows on several GPUs, which reach into each other's memory
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
     spgemm/     sparse matrix times sparse matrix
+    independent/ maximal independent sets, greedy colours
     components  weakly connected components
     cores       core numbers
-    independent a maximal independent set
-    coloring    greedy colours
     strong      strongly connected components
     triangles   how many there are
     betweenness what passes each vertex, a source in each CTA

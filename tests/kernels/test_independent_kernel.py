@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import coloring as module
-from pallas_kernels.coloring import coloring
-from pallas_kernels.independent import independent_set
+from pallas_kernels.independent import in_order, waiting
+from pallas_kernels.independent.in_order import coloring
+from pallas_kernels.independent.waiting import independent_set
 from pallas_kernels.simt import interpret
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
@@ -71,7 +71,20 @@ def check_colors(graph, seed, **how):
         np.testing.assert_array_equal(colors, expected_colors(*graph, order))
 
 
-CHECKS = {"set": check_set, "colors": check_colors}
+def check_waiting(graph, seed, **how):
+    n = len(graph[0]) - 1
+    rng = np.random.default_rng(seed)
+    for most in (4, 2**31 - 1):
+        priority = rng.integers(0, most, n).astype(np.int32)
+        order = np.lexsort((np.arange(n), -priority.astype(np.int64)))
+        f = jax.jit(functools.partial(waiting.coloring, **how))
+        colors, status = f(*map(jnp.asarray, graph), jnp.asarray(priority))
+        assert status == 0
+        np.testing.assert_array_equal(colors, expected_colors(*graph, order))
+
+
+CHECKS = {"set": check_set, "colors in order": check_colors, "colors": check_waiting}
+KERNELS = [independent_set, coloring, waiting.coloring]
 SMALL = {"ctas": 2, "threads": 64, "interpret": True}
 
 
@@ -92,18 +105,19 @@ def test_loops_dense_parts_and_lonely_vertices(edges, check):
 )
 def test_colours_of_rows_by_lanes_warps_and_pieces(monkeypatch, narrow, long, piece, window):
     for name, value in {"NARROW": narrow, "LONG": long, "PIECE": piece, "WINDOW": window}.items():
-        monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(in_order, name, value)
     check_colors(random_of(150, 300, 1), 2, **SMALL)
     complete = np.triu_indices(70, 1)  # more colours than a window of 32 tells apart, twice
-    check_colors(of(*complete, 70), 3, **SMALL)
+    for check in (check_colors, check_waiting):
+        check(of(*complete, 70), 3, **SMALL)
 
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("seed", range(3))
 def test_warps_that_run_apart_find_the_same(monkeypatch, seed, check):
     monkeypatch.setattr(interpret, "run", warps_apart.run)
-    monkeypatch.setattr(module, "NARROW", 3)
-    monkeypatch.setattr(module, "LONG", 40)
+    monkeypatch.setattr(in_order, "NARROW", 3)
+    monkeypatch.setattr(in_order, "LONG", 40)
     CHECKS[check](random_of(200, 1200, seed), seed, **SMALL)
 
 
@@ -118,7 +132,7 @@ def test_a_vertex_that_is_not_in_the_order_has_no_colour():
     np.testing.assert_array_equal(found, expected_colors(*graph, order))
 
 
-@pytest.mark.parametrize("kernel", [independent_set, coloring])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_who_waits_too_long_gives_up(kernel):
     n = 600  # a path: the lanes of a warp take neighbours, who wait for each other
     path = of(np.arange(n - 1), np.arange(1, n), n)
@@ -128,7 +142,7 @@ def test_who_waits_too_long_gives_up(kernel):
         assert jax.jit(f)(*map(jnp.asarray, path), places)[1] == want
 
 
-@pytest.mark.parametrize("kernel", [independent_set, coloring])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_one_launch(kernel):
     vertices = jnp.arange(256, dtype=jnp.int32)
     text = lower(lambda *a: kernel(*a), *map(jnp.asarray, ring(256)), vertices)

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.coloring import coloring as coloring_kernel
-from pallas_kernels.independent import independent_set as set_kernel
+from pallas_kernels.independent.in_order import coloring as coloring_in_order
+from pallas_kernels.independent.waiting import coloring as coloring_of_short_chains
+from pallas_kernels.independent.waiting import independent_set as set_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.dispatch import Op
@@ -116,7 +117,8 @@ def greedy_color(
             entries in their rows (from 256 on by its leading eight bits), at ties by a hash of
             their numbers, which keeps chains of neighbours short.
         backend: "pallas", "cpu", "xla" or None.
-        method: "greedy" (in order, on a CPU), "shortcuts" (one launch on a GPU), "rounds" (all
+        method: "greedy" (in order, on a CPU), "waiting" (one launch on a GPU, of sparse graphs
+            without an order), "shortcuts" (one launch after a sort of the vertices), "rounds" (all
             whose neighbours before them have colours, elsewhere), or None for these. The colours
             are the same.
 
@@ -153,6 +155,7 @@ def greedy_color(
 independent = Op("maximal_independent_set")
 colored = Op("greedy_color")
 MOST_VERTICES = 2**28  # whose four words each are counted in int32
+PLANAR = 6  # planar graphs have fewer entries a row, on average
 
 
 def _priority(graph: Graph, noise: Array) -> Array:
@@ -171,15 +174,20 @@ def _by_priority(graph: Graph, noise: Array) -> Array:
     return jnp.argsort(-_priority(graph, noise), stable=True).astype(jnp.int32)
 
 
+def _hashed(graph: Graph) -> Array:
+    """(n,) int32 in [0, 2^31 - 2^19), smaller for rows of more entries, then by a hash."""
+    x = jnp.arange(graph.n, dtype=jnp.uint32)
+    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+    return _priority(graph, x ^ (x >> 16))
+
+
 def _given(graph: Graph, order: Array | None) -> Array:
     """`order`, or vertices of many entries first, those of equally many by their hashes."""
     if order is not None:
         return order
-    x = jnp.arange(graph.n, dtype=jnp.uint32)
-    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
-    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
-    key = _priority(graph, x ^ (x >> 16)).astype(jnp.uint32)
-    return jnp.argsort(key, stable=True).astype(jnp.int32)  # 32-bit unsigned: XLA's radix sort
+    key = _hashed(graph).astype(jnp.uint32)  # of 32 bits, unsigned: XLA's radix sort
+    return jnp.argsort(key, stable=True).astype(jnp.int32)
 
 
 def _place(order: Array) -> Array:
@@ -218,11 +226,29 @@ def _independent_in_one_launch(graph: Graph, noise: Array) -> IndependentSet:
     return _members(graph, *set_kernel(out.indptr, out.indices, priority))
 
 
+def _not_of_short_chains(graph: Graph, order: Array | None) -> str | None:
+    if reason := _not_in_one_launch(graph, order):
+        return reason
+    if order is not None:
+        return "in a given order chains of vertices that wait may be long"
+    if graph.nse >= PLANAR * graph.n:
+        return "with six entries a row or more chains of vertices that wait may be long"
+    return None
+
+
+@colored.register("waiting", backend="pallas", refuse=_not_of_short_chains)
+def _colored_without_order(graph: Graph, order: None) -> Coloring:
+    """Each vertex waits for its neighbours before it, in one launch and without a sort."""
+    del order
+    out, priority = graph.out, 2**31 - 2**19 - 1 - _hashed(graph)
+    return _colors(graph, *coloring_of_short_chains(out.indptr, out.indices, priority))
+
+
 @colored.register("shortcuts", backend="pallas", refuse=_not_in_one_launch)
 def _colored_in_one_launch(graph: Graph, order: Array | None) -> Coloring:
     """Each vertex waits until no neighbour before it can take its colour, in one launch."""
     out, order = graph.out, _given(graph, order)
-    return _colors(graph, *coloring_kernel(out.indptr, out.indices, order))
+    return _colors(graph, *coloring_in_order(out.indptr, out.indices, order))
 
 
 @independent.register("greedy", backend="cpu")

@@ -22,14 +22,15 @@ Floor (H200): rmat18 has 19.4 million gathers, 0.06 ms; what takes time are chai
 about 1 us. Not measured yet.
 """
 
+import functools
 import types
 
 import jax
 import jax.numpy as jnp
 
-from .simt.device import resident_ctas
-from .simt.launch import launch
-from .simt.primitives import ABORT, SPIN_LIMIT
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import ABORT, SPIN_LIMIT
 
 FLAG = 2**30  # added to a bound
 NEVER = FLAG - 1  # the place of a vertex that is not in the order
@@ -38,6 +39,7 @@ LONG = 1024  # edges from which a row is cut into pieces
 PIECE = 256
 PIECE_WORDS = 4  # begin, end, the vertex, its place
 UNROLL = 4  # strides of 32 edges that are under way together
+PAUSE = 0
 AHEAD = 4  # edges of a lane that are
 WINDOW = 1024  # colours that are told apart in one pass: bits, a word of them for each lane
 WIDE, PIECES = 40, 41  # control words: vertices in the order that need a warp, pieces listed
@@ -81,7 +83,7 @@ def coloring(
         ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=threads + 4,
-        name="coloring",
+        name="coloring_in_order",
         interpret=interpret,
     )
     state = out["state"]
@@ -202,6 +204,8 @@ def _by_warp(k, c, m, i):
         lead = k.lane == 0
         k.reduce("min", m.state, v, -1 - color, mask=lead & final)
         k.reduce("max", m.state, v, FLAG + color, mask=lead & ~final & (color > bound))
+        if PAUSE:
+            k.if_(~final & (left > 32), lambda: k.pause(PAUSE))
         k.sync_warp()
         k.store(c.bits, mine + k.lane, 0, mask=full)
         k.sync_warp()
@@ -230,8 +234,8 @@ def _pass(k, c, m, row):
     begin, size, i, whole, base, mine = row
     source = k.either(whole, m.indices, m.pending)
 
-    def stretch(e, left, least):
-        places = [e + 32 * u + k.lane for u in range(UNROLL)]
+    def stretch(unroll, e, left, least):
+        places = [e + 32 * u + k.lane for u in range(unroll)]
         there = [place < size for place in places]
         heads = k.loads(source, [begin + p for p in places], there, cache="fresh")
         words = k.loads(m.state, heads, there, other=NEVER, cache="fresh")
@@ -254,7 +258,11 @@ def _pass(k, c, m, row):
         k.sync_warp()
         return left, least
 
-    left, least = k.for_(0, size, 32 * UNROLL, stretch, 0, 2**31 - 1)
+    full = size - size % (32 * UNROLL)  # who waits for few has short looks
+    found = 0, 2**31 - 1
+    for first, last, unroll in ((0, full, UNROLL), (full, size, 1)):
+        found = k.for_(first, last, 32 * unroll, functools.partial(stretch, unroll), *found)
+    left, least = found
     return left, k.warp_fold(k.minimum, least)
 
 

@@ -39,9 +39,9 @@ LONG = 1024  # edges from which a row is cut into pieces
 PIECE = 256
 PIECE_WORDS = 4  # begin, end, the vertex, its place
 UNROLL = 4  # strides of 32 edges that are under way together
-PAUSE = 0
 AHEAD = 4  # edges of a lane that are
 WINDOW = 1024  # colours that are told apart in one pass: bits, a word of them for each lane
+OPEN, FINAL, FULL, UNSEEN = range(4)  # verdicts; full: all colours of the window are taken
 WIDE, PIECES = 40, 41  # control words: vertices in the order that need a warp, pieces listed
 
 
@@ -51,7 +51,7 @@ def coloring(
     order: jax.Array,
     *,
     ctas: int | None = None,
-    threads: int = 1024,
+    threads: int = 512,
     interpret: bool = False,
     limit: int = SPIN_LIMIT,
 ) -> tuple[jax.Array, jax.Array]:
@@ -188,42 +188,83 @@ def _by_warp(k, c, m, i):
     k.store(c.bits, mine + k.lane, 0)
     k.sync_warp()
 
-    def look(turn, abort, base, bound, listed, size):
-        """A pass over what is waited for (listed 1), or over the row."""
-        whole = listed == 0
-        left, least = _pass(k, c, m, (begin, size, i, whole, base, mine))
+    def look(turn, abort, base, bound, listed, size, verdict):
+        """A pass over what is waited for (listed 1), or over the row; few are waited for here."""
+        del verdict
+        left, least = _pass(k, c, m, (begin, size, i, listed == 0, base, mine))
         k.sync_warp()
-        word = k.where(k.lane < WINDOW // 32, ~k.load(c.bits, mine + k.lane), 0)
-        vote = k.ballot(word != 0)
-        lane = k.ctz(k.where(vote == 0, 1, vote))
-        free = k.shfl(word, lane)
-        full = vote == 0  # on to the next window, from the row again
-        color = base + lane * 32 + k.ctz(k.where(free == 0, 1, free))
-        color = k.where(full, base + WINDOW, color)
-        final = ~full & ((left == 0) | (least > color))
-        lead = k.lane == 0
-        k.reduce("min", m.state, v, -1 - color, mask=lead & final)
-        k.reduce("max", m.state, v, FLAG + color, mask=lead & ~final & (color > bound))
-        if PAUSE:
-            k.if_(~final & (left > 32), lambda: k.pause(PAUSE))
+        taken = k.load(c.bits, mine + k.lane)
+        waited = left, least, begin
+        found = _await(k, c, m, waited, (turn, abort, base, bound, taken), v)
+        turn, abort, bound, verdict = found
+        full = verdict == FULL
         k.sync_warp()
-        k.store(c.bits, mine + k.lane, 0, mask=full)
+        k.store(c.bits, mine + k.lane, 0, mask=full)  # on to the next window, from the row again
         k.sync_warp()
-        abort = k.if_((turn & 63) == 63, lambda: k.load(m.control, ABORT, cache="fresh"), abort)[0]
         base = k.where(full, base + WINDOW, base)
-        after = k.where(final, 0, k.where(full, end - begin, left))
-        return turn + 1, k.shfl(abort, 0), base, color, k.where(full, 0, 1), after, final
+        size = k.where(full, end - begin, left)
+        return turn, abort, base, bound, k.where(full, 0, 1), size, verdict
 
-    def going(turn, abort, base, bound, listed, size, final):
-        return ~final & (turn < c.limit) & (abort == 0)
+    def going(turn, abort, base, bound, listed, size, verdict):
+        del base, bound, listed, size
+        return (verdict != FINAL) & (turn < c.limit) & (abort == 0)
 
-    def body(turn, abort, base, bound, listed, size, final):
-        del final
-        return look(turn, abort, base, bound, listed, size)
+    start = 0, 0, 0, 0, k.cast(long, "i32"), size, k.where(there, OPEN, FINAL)
+    *_, verdict = k.while_(going, look, *start)
+    k.store(m.control, ABORT, 1, mask=(verdict != FINAL) & (k.lane == 0))
 
-    start = 0, 0, 0, 0, k.cast(long, "i32"), size, ~there
-    *_, final = k.while_(going, body, *start)
-    k.store(m.control, ABORT, 1, mask=~final & (k.lane == 0))
+
+def _await(k, c, m, waited, state, v):
+    """(turn, abort, bound, verdict) of a vertex that has been looked at: its colour, where final.
+
+    Of at most 32 that it waits for each lane keeps one, and looks at its word until there is a
+    verdict; where they are more the verdict is that of their least bound. taken: bits of the
+    window, a word in each lane.
+    """
+    left, least, begin = waited
+    turn, abort, base, bound, taken = state
+    few = left <= 32
+    mine = few & (k.lane < left)
+    head = k.load(m.pending, begin + k.lane, mask=mine, cache="fresh")
+    lead = k.lane == 0
+
+    def once(turn, abort, bound, taken, waits, verdict):
+        del verdict
+        word = k.load(m.state, head, mask=waits != 0, other=-1, cache="fresh")
+        color = -1 - word - base
+        new = k.ballot((waits != 0) & (word < 0) & k.below(color, WINDOW))
+
+        def note(new, taken):
+            color_ = k.shfl(color, k.ctz(new))
+            here = k.shr(color_, 5) == k.lane
+            return new & (new - 1), k.where(here, taken | k.bit(color_), taken)
+
+        _, taken = k.while_(lambda new, taken: new != 0, note, new, taken)
+        waits = k.where(word < 0, 0, waits)
+        free = k.where(k.lane < WINDOW // 32, ~taken, 0)
+        vote = k.ballot(free != 0)
+        full = vote == 0
+        lane = k.ctz(k.where(full, 1, vote))
+        free = k.shfl(free, lane)
+        color = base + lane * 32 + k.ctz(k.where(full, 1, free))
+        color = k.where(full, base + WINDOW, color)
+        lower = k.where(word >= FLAG, word - FLAG, 0)
+        open_ = k.any((waits != 0) & (lower <= color)) | (~few & (least <= color))
+        verdict = k.where(full, FULL, k.where(open_, OPEN, FINAL))
+        k.reduce("min", m.state, v, -1 - color, mask=lead & (verdict == FINAL))
+        k.reduce("max", m.state, v, FLAG + color, mask=lead & (verdict != FINAL) & (color > bound))
+        read = lambda: k.load(m.control, ABORT, cache="fresh")  # noqa: E731
+        abort = k.if_((turn & 63) == 63, read, abort)[0]
+        return turn + 1, k.shfl(abort, 0), color, taken, waits, verdict
+
+    def going(turn, abort, bound, taken, waits, verdict):
+        del bound, taken, waits
+        again = few & (verdict == OPEN) & (turn < c.limit) & (abort == 0)
+        return (verdict == UNSEEN) | again
+
+    start = turn, abort, bound, taken, k.cast(mine, "i32"), UNSEEN
+    turn, abort, bound, _, _, verdict = k.while_(going, once, *start)
+    return turn, abort, bound, verdict
 
 
 def _pass(k, c, m, row):

@@ -16,6 +16,15 @@ any order; chains of vertices that wait for each other end each wait.
 Cost: a gather for each edge up to the neighbour that decides, one for each edge of an independent
 set, two for each look; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every kind,
 colours in chains of 10 to 20 on meshes and roads (on R-MAT graphs of 1,600: `in_order.py`).
+
+Floor (H200): rmat21 has offsets, words and 32 bytes of each row to read, 0.03 ms; its gathers for a
+set, about ten a vertex, take 0.15. Measured, sets: rmat21 0.18 ms, rmat18 0.038, delaunay21 0.14,
+cnr-2000 0.065, grid1000 0.039, moscow-roads 0.021; colours: delaunay21 0.30, grid1000 0.055,
+moscow-roads 0.022, but coAuthorsDBLP 0.6 and cnr-2000 3.8: dense parts are for `in_order.py`.
+Four strides of vertices that wait looked at together, where they are: colours of delaunay21 0.37,
+for looks that find nothing cost too. Vertices that may go on collected in shared memory, to go on
+32 at a time: sets of grid1000 13% less, colours of delaunay21 9% more. Eight neighbours together,
+or rows read by one lane for longer: no change.
 """
 
 import types
@@ -43,10 +52,6 @@ def independent_set(
     in any order; self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal
     ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp looked at
     what it waits for `limit` times in vain. how: ctas, threads, interpret, limit.
-
-    Measured (H200): rmat21 0.183 ms in the kernel, rmat18 0.038, cnr-2000 0.062, delaunay21 0.142,
-    moscow-roads 0.021. Floor of rmat21: offsets, words and 32 bytes of each row, 0.03 ms; about ten
-    gathers a vertex, 0.15.
     """
     words, status = _decided(_Set, "independent_set", indptr, indices, priority, **how)
     return words == IN, status

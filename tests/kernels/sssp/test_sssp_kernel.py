@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp import any_degree
-from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, sssp
+from pallas_kernels.sssp import any_degree, rounds
+from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, later, sssp
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -55,10 +55,11 @@ def weights_of(graph, dtype, seed=0):
 
 
 SMALL = {"ctas": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
-         "far_buffer": 32}  # fmt: skip
+         "far_buffer": 32, "few": 0}  # fmt: skip
 NARROW = {
     "one CTA": SMALL,
     "ctas": SMALL | {"ctas": 3},
+    "a quad at a time": SMALL | {"together": 1},
     "one hop": SMALL | {"hops": 1, "ctas": 2},
     "many hops": SMALL | {"hops": 50, "ctas": 2},
     "hops at times": SMALL | {"hop_most": 6},
@@ -66,6 +67,8 @@ NARROW = {
 ANY_DEGREE = {
     "mixed": SMALL,
     "ctas": SMALL | {"ctas": 3},
+    "few edges": SMALL | {"ctas": 2, "few": 1, "taken": 2},
+    "few edges always": SMALL | {"few": 1000},
     "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "ctas": 2},
     "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
 }
@@ -150,6 +153,43 @@ def test_directed_and_every_delta(kind):
             for delta in (infinity(dtype), 64, 1)
         ]
         assert steps[0] <= steps[1] <= steps[2]
+
+
+def test_rounds_of_few_edges_are_joined(monkeypatch):
+    """Fewer rounds, and none fewer once it has ended."""
+    graph = GRAPHS["random"]
+    weights = symmetric_weights(graph, np.int32)
+    few = SMALL | {"few": 40, "few_away": 0}
+
+    def steps(config):
+        return check(graph, weights, 1, search(graph, weights, 1, 4, config, {}))
+
+    apart = steps(SMALL)
+    assert steps(few) < apart
+    monkeypatch.setattr(rounds, "ROUNDS", 0)
+    monkeypatch.setattr("pallas_kernels.sssp.api.later", lambda n, entries: 0)
+    assert steps(few) == apart
+
+
+def test_few_vertices_in_far_widen_buckets():
+    graph = random_graph(200, 400, 3)
+    weights = symmetric_weights(graph, np.float32)
+    splits = []
+    for few_away in (0, 100):
+        config = SMALL | {"few": 1000, "few_away": few_away}
+        out = search(graph, weights, 1, 2, config, {})
+        check(graph, weights, 1, out)
+        splits.append(int(out[4]))
+    assert splits[1] < splits[0]
+
+
+def test_width_of_long_searches():
+    """16 / mean degree of the mean weight, as far as powers of two allow."""
+    for degree in (2, 10, 20, 33, 50, 80, 1000):
+        width = min(max(4 / degree, 0.2), 3) * 2 ** later(1000, 1000 * degree)
+        assert width <= max(16 / degree, 0.2) * 1.01
+        assert width >= min(16 / degree, 0.8) / 2
+    assert later(10, 0) == 2
 
 
 @pytest.mark.parametrize("kind", ["low_degree", "any_degree"])
@@ -348,6 +388,8 @@ def test_default_delta():
     assert default_delta(graph[0], np.full(128, 10**9, np.int32)) == MAX
     assert default_delta(graph[0], np.full(128, MAX, np.int32)) == 1
     assert default_delta(*GRAPHS["star with a tail"]) > 1  # a hub: any degree
+    dense = np.arange(0, 100 * 300 + 1, 300), np.full(100 * 300, 5.0, np.float32)
+    assert default_delta(*dense) == 1  # a fifth of the mean weight
     assert default_delta(graph[0], np.zeros(128, np.float32)) == 1
 
 

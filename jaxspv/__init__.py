@@ -7,7 +7,6 @@ from . import semirings as semirings
 from ._core.compilation import gpu_compiler_options as gpu_compiler_options
 from ._core.eager.compilation_cache import enable_compilation_cache as enable_compilation_cache
 from ._core.eager.kept import keep_prepared as keep_prepared
-from ._core.eager.telling import tell_compiling as tell_compiling
 from .algorithms.bfs.api import BFS as BFS
 from .algorithms.bfs.api import bfs as bfs
 from .algorithms.bfs.tile import TileRule as TileRule
@@ -25,6 +24,7 @@ from .algorithms.clustering.coefficients import clustering as clustering
 from .algorithms.clustering.squares import square_clustering as square_clustering
 from .algorithms.clustering.squares import triangle_centrality as triangle_centrality
 from .algorithms.clustering.trusses import k_truss as k_truss
+from .algorithms.common.status import NegativeCycleError as NegativeCycleError
 from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
 from .algorithms.communities.label_propagation import label_propagation as label_propagation
 from .algorithms.communities.louvain import Communities as Communities
@@ -66,6 +66,7 @@ from .algorithms.paths.eccentricities import eccentricity as eccentricity
 from .algorithms.paths.reduction import transitive_reduction as transitive_reduction
 from .algorithms.paths.several import ShortestPaths as ShortestPaths
 from .algorithms.paths.several import k_shortest_paths as k_shortest_paths
+from .algorithms.paths.targets import AllPairs as AllPairs
 from .algorithms.paths.targets import ShortestPath as ShortestPath
 from .algorithms.paths.targets import (
     all_pairs_shortest_path_length as all_pairs_shortest_path_length,

@@ -22,6 +22,7 @@ FAILURES = {
     "converged": "the iteration did not converge (too few steps, or it never would)",
 }
 NOT_CONVERGED = {  # by the class of the result
+    "AllPairs": "a negative cycle is in the graph",
     "SSSP": "a negative cycle is reachable, or `max_steps` were too few",
     "SoftSSSP": "the sum over walks diverges, or `max_iterations` were too few",
     "PageRank": "`max_iterations` were too few for `tol`",
@@ -88,6 +89,7 @@ def _failures(tree: Any):
             for name in node._fields:
                 value = getattr(node, name)
                 if name == "converged":
+                    seen(value)
                     why = NOT_CONVERGED.get(type(node).__name__, FAILURES[name])
                     yield name, ~_array(value), why
                 elif name in FAILURES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +12,17 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from ._core.compilation import on_gpu
 from ._core.derivatives.derived import gathered, sole
-from ._core.eager.ahead import Program, compile_together
-from ._core.eager.kept import calls_of, kept
+from ._core.eager.kept import kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
-from ._core.platforms import note
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.base import PRODUCT
 from .formats.foreign import ours
-from .formats.invariants import checking_rows
 from .formats.methods.arithmetic import NoValue
-from .formats.turning.transposition import known_symmetric, symmetry_programs, transposed_with_slots
+from .formats.repeats import canonical
+from .formats.turning.transposition import known_symmetric, transposed_with_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -45,30 +41,20 @@ class Layout:
         revalue: `revalue(layout, graph) -> layout` after `with_data`, traceable; None: the layout
             depends on the pattern alone.
         needs_inn: whether the transpose must be there.
-        unasked: `unasked(graph) -> k`: eager calls on a bare matrix prepare it from the k-th call
-            on the same arrays on, where that has paid back by then; 0, or None: never.
-        ahead: `ahead(A)`: programs of `build` on a GPU that depend on shapes alone.
     """
 
     build: Callable[[Graph], Any]
     revalue: Callable[[Any, Graph], Any] | None = None
     needs_inn: bool = True
-    unasked: Callable[[Graph], int] | None = None
-    ahead: Callable[[CSR], list[Program]] | None = None
 
 
 def register_layout(
-    name: str,
-    *,
-    revalue: Callable[[Any, Graph], Any] | None = None,
-    needs_inn: bool = True,
-    unasked: Callable[[Graph], int] | None = None,
-    ahead: Callable[[CSR], list[Program]] | None = None,
+    name: str, *, revalue: Callable[[Any, Graph], Any] | None = None, needs_inn: bool = True
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
 
     def add(build):
-        LAYOUTS[name] = Layout(build, revalue, needs_inn, unasked, ahead)
+        LAYOUTS[name] = Layout(build, revalue, needs_inn)
         return build
 
     return add
@@ -236,7 +222,6 @@ def prepare(
     A = ours(A)
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
-    _compile_ahead(A, purposes, symmetric is None)
     graph = as_graph(A.check_invariants() if isinstance(A, SparseMatrix) else A, "`prepare`")
     if graph.inn is None and symmetric:
         graph = dataclasses.replace(graph, symmetric=True)
@@ -247,32 +232,20 @@ def prepare(
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
 
-def _compile_ahead(A: SparseMatrix | Graph, purposes: tuple[str, ...], check: bool) -> None:
-    """Compiles what `prepare` of a CSR on a GPU needs whatever it holds; check: for symmetry."""
-    rows: Any = A.out if isinstance(A, Graph) else A
-    if getattr(rows, "compressed", None) != 0 or rows.index_dtype != np.int32 or not on_gpu(rows):
-        return
-
-    def programs():
-        each = [ahead(rows) for name in purposes if (ahead := LAYOUTS[name].ahead) is not None]
-        first = [] if rows is not A else [checking_rows(rows)]
-        return [*first, *(symmetry_programs(rows) if check else []), *itertools.chain(*each)]
-
-    compile_together((purposes, check, rows is A), rows, programs)
-
-
 def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> Graph:
-    """A Graph as it is; a square matrix as a bare Graph, or with what eager calls keep of it.
+    """A Graph as it is; a square matrix as a bare Graph.
 
-    Vertices are numbered by int32 whatever the indices of A are. layouts: those that the algorithm
-    reads, None for all; without the others a program does not depend on them. Of those named one is
-    prepared unasked where `Layout.unasked` says that it pays, and kept for the arrays.
+    Vertices are numbered by int32 whatever the indices of A are. Rows are sorted and list a column
+    once: unsorted ones are sorted, repeated entries added. layouts: those that the algorithm reads,
+    None for all; without the others a program does not depend on them.
 
     Raises:
         TypeError: `A` is neither.
         ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
+        if not (A.out.sorted and A.out.unique):
+            return Graph(canonical(A.out), symmetric=A.symmetric, num_vertices=A.num_vertices)
         A = linked(A)
         if layouts is None or all(name in layouts for name in A.layouts):
             return A
@@ -284,17 +257,15 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
         )
     _check_square(A)
-    graph = Graph(_as_csr(algorithm, A))
-    for name in layouts or ():
-        graph = _with_kept(graph, name)
-    return graph
+    return Graph(_as_csr(algorithm, A))
 
 
 def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
     def convert():
-        return narrowed(algorithm, A)[0].asformat("csr")
+        rows = narrowed(algorithm, A)[0].asformat("csr")
+        return rows if rows.sorted and rows.unique else canonical(rows)
 
-    if isinstance(A, CSR):
+    if isinstance(A, CSR) and A.sorted and A.unique:
         return convert()
     arrays, structure = jax.tree.flatten(A)
     return kept(tuple(arrays), structure, convert)
@@ -303,23 +274,6 @@ def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
 def arrays_of(graph: Graph) -> tuple[Any, ...]:
     """What identifies a graph for `kept`: values and pattern of A."""
     return graph.out.data, graph.out.indices, graph.out.indptr
-
-
-def _with_kept(graph: Graph, name: str) -> Graph:
-    """A bare graph with a layout, if eager calls on its arrays prepare it unasked."""
-    layout = LAYOUTS[name]
-    if layout.unasked is None or (calls := calls_of(arrays_of(graph), name)) == 0:
-        return graph
-    if not 0 < layout.unasked(graph) <= calls:
-        return graph
-
-    def build():
-        whole = _with_transpose(graph, check=True) if layout.needs_inn else graph
-        return whole.transposed, whole.inn_slots, whole.symmetric, layout.build(whole)
-
-    transposed, slots, symmetric, built = kept(arrays_of(graph), name, build)
-    note(f"prepared for {name!r} unasked, and kept while the arrays of A live.")
-    return Graph(graph.out, transposed, slots, {name: built}, symmetric)
 
 
 def linked(graph: Graph) -> Graph:

@@ -17,9 +17,9 @@ from jax.typing import DTypeLike
 
 from . import operators
 from ._core.compat import scatter_add_is_slow
-from ._core.pytree import pytree_dataclass, static
+from ._core.pytree import Algebraic, is_concrete, named, pytree_dataclass, static
 from ._core.reductions import FORMS, OF_TRUTH, Form, Scatter, fold, scan_runs, segment_scan
-from .operators import BinaryOp, as_binary
+from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Inexact, Int, Shaped
@@ -30,7 +30,7 @@ Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any
 
 
 @pytree_dataclass
-class Monoid:
+class Monoid(Algebraic):
     """`op` with `op(identity, x) == x`, associative and commutative.
 
     Build one with `monoid(op, identity, terminal=None)`.
@@ -255,14 +255,16 @@ def monoid(
             that wins, in a gather, not through a scan of `op`. Implies `idempotent`.
 
     Raises:
-        TypeError: `op` is not callable.
+        TypeError: `op` is not callable, or not element by element; `identity` or `terminal` is no
+            number.
         ValueError: `identity` is needed and missing.
 
     >>> import jax.numpy as jnp
     >>> monoid(jnp.maximum).identity_of(jnp.int8)
     array(-128, dtype=int8)
     """
-    binary = as_binary(op)
+    binary = element_by_element(as_binary(op), "op")
+    identity, terminal = _number("identity", identity), _number("terminal", terminal)
     known = _KNOWN.get(binary.fn)
     if known is not None and (identity is None or identity == known.identity):
         end = known.terminal if terminal is None else terminal
@@ -273,6 +275,20 @@ def monoid(
     return Monoid(
         binary, identity, terminal, None, name or binary.name, "biuf", idempotent, selective
     )
+
+
+def _number(name: str, value: Any) -> Any:
+    """A number, a function or None as it is; an array of one number as a Python number."""
+    if isinstance(value, (np.ndarray, Array)) and value.ndim == 0 and is_concrete(value):
+        return np.asarray(value).item()
+    if not (
+        value is None or callable(value) or isinstance(value, (int, float, complex, np.generic))
+    ):
+        raise TypeError(
+            f"`{name}` must be a number, or a function from a dtype to one; got {value!r}. There "
+            "are no monoids of tuples or vectors."
+        )
+    return value
 
 
 def as_monoid(add: Any, name: str = "add") -> Monoid:
@@ -339,6 +355,7 @@ bxor = Monoid(operators.bxor, 0, None, None, "bxor", "biu")
 bxnor = Monoid(operators.bxnor, -1, None, None, "bxnor", "biu")
 logaddexp = Monoid(operators.logaddexp, -np.inf, None, "logaddexp", "logaddexp", "f")
 
+named(__name__, globals())
 ALL: tuple[Monoid, ...] = tuple(v for v in list(globals().values()) if isinstance(v, Monoid))
 _KNOWN: dict[Any, Monoid] = {m.op.fn: m for m in ALL}
 _KNOWN |= {lax.add: plus, lax.mul: times, lax.min: min_, lax.max: max_, jnp.logaddexp: logaddexp}

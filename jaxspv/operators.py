@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._core.pytree import pytree_dataclass, static
+from ._core.eager.functions import canonical
+from ._core.operations.captured import lifted
+from ._core.pytree import Algebraic, named, pytree_dataclass, static
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Int, Shaped
@@ -19,7 +22,7 @@ Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
 
 @pytree_dataclass
-class UnaryOp:
+class UnaryOp(Algebraic):
     """`z = fn(x, *params)`, element by element; `fn` is static, `params` are leaves.
 
     >>> import jax.numpy as jnp
@@ -33,7 +36,7 @@ class UnaryOp:
     params: tuple[Any, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "fn", traceable(self.fn))
+        _take(self)
 
     def __call__(self, x: Any) -> Array:
         return self.fn(x, *self.params)
@@ -43,7 +46,7 @@ class UnaryOp:
 
 
 @pytree_dataclass
-class BinaryOp:
+class BinaryOp(Algebraic):
     """`z = fn(x, y, *params)`, element by element; `fn` is static, `params` are leaves.
 
     Attributes:
@@ -72,7 +75,7 @@ class BinaryOp:
     index_dtype: str = static(default="int32")
 
     def __post_init__(self):
-        object.__setattr__(self, "fn", traceable(self.fn))
+        _take(self)
 
     def __call__(self, x: Any, y: Any) -> Array:
         if self.position is not None:
@@ -100,7 +103,7 @@ class BinaryOp:
 
 
 @pytree_dataclass
-class IndexUnaryOp:
+class IndexUnaryOp(Algebraic):
     """`z = fn(x, i, j, thunk, *params)` of an entry's value, row and column (0 for vectors).
 
     >>> import jax.numpy as jnp
@@ -113,6 +116,9 @@ class IndexUnaryOp:
     name: str = static(default="user")
     params: tuple[Any, ...] = ()
 
+    def __post_init__(self):
+        _take(self)
+
     def __call__(self, x: Any, i: Any, j: Any, thunk: Any = 0) -> Array:
         return self.fn(x, i, j, thunk, *self.params)
 
@@ -120,8 +126,16 @@ class IndexUnaryOp:
         return f"IndexUnaryOp({self.name})"
 
 
+def _take(op: Any) -> None:
+    """Sees to it that the function of a new operator can be traced anywhere."""
+    fn, captured = lifted(traceable(op.fn))
+    object.__setattr__(op, "fn", fn)
+    object.__setattr__(op, "params", (*op.params, *captured))
+
+
 def traceable(fn: Any) -> Any:
-    """`fn`; a NumPy ufunc, which cannot be traced, as the function of its name in `jax.numpy`.
+    """`fn`, or one that does the same; of a NumPy ufunc, which cannot be traced, the function of
+    its name in `jax.numpy`.
 
     Raises:
         TypeError: it is no function, or a ufunc without such a name.
@@ -130,7 +144,33 @@ def traceable(fn: Any) -> Any:
         fn = getattr(jnp, fn.__name__, None) or fn
     if not callable(fn) or isinstance(fn, np.ufunc):
         raise TypeError(f"an operator needs a function of JAX arrays; got {fn!r}.")
-    return fn
+    return canonical(fn)
+
+
+def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
+    """`op`, if a trace of it on arrays of some dtype gives one number for two.
+
+    Raises:
+        TypeError: it joins tuples, vectors or matrices, or gives them.
+    """
+    if op.position is not None or op.fn in _BUILT_IN:
+        return op
+    reason = ""
+    for dtype, shape in itertools.product((np.float32, np.int32, np.bool_, np.complex64), _SHAPES):
+        operand = jax.ShapeDtypeStruct(shape, dtype)
+        try:
+            found = jax.eval_shape(op, operand, operand)
+        except Exception as error:  # whatever a function of the user raises
+            reason = reason or f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        if getattr(found, "shape", None) in (shape, ()):
+            return op
+        reason = f"of arrays of shape {shape} it makes {found}"
+        break
+    raise TypeError(
+        f"`{name}` must work element by element, on one number of each operand: there are no "
+        f"semirings of tuples or vectors; got {op!r}: {reason}."
+    )
 
 
 def as_binary(op: Any, name: str = "op") -> BinaryOp:
@@ -325,6 +365,9 @@ valuele = IndexUnaryOp(lambda x, i, j, s: x <= s, "valuele")
 valuegt = IndexUnaryOp(lambda x, i, j, s: x > s, "valuegt")
 valuege = IndexUnaryOp(lambda x, i, j, s: x >= s, "valuege")
 
+_SHAPES = ((5, 3), ())
+_BUILT_IN = {v.fn for v in list(globals().values()) if isinstance(v, BinaryOp)}
+named(__name__, globals())
 INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUnaryOp))
 UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
 BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))

@@ -14,9 +14,9 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from . import monoids, operators
-from ._core.pytree import pytree_dataclass, static
+from ._core.pytree import Algebraic, named, pytree_dataclass, static
 from .monoids import Monoid, as_monoid
-from .operators import BinaryOp, as_binary
+from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
     from jaxtyping import Shaped
@@ -26,11 +26,12 @@ Law = Literal["annihilation", "distributivity"]
 
 
 @pytree_dataclass
-class Semiring:
+class Semiring(Algebraic):
     """`C[i, j] = add over k of mul(A[i, k], B[k, j])`.
 
     A pytree: functions are static, parameters of its operators are leaves. Build one with
-    `semiring(add, mul)`, once, at module level: a new function object means a new compilation.
+    `semiring(add, mul)`, once, at module level: a new function means a new compilation, unless all
+    that it reads are numbers and functions of JAX and NumPy.
 
     Attributes:
         add: the monoid that combines.
@@ -55,7 +56,8 @@ class Semiring:
 
     def __post_init__(self):
         object.__setattr__(self, "add", as_monoid(self.add))
-        object.__setattr__(self, "mul", as_binary(self.mul, "mul"))
+        mul = element_by_element(as_binary(self.mul, "mul"), "mul")
+        object.__setattr__(self, "mul", mul)
 
     def __repr__(self) -> str:
         return f"Semiring({self.name})"
@@ -251,6 +253,7 @@ log_plus = _s(_m.logaddexp, _o.plus, a=_no_top, d=_no_top, name="log_plus")
 
 lor_land = or_and  # python-graphblas' name
 
+named(__name__, globals())
 _NAMED = {name: v for name, v in globals().items() if isinstance(v, Semiring)}
 ALL: tuple[Semiring, ...] = tuple(dict.fromkeys(_NAMED.values()))
 CORE = (

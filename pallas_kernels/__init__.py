@@ -19,6 +19,7 @@ The folders, from the machine upwards:
     mesh/       loops over rows on several GPUs, which reach into each other's memory
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
     spgemm/     sparse matrix times sparse matrix
+    independent/ maximal independent sets, greedy colours
     components  weakly connected components
     cores       core numbers
     strong      strongly connected components

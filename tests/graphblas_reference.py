@@ -45,10 +45,32 @@ def random_data(rng, shape, dtype, dense=False, fill=None):
     return Data(places, rng.integers(0, 4, count).astype(dtype), shape, dense)
 
 
+def by_hand(data, repeated):
+    """A CSR whose rows are not sorted, of entries in two parts where they are `repeated`."""
+    rng, count = np.random.default_rng(len(data.values)), len(data.values)
+    order, values = np.arange(count), data.values
+    if repeated:
+        first = rng.integers(0, 3, count).astype(values.dtype)
+        first = values if values.dtype == bool else np.minimum(first, values)
+        rest = values if values.dtype == bool else values - first
+        order, values = np.r_[order, order], np.r_[first, rest]
+    mixed = rng.permutation(len(values))
+    row, col = data.places[order[mixed]].T
+    by_row = np.argsort(row, kind="stable")
+    indptr = np.searchsorted(row[by_row], np.arange(data.shape[0] + 1)).astype(np.int32)
+    extra = ROOM * (1 + repeated) - len(values)
+    values = np.r_[values[mixed][by_row], np.full(extra, garbage(values.dtype))]
+    columns = np.r_[col[by_row], np.full(extra, data.shape[1])].astype(np.int32)
+    arrays = map(jnp.asarray, (values, columns, indptr, False))
+    return jsp.CSR(*arrays, data.shape, sorted=False, unique=not repeated)
+
+
 def ours(data, format="csr"):
     """The operand of jaxspv, with garbage in its padding."""
     if data.dense:
         return jnp.asarray(data.values)
+    if len(data.shape) == 2 and format in ("unsorted", "repeated"):
+        return by_hand(data, format == "repeated")
     count = len(data.values)
     extra = ROOM - count
     values = jnp.asarray(np.r_[data.values, np.full(extra, garbage(data.values.dtype))])

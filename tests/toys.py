@@ -17,7 +17,7 @@ from jax import Array
 
 import jaxspv as jsp
 from jaxspv import monoids, semirings
-from jaxspv._core.dispatch import Op
+from jaxspv._core.operation import Operation
 from jaxspv._core.pytree import pytree_dataclass, static
 from jaxspv.formats import COO, SparseMatrix
 from jaxspv.formats.base import register
@@ -109,7 +109,7 @@ def halve(A: Any, *, mask: Any = None, accum: Any = None, out: Any = None, repla
     return call(_halved, (A,), Options(mask, accum, out, replace), format=A.format)
 
 
-doubled = Op("toy_doubled", lambda primals, tangents, result: 2 * tangents[0])
+doubled = Operation("toy_doubled", lambda primals, tangents, result: 2 * tangents[0])
 
 
 @doubled.register("twice")

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 
 @custom_vmap
@@ -86,37 +85,6 @@ def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operand
 
     assert batched and batched[0].shape[0] == axis_size
     return lax.map(one, batched)
-
-
-def with_batch_rule(fn: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` with `rule(axis_size, in_batched, *operands)` under vmap: all leaves with an axis.
-
-    `custom_vmap` alone passes the constants that `fn` captures as hidden operands and refuses
-    batched ones; `lax.cond` and `lax.switch` with a batched index batch all that their branches
-    read, constants too. Here they are operands that the rule, which traces `fn` anew, does without.
-    """
-
-    def call(*operands):
-        closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*operands)
-        tree = jax.tree.structure(shapes)
-
-        @custom_vmap
-        def pure(constants, *operands):
-            flat = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))(*jax.tree.leaves(operands))
-            return jax.tree.unflatten(tree, flat)
-
-        @pure.def_vmap
-        def _(axis_size, in_batched, constants, *operands):
-            del constants
-            if not any(jax.tree.leaves(in_batched[1:])):
-                result = fn(*operands)
-                return result, jax.tree.map(lambda _: False, result)
-            result = rule(axis_size, in_batched[1:], *operands)
-            return result, jax.tree.map(lambda _: True, result)
-
-        return pure(closed.consts, *operands)
-
-    return call
 
 
 def over_trailing(fn: Callable[[Array], Array], x: Array) -> Array:

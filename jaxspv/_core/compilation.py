@@ -1,27 +1,26 @@
-"""Compilation of eager calls, and the XLA options that keep a loop on a GPU."""
+"""Programs of eager calls: where they run, the options for GPUs, one bounded cache of them."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
-import gc
-import itertools
-import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.backend import backends
-from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
+from jax.extend.core import Primitive
 
-from .eager.telling import TELLER
-from .platforms import Situation, inside, is_recording, situation, trace_level
+from .platforms import Situation, inside, situation
 from .pytree import is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
+MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
 
 
 def gpu_compiler_options() -> dict[str, Any]:
@@ -50,57 +49,31 @@ def gpu_compiler_options() -> dict[str, Any]:
     }
 
 
-class _Programs:
-    """Keeps the memory maps of compiled programs below what Linux allows a process.
-
-    Every program of a CPU takes 10 to 60 maps; at 65,530 (`vm.max_map_count`) LLVM ends the
-    process, after about 2,000 programs. Counted every `EVERY` compilations; beyond three quarters
-    of the limit JAX's caches are dropped at the next eager call, outside of every trace. A process
-    that calls more programs than fit in turn compiles all of them again and again, so not earlier.
-    """
-
-    EVERY = 64
-    maps = pathlib.Path("/proc/self/maps")
-
-    def __init__(self):
-        self.too_many, self.compiled = False, itertools.count(1)
-        try:
-            self.most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) * 3 // 4
-        except (OSError, ValueError):
-            self.most = None  # no such limit here
-        else:
-            jax.monitoring.register_event_duration_secs_listener(self._listen)
-
-    def _listen(self, event: str, duration_secs: float, **_: Any) -> None:
-        del duration_secs
-        if event == "/jax/core/compile/backend_compile_duration":
-            if next(self.compiled) % self.EVERY == 0 and self.most is not None:
-                self.too_many = self.number() > self.most
-
-    def number(self) -> int:
-        """The memory maps of this process."""
-        try:
-            with self.maps.open("rb") as lines:
-                return sum(1 for _ in lines)
-        except OSError:
-            return 0
-
-    def forget(self) -> None:
-        """Drops every cache of compiled programs; what is called again is compiled again."""
-        self.too_many = False
-        jax.clear_caches()
-        gc.collect()
+# ---- Whether a call is eager ----
 
 
-PROGRAMS = _Programs()
+class _Probe(Primitive):
+    """Tells which trace it is bound in, below those of vmap and grad; leaves no equation."""
+
+    def bind_with_trace(self, trace, args, params, *more):
+        while type(trace).__name__ != "DynamicJaxprTrace":  # that of jit, scan, loops, eval_shape
+            if (outer := getattr(trace, "parent_trace", None)) is None:
+                return True
+            trace = outer
+        return False
+
+
+_PROBE = _Probe("is_eager")
+
+
+def outside_of_traces() -> bool:
+    """Whether no jit, scan or loop is being traced here."""
+    return _PROBE.bind()
 
 
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
-    eager = is_concrete(operands) and not unsafe_am_i_under_a_jit_DO_NOT_USE()
-    if eager and PROGRAMS.too_many:
-        PROGRAMS.forget()
-    return eager
+    return is_concrete(operands) and outside_of_traces()
 
 
 class Eager(NamedTuple):
@@ -119,21 +92,9 @@ class Eager(NamedTuple):
 def eager_operands(operands: Any) -> Eager | None:
     """The flattened operands of an eager call and their platform; None inside of a trace."""
     leaves, tree = jax.tree.flatten(operands)
-    for leaf in leaves:
-        kind = type(leaf)
-        known = _HOLDS_VALUES.get(kind)
-        if known is None:
-            known = _HOLDS_VALUES.setdefault(kind, is_concrete(leaf))
-        if not known:
-            return None
-    if unsafe_am_i_under_a_jit_DO_NOT_USE():
+    if any(isinstance(leaf, Tracer) for leaf in leaves) or not outside_of_traces():
         return None
-    if PROGRAMS.too_many:
-        PROGRAMS.forget()
-    return Eager(leaves, tree, _platform_of_leaves(leaves))
-
-
-_HOLDS_VALUES: dict[type, bool] = {}  # class of a leaf -> whether its objects are concrete
+    return Eager(leaves, tree, _platform_of_leaves(leaves)) if is_concrete(leaves) else None
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
@@ -172,6 +133,9 @@ def _number(value: Any, text: str, dtype: np.dtype, usual: Any) -> jax.Array:
     return jax.device_put(np.asarray(value, dtype))
 
 
+# ---- Where a call runs ----
+
+
 def on_gpu(operands: Any) -> bool:
     """Whether the first array lives on a GPU; without any, whether the default device is one.
 
@@ -198,7 +162,7 @@ def platform_of(operands: Any) -> str:
     return _platform_of_leaves(jax.tree.leaves(operands))
 
 
-def _platform_of_leaves(leaves: list[Any]) -> str:
+def _platform_of_leaves(leaves: Any) -> str:
     if len(backends()) == 1:  # nothing but CPUs, mostly
         return WORD_OF.get(jax.default_backend(), "other")
     # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
@@ -217,103 +181,72 @@ def there(where: Situation, platform: str) -> Situation:
     return where._replace(platforms=frozenset({platform}))
 
 
-def compiled_for(where: Situation, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, traced for `where`, under a jit with the options that fit the platform.
-
-    Of a program that is compiled JAX keeps the trace and what it was lowered to (0.5 to 1.4 MB)
-    beside the machine code, for a trace around the call: outside of every one both are let go.
-    Called with operands of the same types inside of one, such as an eager `jax.grad`, it is
-    compiled once more, and kept.
-    """
-
-    name = getattr(fn, "__name__", "a call")
-    known: set[Any] = set()  # types of operands that were traced
-    traced: list[bool] = []  # of traces since the last call: whether JAX needs what it keeps
-
-    def run(*operands):
-        leaves, tree = jax.tree.flatten(operands)
-        types = (tree, *map(jax.typeof, leaves))
-        # Traced again: JAX does not call this one by its machine code alone.
-        traced.append(types in known)
-        known.add(types)
-        with inside(where), TELLER.tracing(name):
-            return fn(*operands)
-
-    run.__name__ = name  # in profiles
-    program = jax.jit(run, compiler_options=options_for(where))
-
-    def call(*operands):
-        result = program(*operands)
-        if traced:
-            if not any(traced) and trace_level() == _OUTSIDE:
-                _let_traces_go(run)
-            traced.clear()
-        return result
-
-    return call
-
-
-_OUTSIDE = trace_level()  # inside of a trace, if this is imported there: then nothing is let go
-
-
-def _let_traces_go(run: Callable[..., Any]) -> None:
-    """Drops the traces of `run` and what hangs on them, not the machine code of its programs.
-
-    JAX keeps traces by function, machine code by function and options of the jit.
-    """
-    other: Any = jax.jit(run, compiler_options={"never compiled": True})
-    other.clear_cache()
-
-
-def options_for(where: Situation) -> dict[str, Any] | None:
+def options_for(platform: str) -> dict[str, Any] | None:
     """The compiler options of an eager program."""
-    return gpu_compiler_options() if where.platforms == {"cuda"} else None
+    return gpu_compiler_options() if platform == "cuda" else None
 
 
-def jitted(fn: Callable[..., Any], key: Any, *operands: Any) -> Callable[..., Any]:
-    """`fn` under a jit of its own, traced for the device of the operands, with fitting options.
+# ---- Programs ----
 
-    `key` names the function: equal keys share one compilation.
+
+class _Programs:
+    """The compiled programs of eager calls, one for each types of operands: the last used stay.
+
+    What is dropped gives back its memory and its memory maps.
     """
-    where = there(situation(), platform_of(operands))
-    return _cached(_Keyed(fn, (key, where)), where)
+
+    def __init__(self, most: int):
+        self.most = most
+        self.programs: collections.OrderedDict[Hashable, Callable[..., Any]] = (
+            collections.OrderedDict()
+        )
+
+    def of(self, key: Hashable, make: Callable[[], Callable[..., Any]], leaves: Any) -> Any:
+        """The program for arrays of these types; `key` names the static side of the call."""
+        platform = _platform_of_leaves(leaves)
+        key = (key, platform, *map(_type_of, leaves))
+        program = self.programs.get(key)
+        if program is None:
+            program = jax.jit(make(), compiler_options=options_for(platform))
+            self.programs[key] = program
+            while len(self.programs) > self.most:
+                self.programs.popitem(last=False)
+        else:
+            self.programs.move_to_end(key)
+        if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+            return functools.partial(_compiled_all_the_same, program)
+        return program
+
+
+def _compiled_all_the_same(program: Callable[..., Any], *leaves: Any) -> Any:
+    with jax.disable_jit(False):
+        return program(*leaves)
+
+
+def _type_of(leaf: Any) -> Hashable:
+    return (leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else type(leaf)
+
+
+PROGRAMS = _Programs(MOST_PROGRAMS)
 
 
 def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
-    """`fn(*operands, **static)`; eagerly as one program, where its operations would be many."""
-    run = functools.partial(fn, **static)
-    if is_recording() or not is_eager(*operands):
-        return run(*operands)
-    return jitted(run, (fn, tuple(sorted(static.items()))), *operands)(*operands)
+    """`fn(*operands, **static)`; eagerly as one program, where its operations would be many.
 
-
-def inlined(fn: Callable[..., Any], key: Any) -> Callable[..., Any]:
-    """`fn`, traced once for all calls with an equal key and operands of the same types.
-
-    Leaves no trace of its own in the program around it. Not for eager calls with loops, which want
-    the options of `jitted`.
+    `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
     """
-    return _inlined(_Keyed(fn, key))
+    eager = eager_operands(operands)
+    if eager is None:
+        return fn(*operands, **static)
+    where, named = situation(), tuple(sorted(static.items()))
 
+    def make():
+        def run(*leaves):
+            with inside(there(where, eager.platform)):
+                return fn(*jax.tree.unflatten(eager.tree, leaves), **static)
 
-class _Keyed:
-    """A function that hashes and compares by its key."""
+        run.__name__ = static.get("rule", fn).__name__.strip("_")  # in profiles
+        return run
 
-    def __init__(self, fn: Callable[..., Any], key: Any):
-        self.fn, self.key = fn, key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keyed) and self.key == other.key
-
-
-@functools.lru_cache(maxsize=1024)
-def _cached(keyed: _Keyed, where: Situation) -> Callable[..., Any]:
-    return compiled_for(where, keyed.fn)
-
-
-@functools.lru_cache(maxsize=1024)
-def _inlined(keyed: _Keyed) -> Callable[..., Any]:
-    return jax.jit(keyed.fn, inline=True)
+    program = PROGRAMS.of((fn, eager.tree, named, where), make, eager.leaves)
+    return program(*eager.leaves)

@@ -1,6 +1,8 @@
 """Frozen dataclasses that are pytrees: arrays are leaves, `static()` fields are not."""
 
+import contextlib
 import dataclasses
+import importlib
 import json
 import operator
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from jax.core import Tracer
 from .html import card
 
 _T = TypeVar("_T")
+SHOWN = 16  # elements of an array that a result prints as numbers
 
 
 def static(**kwargs: Any) -> Any:
@@ -67,6 +70,46 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     return cls
 
 
+class Algebraic:
+    """The base of operators, monoids and semirings: equal where functions and parameters are.
+
+    Those of the library are pickled by their names, and a copy of one is itself.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        (mine, tree), (theirs, other_tree) = jax.tree.flatten(self), jax.tree.flatten(other)
+        return tree == other_tree and all(map(_same, mine, theirs))
+
+    def __hash__(self) -> int:
+        return hash(jax.tree.structure(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        leaves, tree = jax.tree.flatten(self)
+        place = None if leaves else _NAMED.get(tree)
+        return super().__reduce_ex__(protocol) if place is None else (_named, place)
+
+
+_NAMED: dict[Any, tuple[str, str]] = {}  # structure of an object -> its module and name
+
+
+def named(module: str, names: dict[str, Any]) -> None:
+    """Enters the `Algebraic` objects among the names of a module, for pickle and copies."""
+    for name, value in names.items():
+        if isinstance(value, Algebraic):
+            _NAMED.setdefault(jax.tree.structure(value), (module, name))
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Whether two parameters are the same, or equal as far as they are known."""
+    return x is y or (is_concrete(x, y) and np.array_equal(x, y))
+
+
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     """The attributes of these names as a tuple."""
     if len(names) > 1:
@@ -104,8 +147,29 @@ def _tuples(value: Any) -> Any:
 
 def result_tuple(cls: type[_T]) -> type[_T]:
     """Class decorator of named tuples that algorithms return: `jax.export` can serialise them."""
+    cls.__repr__ = _result_repr  # pyright: ignore[reportAttributeAccessIssue]
     cls._repr_html_ = _result_html  # pyright: ignore[reportAttributeAccessIssue]
     return export.register_namedtuple_serialization(cls, serialized_name=_serialized_name(cls))
+
+
+def _result_repr(result: Any) -> str:
+    """Fields with short arrays as numbers, others by dtype and shape."""
+    fields = zip(result._fields, result, strict=True)
+    return f"{type(result).__name__}({', '.join(f'{k}={_short(v)}' for k, v in fields)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (list, tuple, dict)) and len(value) > SHOWN:
+        return f"<{type(value).__name__} of {len(value)}>"
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        ends = "[]" if isinstance(value, list) else "()"
+        return ends[0] + ", ".join(map(_short, value)) + ends[1]
+    if not isinstance(value, (jax.Array, np.ndarray)):
+        return repr(value)
+    if is_concrete(value) and value.size <= SHOWN and _is_numpy(value.dtype):
+        with contextlib.suppress(RuntimeError):  # deleted, or not all on this host
+            return " ".join(np.array2string(np.asarray(value), separator=", ").split())
+    return describe(value)
 
 
 def _result_html(result: Any) -> str:

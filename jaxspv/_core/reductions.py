@@ -16,6 +16,7 @@ from .platforms import for_cuda
 
 Scatter = Literal["add", "multiply", "min", "max"]
 _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
+ROUNDED = (jnp.float32, jnp.float16, jnp.bfloat16)  # floats that are added in wider ones
 
 
 class Form(NamedTuple):
@@ -100,36 +101,59 @@ def _sum_by_segments(
     terms: Array, segments: Array, count: int, identity: Any = 0, sorted: bool = False
 ) -> Array:
     def by_atomics():
+        if terms.dtype in ROUNDED:
+            return sum_in_double(terms, segments, count)
         return _by_scatter("add")(terms, segments, count, identity)
 
     def by_scan():
-        zero = jnp.zeros((), terms.dtype)
-        return segment_scan(Partial(jnp.add), terms, segments, count, zero, sorted=sorted)
+        wide = in_float32(terms)
+        zero = jnp.zeros((), wide.dtype)
+        sums = segment_scan(Partial(jnp.add), wide, segments, count, zero, sorted=sorted)
+        return sums.astype(terms.dtype)
 
     if not scatter_add_is_slow(terms.dtype):
         return by_atomics()
     return for_cuda((), by_scan, by_atomics)
 
 
-def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
-    """Sums of floats by segments, rounded once at the end; segments out of range are dropped.
+def is_narrow(dtype: Any) -> bool:
+    """Whether it is a float of fewer bits than float32."""
+    return bool(jnp.issubdtype(dtype, jnp.floating)) and np.dtype(dtype).itemsize < 4
 
-    Equal terms that are added in turn are all rounded the same way: the sum of 3e5 in float32 is
-    off by up to 7e-3 of itself.
+
+def in_float32(x: Array) -> Array:
+    """float16 and bfloat16 as float32, in which they are added; other dtypes as they are."""
+    return x.astype(jnp.float32) if is_narrow(x.dtype) else x
+
+
+def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
+    """Sums of (k, ...) terms by (k,) segments, added in float64 and rounded once at the end.
+
+    Segments out of range are dropped. Terms that are added one by one in float32 are rounded as
+    often: a sum of 10^6 of them is off by up to 1%, and in bfloat16 ones stop counting at 256.
+    Other dtypes than `ROUNDED` are added in their own.
     """
-    if terms.dtype not in (jnp.float32, jnp.float16, jnp.bfloat16):
-        return _sum_by_segments(terms, segments, count)
+    if terms.dtype not in ROUNDED:
+        start = jnp.zeros((count, *terms.shape[1:]), terms.dtype)
+        return start.at[segments].add(terms, **_DROP)
     with jax.enable_x64(True):
         wide = lax.convert_element_type(terms, np.float64)
-        dimensions = lax.ScatterDimensionNumbers((), (0,), (0,))
+        dimensions = lax.ScatterDimensionNumbers(tuple(range(1, terms.ndim)), (0,), (0,))
         sums = lax.scatter_add(
-            lax.full((count,), np.float64(0)),
+            lax.full((count, *terms.shape[1:]), np.float64(0)),
             segments[:, None],
             wide,
             dimensions,
             mode=lax.GatherScatterMode.FILL_OR_DROP,
         )
         return lax.convert_element_type(sums, terms.dtype)
+
+
+def exact_sum(counts: Array) -> Array:
+    """The sum of all integers as an int64 scalar, also where x64 is not enabled."""
+    with jax.enable_x64(True):
+        wide = lax.convert_element_type(counts, np.int64)
+        return lax.reduce(wide, np.int64(0), lax.add, tuple(range(wide.ndim)))
 
 
 def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:

@@ -11,7 +11,8 @@ from pallas_kernels.components import components as components_kernel
 
 from .._core.batching import while_going
 from .._core.compat import kernels_refused
-from .._core.dispatch import Op, overloadable
+from .._core.operation import Operation, typed
+from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
@@ -74,7 +75,11 @@ def connected_components(
     return finished(op(graph, backend=backend, method=method), "connected_components")
 
 
-op = Op("connected_components")
+def _types(graph):
+    return Components(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
+
+
+op = Operation("connected_components", types=_types)
 
 
 def _not_afforest(graph) -> str | None:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.dispatch import Op
 from .._core.indices import within
 from .._core.native_loops import each, read, write
+from .._core.operation import Operation, typed
 from .._core.platforms import Backend
 from .._core.pytree import is_concrete, result_tuple
 from ..formats.csr import sorted_csr
@@ -97,7 +97,12 @@ def _checked(name: str, vertices: Any, n: int) -> Array:
     return within(vertices, n)
 
 
-op = Op("similarity", constant)
+def _types(graph, u, v):
+    score = typed(jnp.float32, *u.shape)
+    return Similarity(typed(jnp.int32, *u.shape), score, score, score, score)
+
+
+op = Operation("similarity", constant, types=_types)
 
 
 def _ready(graph: Graph, *vertices: Array):

@@ -11,12 +11,14 @@ from jax import Array, lax
 
 from .._core.batching import batch_any
 from .._core.derivatives.tangents import dense_tangent, is_zero
-from .._core.dispatch import Op
+from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
+from .._core.reductions import is_narrow
 from ..formats import CSR
 from ..graph import as_graph
 from ..until import iteration_limit
-from .common.sources import check_source, over_sources
+from .common.sources import check_source, over
+from .common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -73,7 +75,8 @@ def soft_sssp(
 
     Raises:
         TypeError: G is no graph, `source` no integer.
-        ValueError: a concrete source is out of range, a concrete `temperature` is not positive.
+        ValueError: a concrete source is out of range, a concrete weight is NaN, a concrete
+            `temperature` is not positive.
 
     Differentiable in `A.data` and `temperature`, both modes and twice, by the implicit function
     theorem: nothing of the iterates is stored, and the solve converges as fast as the relaxation
@@ -89,9 +92,10 @@ def soft_sssp(
     >>> [round(float(d), 3) for d in soft_sssp(A, 0, 0.1).distances]  # two walks of length 2
     [0.0, 1.0, 1.931]
     """
-    graph = as_graph(G, "soft_sssp")
+    graph = with_real_weights(as_graph(G, "soft_sssp"), "soft_sssp")
+    check_weights(graph, negative=True, infinite=True)
     A = graph.out
-    if not jnp.issubdtype(A.dtype, jnp.floating):
+    if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
     if is_concrete(temperature) and not np.asarray(temperature) > 0:
@@ -104,9 +108,11 @@ def soft_sssp(
         max_iterations = iteration_limit("max_iterations", max_iterations)
     T = jnp.asarray(temperature, A.dtype)
     tol = jnp.asarray(8 * float(jnp.finfo(A.dtype).eps) if tol is None else tol, A.dtype)
-    return over_sources(
-        lambda s: op(A, jnp.asarray(s), T, tol, max_iterations=max_iterations), source
-    )
+
+    def one(s):
+        return op(A, s, T, tol, max_iterations=max_iterations)
+
+    return over(source, one)(source)
 
 
 class _Walks(NamedTuple):
@@ -184,7 +190,11 @@ def _tangent(primals, tangents, result, *, max_iterations):
     return SoftSSSP(distances, None, None)  # pyright: ignore[reportArgumentType]
 
 
-op = Op("soft_sssp", _tangent)
+def _types(A, source, T, tol, *, max_iterations):
+    return SoftSSSP(typed(A.dtype, A.shape[0]), typed(jnp.int32), typed(jnp.bool_))
+
+
+op = Operation("soft_sssp", _tangent, types=_types)
 
 
 @op.register("log_sum_exp")

@@ -13,9 +13,11 @@ from pallas_kernels.triangles import triangles as triangles_kernel
 from pallas_kernels.triangles import words
 
 from .._core.compat import kernels_refused
-from .._core.dispatch import Op, overloadable
+from .._core.operation import Operation
+from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
+from .._core.reductions import exact_sum
 from ..formats import CSR
 from ..masks import structure
 from ..ops.mxm.api import mxm
@@ -33,9 +35,11 @@ class Triangles(NamedTuple):
     """The result of `triangle_count`.
 
     Attributes:
-        count: int32, the number of triangles.
-        overflow: bool, there are 2^31 or more, or the pattern was found not to be symmetric while
-            tracing; see `jaxspv.check`.
+        count: int64, the number of triangles, also where x64 is not enabled: `int(count)` and
+            `np.asarray(count)` are exact. Arithmetic of JAX without x64 makes an int32 of it, with
+            a warning: say `count.astype(jnp.float32)` or `count.astype(jnp.int32)` before.
+        overflow: bool, the pattern was found not to be symmetric while tracing; see
+            `jaxspv.check`.
     """
 
     count: Int[Array, ""]
@@ -78,7 +82,7 @@ def triangle_count(
     return op(graph, backend=backend, method=method)
 
 
-op = Op("triangle_count")
+op = Operation("triangle_count")
 
 
 def _not_by_bits(graph) -> str | None:
@@ -86,8 +90,6 @@ def _not_by_bits(graph) -> str | None:
         return reason
     if graph.n == 0 or graph.nse < 2:
         return "there is nothing to count"
-    if not (graph.out.sorted and graph.out.unique):
-        return "the kernel searches in sorted rows that list no place twice"
     if words(graph.n) > target().shared_bytes // 4 - 16:
         return f"a bit for each of {graph.n} vertices does not fit into shared memory"
     return None
@@ -139,9 +141,7 @@ def _sum(C: CSR) -> Triangles:
 
 
 def _total(counts: Array, overflow: Array) -> Triangles:
-    # A sum of 32 bits tells where it wrapped by a sum of floats, which is near the truth.
-    large = jnp.sum(counts, dtype=jnp.float32) > 2.0**31 * 0.999
-    return Triangles(jnp.sum(counts, dtype=jnp.int32), overflow | large)
+    return Triangles(exact_sum(counts), overflow)
 
 
 def upward_edges(A: CSR) -> CSR:

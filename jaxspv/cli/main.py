@@ -15,6 +15,7 @@ import numpy as np
 from .. import verify
 from .._core.eager.compilation_cache import cache_folder
 from ..algorithms.bfs.api import bfs
+from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..graph import Graph, prepare
@@ -56,19 +57,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0; 1 where a result failed (a negative cycle, overflow, a wrong answer); 2
         for bad input. Errors are one line on stderr.
     """
+    args = None
     try:
         if argv is None:  # a process of its own
             cached()
         args = _parser().parse_args(argv)
         report = args.command(args)
     except (_Refused, ValueError, OSError, ImportError, NotImplementedError) as error:
-        print(f"jaxspv: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"jaxspv: error: {_told(error, args)}", file=sys.stderr)
         return 2
     failed = report.pop("failed", None)
+    if failed:  # before numbers that mean nothing then
+        print(f"jaxspv: failed: {failed}", file=sys.stderr, flush=True)
     print(json.dumps(report)) if args.json else show(report, verbose=args.verbose)
-    if failed:
-        print(f"jaxspv: failed: {failed}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _told(error: Exception, args: argparse.Namespace | None) -> str:
+    """An error in one line, with the file that it is about, and the option that helps."""
+    text = " ".join(str(error).split())
+    if args is None:
+        return text
+    if "symmetric pattern" in text and not getattr(args, "undirected", True):
+        text += " The option --undirected does so."
+    return text if args.file in text or "`--" in text else f"{args.file}: {text}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -177,7 +189,11 @@ def _sssp(args: argparse.Namespace) -> dict[str, Any]:
     A, G, prepare_ms = prepared(args, "sssp")
     source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
     plan = plan_of("sssp", G, source, **choice)
-    timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+    try:
+        timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+    except NegativeCycleError as error:
+        failed = f"converged: {error}"
+        return {"source": shown(args, source), "converged": False, "failed": failed}
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
     found = {

@@ -17,6 +17,7 @@ from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
 from ..inputs.tables.text import TABLES, read_edges
 from .support import waiting
 
+SMALL = 1 << 20  # bytes that are read before a bar could be seen
 LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")  # and the same with .gz
 
 
@@ -43,7 +44,8 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
     name, format, args.names = args.file, args.format, None
     if format not in FORMATS:
         raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")
-    show: dict[str, Any] = {"format": format, "progress": sys.stderr.isatty()}
+    small = os.path.isfile(name) and os.path.getsize(name) < SMALL
+    show: dict[str, Any] = {"format": format, "progress": sys.stderr.isatty() and not small}
     if name.removesuffix(".gz").endswith((*LISTS, *TABLES)):
         columns = dict(zip(("source", "target", "weight"), _columns(args.columns), strict=False))
         A = read_edges(name, labels=args.labels, **columns, **show)

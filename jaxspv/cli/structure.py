@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dispatch import Plan
+from .._core.operations.plan import Plan
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
 from ..algorithms.communities.louvain import louvain

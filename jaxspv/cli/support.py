@@ -17,8 +17,8 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from .._core.compilation import there
-from .._core.dispatch import Plan
 from .._core.eager.compilation_cache import enable_compilation_cache
+from .._core.operations.plan import Plan
 from .._core.platforms import inside, situation
 from ..explaining import explain
 from ..formats import SparseMatrix

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.eager.ahead import Program
 from .._core.indices import with_pattern
 from .._core.pytree import is_concrete
 
@@ -73,13 +72,6 @@ def check(
                     f"this {kind} of shape {static['shape']} breaks its invariants: {message}."
                 )
     return x
-
-
-def checking_rows(A: Any) -> Program:
-    """What `check_invariants` of a CSR runs on an accelerator."""
-    static = {name: getattr(A, name) for name in STATICS if hasattr(A, name)}
-    arrays = {"indices": A.indices, "indptr": A.indptr}
-    return Program(_on_device, (of_rows, tuple(sorted(static.items())), arrays))
 
 
 def check_places(x: _S) -> _S:

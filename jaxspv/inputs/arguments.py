@@ -95,6 +95,34 @@ def narrow(values: np.ndarray) -> np.ndarray:
     return values.astype(target)
 
 
+def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Values in another dtype; floats may be rounded.
+
+    Args:
+        what: the beginning of the error, such as "`weight` holds".
+        values: numbers.
+        dtype: of the result; floats of 64 bits need x64, else they are float32.
+
+    Raises:
+        ValueError: an integer or boolean dtype does not equal one of them, a finite one would be
+            infinite, or an imaginary part would be lost.
+    """
+    dtype = np.dtype(dtype)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        made = (np.real(values) if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
+    if dtype.kind in "iub":
+        wrong = made != values
+    else:
+        wrong = np.isfinite(values) & ~np.isfinite(made)
+        if values.dtype.kind == "c" != dtype.kind:
+            wrong |= np.imag(values) != 0
+    if wrong.any():
+        raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")
+    return made
+
+
 def checked_capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
     """`nse`, or the count where it is known, or the limit; ValueError where it is too small."""
     if nse is None:

@@ -19,7 +19,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from ..monoids import Monoid, plus
-from .arguments import narrow
+from .arguments import in_dtype, narrow
 from .construct import from_edges, from_scipy
 from .mtx_header import Header, read_header
 from .opening import existing, opened, parsed, refusing
@@ -42,12 +42,13 @@ def read_mtx(
 ) -> Any:
     """A matrix from a Matrix Market file, `.mtx` or `.mtx.gz`.
 
-    Symmetric and skew-symmetric files are expanded to both triangles. Stored zeros stay entries.
+    Symmetric, skew-symmetric and Hermitian files are expanded to both triangles. Stored zeros stay
+    entries. Exponents may be written as in Fortran: `1.5D+02`.
 
     Args:
         path: the file, or the name of a bundled graph.
         dtype: of the values; by default float32 for real and pattern (ones) files, int32 for
-            integer ones.
+            integer ones, complex64 for complex ones.
         dup: the monoid that combines entries at one place.
         nse: capacity; the number of entries by default.
         format: name of the format.
@@ -55,8 +56,8 @@ def read_mtx(
 
     Raises:
         FileNotFoundError, IsADirectoryError: there is no such file.
-        ValueError: the file is broken or complex, its integers do not fit, or its header claims
-            more than the file can hold; names the file.
+        ValueError: the file is broken, `dtype` does not hold a value (300 in int8, 1.5 in int32,
+            1e39 in float32), or the header claims more than the file can hold; names the file.
 
     >>> read_mtx("karate")
     CSR(float32[156], shape=(34, 34))
@@ -65,21 +66,19 @@ def read_mtx(
     path = bundled(str(path)) if named else existing(path)
     with refusing(path, "Matrix Market file"):
         with opened(path, progress=False) as file:
-            header = read_header(file)
+            header, start = read_header(file), file.tell()
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
         with opened(path, progress) as file:
             if header.entries or header.layout != "array":
-                matrix = parsed(file)
+                matrix = parsed(file, header, start)
             else:  # SciPy divides by the number of rows
                 matrix = _nothing(header, file)
-        if field == "complex":
-            raise ValueError("its values are complex")
         coo: Any = scipy.sparse.coo_array(matrix)
         if symmetry != "general" and coo.shape[0] != coo.shape[1]:
             raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
         dtype = mtx_dtype(coo.data, field) if dtype is None else dtype
-        values = narrow(coo.data.astype(dtype, copy=False))
+        values = narrow(in_dtype("it holds", coo.data, dtype))
     kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
     # Nobody holds values in the order of the file: no slot is spared against them.
     row, col = coo.coords
@@ -91,7 +90,8 @@ def write_mtx(
 ) -> None:
     """Writes a matrix as a Matrix Market coordinate file, compressed where `path` ends in `.gz`.
 
-    Values are written so that they read back to the last bit. Booleans become integers 0 and 1.
+    Values are written so that `read_mtx(path, dtype=A.dtype)` gives them back to the last bit.
+    Booleans become integers 0 and 1.
 
     Args:
         path: `.mtx` or `.mtx.gz`.
@@ -101,7 +101,7 @@ def write_mtx(
             stored entries read back, zeros among them.
 
     Raises:
-        ValueError: `path` has another suffix, or A is traced.
+        ValueError: `path` has another suffix, A is traced, or it has no such symmetry.
 
     >>> import pathlib, tempfile
     >>> from jaxspv import from_dense
@@ -118,11 +118,13 @@ def write_mtx(
     coo = scipy.sparse.coo_array(matrix)
     if coo.dtype == bool:
         coo = coo.astype(np.int8)
-    elif coo.dtype.kind not in "iuf" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
+    elif coo.dtype.kind not in "iufc" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
         coo = coo.astype(np.float32)  # float16, bfloat16
-    opened = gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb")
-    symmetry = symmetry or _symmetry_of(coo)
-    with opened as file:
+    held = _symmetries_of(coo)
+    symmetry = held[0] if symmetry is None else symmetry
+    if symmetry not in held:
+        raise ValueError(f"`symmetry` of this matrix must be one of {held}; got {symmetry!r}.")
+    with gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb") as file:
         scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
 
 
@@ -164,7 +166,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is broken, of another kind, or needs x64; names the file.
+        ValueError: the file is broken, of another kind, needs x64, or holds a vector while `format`
+            is given; names the file.
 
     >>> import pathlib, tempfile
     >>> from jaxspv import from_dense
@@ -175,7 +178,7 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     [[0.0, 2.5]]
     """
     path = existing(path)
-    with refusing(path, "archive of a sparse matrix"):
+    with refusing(path, "archive of a sparse matrix", (TypeError, AttributeError, IndexError)):
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
             if _HEADER in archive:
                 header = json.loads(str(archive[_HEADER]))
@@ -187,6 +190,8 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
             else:
                 raise ValueError("it was written neither by jaxspv nor by scipy.sparse.save_npz")
+    if format is not None and not isinstance(loaded, SparseMatrix):
+        raise ValueError(f"{path} holds a vector, no matrix: it has no format {format!r}.")
     return loaded if format is None else loaded.asformat(format)
 
 
@@ -252,25 +257,25 @@ def _nothing(header: Header, file: Any) -> Any:
     return scipy.sparse.coo_array((header.rows, header.cols))
 
 
-def _symmetry_of(coo: Any) -> str:
-    """The symmetry of the stored entries and their values (for SciPy, zeros are absent)."""
+def _symmetries_of(coo: Any) -> list[str]:
+    """Which symmetries the stored entries and values have (for SciPy, zeros are absent)."""
     csr = coo.tocsr()
     csr.sum_duplicates()
     flipped = csr.T.tocsr()
     pairs = ((csr.indptr, flipped.indptr), (csr.indices, flipped.indices))
     if csr.shape[0] != csr.shape[1] or not all(np.array_equal(a, b) for a, b in pairs):
-        return "general"
-    if np.array_equal(csr.data, flipped.data):
-        return "symmetric"
+        return ["general"]
     on_diagonal = (coo.coords[0] == coo.coords[1]).any()
     opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -flipped.data)
-    return "skew-symmetric" if opposite and not on_diagonal else "general"
+    equal = np.array_equal(csr.data, flipped.data)
+    skew = ["skew-symmetric"] if opposite and not on_diagonal else []
+    return [*(["symmetric"] if equal else []), *skew, "general"]
 
 
 def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
     """The dtype that the values of a file have here, by the field of its header."""
     if "integer" not in field:  # integer, or unsigned-integer
-        return np.dtype(np.float32)
+        return np.dtype(np.complex64 if field == "complex" else np.float32)
     info = np.iinfo(np.int32)
     fits = values.size == 0 or (values.min() >= info.min and values.max() <= info.max)
     return np.dtype(np.int32) if fits else values.dtype

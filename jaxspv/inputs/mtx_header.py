@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 from typing import Any
 
 LONGEST_LINE = 1 << 16
@@ -11,6 +12,13 @@ MOST_COMMENTS = 1 << 20  # lines
 INFLATES = 1032  # a byte of deflate stands for at most so many
 OFFSETS_ANYWAY = 1 << 24  # rows whose offsets may take memory whatever the size of the file
 ROWS_A_BYTE = 16
+_REAL = rb"-?+(?:(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|(?i:inf(?:inity)?+|nan))"
+VALUES = {  # of a field: how they are written, and what they are called
+    "pattern": ([], ""),
+    "integer": ([rb"-?+[0-9]++"], "integer"),
+    "unsigned-integer": ([rb"[0-9]++"], "unsigned integer"),
+    "complex": ([_REAL, _REAL], "real imaginary"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +37,22 @@ class Header:
     rows: int
     cols: int
     entries: int
+
+    @property
+    def lines(self) -> re.Pattern[bytes]:
+        """Any number of lines with an entry each; a match ends where the first wrong line begins.
+
+        No quantifier gives back what it took: a line is read once.
+        """
+        index = [] if self.layout == "array" else [rb"[0-9]++"] * 2
+        line = rb"[ \t\r]++".join(index + VALUES.get(self.field, ([_REAL], ""))[0])
+        return re.compile(rb"[ \t\r\n]*+(?:" + line + rb"[ \t\r]*+\n[ \t\r\n]*+)*+")
+
+    @property
+    def wanted(self) -> str:
+        """What a line must be, in words."""
+        value = VALUES.get(self.field, ([], "number"))[1]
+        return f"`{value if self.layout == 'array' else f'row column {value}'.rstrip()}`"
 
     def check(self, path: pathlib.Path, *, compressed: bool) -> None:
         """Nothing, if the file at `path` is long enough for what it claims.

@@ -12,7 +12,12 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import scipy  # its modules are imported when they are first used
+
+from .mtx_header import LONGEST_LINE, Header
+
+AT_ONCE = 1 << 20  # bytes between two moves of a bar
 
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -25,27 +30,38 @@ def existing(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def refusing(path: pathlib.Path, what: str) -> Iterator[None]:
-    """Whatever a broken file raises becomes a ValueError with its name and the reason."""
-    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error)
+def refusing(
+    path: pathlib.Path, what: str, more: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """What a broken file raises, `more` too, becomes a ValueError with its name and the reason."""
+    broken = (ValueError, OverflowError, EOFError, OSError, KeyError, zlib.error, *more)
     broken += MemoryError, NotImplementedError, zipfile.BadZipFile
     try:
         yield
     except broken as error:
-        raise ValueError(f"{path} is no readable {what}: {error}") from error
+        told = isinstance(error, (ValueError, OSError)) and str(error)
+        reason = told or f"{type(error).__name__} {error}"
+        raise ValueError(f"{path} is no readable {what}: {reason}") from error
 
 
 class Forwards:
-    """A file that can be read and not moved in.
+    """A Matrix Market file that can be read and not moved in; its lines are checked on the way.
 
-    SciPy's parser puts a file back to where it stopped, and where a broken number makes that place
+    SciPy's parser takes the first part of a number that it understands and leaves out the rest of
+    the line: `1_0` would be 1. So each line behind the header must match `Header.lines`; the first
+    that does not is told in `wrong`. Exponents of Fortran (`1.5D+02`) become `1.5E+02`.
+
+    The parser also puts a file back to where it stopped, and where a broken number makes that place
     negative the error ends the process: it comes out of a destructor in C++. Behind a number it
     looks for the end of the line, beyond the text where there is none: the last line gets one, and
     bytes of 0, which end a text there, are replaced and counted in `zeros`.
     """
 
-    def __init__(self, file: Any):
-        self.file, self.last, self.zeros = file, b"\n", 0
+    def __init__(self, file: Any, header: Header, start: int):
+        self.file, self.header, self.start = file, header, start
+        self.last, self.zeros, self.rest, self.line = b"\n", 0, b"", 1
+        self.wrong: str | None = None
+        self.infinity = False  # whether a value reads `inf`
 
     def read(self, size: int = -1) -> bytes:
         """At most `size` bytes; nothing at the end."""
@@ -54,36 +70,73 @@ class Forwards:
             text = b"\n"
         self.last = text[-1:] or b"\n"
         self.zeros += text.count(0)
-        return text.replace(b"\0", b"?")
+        text = text.replace(b"\0", b"?")
+        head, body = text[: self.start], text[self.start :]
+        self.start -= len(head)
+        self.line += head.count(b"\n")
+        body = body.replace(b"D", b"E").replace(b"d", b"e")
+        if body and self.wrong is None:
+            self._check(body)
+        return head + body
+
+    def _check(self, text: bytes) -> None:
+        whole, end, self.rest = (self.rest + text).rpartition(b"\n")
+        lines = whole + end
+        good = self.header.lines.match(lines).end()  # pyright: ignore[reportOptionalMemberAccess]
+        self.line += lines.count(b"\n", 0, good)
+        self.infinity |= b"i" in lines or b"I" in lines
+        if good < len(lines) or len(self.rest) > LONGEST_LINE:
+            line = (lines[good:] or self.rest).partition(b"\n")[0][:80].decode(errors="replace")
+            self.wrong = f"line {self.line} must be {self.header.wanted}; it is {line!r}"
 
 
-def parsed(file: Any) -> Any:
-    """SciPy's matrix of an opened Matrix Market file.
+def parsed(file: Any, header: Header, start: int) -> Any:
+    """SciPy's matrix of an opened Matrix Market file, whose header ends at byte `start`.
 
     Raises:
-        ValueError: it is broken, or some of its bytes are 0.
+        ValueError: it is broken, or some of its bytes are 0; it tells the first wrong line.
     """
-    text = Forwards(file)
-    matrix = scipy.io.mmread(text, spmatrix=False)
+    text = Forwards(file, header, start)
+    try:
+        matrix = scipy.io.mmread(text, spmatrix=False)
+    except ValueError as error:
+        raise ValueError(text.wrong or error) from error
     if text.zeros:
         raise ValueError(f"it is no text: {text.zeros} of its bytes are 0")
+    if text.wrong:
+        raise ValueError(text.wrong)
+    values: Any = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if values.dtype.kind in "fc" and not text.infinity and np.isinf(values).any():
+        raise ValueError("one of its values is beyond float64; infinity is written `inf`")
     return matrix
+
+
+class _Counted(io.FileIO):
+    """Bytes that move a bar, whichever way they are read."""
+
+    def __init__(self, path: pathlib.Path, bar: Any):
+        super().__init__(path)
+        self.bar = bar
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer) or 0
+        self.bar.update(count)
+        return count
 
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | Any]:
     """The file's bytes, decompressed; the bar counts those on the disk."""
-    from tqdm import tqdm
+    with contextlib.ExitStack() as stack:
+        if progress:
+            from tqdm import tqdm
 
-    with path.open("rb") as raw:
-        size = path.stat().st_size
-        bar = tqdm.wrapattr(
-            raw, "read", total=size, desc=path.name, disable=not progress, leave=False
-        )
-        with bar as wrapped:
-            counted: Any = wrapped
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile(fileobj=counted) as plain:
-                    yield plain
-            else:
-                yield counted
+            how: dict[str, Any] = {"unit": "B", "unit_scale": True, "leave": False}
+            bar = tqdm(total=path.stat().st_size, desc=path.name, **how)
+            raw = io.BufferedReader(_Counted(path, stack.enter_context(bar)), AT_ONCE)
+            file: Any = stack.enter_context(raw)
+        else:
+            file = stack.enter_context(path.open("rb"))
+        if path.name.endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile(fileobj=file))
+        yield file

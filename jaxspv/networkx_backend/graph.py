@@ -14,6 +14,7 @@ import numpy as np
 from ..inputs.labeled.networkx import adjacency, flat
 
 EXACT = 2**53  # integers beyond it are not held by float64
+LEAST, MOST = 1e-150, 1e150  # products of two stay normal numbers: XLA takes subnormal ones for 0
 
 
 class ConvertedGraph:
@@ -145,10 +146,15 @@ def convert_from_nx(
 ) -> ConvertedGraph:
     """A `ConvertedGraph` of a NetworkX graph; arguments as NetworkX's dispatcher gives them.
 
+    A view of another graph is converted in every call: NetworkX clears the conversions that it
+    keeps with a graph when that graph changes, but not those of its views.
+
     Raises:
         NotImplementedError: a value of `edge_attrs` is no number: NetworkX then runs the call.
     """
     del name, graph_name
+    if hasattr(graph, "_graph"):
+        graph.__networkx_cache__ = None
     nodes, row, col, data = adjacency(graph)
     made = ConvertedGraph(
         nodes, row, col, directed=graph.is_directed(), multigraph=graph.is_multigraph()
@@ -190,8 +196,14 @@ def _numbers(
         numbers = np.empty(1, object)
     if numbers.dtype.kind not in "biuf" or numbers.ndim != 1:
         raise NotImplementedError(f"a value of the edge attribute {attribute!r} is no number")
-    if numbers.dtype.kind in "iu" and numbers.size and abs(numbers).max() > EXACT:
-        raise NotImplementedError(f"an integer under {attribute!r} does not fit float64")
+    sizes = np.abs(numbers.astype(np.float64))
+    if numbers.dtype.kind != "f":
+        if sizes.sum() > EXACT:
+            raise NotImplementedError(f"sums of integers under {attribute!r} do not fit float64")
+    elif ((sizes > 0) & (sizes < LEAST) | (sizes > MOST) & (sizes < np.inf)).any():
+        raise NotImplementedError(
+            f"a value under {attribute!r} is so small or large that results may leave float64"
+        )
     return numbers if numbers.dtype.kind in "bi" else numbers.astype(np.float64)
 
 

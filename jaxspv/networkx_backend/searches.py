@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 
 from ..algorithms.bfs.api import bfs
+from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.sssp.api import sssp
 from ..checking import check
 from ..graph import Graph
@@ -99,8 +100,11 @@ def distances(
         NotImplementedError: as `lengths`.
     """
     graph = lengths(G, attribute, direction, negative=negative)
-    found = sssp(graph, source, until=None if target is None else reached(target))
-    if not bool(found.converged):
+    try:
+        found = sssp(graph, source, until=None if target is None else reached(target))
+    except NegativeCycleError:
+        raise nx.NetworkXUnbounded("Negative cycle detected.") from None
+    if not bool(found.converged):  # on a GPU no call waits to tell of it
         raise nx.NetworkXUnbounded("Negative cycle detected.")
     check(found)
     far, parents = (np.asarray(x)[: len(G)] for x in (found.distances, found.parents))

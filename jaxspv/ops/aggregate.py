@@ -12,6 +12,7 @@ from jax import Array
 
 from .._core.batching import over_trailing
 from .._core.indices import with_pattern
+from .._core.reductions import in_float32 as wide
 from ..formats import SparseMatrix
 from ..monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from .frame.call import matrix
@@ -115,12 +116,6 @@ def lines_of(A: SparseMatrix, axis: int) -> tuple[Array, int, bool]:
     return jnp.where(row < A.shape[0], line, extent), extent, ascends
 
 
-def wide(x: Array) -> Array:
-    """In a dtype to add in: float32 for narrower floats."""
-    narrow = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize < 4
-    return x.astype(jnp.float32) if narrow else x
-
-
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) -> Array:
     lines, extent, ascends = lines_of(A, axis)
@@ -139,7 +134,8 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
         y = y / jnp.maximum(sizes, 1)
     if how in ("var", "std"):
         apart = jnp.where(beside(valid, values), values - take(y, lines), 0)
-        y = by_line(apart * apart) / jnp.maximum(sizes, 1)
+        squares = (apart * apart.conj()).real.astype(apart.dtype)
+        y = by_line(squares if jnp.iscomplexobj(apart) else apart * apart) / jnp.maximum(sizes, 1)
     if how == "std":
         y = jnp.where(y > 0, jnp.sqrt(jnp.where(y > 0, y, 1)), 0)
     y = y if y.dtype == bool else y.astype(dtype)

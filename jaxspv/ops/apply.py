@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.dispatch import overloadable
+from .._core.operations.overload import overloadable
 from ..monoids import Monoid
-from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
+from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, keep
 
@@ -164,7 +165,7 @@ def select(
     Args:
         A: matrix, SparseVector, or dense vector.
         op: IndexUnaryOp, or a function (values, rows, columns, thunk) -> booleans; the columns of a
-            vector are 0.
+            vector are 0. Or a function of the values alone, a UnaryOp.
         thunk: scalar.
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is that of A.
 
@@ -172,7 +173,7 @@ def select(
         A matrix in the format of `out`, else of A; a SparseVector where `out` is not dense.
 
     Raises:
-        TypeError: `op` is not callable.
+        TypeError: `op` is not callable, or takes another number of arguments.
         ValueError: `nse` too small for concrete values.
 
     >>> import jaxspv as jsp
@@ -183,15 +184,43 @@ def select(
     [[0.0, 2.0], [0.0, 4.0]]
     """
     A = operand("A", A)
-    if not callable(op):
-        raise TypeError(f"`op` must be an IndexUnaryOp or a function; got {op!r}.")
-    op = op if isinstance(op, IndexUnaryOp) else IndexUnaryOp(op)
+    op = _predicate(op)
     options = Options(mask, accum, out, replace, nse)
     return call(_select, (A, op, thunk), options, format=format_of(A))
 
 
+def _predicate(op: Any) -> IndexUnaryOp | UnaryOp:
+    """What `select` asks entries by: of their values alone, or of their places too."""
+    if isinstance(op, (IndexUnaryOp, UnaryOp)):
+        return op
+    if isinstance(op, BinaryOp) or not callable(op):
+        raise TypeError(f"`op` must be an IndexUnaryOp or a function; got {op!r}.")
+    fn = traceable(op)
+    if _takes(fn, 4):
+        return IndexUnaryOp(fn)
+    if _takes(fn, 1):
+        return UnaryOp(fn)
+    raise TypeError(
+        "`op` must be a function of (values, rows, columns, thunk), or of values alone; "
+        f"got {op!r}, which takes neither 4 nor 1 arguments."
+    )
+
+
+def _takes(fn: Any, number: int) -> bool:
+    """Whether a function can be called with so many arguments; of unknown ones it is 4."""
+    try:
+        inspect.signature(fn).bind(*range(number))
+    except TypeError:
+        return False
+    except ValueError:
+        return number == 4
+    return True
+
+
 def _select(A, op, thunk) -> Entries:
     e = entries_of(A)
+    if isinstance(op, UnaryOp):
+        return keep(e, e.valid() & jnp.asarray(op(e.values())).astype(bool))
     column = e.keys[1] if len(e.keys) == 2 else jnp.zeros_like(e.keys[0])
     thunk = jnp.asarray(thunk)
     return keep(e, e.valid() & jnp.asarray(op(e.values(), e.keys[0], column, thunk)).astype(bool))

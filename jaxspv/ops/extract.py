@@ -14,7 +14,17 @@ from .._core.compilation import known_while_tracing
 from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, element, entries_of, find, keep, padded_keys, sort_entries, take
+from .frame.entries import (
+    Entries,
+    element,
+    elements,
+    entries_of,
+    find,
+    keep,
+    padded_keys,
+    sort_entries,
+    take,
+)
 from .frame.index import Index, as_index
 
 if TYPE_CHECKING:
@@ -90,6 +100,28 @@ def _extract_vector(u, i, j, options) -> Any:
 def _element(A, *indices) -> Array:
     value, found = element(A, tuple(index.values for index in indices))
     return jnp.where(found, value, jnp.zeros((), value.dtype))
+
+
+def pairs(A: Any, i: Places, j: Places) -> Array:
+    """`values[k] = A[i[k], j[k]]`, 0 where nothing is stored; one of them may have length 1.
+
+    Raises:
+        IndexError: a concrete index is out of range, or the lengths differ.
+    """
+    rows, cols = as_index("i", i, A.shape[0]), as_index("j", j, A.shape[1])
+    if rows.size != cols.size and 1 not in (rows.size, cols.size):
+        raise IndexError(
+            f"two arrays take pairs, so they need one length; got {rows.size} and {cols.size}. "
+            "All rows with all columns: `A[np.ix_(i, j)]` or `extract(A, i, j)`."
+        )
+    return _pairs(A, *jnp.broadcast_arrays(rows.values, cols.values))
+
+
+@jax.jit
+def _pairs(A, rows, cols) -> Array:
+    values, found = elements(A, (rows, cols))
+    found = found.reshape(-1, *(1 for _ in values.shape[1:]))
+    return jnp.where(found, values, jnp.zeros((), values.dtype))
 
 
 def _subvector(u, index) -> Any:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.indices import with_pattern
+from .._core.reductions import in_float32
 from ..formats import CSR
 from ..operators import first
 from .aggregate import aggregate
@@ -17,22 +18,27 @@ from .frame.call import matrix
 from .frame.entries import take
 from .reduce import beside
 
+MODES = ("sym", "gcn", "row", "col")
 
-def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
+
+def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     """`A[i, j] / sqrt(r[i] c[j])`, r and c the sums of rows and columns; or `/ r[i]`, `/ c[j]`.
 
     "sym" is `D^-1/2 A D^-1/2` of a symmetric matrix, "row" the transition matrix of a random walk.
+    "gcn" is `A[i, j] / sqrt(r[i] r[j])`, what graph convolutions take on directed edges too: row i
+    lists what vertex i receives, and r[i] is its in-degree. Of a symmetric matrix it is "sym".
 
     Args:
-        A: (m, n) matrix or `Graph`, values not negative; an entry may be an array.
-        mode: "sym", "row" or "col".
+        A: (m, n) matrix or `Graph`, values not negative; an entry may be an array. Square for
+            "gcn".
+        mode: "sym", "gcn", "row" or "col".
 
     Returns:
         A matrix of the pattern and format of A, of floats; 0 where a sum is 0, and NaN where the
-        product of both is negative.
+        product of both is negative. float16 and bfloat16 are computed in float32.
 
     Raises:
-        ValueError: `mode` is none of these.
+        ValueError: `mode` is none of these; "gcn" of a matrix that is not square.
         TypeError: A is no matrix.
 
     Differentiable in both modes. O(nse). Source: Kipf, Welling, "Semi-supervised classification
@@ -42,20 +48,26 @@ def normalize(A: Any, mode: Literal["sym", "row", "col"] = "sym") -> Any:
     >>> normalize(jsp.from_dense([[1.0, 3.0], [0.0, 2.0]]), "row").data.tolist()
     [0.25, 0.75, 1.0]
     """
-    if mode not in ("sym", "row", "col"):
-        raise ValueError(f"`mode` must be 'sym', 'row' or 'col'; got {mode!r}.")
+    if mode not in MODES:
+        raise ValueError(f"`mode` must be one of {MODES}; got {mode!r}.")
     A = with_pattern(matrix("A", A))
+    if mode == "gcn" and A.shape[0] != A.shape[1]:
+        raise ValueError(f"`A` must be square for `mode='gcn'`; got shape {A.shape}.")
     A = A if jnp.issubdtype(A.dtype, jnp.inexact) else A.astype(jnp.result_type(float))
+    dtype, A = A.dtype, A.with_data(in_float32(A.data))
     row, col = A.rowcol()
-    sums: Any = 1
+    wide = jnp.promote_types(A.dtype, jnp.float32)  # of half precision the product overflows
+    sums: Any = jnp.ones((), wide)
     if mode != "col":
-        sums = take(aggregate(A, axis=1), row)
-    if mode != "row":
+        sums = take(aggregate(A, axis=1), row).astype(wide)
+    if mode in ("sym", "col"):
         sums = sums * take(aggregate(A, axis=0), col)
+    elif mode == "gcn":
+        sums = sums * take(aggregate(A, axis=1), col)
     valid = beside(row < A.shape[0], A.data) & (sums != 0)
     sums = jnp.where(valid, sums, 1)
-    below = jnp.sqrt(sums) if mode == "sym" else sums
-    data = jnp.where(valid, A.data / below, 0).astype(A.dtype)
+    below = jnp.sqrt(sums) if mode in ("sym", "gcn") else sums
+    data = jnp.where(valid, A.data / below, 0).astype(dtype)
     return dataclasses.replace(A, data=data)
 
 

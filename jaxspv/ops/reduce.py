@@ -12,13 +12,13 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
-from .._core.dispatch import overloadable
 from .._core.indices import LIMIT, with_pattern
+from .._core.operations.overload import overloadable
 from ..monoids import Monoid, as_monoid, plus
 from .frame.call import Dense, Options, call, operand
 from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
 from .frame.product import winners
-from .frame.write import as_accum
+from .frame.write import as_accum, common_dtype
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
@@ -87,7 +87,7 @@ def reduce(
         return total
     out, accum = jnp.asarray(out), as_accum(accum)
     if accum is not None:
-        common = jnp.result_type(out, total)
+        common = common_dtype(out, total)
         total = accum(out.astype(common), total.astype(common))
     return total.astype(out.dtype)
 

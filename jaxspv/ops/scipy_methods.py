@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -46,7 +47,7 @@ def _axis(A: Stored, axis: Any) -> int | None:
 
 def _places(A: Stored, axis: int | None) -> int:
     """How many places are reduced to one result."""
-    return int(np.prod(A.shape)) if axis is None else A.shape[axis]
+    return math.prod(A.shape) if axis is None else A.shape[axis]
 
 
 def _joined(A: Stored, add: Any, axis: int | None) -> Array:
@@ -68,7 +69,7 @@ def _mean(A: Stored, axis: Any, dtype: Any) -> Array:
     axis = _axis(A, axis)
     if dtype is None:
         dtype = jnp.result_type(A.dtype, jnp.float32)
-    return _sum(A, axis, dtype) / _places(A, axis)
+    return _sum(A, axis, dtype) / float(_places(A, axis))
 
 
 def _extreme(A: Any, which: str, axis: Any) -> Array:
@@ -81,7 +82,8 @@ def _extreme(A: Any, which: str, axis: Any) -> Array:
     add, extreme = EXTREMES[which]
     stored = _joined(A, add, axis)
     count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
-    return jnp.where(count < places, extreme(stored, jnp.zeros((), stored.dtype)), stored)
+    most = min(places, np.iinfo(np.int32).max)  # more places than entries can be counted
+    return jnp.where(count < most, extreme(stored, jnp.zeros((), stored.dtype)), stored)
 
 
 def _dot(A: Any, other: Any) -> Any:

@@ -18,7 +18,7 @@ from ..operators import ainv, minus, plus, times, truediv
 from . import scipy_methods as scipy_methods  # fills in its part
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
-from .extract import extract
+from .extract import extract, pairs
 from .frame.call import Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, take
 from .mxm.api import mxm
@@ -131,7 +131,22 @@ def _item(A: Any, index: Any) -> Any:
     index = index if isinstance(index, tuple) else (index,)
     if len(index) > 2:
         raise IndexError(f"a matrix has two indices; got {len(index)}.")
+    if len(index) == 2 and all(map(_is_listed, index)):
+        shapes = [np.shape(i) for i in index]
+        if len(shapes[0]) == 1 and len(shapes[1]) == 1:
+            return pairs(A, *index)
+        if shapes[0][1:] == (1,) and shapes[1][:-1] == (1,):  # np.ix_
+            index = tuple(i.reshape(-1) for i in map(_as_array, index))
     return extract(A, *index)
+
+
+def _is_listed(index: Any) -> bool:
+    """Whether it is an array of indices, not a slice and not an integer."""
+    return isinstance(index, (list, np.ndarray, jax.Array)) and np.ndim(index) > 0
+
+
+def _as_array(index: Any) -> Any:
+    return np.asarray(index) if isinstance(index, list) else index
 
 
 SUGAR["add"] = _sum

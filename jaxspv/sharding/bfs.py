@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.dispatch import overload
+from .._core.operations.overload import overload
 from .._core.platforms import using
 from ..algorithms.bfs.api import BFS, UNTIL, bfs
 from ..algorithms.bfs.multi_source import in_words
@@ -18,7 +18,7 @@ from ..algorithms.common.status import finished
 from ..monoids import min_, plus
 from ..until import check_until
 from .exchange import Local, mine, on_mesh
-from .frame import mesh_op, refused, told
+from .frame import mesh_op, refused
 from .frontier.few import compacted, followed, listed, room_of
 from .frontier.words import search_words
 from .graph import ShardedGraph
@@ -202,4 +202,4 @@ def _bfs(G, source, *, until=None, parents=True, deterministic=False, format="au
     until = check_until(until, UNTIL, "bfs", G.n)
     source = check_source(source, G.n)
     with using(how["backend"]):
-        return finished(op(told(G), source, until, parents=parents, **how), "bfs")
+        return finished(op(G, source, until, parents=parents, **how), "bfs")

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.batching import while_going
-from .._core.dispatch import overload
+from .._core.operations.overload import overload
 from .._core.platforms import using
 from ..algorithms.common.status import finished
 from ..algorithms.components import connected_components, counted, hooked
 from .exchange import Local, on_mesh
-from .frame import mesh_op, told
+from .frame import mesh_op
 from .graph import ShardedGraph
 
 
@@ -50,4 +50,4 @@ def _rounds(G):
 @overload(connected_components, ShardedGraph)
 def _connected_components(G, *, backend=None, method=None):
     with using(backend):
-        return finished(op(told(G), backend=backend, method=method), "connected_components")
+        return finished(op(G, backend=backend, method=method), "connected_components")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from .._core.compilation import is_eager, one_program
 from .._core.derivatives.tangents import jvp_of_perturbed
-from .._core.dispatch import Op
 from .._core.eager.kept import kept
-from .._core.platforms import note
+from .._core.operation import Operation
 from .graph import ShardedGraph
 
 
@@ -28,12 +29,11 @@ def differentiated(run: Callable[..., Any]) -> Callable[..., Any]:
     return tangent
 
 
-def told(G: ShardedGraph) -> ShardedGraph:
-    """G; for `explain`, how it is spread."""
+def _spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
+    """How a graph is spread, for `explain`."""
     R, C = G.part.grid
     way = "rows" if C == 1 else "columns" if R == 1 else "blocks"
-    note(f"{way} over {R} by {C} devices, room for {G.data.shape[-1]:,} entries on each")
-    return G
+    return [f"{way} over {R} by {C} devices, room for {G.data.shape[-1]:,} entries on each"]
 
 
 def refused(name: str, given: dict[str, Any]) -> None:
@@ -74,13 +74,48 @@ def _devices(G: ShardedGraph) -> set[Any]:
 
 def least_weight(G: ShardedGraph) -> float:
     """The least of the concrete values of a graph, or 0; NaN where one is. Asked once."""
-    return kept((G.data,), "least", lambda: float(one_program(_least, G.data)))
+    key = (G.data, G.indptr)
+    return kept(key, "least", lambda: float(one_program(_extreme, *key, largest=False)))
 
 
-def _least(data: Array) -> Array:
-    return jnp.min(data, initial=0)  # padding holds 0
+def largest_weight(G: ShardedGraph) -> float:
+    """The largest of the concrete values of a graph, or 0; NaN where one is. Asked once."""
+    key = (G.data, G.indptr)
+    return kept(key, "largest", lambda: float(one_program(_extreme, *key, largest=True)))
 
 
-def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> Op:
+def _extreme(data: Array, indptr: Array, *, largest: bool) -> Array:
+    there = jnp.arange(data.shape[-1]) < indptr[..., -1:]  # padding may hold anything
+    values = jnp.where(there, data, jnp.zeros((), data.dtype))
+    found = (jnp.max if largest else jnp.min)(values, initial=0)
+    floats = found.astype(jnp.promote_types(data.dtype, jnp.float32))
+    # a minimum over devices may leave NaN out
+    return jnp.where(jnp.any(values != values), jnp.nan, floats)
+
+
+class MeshOperation(Operation):
+    """The operation of a public function on a mesh: its forms hold a `shard_map`."""
+
+    def __call__(self, *operands: Any, **how: Any) -> Any:
+        """As `Operation`; on a mesh with explicit axes the result lies on every device."""
+        call = functools.partial(super().__call__, **how)
+        if (mesh := explicit_mesh(operands)) is None:
+            return call(*operands)
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        run = jax.sharding.auto_axes(call, axes=mesh.axis_names, out_sharding=everywhere)
+        return run(*operands)
+
+
+def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> MeshOperation:
     """The operation of a public function on a mesh; a form in one launch would register here."""
-    return Op(f"{name} on a mesh", tangent)
+    return MeshOperation(f"{name} on a mesh", tangent, advice=_spread)
+
+
+def explicit_mesh(operands: Any) -> Any:
+    """The mesh with explicit axes that an array among the operands lies on, or None."""
+    for leaf in jax.tree.leaves(operands):
+        if isinstance(leaf, jax.Array):
+            mesh = getattr(jax.typeof(leaf).sharding, "mesh", None)
+            if mesh is not None and not mesh.empty and AxisType.Explicit in mesh.axis_types:
+                return mesh
+    return None

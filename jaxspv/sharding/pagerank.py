@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.dispatch import overload
+from .._core.operations.overload import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
 from .._core.reductions import sum_in_double
@@ -18,7 +18,7 @@ from ..algorithms.pagerank.jvp import implicit_tangent
 from ..algorithms.pagerank.xla import pagerank_xla
 from ..monoids import plus
 from .exchange import Local, on_mesh
-from .frame import least_weight, mesh_op, told
+from .frame import largest_weight, least_weight, mesh_op
 from .graph import ShardedGraph
 
 Sum = Callable[[Array, Array, int], Array]
@@ -117,9 +117,13 @@ def _pagerank(
         G = G.astype(jnp.float32)
     if G.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
-    if is_concrete(G.data) and not (least := least_weight(G)) >= 0:
-        raise ValueError(f"weights must not be negative or NaN; the least is {least}.")
+    if is_concrete(G.data):
+        least, largest = least_weight(G), largest_weight(G)
+        if not (least >= 0 and largest < float("inf")):
+            raise ValueError(
+                f"weights must be finite and >= 0; they lie between {least} and {largest}."
+            )
     p = checked_personalization(personalization, G.n, G.dtype)
     numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
     with using(backend):
-        return finished(op(told(G), p, *numbers, backend=backend, method=method), "pagerank")
+        return finished(op(G, p, *numbers, backend=backend, method=method), "pagerank")

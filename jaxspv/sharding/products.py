@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import NamedSharding
 
-from .._core.dispatch import overload
-from .._core.platforms import explicit_mesh, using
+from .._core.operations.overload import overload
+from .._core.platforms import using
 from ..formats.stored import Stored
 from ..masks import Mask
 from ..monoids import Monoid, as_monoid, lor, plus
@@ -26,7 +26,7 @@ from ..ops.reduce import reduce
 from ..ops.spmm.api import allowed_at, along
 from ..semirings import Semiring, as_semiring, plus_times
 from .exchange import Local, on_mesh
-from .frame import dealt, differentiated, mesh_op, placed, refused, told, whole
+from .frame import dealt, differentiated, explicit_mesh, mesh_op, placed, refused, whole
 from .graph import ShardedGraph
 
 
@@ -138,7 +138,7 @@ def _multiply(
         return _stays_dealt(name, G, whole(G, x), semiring, write, flip, backend)
     x = whole(G, jnp.asarray(x).T if turned else x)
     with using(backend):
-        y = op(told(G), x, semiring, flip=flip, backend=backend)
+        y = op(G, x, semiring, flip=flip, backend=backend)
     y = y.T if turned else y
     if write.mask is None and write.out is None:
         return y
@@ -174,7 +174,7 @@ def _stays_dealt(
     how: dict[str, Any] = {"flip": flip, "keep": not dealt(G, x)}
 
     def run(G, x):
-        return op(told(G), x, semiring, backend=backend, **how)
+        return op(G, x, semiring, backend=backend, **how)
 
     operands = [G, x]
     with using(backend):
@@ -267,8 +267,8 @@ def _reduce(A, add=plus, *, axis=None, **options) -> Any:
         )
     if axis is None:
         refused("reduce to a scalar", options)
-        return reduce_op(told(A), add, axis=None)
-    return call(_as_entries, reduce_op(told(A), add, axis=axis % 2), write)
+        return reduce_op(A, add, axis=None)
+    return call(_as_entries, reduce_op(A, add, axis=axis % 2), write)
 
 
 def _as_entries(values, present):
@@ -297,4 +297,4 @@ apply_op.register("collectives")(_applied)
 def _apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
     refused("apply", options)
     op, scalar, static = bound(op, left, right, thunk)
-    return dataclasses.replace(A, data=apply_op(told(A), op, scalar, **static))
+    return dataclasses.replace(A, data=apply_op(A, op, scalar, **static))

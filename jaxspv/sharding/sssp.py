@@ -7,11 +7,11 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.derivatives.tangents import is_zero
-from .._core.dispatch import overload
+from .._core.operations.overload import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
 from ..algorithms.common.sources import check_source
-from ..algorithms.common.status import finished
+from ..algorithms.common.status import finished, without_negative_cycle
 from ..algorithms.sssp.api import SSSP, UNTIL, sssp
 from ..algorithms.sssp.forms import MOST_STEPS
 from ..algorithms.sssp.jvp import sum_to_root
@@ -20,7 +20,7 @@ from ..monoids import plus
 from ..until import check_until, iteration_limit
 from .bfs import NOBODY, least_tail, search, smallest_parents
 from .exchange import Local, mine, on_mesh
-from .frame import least_weight, mesh_op, told
+from .frame import least_weight, mesh_op
 from .frontier.paths import lengths_of
 from .graph import ShardedGraph
 
@@ -145,16 +145,19 @@ def _sssp(
         G = G.astype(jnp.int32)
     until = check_until(until, UNTIL, "sssp", G.n)
     source = check_source(source, G.n)
+    negative = False
     if is_concrete(G.data):
         least = least_weight(G)
+        negative = least < 0
         if least != least:
             raise ValueError("weights must not be NaN.")
         if least < 0 and delta is not None:
             raise ValueError(f"`delta` needs weights >= 0; the least is {least}.")
-    if delta is not None and is_concrete(delta) and not delta > 0:
+    if delta is not None and is_concrete(delta) and not np.asarray(delta) > 0:
         raise ValueError(f"`delta` must be positive; got {delta}.")
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most
     how = {"parents": parents, "backend": backend, "method": method}
     with using(backend):
-        return finished(op(told(G), source, until, delta, most, **how), "sssp")
+        found = finished(op(G, source, until, delta, most, **how), "sssp")
+    return without_negative_cycle(found, "sssp") if negative and max_steps is None else found

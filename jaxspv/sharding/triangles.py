@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.dispatch import overload
+from .._core.operations.overload import overload
+from .._core.reductions import exact_sum
 from ..algorithms.triangles import Triangles, triangle_count
 from ..formats import CSR
 from ..formats.csr import compress
@@ -14,7 +16,7 @@ from ..monoids import plus
 from ..ops.mxm.api import mxm
 from ..semirings import plus_pair
 from .exchange import Local, on_mesh
-from .frame import mesh_op, told
+from .frame import mesh_op
 from .graph import ShardedGraph
 
 
@@ -50,22 +52,20 @@ def _count(local: Local) -> tuple[Array, Array]:
     ring = [(k, (k + 1) % devices) for k in range(devices)]
 
     def visit(k, state):
-        guest, count, large = state
+        guest, count = state
         host = (me - k) % devices  # whose rows are here
         there = (col >= host * r) & (col < (host + 1) * r)
         asked = _selected(own, row, col - host * r, (row < r) & there, r)
         met = mxm(own, guest.T, plus_pair, mask=structure(asked), nse=own.nse, method="dot")
         counts = jnp.where(jnp.arange(own.nse) < met.count, met.data, 0)
-        guest = _passed(guest, part.row_axes, ring)
-        large += jnp.sum(counts, dtype=jnp.float32)
-        return guest, count + jnp.sum(counts, dtype=jnp.int32), large
+        with jax.enable_x64(True):
+            count = lax.add(count, exact_sum(counts))
+        return _passed(guest, part.row_axes, ring), count
 
-    start = (own, jnp.int32(0), jnp.float32(0))
-    _, count, large = lax.fori_loop(0, devices, visit, start)
-    # As on one device: a sum of 32 bits tells where it wrapped by a sum of floats.
+    start = (own, exact_sum(jnp.zeros(1, jnp.int32)))
+    _, count = lax.fori_loop(0, devices, visit, start)
     uneven = jnp.any(_in_degrees(local) != jnp.diff(local.block.indptr))
-    many = local.total(large) > 2.0**31 * 0.999
-    return local.total(count), many | (local.total(uneven.astype(jnp.int32)) > 0)
+    return local.total(count), local.total(uneven.astype(jnp.int32)) > 0
 
 
 def _in_degrees(local: Local) -> Array:
@@ -98,4 +98,4 @@ def _ring(G):
 
 @overload(triangle_count, ShardedGraph)
 def _triangle_count(G, *, backend=None, method=None):
-    return op(told(G), backend=backend, method=method)
+    return op(G, backend=backend, method=method)

@@ -10,14 +10,14 @@ ranges and walks their edges 32 at a time.
 Direction (Beamer, Asanovic, Patterson 2012): pull when frontier edges * alpha > edges of the
 unvisited vertices (taken as nnz * unvisited / n) and enough of them, push again when the frontier
 has fewer than n / beta vertices and fewer than an eighth of the unvisited ones. A push level makes
-the next queue unless a pull is likely to follow (frontier edges times the mean degree decide); a
-queue that is missing is collected from the levels; a pull of few vertices makes the next one as it
-goes. A warp pulls for up to 32 words of bits, one a lane, and asks for the vertices without a bit
-alone. Pull work is split by degree: a vertex probes its first 4 neighbours (one 16-byte load from
-`first` when prepared, most find their parent there), then each lane up to `lane_probes` more, by
-aligned fours; what is left goes to a list in shared memory, in stretches of at most 1024
-neighbours that the warps of the CTA share, 128 neighbours at a time. Frontiers of at most
-`solo_edges` edges are pushed by CTA 0 alone, level after level, without grid barriers.
+the next queue unless a pull is likely to follow (`Search.leads_to_pull`); a queue that is missing
+is collected from the levels; a pull of few vertices makes the next one as it goes. No level follows
+once all vertices are visited. A warp pulls for up to 32 words of bits, one a lane, and asks for the
+vertices without a bit alone. Pull work is split by degree: a vertex probes its first 4 neighbours
+(one 16-byte load from `first` when prepared, most find their parent there), then each lane up to
+`lane_probes` more, by aligned fours; what is left goes to a list in shared memory, in stretches of
+at most 1024 neighbours that the warps of the CTA share, 128 neighbours at a time. Frontiers of at
+most `solo_edges` edges are pushed by CTA 0 alone, level after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2
 for an unvisited vertex, 4 bytes of level for a found one, no atomics. Of a push level: 4 bytes and
@@ -40,7 +40,7 @@ from .top_down import FewTail, SoloTail, Tail, collect, push, range_count
 # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
 SLOT = 40
 RESULT = 56  # control words 56..62: what CTA 0 reports after working alone
-ISOLATED = 63  # control word: number of vertices without incoming edge
+VISITED = 63  # control word: the source and the vertices without incoming edge
 QUEUED = 64  # a pull of fewer than n / QUEUED vertices makes the next queue
 FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many times the frontier
 
@@ -102,10 +102,8 @@ class Search:
         start = k.load(graph.indptr, self.source, mask=self.valid)
         end = k.load(graph.indptr, self.source + 1, mask=self.valid)
         _initialise(k, c, graph, memory, self.source, self.valid, start, end)
-        ok, isolated = k.grid_barrier(
-            memory.control,
-            [(memory.control, ISOLATED)],
-            [(memory.sums, 1, memory.control, ISOLATED)],
+        ok, seen = k.grid_barrier(
+            memory.control, [(memory.control, VISITED)], [(memory.sums, 1, memory.control, VISITED)]
         )
         one = k.cast(self.valid, "i32")
         first = State(
@@ -113,7 +111,7 @@ class Search:
             ranges=range_count(c.span, start, end),
             vertices=one,
             edges=end - start,
-            seen=one + isolated,
+            seen=seen,
             pulling=0,
             queued=1,
             half=0,
@@ -125,7 +123,7 @@ class Search:
 
         def going_on(*values):
             s = State(*values)
-            return (s.vertices > 0) & (s.done == 0) & (s.ok == 1)
+            return (s.vertices > 0) & (s.seen < c.n) & (s.done == 0) & (s.ok == 1)
 
         last = State(
             *k.while_(going_on, lambda *values: self.step(State(*values)), *first.values())
@@ -142,7 +140,7 @@ class Search:
         k.store(memory.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < 4))
         pulling = k.const(False, "i1")
         if c.pull:
-            pulling = (s.pulling == 1) | self.prefer_pull(s.edges, s.seen)
+            pulling = (s.pulling == 1) | self.prefer_pull(k.cast(s.edges, "f32"), s.seen)
         gather = ~pulling & (s.queued == 0)
         small = ~pulling & ~gather & (s.edges <= c.solo_edges)
         actions = [(small, self.solo_levels), (~pulling & ~gather & ~small, self.push_level)]
@@ -163,10 +161,9 @@ class Search:
 
         return State(*self.k.if_(when, run, *s.values()))
 
-    def prefer_pull(self, edges, seen, growth=1.0):
-        """Whether a frontier of edges * growth edges is better pulled for."""
+    def prefer_pull(self, edges, seen):
+        """Whether a frontier of so many edges, a float32, is better pulled for."""
         k, c = self.k, self.c
-        edges = k.cast(edges, "f32") * growth
         unvisited = k.cast(c.n - seen, "f32") * (c.nnz / c.n)
         return (edges > float(c.pull_edges)) & (edges * c.alpha > unvisited)
 
@@ -200,13 +197,52 @@ class Search:
         # the queue is only made if the next level is likely to be pushed too
         queue = k.const(True, "i1")
         if c.pull:
-            queue = ~self.prefer_pull(s.edges, s.seen, max(c.nnz / c.n, 1.0))
+            queue = ~self.leads_to_pull(s)
         tail = Tail(k, c, memory, s.cur ^ 1, slot)
         push(k, c, self.graph, memory, s, self.warps, tail, queue)
         tail.flush()
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         s.queued, s.cur = k.cast(queue, "i32"), s.cur ^ 1
         self.finish(s)
+
+    def leads_to_pull(self, s):
+        """Whether the frontier that a push makes is likely to be pulled for, the same in all CTAs.
+
+        The mean degree for each edge tells too few where edges lead to hubs. So where it says no,
+        and there are enough edges for it to matter, all CTAs ask the same sample.
+        """
+        k, c = self.k, self.c
+        likely = self.prefer_pull(k.cast(s.edges, "f32") * max(c.nnz / c.n, 1.0), s.seen)
+        if c.nnz < c.many:
+            return likely
+
+        def ask():
+            return self.prefer_pull(self.sampled_edges(s), s.seen)
+
+        return k.if_(~likely & (s.edges >= c.sampled), ask, likely)[0]
+
+    def sampled_edges(self, s):
+        """Edges of the next frontier, a float32, from one edge of a range for each thread of a CTA.
+
+        A head that others found first counts again. Bits change meanwhile; who is new by the levels
+        is new throughout this one. Partial sums are added in one order, so that CTAs agree.
+        """
+        k, c, graph, memory = self.k, self.c, self.graph, self.memory
+        each = k.maximum(k.cast(s.ranges, "f32") * (1.0 / k.threads), 1.0)
+        at = k.cast(k.cast(k.thread, "f32") * each, "i32")
+        there, at = at < s.ranges, (s.cur * c.capacity + at) * 4
+        start, end, *_ = k.load_vec(memory.queue, at, 4, mask=there, cache="fresh")
+        place = start + k.thread % k.maximum(end - start, 1)
+        head = k.load(graph.indices, place, mask=there & (start < end), other=c.n, cache="nc")
+        there = k.below(head, c.n)
+        level = k.load(memory.levels, head, mask=there, cache="fresh")
+        there = there & ((level < 0) | (level > s.level))
+        row, after = k.row(graph.indptr, head, there)
+        edges = k.cast(end - start, "f32") * k.cast(k.where(there, after - row, 0), "f32")
+        k.store(memory.news, k.warp, k.bits(k.warp_sum(edges), "i32"), mask=k.lane == 0)
+        k.sync()
+        sums = k.load(memory.news, k.lane, mask=k.lane < k.threads // 32)
+        return k.warp_sum(k.bits(sums, "f32")) * each
 
     def pull_level(self, s, slot):
         k, c = self.k, self.c
@@ -236,7 +272,7 @@ class Search:
         def alone():
             out = k.while_(
                 lambda level, ranges, vertices, edges, seen, cur, done, turn: (
-                    (vertices > 0) & (edges <= self.c.solo_edges) & (done == 0)
+                    (vertices > 0) & (seen < self.c.n) & (edges <= self.c.solo_edges) & (done == 0)
                 ),
                 functools.partial(self.solo_level, s.half),
                 s.level,
@@ -278,9 +314,9 @@ def _initialise(k, c, graph, state, source, valid, start, end):
 
     def bits(w, count):
         skip = 0 if graph.isolated is None else k.load(graph.isolated, w, cache="nc")
-        mine = k.where(valid & (w == k.shr(source, 5)), k.bit(source), 0)
-        k.store(state.visited, w, mine | skip)
-        return count if graph.isolated is None else count + k.popc(skip)
+        word = k.where(valid & (w == k.shr(source, 5)), k.bit(source), 0) | skip
+        k.store(state.visited, w, word)
+        return count + k.popc(word)
 
     def item(i):
         at = start + i * c.span

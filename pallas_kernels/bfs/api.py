@@ -36,6 +36,9 @@ class BFSConfig:
     alpha: float = 14.0
     beta: int = 24
     pull_edges: int = 1 << 18  # never pull for fewer frontier edges
+    # frontier edges from which on a sample tells how many the next has, in graphs of many entries
+    sampled: int = 1 << 13
+    many: int = 1 << 28
     lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
     unroll: int = 4  # bitmap words a warp pulls for at once
     buffer: int = 2048  # queue entries a CTA keeps in shared memory before it appends them

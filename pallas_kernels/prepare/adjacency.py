@@ -231,15 +231,6 @@ def likely_parents(in_indptr, in_indices, indptr, *, widest: int) -> dict[str, j
     return _likely_parents(in_indptr, in_indices, indptr, room=room)
 
 
-def bfs_programs(indptr, indices) -> list[tuple[Any, ...]]:
-    """(function, operands, static) of programs that `prepare_bfs` runs, as far as shapes tell."""
-    n, size = indptr.shape[0] - 1, indices.shape[0]
-    found: list[tuple[Any, ...]] = [(degree_sizes, (indptr,))]
-    if size > LOW_MEAN * n:
-        found.append((_likely_parents, (indptr, indices, indptr), {"room": piece_of(size)}))
-    return found
-
-
 @functools.partial(jax.jit, static_argnames="room")
 def _likely_parents(in_indptr, in_indices, indptr, *, room) -> dict[str, Any]:
     """Rows of `room` entries at a time, so that a sort takes little memory: two stable ones by one

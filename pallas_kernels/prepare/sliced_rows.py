@@ -4,14 +4,13 @@ the rows and tells sizes, and one that fills arrays of these.
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .adjacency import LOW_MEAN, breadth_first_order, degree_sizes
+from .adjacency import breadth_first_order, degree_sizes
 from .ragged import (
     I32,
     argsort,
@@ -35,24 +34,7 @@ WARPS = 132 * 32  # among which the segments are spread
 ORDERS = ("degree", "breadth_first", "given")
 
 
-class Planned(NamedTuple):
-    """What is left of `prepare_pagerank` once sizes are known: a program, and the two counts."""
-
-    fn: Callable[..., Any]
-    operands: tuple[Any, ...]
-    static: dict[str, int]
-    counts: tuple[int, int]
-
-    def __call__(self) -> dict[str, jax.Array]:
-        return {**self.fn(*self.operands, **self.static), "counts": jnp.array(self.counts, I32)}
-
-
-def prepare_pagerank(*graph: Any, **options: Any) -> dict[str, jax.Array]:
-    """The arrays that `plan_pagerank` describes, and takes the operands for."""
-    return plan_pagerank(*graph, **options)()
-
-
-def plan_pagerank(
+def prepare_pagerank(
     in_indptr,
     in_indices,
     weights=None,
@@ -62,7 +44,7 @@ def plan_pagerank(
     thread_row=None,
     rounded: Callable[[int], int] = int,
     sizes: np.ndarray | None = None,
-) -> Planned:
+) -> dict[str, jax.Array]:
     """Arrays for `pagerank(..., prepared=)`, from the CSR of A transposed (in-edges); eager, on the
     device of the graph.
 
@@ -111,7 +93,6 @@ def plan_pagerank(
     groups = -(-(long + (k > items)) // LANES)
     slices = -(-(n - long) // LANES)
     weights = None if weights is None else jnp.asarray(weights)
-    numbers = np.int32(long), np.int32(segment)
     static = {
         "base": LANES * rounded(groups) if groups else 0,
         "slices": rounded(slices) if slices else 0,
@@ -119,19 +100,9 @@ def plan_pagerank(
         "splits": rounded(splits) if splits else 0,
         "entries": rounded(max(1, entries)),
     }
-    operands = (in_indptr, in_indices, weights, rows, *numbers)
-    return Planned(_filled, operands, static, (items, -(-(n - long) // LANES)))
-
-
-def pagerank_programs(in_indptr, in_indices, out_degree) -> list[tuple[Any, ...]]:
-    """(function, operands, static) of programs that `prepare_pagerank` runs, as far as shapes
-    tell; with an `out_degree`."""
-    found: list[tuple[Any, ...]] = [(degree_sizes, (in_indptr,))]
-    if in_indices.shape[0] > LOW_MEAN * (in_indptr.shape[0] - 1):
-        numbers = np.int32(0), np.int32(0)
-        static = {"order": "degree", "widest": 1}
-        found.append((_sorted_rows, (in_indptr, in_indices, out_degree, *numbers), static))
-    return found
+    sorted_rows = in_indptr, in_indices, weights, rows, np.int32(long), np.int32(segment)
+    counts = jnp.array((items, -(-(n - long) // LANES)), I32)
+    return {**_filled(*sorted_rows, **static), "counts": counts}
 
 
 def weights_of_vertices(out_indptr, weights) -> jax.Array | None:

@@ -11,24 +11,30 @@ Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; w
 atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 5 gathers
 a vertex. A range is 16 bytes, written and read.
 
-Measured (H200): rmat18 (19.4M entries, prepared or not) moves 275 MB in 0.58 ms, 0.48 TB/s of the
-4.3 of a copy, reads 1.9 TB/s from L2, does 1.9M atomics and issues in 20% of the slots; no
-throughput limit, but chains of accesses in 41 rounds and splits. rmat21: 2.66 ms, where one gather
-an entry takes 1.4 (117 G/s): 0.54 of the limit; parents 0.40 more.
+Measured (H200): rmat18 (19.4M entries, prepared or not), one bucket after the other, moves 275 MB
+in 0.58 ms, 0.48 TB/s of the 4.3 of a copy, reads 1.9 TB/s from L2, does 1.9M atomics and issues in
+20% of the slots; no throughput limit, but chains of accesses in 41 rounds and splits. With joined
+rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an entry takes 1.4
+(117 G/s) and parents 0.4.
 """
 
 import functools
 import operator
 
 from .rounds import (
+    AWAY,
+    EDGES,
     FAR,
     FOUND,
     INFINITY,
     LEAST,
     MAX,
     ORPHANS,
+    TAKEN,
     branch,
     extended,
+    marked,
+    new_to_far,
     put,
     report_least,
     reserve,
@@ -37,6 +43,10 @@ from .rounds import (
 )
 from .tree import adopt, claim, count_orphans
 
+# shared words of a CTA: entries of near and far, greatest (MAX - label) put into far, position of
+# its far entries, edges of the ranges it appended, entries it put into far
+NEAR_HERE, FAR_HERE, LEAST_HERE, FAR_AT, EDGES_HERE, AWAY_HERE, COUNTS = range(7)
+LONG = 32  # edges of a range in the mean from which on fewer are taken at once
 OWN_RANGES = 4  # ranges of a vertex that its lane writes itself, the others are written by the warp
 
 
@@ -51,7 +61,7 @@ def first_queue(k, c, graph, state, source, valid):
         k.store_vec(state.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
 
     k.spread(ranges, item)
-    k.store(state.counts, k.thread, 0, mask=k.thread < 4)
+    k.store(state.counts, k.thread, 0, mask=k.thread < COUNTS)
     return ranges
 
 
@@ -89,7 +99,28 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
 
         return k.for_(0, total, 32 * unroll, stride, least)
 
-    return k.deal(s.near, place.warps, chunk, MAX)[0]
+    return _dealt(k, c, state, s, place, chunk, MAX)[0]
+
+
+def _dealt(k, c, state, s, place, chunk, *carry):
+    """carry = chunk(i, there, *carry) for the ranges i of the near queue.
+
+    The first ones are dealt, the others taken by warps that are done with theirs: fewer at once
+    where ranges are long.
+    """
+    worker, workers = place.warps
+    most = k.where(s.edges // LONG >= s.near, c.taken, 32)
+    each = k.minimum((s.near + (workers - 1)) // workers, most)
+    dealt = each * workers
+    first = (k.lane == 0) & (s.near > dealt)
+
+    def some(at, *carry):
+        after = k.atomic("add", state.control, TAKEN + (s.turn & 3), each, mask=first)
+        i = at + k.lane
+        carry = chunk(i, (k.lane < each) & (i < s.near), *carry)
+        return dealt + k.shfl(after, 0), *k.tuple(carry)
+
+    return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 
 
 def _relaxing(k, c, state, s, place):
@@ -193,41 +224,48 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
     won = [m & (x < o) for m, x, o in zip(less, new, old, strict=True)]
     if c.parents:
         k.if_(k.any(functools.reduce(operator.or_, won)), lambda: note_all(won))
-    close = [x < s.bound for x in new]
-    mark = [k.where(x, s.steps, 1) for x in close]
-    was = [
-        k.atomic("exch", state.marks, k.where(x, v, v + c.n), m, mask=w)
-        for v, x, m, w in zip(near, close, mark, won, strict=True)
-    ]
-    for x, x_close, w in zip(new, close, won, strict=True):
-        least = k.where(w & ~x_close, k.minimum(least, x), least)
-    first = [w & (m != x) for w, m, x in zip(won, mark, was, strict=True)]
-    place.put_near(s, near, [x & y for x, y in zip(first, close, strict=True)])
-    place.put_far(s, near, [x & ~y for x, y in zip(first, close, strict=True)])
+    close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
+    away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
+    for x, w in zip(new, away, strict=True):
+        least = k.where(w, k.minimum(least, x), least)
+
+    def mark(wanted, shift, value):
+        each = zip(near, wanted, strict=True)
+        was = [k.atomic("exch", state.marks, v + shift, value, mask=w) for v, w in each]
+        return [w & (x != value) for w, x in zip(wanted, was, strict=True)]
+
+    def queue():
+        place.put_near(s, near, mark(close, 0, s.steps))
+
+    def pile():
+        place.put_far(s, near, mark(first, c.n, 1) if marked(c) else first)
+
+    first = new_to_far(c, away, old)
+    k.if_(k.any(functools.reduce(operator.or_, close)), queue)
+    k.if_(k.any(functools.reduce(operator.or_, first)), pile)
     return least
 
 
 class Grid:
-    """All CTAs.
-
-    counts: near, far, greatest (MAX - label) put into far, position of the CTA's far entries.
-    """
+    """All CTAs; a round of less than `few` edges takes as long as its chain of accesses."""
 
     def __init__(self, k, c, graph, state):
         self.k, self.c, self.graph, self.state = k, c, graph, state
-        state.counts = k.shared(4)
+        counts = state.counts = k.shared(COUNTS)
         self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
+        self.counted = (EDGES, (counts, EDGES_HERE)), (AWAY, (counts, AWAY_HERE))
         self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
+        self.few, self.few_away = c.few * self.warps[1], c.few_away * self.warps[1]
 
     def clear(self):
         """Empties the buffers of the CTA."""
-        self.k.store(self.state.counts, self.k.thread, 0, mask=self.k.thread < 4)
+        self.k.store(self.state.counts, self.k.thread, 0, mask=self.k.thread < COUNTS)
 
     def put_near(self, s, vertices, won):
-        self._put(s, vertices, won, 0, self.near, self.append)
+        self._put(s, vertices, won, NEAR_HERE, self.near, self.append)
 
     def put_far(self, s, vertices, won):
-        self._put(s, vertices, won, 1, self.far, self._append_far)
+        self._put(s, vertices, won, FAR_HERE, self.far, self._append_far)
 
     def _put(self, s, vertices, won, word, buffer, append):
         k = self.k
@@ -255,10 +293,10 @@ class Grid:
         upto, total = k.warp_scan(parts)
 
         def some():
-            first = (
-                reserve(k, self.state.control, FOUND + (s.turn & 3), total)
-                + (s.cur ^ 1) * c.capacity
-            )
+            edges = k.warp_sum(end - start)
+            k.reduce("add", self.state.counts, EDGES_HERE, edges, mask=k.lane == 0)
+            base = (s.cur ^ 1) * c.capacity + s.kept
+            first = base + reserve(k, self.state.control, FOUND + (s.turn & 3), total)
 
             def write(j, at, s, e, v):
                 b = s + j * c.span
@@ -277,25 +315,26 @@ class Grid:
         k.if_(total > 0, some)
 
     def least(self, s, least):
-        report_least(self.k, least, self.state.counts, 2)
+        report_least(self.k, least, self.state.counts, LEAST_HERE)
 
     def flush(self, s):
         """Appends what the CTA has collected in its buffers."""
         k, c, state = self.k, self.c, self.state
         mine = k.thread == 0
         k.sync()
-        near, far = (
-            k.minimum(k.load(state.counts, j), b.size) for j, b in enumerate((self.near, self.far))
-        )
+        away = k.load(state.counts, FAR_HERE)
+        near = k.minimum(k.load(state.counts, NEAR_HERE), self.near.size)
+        far = k.minimum(away, self.far.size)
 
         def some():
             base = k.atomic("add", state.control, FAR + (s.pile & 3), far, mask=mine & (far > 0))
-            least = k.load(state.counts, 2)
+            least = k.load(state.counts, LEAST_HERE)
             k.reduce("max", state.control, LEAST + (s.pile & 3), least, mask=mine & (least != 0))
-            k.store(state.counts, 3, base, mask=mine)
+            k.store(state.counts, FAR_AT, base, mask=mine)
+            k.store(state.counts, AWAY_HERE, away, mask=mine)
             k.sync()
-            base = k.load(state.counts, 3) + (s.pile & 1) * c.n
-            k.store(state.counts, k.thread, 0, mask=k.thread < 3)
+            base = k.load(state.counts, FAR_AT) + (s.pile & 1) * c.n
+            k.store(state.counts, k.thread, 0, mask=k.thread < FAR_AT)
 
             def ranges(i0):
                 i = i0 + k.lane
@@ -309,4 +348,4 @@ class Grid:
                 lambda i: k.store(state.far, base + i, k.load(self.far, i)),
             )
 
-        k.if_((near | far | k.load(state.counts, 2)) != 0, some)
+        k.if_((near | far | k.load(state.counts, LEAST_HERE)) != 0, some)

@@ -1,6 +1,7 @@
 """Single-source shortest paths, non-negative weights, in one launch (see `rounds.py`)."""
 
 import dataclasses
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -24,13 +25,19 @@ class Config:
     threads: int = 1024
     # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
-    hop_most: int = 16384
+    hop_most: int = 65536
+    together: int = 3  # quads of a row whose edges are relaxed at once
     # any_degree: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
     # shared memory
     span: int = 128
     unroll: int = 4
     near_buffer: int = 8192
     far_buffer: int = 16384
+    # any_degree: long ranges that a warp takes at once; a round has few edges below so many a warp,
+    # far few vertices
+    taken: int = 8
+    few: int = 16
+    few_away: int = 16
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
@@ -51,19 +58,29 @@ def delta_of(mean, n, largest, entries, dtype):
     """f * mean weight / mean degree, in the dtype of the weights; 1 where no weight is finite.
 
     f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
-    bucket), 64 for the others of small degree (triangulations), 16 for graphs of any degree. n,
-    largest, entries: vertices, the largest degree, the sum of all.
+    bucket), 64 for the others of small degree (triangulations). For graphs of any degree it is 4,
+    but the width is 0.2 to 3 times the mean weight: the kernel doubles it where rounds have few
+    edges, and for good (`later`) in long searches. n, largest, entries: vertices, the largest
+    degree, the sum of all.
     """
     dtype = np.dtype(dtype)
     if mean is None:
         return dtype.type(1)
-    degree, factor = entries / n, 16
+    degree = max(entries, 1) / n
+    over = min(max(4 / degree, 0.2), 3)
     if is_low_degree(n, largest, entries):
-        factor = 16384 if degree <= 4 else 64
-    width = factor * mean / degree
+        over = (16384 if degree <= 4 else 64) / degree
+    width = over * mean
     if not np.issubdtype(dtype, np.integer):
         return dtype.type(width or 1.0)
     return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))
+
+
+def later(n: int, entries: int) -> int:
+    """How often the width of `delta_of` is doubled in long searches: to 16 * mean weight / mean
+    degree, at most twice."""
+    over = 16 * n / max(entries, 1) / 0.2
+    return min(max(math.floor(math.log2(over)), 0), 2)
 
 
 def sssp(
@@ -155,6 +172,7 @@ def run(graph, operands, config, interpret, name, *, real, symmetric, parents, l
     c = types.SimpleNamespace(
         **dataclasses.asdict(config),
         n=n,
+        later=later(n, nnz),
         real=real,
         capacity=n + nnz // config.span + 1,
         symmetric=symmetric,
@@ -164,13 +182,14 @@ def run(graph, operands, config, interpret, name, *, real, symmetric, parents, l
         targets=operands["targets"].shape[0] if "targets" in operands else 0,
     )
     if low:
-        kind, shared, entries = low_degree, c.threads, n
-        adjacency = prepared["adjacency"]
+        kind, entries, adjacency = low_degree, n, prepared["adjacency"]
         c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
+        shared = low_degree.shared_words(c)
         names = ("adjacency", "lengths", *(["rank"] if "source" in operands else []), "order")
         operands |= {x: prepared[x] for x in names if x in prepared}
     else:
-        kind, shared, entries = any_degree, 4 + c.near_buffer + c.far_buffer + 8, 4 * c.capacity
+        kind, entries = any_degree, 4 * c.capacity
+        shared = any_degree.COUNTS + c.near_buffer + c.far_buffer + 12
         operands |= {"indptr": indptr, "indices": indices, "weights": weights}
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:

@@ -19,8 +19,12 @@ bytes of queue and one exchange where it ends a warp's walk. Of the tree: one mo
 
 Measured (H200): luxembourg_osm 1.16 ms, in which 4.3 MB come from memory and 0.52M atomics are
 done, in 3.6% of the issue slots: bound by the chain, 1.0 to 1.3 us a hop, of which an atomic is 0.3
-and the row 0.2. delaunay 2^21: 3 us a hop, as three quads are relaxed one after the other.
+and the row 0.2. delaunay 2^21: 5.9 ms with far reached by two atomics in every hop and its quads
+one after the other, 5.1 with piles and quads together, 4.4 with hops in queues of up to 65,536.
 """
+
+import functools
+import operator
 
 from .rounds import (
     FAR,
@@ -30,6 +34,8 @@ from .rounds import (
     MAX,
     ORPHANS,
     extended,
+    marked,
+    new_to_far,
     put,
     report_least,
     reserve,
@@ -51,45 +57,51 @@ def expand(k, c, graph, state, s, place, hop=None):
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
     hop = hop or _relaxing
 
-    def chunk(i, there, least):
+    def chunk(i, there, least, piled):
         vertex = place.entry(s, i, there)
 
-        def one(left, vertex, least):
-            count, least = hop(k, c, graph, state, s, place, vertex, least)
+        def one(left, vertex, least, piled):
+            count, least, piled = hop(k, c, graph, state, s, place, vertex, least, piled)
             slot = k.warp * 32 + k.lane
             vertex = k.load(state.slots, slot, mask=k.lane < count, other=-1)
-            return left - 1, vertex, least
+            return left - 1, vertex, least, piled
 
-        _, vertex, least = k.while_(
-            lambda left, vertex, least: (left > 0) & k.any(vertex >= 0), one, hops, vertex, least
-        )
+        def going(left, vertex, least, piled):
+            return (left > 0) & k.any(vertex >= 0)
+
+        _, vertex, least, piled = k.while_(going, one, hops, vertex, least, piled)
         _queue(k, state, s, place, vertex, vertex >= 0)
-        return least
+        return least, piled
 
-    return k.deal(s.near, place.warps, chunk, MAX)[0]
+    least, piled = k.deal(s.near, place.warps, chunk, MAX, 0)
+    place.to_far(s, piled, k.const(0))
+    return least
 
 
-def _relaxing(k, c, graph, state, s, place, vertex, least):
-    """Relaxes the edges of the lanes' vertices; returns the number of the next ones and least."""
+def _relaxing(k, c, graph, state, s, place, vertex, least, piled):
+    """Relaxes the edges of the lanes' vertices; returns the number of the next ones, least and how
+    many the warp has piled for far."""
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
 
-    def relaxed(near, weights, count, least):
+    def relaxed(near, weights, count, least, piled):
         new = [extended(k, c, label, w) for w in weights]
-        close, least = _relax(k, c, state, s, place, near, new, least)
-        return _keep(k, state, s, place, near, close, count), least
+        close, least, piled = _relax(k, c, state, s, place, near, new, least, piled)
+        return _keep(k, state, s, place, near, close, count), least, piled
 
-    return _walk(k, c, graph, vertex, relaxed, k.const(0), least)
+    return _walk(k, c, graph, vertex, relaxed, k.const(0), least, piled)
 
 
 def _walk(k, c, graph, vertex, visit, *carry):
-    """carry = visit(neighbours, weights, *carry) for every quad of the lanes' rows (-1: none)."""
+    """carry = visit(neighbours, weights, *carry) for all quads of the lanes' rows (-1: none),
+    `together` at once, those that continue a row one by one."""
 
     def row(quad):
         near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
         return near, k.load_vec(graph.lengths, quad * 4, 4, mask=quad >= 0, cache="nc")
 
     rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
-    for near, weights in rows:
+    for q in range(0, c.quads, c.together):
+        near, weights = ([x for row in rows[q : q + c.together] for x in row[j]] for j in (0, 1))
         carry = visit(near, weights, *carry)
     if c.linked:
 
@@ -160,7 +172,7 @@ def tree(search, s):
 def _adopting(search, s):
     """Tight successors without a parent adopt the vertices of the near queue."""
 
-    def hop(k, c, graph, state, s, place, vertex, least):
+    def hop(k, c, graph, state, s, place, vertex, least, piled):
         label = k.load(state.labels, vertex, mask=vertex >= 0)
 
         def visit(near, weights, count):
@@ -173,13 +185,14 @@ def _adopting(search, s):
             return (_keep(k, state, s, place, near, won, count),)
 
         (count,) = _walk(k, c, graph, vertex, visit, k.const(0))
-        return count, least
+        return count, least, piled
 
     expand(search.k, search.c, search.graph, search.state, s, search.place, hop)
 
 
-def _relax(k, c, state, s, place, near, new, least):
-    """Lowers labels; which of them this lane lowered below the bound. The others go to far."""
+def _relax(k, c, state, s, place, near, new, least, piled):
+    """Lowers labels; which of them this lane lowered below the bound. The others are piled for far,
+    which costs no access to global memory until there are 32 of them."""
     there = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
     old = k.atomics("min", state.labels, near, new, there)
     won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
@@ -188,15 +201,14 @@ def _relax(k, c, state, s, place, near, new, least):
     for x, w in zip(new, away, strict=True):
         least = k.where(w, k.minimum(least, x), least)
 
-    def pile():
-        was = [
-            k.atomic("exch", state.marks, v + c.n, 1, mask=w)
-            for v, w in zip(near, away, strict=True)
-        ]
-        place.put_far(s, near, [w & (x == 0) for w, x in zip(away, was, strict=True)])
+    first = new_to_far(c, away, old)
 
-    k.if_(k.any(away[0] | away[1] | away[2] | away[3]), pile)
-    return close, least
+    def pile():
+        count = place.pile(near, first, piled)
+        return place.to_far(s, count, count & 31)
+
+    some = functools.reduce(operator.or_, first)
+    return close, least, k.if_(k.any(some), pile, piled)[0]
 
 
 def _keep(k, state, s, place, near, close, count):
@@ -217,14 +229,28 @@ def _queue(k, state, s, place, vertex, mask):
     place.put_near(s, [vertex], [mask & (was != s.steps)])
 
 
+def pile_words(c):
+    """Words of shared memory for what a warp piles: 31 are left, then every lane adds its own."""
+    return 32 * (1 + 4 * min(c.together, c.quads))
+
+
+def shared_words(c):
+    """Words of shared memory of a CTA."""
+    return c.threads + c.threads // 32 * pile_words(c) + 8
+
+
 class Grid:
     """All CTAs: queues in global memory, their lengths in the control words."""
+
+    few, counted = 0, ()  # edges are not counted: a round follows chains of them
 
     def __init__(self, k, c, graph, state):
         del graph
         self.k, self.c, self.state = k, c, state
         self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
         state.slots = k.shared(k.threads)  # 32 a warp
+        self.piles = k.shared(k.threads // 32 * pile_words(c))
+        self.first = k.warp * pile_words(c)
 
     def entry(self, s, i, there):
         at = s.cur * self.c.n + i
@@ -240,6 +266,31 @@ class Grid:
     def put_near(self, s, vertices, won):
         base = (s.cur ^ 1) * self.c.n
         self._put(self.state.queue, base, FOUND + (s.turn & 3), vertices, won)
+
+    def pile(self, vertices, wanted, piled):
+        """Puts vertices on the warp's pile of `piled`; how many there are then."""
+        k = self.k
+        for v, w in zip(vertices, wanted, strict=True):
+            votes = k.ballot(w)
+            k.store(self.piles, self.first + piled + k.lanes_below(votes), v, mask=w)
+            piled = piled + k.popc(votes)
+        return piled
+
+    def to_far(self, s, piled, left):
+        """Puts the topmost piled - left of the pile into far; `left`."""
+        k, marks, n = self.k, self.state.marks, self.c.n
+        k.sync_warp()
+
+        def some(at):
+            there = at + k.lane < piled
+            v = k.load(self.piles, self.first + at + k.lane, mask=there)
+            if marked(self.c):
+                there = there & (k.atomic("exch", marks, n + v, 1, mask=there) == 0)
+            self.put_far(s, [v], [there])
+            return at + 32
+
+        k.while_(lambda at: at < piled, some, left)
+        return left
 
     def put_far(self, s, vertices, won):
         self._put(self.state.far, (s.pile & 1) * self.c.n, FAR + (s.pile & 3), vertices, won)

@@ -3,16 +3,24 @@
 Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders
 2003). near holds the vertices whose label fell below the bound in the last round, far those whose
 label fell and stayed at or above it. A round relaxes the edges of all near vertices; when there is
-none, the bound rises to (least label put into far) + delta, which skips empty buckets, and far is
+none, the bound rises to (least label put into far) + width, which skips empty buckets, and far is
 split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
 unique, whatever the order of relaxations, so warps may run ahead of each other within a round.
+
+A round of few edges takes as long as its chain of accesses does. So, where a kernel counts edges,
+far is split before a round of few as well, which joins rounds of two buckets; and the width, delta
+at first, doubles after each round of few as long as few vertices are in far, too. On a graph where
+paths of many edges are the short ones that relaxes many vertices too early. So it ends after ROUNDS
+rounds, and the width stays at delta doubled `later` times.
 
 Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer
 itself; unreached is the bits of inf, or iinfo.max. Integer sums clamp there, which makes it
 absorbing. A label falls by an atomic minimum, and the thread that lowered it sees to its vertex.
-marks[v] is the last round that queued v for the next one, marks[n + v] whether v is in far: a queue
-holds a vertex at most once, so n entries are room enough. A vertex of far may fall below the bound
-and be relaxed later; the split drops the entries whose label is below the old bound.
+marks[v] is the last round that queued v for the next one, so a queue holds a vertex at most once
+and n entries are room enough. In far is who has a finite label at or above the bound, so a vertex
+gets there when its label stops being infinite; where targets or labels from the start break that
+rule, marks[n + v] tells whether v is in far. A vertex of far may fall below the bound and be
+relaxed later; the split drops the entries whose label is below the old bound.
 
 Targets: labels above `limit`, made of the targets' labels at the start of a step, are not wanted.
 They are neither given nor passed on, so the search ends once all up to the limit are final.
@@ -24,16 +32,26 @@ from typing import Any
 FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
 FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
 LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
-ORPHANS = 52  # control word: number of vertices without a noted parent (`tree.py`)
+EDGES = 52  # control words 52..55: edges of the next near queue, in rotation over the turns
+AWAY = 56  # control words 56..59: entries put into far, in rotation over the turns
+TAKEN = 60  # control words 60..63: entries of near that were taken, in rotation over the turns
+ORPHANS = 39  # control word: number of vertices without a noted parent (`tree.py`)
+DOUBLINGS = 60  # of the width at most
+ROUNDS = 16  # in which rounds of few edges are joined
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
 
 @dataclasses.dataclass
 class State:
-    """The carry of the loop, equal in all CTAs; far and least are set where near is 0."""
+    """The carry of the loop, equal in all CTAs; far and least are set where a split comes next."""
 
     near: Any  # length of the near queue
+    edges: Any  # edges of the near queue, 0 where the kernel counts none and before the first round
+    kept: Any  # entries at the start of the near queue that a split leaves there
+    away: Any  # entries of far, 0 where the kernel counts none
+    doublings: Any  # of the width
+    split: Any  # 1: the last step was a split
     far: Any  # length of the far queue
     least: Any  # least label put into far
     bound: Any  # labels below it are near
@@ -43,6 +61,11 @@ class State:
     work: Any  # entries of near relaxed
     ok: Any  # 0: a barrier expired
     turn: Any  # steps of the loop
+
+    @classmethod
+    def of(cls, **named):
+        """Those that are named, the others 0."""
+        return cls(**{field.name: 0 for field in dataclasses.fields(cls)} | named)
 
     def values(self):
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
@@ -69,25 +92,18 @@ def body(k, c, graph, state, kind):
         ok, near = _from_source(k, c, graph, state, kind)
     else:
         ok, near = _from_labels(k, c, graph, state, search.place)
-    bound = k.maximum(clamped(k, c, k.const(0), search.delta), 1)
-    out = k.while_(
-        lambda near, far, *rest: ((near > 0) | (far > 0)) & (rest[-2] == 1),
-        search.step,
-        near,
-        0,
-        MAX,
-        bound,
-        0,
-        0,
-        0,
-        0,
-        ok,
-        0,
+    first = State.of(
+        near=near, least=MAX, bound=k.maximum(clamped(k, c, k.const(0), search.delta), 1), ok=ok
     )
-    last = State(*out)
+
+    def going_on(*carry):
+        s = State(*carry)
+        return ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
+
+    last = State(*k.while_(going_on, search.step, *first.values()))
     ok = last.ok
     if c.parents:
-        ok = ok & kind.tree(search, State(*out))
+        ok = ok & kind.tree(search, State(*last.values()))
     _write_results(k, c, graph, state)
     return last.steps, ok, last.pile, last.work
 
@@ -107,8 +123,7 @@ def _from_source(k, c, graph, state, kind):
 
 def _from_labels(k, c, graph, state, place):
     """Labels from graph.start, in the caller's numbering; all that have one are in the queue."""
-    first = State(*[0] * len(dataclasses.fields(State)))
-    first.cur, first.turn = 1, 3  # the queue that turn 0 reads, a word that it does not use
+    first = State.of(cur=1, turn=3)  # the queue that turn 0 reads, a word that it does not use
 
     def vertices(i):
         there = i < c.n
@@ -121,7 +136,8 @@ def _from_labels(k, c, graph, state, place):
 
     place.clear()
     k.spread_warps(c.n, vertices)
-    return k.grid_barrier(state.control, [(state.control, FOUND + 3)])
+    adds = [(*word, state.control, at + 3) for at, word in place.counted]
+    return k.grid_barrier(state.control, [(state.control, FOUND + 3)], adds)
 
 
 class _Search:
@@ -147,27 +163,40 @@ class _Search:
             self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
         self.begin(s)
         relaxing = s.near > 0
+        if self.place.few:
+            early = (s.split == 0) & (s.away > 0) & (s.edges < self.place.few)
+            relaxing = relaxing & ~(early & (s.steps < ROUNDS))
         s = branch(k, relaxing, self.round, s)
         s = branch(k, ~relaxing, self.split, s)
         s.turn = s.turn + 1
         return s.values()
 
     def begin(self, s):
-        """Zeroes the length of the queue after next: nobody reads it (that was before the previous
-        barrier) or adds to it (that is after the next one)."""
+        """Zeroes the words of the turn after next: nobody reads them (that was before the previous
+        barrier) or adds to them (that is after the next one)."""
         mine = (self.k.cta == 0) & (self.k.thread == 0)
-        self.k.store(self.state.control, FOUND + ((s.turn + 2) & 3), 0, mask=mine)
+        for word in (FOUND, EDGES, AWAY, TAKEN):
+            self.k.store(self.state.control, word + ((s.turn + 2) & 3), 0, mask=mine)
 
     def round(self, s):
         """Relaxes the near queue."""
-        s.work, s.steps = s.work + s.near, s.steps + 1
+        k = self.k
+        s.work, s.steps, s.split = s.work + s.near, s.steps + 1, 0
+        if self.place.few:
+            more = k.minimum(s.doublings + 1, DOUBLINGS)
+            s.doublings = k.where(s.edges < self.place.few, more, 0)
         least = self.kind.expand(self.k, self.c, self.graph, self.state, s, self.place)
         self.finish(s, least)
 
     def split(self, s):
         """Raises the bound and moves what is below it from far to near."""
         k, old = self.k, s.bound
+        if self.place.few:
+            now = k.where(s.away < self.place.few_away, s.doublings, 0)
+            s.doublings = k.where(s.steps < ROUNDS, now, self.c.later)
         s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
+        # what is near stays where it is: the queue that is read is written too, behind it
+        s.cur, s.kept, s.away, s.split = s.cur ^ 1, s.near, 0, 1
         mine = (k.cta == 0) & (k.thread == 0)
         for word in (FAR, LEAST):  # of the next split: nobody uses them before the next barrier
             k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
@@ -182,11 +211,17 @@ class _Search:
 
     def barrier(self, s, *words):
         """Waits for all CTAs: near is what they queued; returns further control words."""
-        control = self.state.control
+        k, control, turn = self.k, self.state.control, s.turn & 3
         self.place.flush(s)
-        reads = [(control, w) for w in (FOUND + (s.turn & 3), *words)]
-        s.ok, s.near, *words = self.k.grid_barrier(control, reads)
-        s.cur = s.cur ^ 1
+        counted = self.place.counted
+        adds = [(*word, control, at + turn) for at, word in counted]
+        turned = (FOUND + turn, *(at + turn for at, _ in counted))
+        reads = [(control, w) for w in (*turned, *words)]
+        s.ok, near, *words = k.grid_barrier(control, reads, adds)
+        if counted:
+            edges, away, *words = words
+            s.edges, s.away = k.where(s.kept > 0, s.edges, 0) + edges, s.away + away
+        s.near, s.kept, s.cur = s.kept + near, 0, s.cur ^ 1
         return words
 
 
@@ -246,7 +281,15 @@ def tight(k, c, label, weight, other):
 def _next_bound(k, c, s, delta):
     """The bound after a split: it rises beyond the least label of far even if delta is absorbed."""
     least = k.maximum(s.least, s.bound)
-    return k.maximum(clamped(k, c, least, delta), k.minimum(least, MAX - 1) + 1)
+    return k.maximum(clamped(k, c, least, _width(k, c, s, delta)), k.minimum(least, MAX - 1) + 1)
+
+
+def _width(k, c, s, delta):
+    """delta, doubled so often."""
+    if c.real:
+        return delta * k.bits((s.doublings + 127) << 23, "f32")
+    doublings = k.minimum(s.doublings, 30)
+    return k.where(delta > k.shr(k.const(MAX), doublings), MAX, delta << doublings)
 
 
 def _split(k, c, state, s, place, old):
@@ -262,13 +305,28 @@ def _split(k, c, state, s, place, old):
         label = k.load(state.labels, v, mask=v >= 0, other=-1, cache="fresh")
         wanted = within(label, state.limit)
         stays = (label >= s.bound) & wanted
-        k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
+        if marked(c):
+            k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
         place.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
         place.put_far(s, [v], [stays])
         return k.where(stays, k.minimum(least, label), least)
 
     worker, workers = place.warps
     return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
+
+
+def marked(c):
+    """Whether far needs marks, static: labels above a limit are dropped from far, and labels from
+    the start are finite and not in it."""
+    return c.limit is not None or c.extend is not None
+
+
+def new_to_far(c, away, old):
+    """Of the vertices whose label fell from old to one at or above the bound, those that may not be
+    in far yet."""
+    if marked(c):
+        return away
+    return [w & (x == INFINITY[c.real]) for w, x in zip(away, old, strict=True)]
 
 
 def put(k, vertices, won, room, store):

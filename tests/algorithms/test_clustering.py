@@ -73,6 +73,21 @@ def test_trusses_are_those_of_networkx():
     assert int(jax.jit(jsp.k_truss)(G, 4).count) == int(jsp.k_truss(G, 4).count)
 
 
+def test_weights_that_differ_by_direction():
+    """A pattern with both directions of every edge: the answer of the directed graph, for A and
+    its transpose, whatever is said of directions."""
+    g = networkx.DiGraph(networkx.gnp_random_graph(20, 0.4, seed=1))
+    rng = np.random.default_rng(0)
+    for _, _, data in g.edges(data=True):
+        data["weight"] = float(rng.uniform(0.5, 3))
+    A, want = jsp.from_networkx(g), networkx.clustering(g, weight="weight")
+    for directed in (None, False, True):
+        for M in (A, A.T):
+            for run in (lambda f: f, jax.jit):
+                got = run(lambda M, d=directed: jsp.clustering(M, weighted=True, directed=d))(M)
+                np.testing.assert_allclose(got, [want[v] for v in g], rtol=1e-5)
+
+
 def test_slopes_of_weighted_clustering():
     with jax.enable_x64():
         A = random_matrix(8, 40, 2, symmetric=True, loops=False).astype(np.float64)

@@ -1,5 +1,7 @@
 """Independent sets and colours: certificates, and NetworkX's greedy colours."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import networkx
@@ -10,6 +12,7 @@ from graph_cases import named, networkx_of, random_matrix
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv._core.compat import kernels_refused
 
 BACKENDS = ("cpu", "xla")
 
@@ -24,12 +27,52 @@ def test_sets_and_colours_of_random_graphs(entries):
     g = networkx_of(A, symmetric=True)
     g.remove_edges_from(list(networkx.selfloop_edges(g)))
     want = networkx.greedy_color(g, "largest_first")
+    largest_first = sorted(g, key=g.degree, reverse=True)
     order = jax.random.permutation(key, 30)
+    own = [jsp.greedy_color(G, backend=b) for b in BACKENDS]
+    np.testing.assert_array_equal(own[0].colors, own[1].colors)
+    verify.coloring(A, own[0])
     for backend in BACKENDS:
-        found = jsp.greedy_color(G, backend=backend)
+        found = jsp.greedy_color(G, largest_first, backend=backend)
         assert found.colors.tolist() == [want[v] for v in range(30)]
-        verify.coloring(A, found)
         verify.coloring(A, jsp.greedy_color(G, order, backend=backend))
+
+
+def test_vertices_of_few_edges_are_first_in_sets_and_last_in_colours():
+    """A star with a tail, and rows of lengths that differ by more than the priorities tell."""
+    star = sp.coo_array((np.ones(300), (np.zeros(300, int), np.arange(1, 301))), shape=(400, 400))
+    tail = sp.coo_array((np.ones(1), ([300], [301])), shape=(400, 400))
+    A = sp.csr_array((star + tail) + (star + tail).T)
+    for backend in BACKENDS:
+        for seed in range(3):
+            found = jsp.maximal_independent_set(jax.random.key(seed), A, backend=backend)
+            assert not found.members[0] and found.members[1:300].all() and int(found.count) == 398
+        colors = jsp.greedy_color(A, backend=backend).colors
+        assert colors[0] == 0 and (colors[1:301] == 1).all() and (colors[301:] == 0).all()
+
+
+@pytest.mark.skipif(kernels_refused() is not None, reason="the kernels need a newer JAX")
+def test_each_is_one_launch_on_a_gpu():
+    G = jsp.prepare(named("karate"), for_=())
+    for ask in (
+        functools.partial(jsp.maximal_independent_set, jax.random.key(0)),
+        jsp.greedy_color,
+    ):
+        traced = jax.jit(functools.partial(ask, backend="pallas")).trace(G)
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+        assert text.count("custom_call @mosaic_gpu") == 1
+        assert jsp.explain(ask, G).on("cuda").backend == "pallas"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["karate", "minnesota", "wiki-Vote", "coAuthorsDBLP"])
+def test_kernels_find_what_other_forms_find(name):
+    A = named(name, symmetric=True)
+    G, key = jsp.prepare(A, for_=()), jax.random.key(0)
+    for ask in (functools.partial(jsp.maximal_independent_set, key), jsp.greedy_color):
+        found, want = (jax.jit(functools.partial(ask, backend=b))(G) for b in ("pallas", "xla"))
+        assert int(found.status) == 0
+        np.testing.assert_array_equal(found[0], want[0])
 
 
 def test_ghosts_and_traces():

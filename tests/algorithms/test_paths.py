@@ -128,12 +128,17 @@ def test_reductions_are_those_of_networkx():
 def test_all_pairs_and_reachability():
     A = random_matrix(40, 70, 2)
     G, g = jsp.from_scipy(A), networkx_of(A, symmetric=False)
-    hops = jsp.all_pairs_shortest_path_length(G)
-    lengths = jsp.all_pairs_shortest_path_length(G, weighted=True)
+    hops = jsp.all_pairs_shortest_path_length(G).lengths
+    lengths = jsp.check(jsp.all_pairs_shortest_path_length(G, weighted=True)).lengths
     for u, far in networkx.all_pairs_dijkstra_path_length(g):
         near = networkx.single_source_shortest_path_length(g, u)
         for v in range(40):
             assert int(hops[u, v]) == near.get(v, -1) and float(lengths[u, v]) == far.get(v, np.inf)
+    none = jsp.from_edges([], [], shape=(0, 0))
+    assert all(
+        jsp.all_pairs_shortest_path_length(none, weighted=w).lengths.shape == (0, 0)
+        for w in (False, True)
+    )
     for u, v in ((0, 5), (3, 17), (7, 7), (11, 30)):
         assert bool(jsp.has_path(G, u, v)) == networkx.has_path(g, u, v)
     assert bool(jax.jit(jsp.has_path)(G, 7, 7))

@@ -13,6 +13,7 @@ from strategies import edges
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.algorithms.triangles import _total
 
 METHODS = (None, "wedges", "dot")
 
@@ -76,3 +77,17 @@ def test_the_checker_notices_a_wrong_count():
     found = jsp.triangle_count(G)
     with pytest.raises(AssertionError, match="2 triangles are counted, not 1"):
         verify.triangles(G, found._replace(count=jnp.int32(2)))
+
+
+def test_counts_beyond_32_bits():
+    """Of the last stage: K_n with more than 2^31 triangles takes seconds."""
+    counts = jnp.full(100, 2**31 - 1, jnp.int32)
+    want = 100 * (2**31 - 1)
+    for total in (_total, jax.jit(_total)):
+        found = total(counts, jnp.asarray(False))
+        assert int(found.count) == want and not bool(found.overflow)
+        assert np.asarray(found.count) == want and found.count.dtype == np.int64
+    several = jax.vmap(_total)(jnp.stack([counts, counts // 2]), jnp.zeros(2, bool))
+    assert np.asarray(several.count).tolist() == [want, 100 * (2**30 - 1)]
+    assert int(jax.jit(lambda x: x)(found.count)) == want
+    assert float(jax.jit(lambda x: x.astype(jnp.float32))(found.count)) == np.float32(want)

@@ -22,8 +22,7 @@ KINDS = ("programs", "graphblas", "gradients", "graphs", "files")
 
 def fuzzer_of(kind: str, x64: bool = False) -> Fuzzer:
     """The fuzzer of a kind; x64: only its cases under x64."""
-    module = importlib.import_module(f"tests.fuzz.{'mutated_files' if kind == 'files' else kind}")
-    fuzzer = module.FUZZER
+    fuzzer = importlib.import_module(f"tests.fuzz.{kind}").FUZZER
     if not x64 or "x64" not in fuzzer.choices:
         return fuzzer
     given = fuzzer.choices | {"x64": (True,)}

@@ -101,7 +101,7 @@ FUZZER = Fuzzer(
     {
         "row": tuple(BY_NAME),
         "way": tuple(BY_CODE),
-        "format": ("csr", "coo", "csc"),
+        "format": ("csr", "coo", "csc", "unsorted", "repeated"),
         "mask dtype": ("bool", "float32", "int32"),
         "wrapper": NAMES,
         "x64": (False, True),

@@ -15,7 +15,7 @@ import scipy.sparse.csgraph as csgraph
 import jaxspv as jsp
 
 from .cases import Case, Fuzzer
-from .operands import triplets
+from .operands import compressed, triplets
 from .wrappers import NAMES, wrapped
 
 try:
@@ -70,7 +70,7 @@ def _call(case: Case, G: Any, s: Any, p: Any) -> Any:
     if name == "components":
         return jsp.connected_components(G).labels + 0 * s
     if name == "triangles":
-        return jsp.triangle_count(G).count + 0 * s
+        return jsp.triangle_count(G).count.astype(jnp.int32) + 0 * s
     if name == "pagerank":
         return jsp.pagerank(G, damping=0.9, tol=1e-7, max_iterations=300).scores + 0 * s
     return jsp.pagerank(G, personalization=p, tol=1e-7, max_iterations=300).scores + 0 * s
@@ -106,7 +106,10 @@ def _run(case: Case) -> tuple[str, ...]:
     if case["prepared"]:
         G, values = _prepared(structure), dense[np.nonzero(dense)]
     else:
-        G, values = triplets(rng, (dense, dense != 0), "padded"), None
+        part, layout = (dense, dense != 0), case["layout"]
+        by_hand = case["format"] == "csr by hand"
+        G = compressed(rng, part, layout, jsp.CSR) if by_hand else triplets(rng, part, layout)
+        values = None
     if case["wrapper"] == "eager":
         G, values, source, p = jax.tree.map(jnp.asarray, (G, values, source, p))
     got = jax.device_get(_program(structure)(G, values, source, p))
@@ -136,7 +139,8 @@ def _compare(case: Case, dense: np.ndarray, source: int, p: np.ndarray, got: Any
         levels = _levels(matrix, source)
         np.testing.assert_array_equal(got, np.where(levels <= 2, levels, -1))
     elif name == "slope":
-        G = G if case["prepared"] else jax.tree.map(jnp.asarray, G).asformat(case["format"])
+        if isinstance(G, jsp.COO):
+            G = jax.tree.map(jnp.asarray, G).asformat(case["format"])
         _slope(dense, csgraph.dijkstra(matrix, indices=source), got, G)
     elif name == "components":
         labels = csgraph.connected_components(matrix, directed=True, connection="weak")[1]
@@ -231,12 +235,15 @@ FUZZER = Fuzzer(
         "n": (3, 1, 12, 40),
         "density": (0.3, 0.0, 0.05, 0.9),
         "symmetric": (False, True),
-        "format": ("csr", "csc", "coo", "tiled"),
+        "format": ("csr", "csc", "coo", "tiled", "csr by hand"),
+        "layout": ("padded", "unsorted", "duplicates"),
         "prepared": (False, True),
         "x64": (False, True),
     },
     run,
     draws=lambda case: 3 if case["wrapper"] == "captured" else None,
     possible=lambda case: (case["symmetric"] or case["algorithm"] != "triangles")
-    and not (case["prepared"] and case["density"] == 0.0),
+    and not (case["prepared"] and (case["density"] == 0.0 or case["layout"] != "padded"))
+    and not (case["layout"] == "duplicates" and "tiled" == case["format"])
+    and not (case["layout"] == "duplicates" and "slope" == case["algorithm"]),
 )  # fmt: skip

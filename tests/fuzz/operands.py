@@ -76,3 +76,14 @@ def triplets(rng: np.random.Generator, part: Part, layout: str) -> jsp.COO:
         layout in ("sorted", "padded"),
         layout != "duplicates",
     )
+
+
+def compressed(rng: np.random.Generator, part: Part, layout: str, kind: type) -> Any:
+    """A CSR or CSC of a part as made by hand: its rows (columns) as the layout lists them."""
+    coo, axis = triplets(rng, part, layout), int(kind is jsp.CSC)
+    major, minor = ((coo.row, coo.col), (coo.col, coo.row))[axis]
+    order = np.argsort(major, kind="stable")
+    bounds = np.arange(part[0].shape[axis] + 1)
+    indptr = np.searchsorted(np.asarray(major)[order], bounds).astype(np.int32)
+    arrays = np.asarray(coo.data)[order], np.asarray(minor)[order], indptr, FALSE
+    return kind(*arrays, coo.shape, coo.sorted, coo.unique)

@@ -13,7 +13,7 @@ import numpy as np
 import jaxspv as jsp
 
 from .cases import Case, Fuzzer
-from .operands import LAYOUTS, Part, part_of, triplets, vector
+from .operands import LAYOUTS, Part, compressed, part_of, triplets, vector
 from .wrappers import NAMES, wrapped
 
 OPS = (
@@ -27,7 +27,8 @@ ADD = {
     "max_plus": np.maximum,
 }
 MUL = {"plus_times": np.multiply, "min_plus": np.add, "max_times": np.multiply, "max_plus": np.add}
-DTYPES = ("float32", "int32", "int8", "float64", "int64")
+DTYPES = ("float32", "int32", "int8", "float64", "int64", "float16")
+MADE = {"csr by hand": jsp.CSR, "csc by hand": jsp.CSC}
 VECTORS = ("mxv", "vxm", "reduce", "mxv dense", "vxm dense")
 
 
@@ -98,6 +99,7 @@ def _program(structure: tuple[tuple[str, Any], ...]) -> Any:
     """The compiled program of a structure: takes the arrays of a draw."""
     case = dict(structure)
     op, semiring, format = case["op"], case["semiring"], case["format"]
+    format = "csr" if format in MADE else format
     if format == "tiled" and case["layout"] == "duplicates":
         format = "coo"  # tiles hold a place once
 
@@ -159,7 +161,10 @@ def _run(case: Case) -> tuple[str, ...]:
     else:
         there = there & allowed
     v = vector(rng, x, "padded" if op.endswith("dense") else layout)
-    operands = triplets(rng, a, layout), triplets(rng, b, layout), v
+    matrix = triplets
+    if kind := MADE.get(case["format"]):
+        matrix = functools.partial(compressed, kind=kind)
+    operands = matrix(rng, a, layout), matrix(rng, b, layout), v
     if case["wrapper"] == "eager":
         operands, out, mask = jax.tree.map(jnp.asarray, (operands, out, mask))
     structure = tuple((k, v) for k, v in case.items() if k != "seed")
@@ -177,9 +182,9 @@ FUZZER = Fuzzer(
     {
         "op": OPS,
         "semiring": tuple(ADD),
-        "format": ("coo", "csr", "csc", "tiled"),
+        "format": ("coo", "csr", "csc", "tiled", *MADE),
         "layout": LAYOUTS,
-        "shape": ((2, 3), (5, 4), (1, 1), (0, 3), (3, 0), (7, 1), (20, 11)),
+        "shape": ((2, 3), (5, 4), (1, 1), (0, 3), (3, 0), (7, 1), (20, 11), (3, 150)),
         "mask": ("none", "array", "complement"),
         "out": (False, True),
         "accum": (False, True),

@@ -99,7 +99,7 @@ WRONG = {
     "a,b\n0,1\n": ({"source": "c"}, r"line 1: the header \['a', 'b'\] has no column 'c'"),
     "0,1\n": ({"source": "0", "header": False}, "by name, and `header` is False"),
     "a,b\n,c\n": ({"labels": True}, "line 2: an end has no name"),
-    'a,b\n"c,d\n': ({"labels": True}, "line 2: unexpected end of data"),
+    'a,b\n"c,d\n': ({"labels": True}, "line 2: a quote must end before"),
     "a b\na z\n": ({"labels": jsp.Labels("ab")}, "line 2: .*'z'"),
     "a b 1\na b\n": ({"labels": True, "weight": 2}, "line 2: it has 2 columns"),
     "0 2000000000\n": ({}, "its largest vertex is 2000000000.*labels=True"),

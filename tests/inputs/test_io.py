@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import json
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from strategies import DTYPES, PROBLEMS, precision
 import jaxspv as jsp
 from jaxspv.formats import FORMATS
 from jaxspv.inputs import files
+from jaxspv.inputs.tables import lines
 
 GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}
 % a comment
@@ -29,11 +31,11 @@ SIGN = {"symmetric": 1, "skew-symmetric": -1}
 
 
 def mtx(field, symmetry):
-    lines = [
+    rows = [
         f"{i + 1} {j + 1}" + ("" if field == "pattern" else f" {v}")
         for i, j, v in ENTRIES[symmetry]
     ]
-    return GENERAL.format(field=field, symmetry=symmetry) + "\n".join(lines) + "\n"
+    return GENERAL.format(field=field, symmetry=symmetry) + "\n".join(rows) + "\n"
 
 
 def dense(field, symmetry):
@@ -88,6 +90,28 @@ def test_progress_is_shown_only_when_asked(tmp_path, capsys):
     assert "a.mtx" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.mtx"])
+def test_the_bar_moves_while_a_file_is_read(tmp_path, monkeypatch, name):
+    """By all bytes, and not at once, whichever way they are read."""
+    import tqdm
+
+    moved = []
+
+    class Bar(tqdm.tqdm):
+        def update(self, n=1):
+            moved.append(n)
+            return super().update(n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.setattr(lines, "BLOCK", 1 << 19)
+    path, text = tmp_path / name, "0 1\n" * 600_000
+    if name == "a.mtx":
+        text = "%%MatrixMarket matrix coordinate pattern general\n1 1 600000\n" + "1 1\n" * 600_000
+    path.write_bytes(gzip.compress(text.encode(), 0) if name.endswith("gz") else text.encode())
+    (jsp.read_mtx if name == "a.mtx" else jsp.read_edges)(path, progress=True)
+    assert sum(moved) == path.stat().st_size and max(moved) <= path.stat().st_size / 2
+
+
 def test_dense_files_and_large_integers(tmp_path):
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix array real general\n2 2\n0\n1.5\n2\n0\n")
@@ -107,7 +131,7 @@ BROKEN = {
     "no banner": b"3 3 1\n1 1 1\n",
     "garbage": bytes(range(256)) * 3,
     "unknown field": mtx("real", "general").replace("real", "quaternion").encode(),
-    "complex": b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n",
+    "half a complex": b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2\n",
     "no sizes": b"%%MatrixMarket matrix coordinate real general\n",
     "sizes are words": mtx("real", "general").replace("3 3 4", "a b c").encode(),
     "too few entries": mtx("real", "general").replace("3 3 4", "3 3 9").encode(),
@@ -149,6 +173,44 @@ def test_broken_archives_and_missing_files(tmp_path):
     (tmp_path / "a.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"must end in one of \.mtx"):
         files.load(tmp_path / "a.csv")
+
+
+HEADERS = {
+    "a list": lambda h: [h],
+    "a number": lambda h: 3,
+    "an unknown field": lambda h: h | {"static": h["static"] | {"x": 1}},
+    "no fields": lambda h: {k: v for k, v in h.items() if k != "static"},
+    "no data": lambda h: h | {"leaves": {k: v for k, v in h["leaves"].items() if k != "data"}},
+    "data of None": lambda h: h | {"leaves": h["leaves"] | {"data": None}},
+    "offsets of None": lambda h: h | {"leaves": h["leaves"] | {"indptr": None}},
+    "a shape of text": lambda h: h | {"static": h["static"] | {"shape": "ab"}},
+    "an unknown dtype": lambda h: h | {"leaves": h["leaves"] | {"data": "text"}},
+    "a list for a format": lambda h: h | {"format": []},
+    "a number for a child": lambda h: h | {"children": {"x": 3}},
+}
+
+
+@pytest.mark.parametrize("wrong", HEADERS)
+def test_an_archive_with_a_wrong_header_is_named(tmp_path, wrong):
+    path = tmp_path / "broken.npz"
+    jsp.save_npz(path, jsp.from_dense([[1.0]]))
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = np.array(json.dumps(HEADERS[wrong](json.loads(str(arrays["jaxspv"])))))
+    np.savez(path, allow_pickle=False, **(arrays | {"jaxspv": header}))
+    with pytest.raises(ValueError, match=r"broken\.npz is no readable archive .*: \S+"):
+        jsp.load_npz(path)
+
+
+def test_an_archive_that_is_none_or_holds_a_vector(tmp_path):
+    path = tmp_path / "broken.npz"
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(ValueError, match=r"broken\.npz is no readable archive"):
+        jsp.load_npz(path)
+    jsp.save_npz(path, jsp.vector_from_entries([1], [1.0], 3))
+    with pytest.raises(ValueError, match=r"broken\.npz holds a vector, no matrix.*'csr'"):
+        files.load(path)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.uint32, np.float32, np.float16, np.float64])

@@ -16,6 +16,7 @@ from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
 from pallas_kernels.components import components
 from pallas_kernels.cores import cores
+from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.prepare.adjacency import Adjacency
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
 from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
@@ -104,6 +105,9 @@ BARRIER = {  # kernels whose CTAs wait for each other
     ),
     "components": (components, *CSR),
     "cores": (cores, *CSR),
+    "independent_set": (lambda *a: waiting.independent_set(*a), *CSR, array(N)),
+    "colors": (lambda *a: waiting.coloring(*a), *CSR, array(N)),
+    "colors in order": (lambda *a: in_order.coloring(*a), *CSR, array(N)),
     "spmspv_push": (functools.partial(spmspv_push, **PRODUCT), *WEIGHTED, *SPARSE),
     "spmspv_tile": (functools.partial(spmspv_tile, nt=16, columns=N, **PRODUCT), *TILED, *SPARSE),
 }

@@ -46,6 +46,25 @@ def parallel(kind):
     return G
 
 
+def drawn(kind, weights):
+    """A graph on 8 nodes with weights of these values."""
+    rng = np.random.default_rng(1)
+    G = nx.empty_graph(8, kind)
+    for u, v in rng.integers(0, 8, (14, 2)).tolist():
+        G.add_edge(u, v, weight=weights[int(rng.integers(len(weights)))])
+    return G
+
+
+WEIGHTS_OF = {  # values that sums and searches treat specially
+    "infinite": [1.0, 2.0, math.inf],
+    "nan": [1.0, math.nan],
+    "negative": [1, 2, -1],
+    "zero": [0, 1, 2],
+    "subnormal": [5e-324, 1e-310, 1.0],
+    "huge": [1e308, 1e300, 1.0],
+    "huge integers": [2**53, 2**53 - 1, 1],
+    "least integer": [-(2**63), 1],
+}
 GRAPHS = {
     "karate": lambda: weighted(nx.karate_club_graph()),
     "lettered": lettered,
@@ -101,12 +120,15 @@ NONE = [call()]
 WEIGHTS = [call(), call(weight="weight")]
 WEIGHT = [call(), call(weight="weight"), call(weight=None)]
 SOURCE = [call(first), call("nowhere")]
-CUTOFF = [*SOURCE, call(first, cutoff=2), call(first, cutoff=1.5)]
+CUTOFFS = (2, 1.5, 0, -1, math.nan)
+CUTOFF = [*SOURCE, *(call(first, cutoff=c) for c in CUTOFFS)]
+DEPTH = [*SOURCE, *(call(first, depth_limit=c) for c in CUTOFFS)]
 PAIR = [call(first, last), call(last, first), call(first, first), call(first, "nowhere")]
 WEIGHTED = [call(first), call("nowhere"), call(first, weight=None)]
-WEIGHTED_CUTOFF = [*WEIGHTED, call(first, cutoff=4)]
+WEIGHTED_CUTOFF = [*WEIGHTED, *(call(first, cutoff=c) for c in (4, *CUTOFFS))]
 WEIGHTED_PAIR = [*PAIR, call(first, last, weight=None)]
-SEVERAL = [call(some), call(some, cutoff=4), call([]), call([first, "nowhere"])]
+SEVERAL = [call(some), call([]), call([first, "nowhere"])]
+SEVERAL += [call(some, cutoff=c) for c in (4, *CUTOFFS)]
 SET = [call(some), call(lambda G: [*some(G), "nowhere"])]
 CUT = [call(some), call(some, rest), call(some, weight="weight"), call(some, rest, "weight")]
 PAIRS = [call(far_pairs), call([("nowhere", 0)])]

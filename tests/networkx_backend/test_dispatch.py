@@ -85,6 +85,47 @@ def test_a_program_of_networkx_runs_on_it_unchanged(run):
     assert ran == {"pagerank": 2, "single_source_dijkstra_path_length": 2}
 
 
+VIEWS = """
+import networkx as nx
+nx.config.warnings_to_ignore.add("cache")
+VIEWS = {
+    "subgraph": lambda G: G.subgraph([0, 1, 2, 3]),
+    "edge subgraph": lambda G: G.edge_subgraph(list(G.edges)),
+    "filtered": lambda G: nx.subgraph_view(G, filter_edge=lambda u, *v: u < 5),
+    "restricted": lambda G: nx.restricted_view(G, [5], []),
+    "reversed": lambda G: G.reverse(copy=False),
+    "undirected": lambda G: G.to_undirected(as_view=True),
+    "directed": lambda G: G.to_directed(as_view=True),
+    "copy": lambda G: G.copy(as_view=True),
+    "of a view": lambda G: G.reverse(copy=False).subgraph([0, 1, 2, 3]),
+}
+for kind in (nx.DiGraph, nx.MultiDiGraph):
+    for name, view in VIEWS.items():
+        G = kind([(0, 1), (1, 2), (2, 3), (4, 5)])
+        V = view(G)
+        nx.has_path(V, 0, 3, backend="jaxspv")
+        G.remove_edge(1, 2)
+        G.add_edge(3, 0)
+        for function in (nx.has_path, nx.shortest_path_length):
+            for ends in ((0, 3), (3, 0)):
+                told = []
+                for backend in ("jaxspv", "networkx"):
+                    try:
+                        told.append(function(V, *ends, backend=backend))
+                    except nx.NetworkXNoPath:
+                        told.append("no path")
+                assert told[0] == told[1], (kind, name, function, ends, told)
+G = nx.path_graph(4, create_using=nx.DiGraph)
+nx.has_path(G, 0, 3, backend="jaxspv")
+assert G.__networkx_cache__["backends"]["jaxspv"], "what is no view stays converted"
+print("same")
+"""
+
+
+def test_a_view_answers_for_the_graph_as_it_is_now(run):
+    assert run(VIEWS) == "same\n"
+
+
 def test_refusals_say_why():
     G = nx.path_graph(4)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from jax.test_util import check_grads
 
 import jaxspv as jsp
@@ -196,6 +197,64 @@ def test_user_defined_operators_with_traced_parameters():
     )
 
 
+PAIRS = (
+    ([0, 1], [1, 2]),
+    ([2, 0, 2], [-1, 3, -1]),
+    (np.array([2, 1, 0]), [1]),
+    ([0], jnp.array([0, 1, 2, 3])),
+    (np.array([True, False, True]), [1, 2]),
+)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "ell"])
+def test_two_arrays_take_pairs_as_in_scipy(format):
+    M, S = A.asformat(format), scipy.sparse.csr_array(DENSE)
+    for i, j in PAIRS:
+        want = S[np.asarray(i), np.asarray(j)]
+        np.testing.assert_array_equal(M[i, j], want)
+        np.testing.assert_array_equal(jax.jit(lambda M, i=i, j=j: M[i, j])(M), want)
+    empty = M[np.array([], int), np.array([], int)]
+    assert empty.shape == (0,) and empty.dtype == M.dtype
+    for i, j in (([0, 2], [3, 1, 1]), ([1], [2])):
+        outer = M[np.ix_(i, j)]
+        np.testing.assert_array_equal(outer.todense(), S[np.ix_(i, j)].toarray())
+        np.testing.assert_array_equal(
+            M[jnp.ix_(*map(jnp.asarray, (i, j)))].todense(), DENSE[i][:, j]
+        )
+        np.testing.assert_array_equal(jsp.extract(M, i, j).todense(), DENSE[i][:, j])
+    np.testing.assert_array_equal(M[[2, 0], 1:3].todense(), S[[2, 0], 1:3].toarray())
+    np.testing.assert_array_equal(M[:, [3, 3, 0]].todense(), S[:, [3, 3, 0]].toarray())
+    np.testing.assert_array_equal(M[[2, 0], 1].todense(), S[[2, 0], 1].toarray())
+
+
+def test_pairs_of_repeated_entries_of_traced_indices_and_their_slopes():
+    twice = jsp.COO(
+        jnp.array([1.0, 2, 4]), jnp.array([0, 0, 2]), jnp.array([1, 1, 0]), jnp.asarray(False),
+        (3, 4), unique=False,
+    )  # fmt: skip
+    i, j = jnp.array([0, 2, 1]), jnp.array([1, 0, 1])
+    assert twice[i, j].tolist() == [3, 4, 0]
+    assert jax.jit(lambda i, j: A[i, j])(i, j).tolist() == DENSE[i, j].tolist()
+    weights = jnp.array([1.0, 10, 100])
+    slope = jsp.grad(lambda A: jnp.sum(A[[0, 2, 2], [0, 3, 3]] * weights))(A)
+    want = np.zeros(DENSE.shape)
+    np.add.at(want, ([0, 2, 2], [0, 3, 3]), np.asarray(weights))
+    row, col = A.rowcol()
+    np.testing.assert_array_equal(slope.data, want[row, col])
+    arrays = A.with_data(jnp.stack([A.data, -A.data], 1))
+    np.testing.assert_array_equal(arrays[i, j], np.stack([DENSE[i, j], -DENSE[i, j]], 1))
+
+
+def test_objects_never_change():
+    for x in (A, A.asformat("coo"), jsp.vector_from_entries([1], [2.0], 3), jsp.Graph(A)):
+        with pytest.raises(
+            TypeError, match=r"never changes: `A = jsp.set_element.*assign.*with_data"
+        ):
+            x[0, 1] = 3
+        with pytest.raises(TypeError, match="never changes.*remove_element"):
+            del x[0]
+
+
 def test_bad_input_is_named():
     cases = [
         (lambda: jsp.ewise_add(A, A.T), ValueError, r"`B` must have the shape \(3, 4\)"),
@@ -208,6 +267,9 @@ def test_bad_input_is_named():
         (lambda: A[3], IndexError, r"`i` must lie in \[-3, 3\); got 3"),
         (lambda: A[[0, 9]], IndexError, "got 9"),
         (lambda: A[0, 1, 2], IndexError, "two indices"),
+        (lambda: A[[0, 1], [0, 1, 2]], IndexError, r"one length; got 2 and 3.*np.ix_"),
+        (lambda: A[[0, 1], [0, 4]], IndexError, r"`j` must lie in \[-4, 4\); got 4"),
+        (lambda: A[[[0, 1]], [[0, 1]]], TypeError, "1-D array of integers"),
         (lambda: A["x"], TypeError, "`i` must be an integer, a slice"),
         (lambda: jsp.assign(A, 1.0, [0, 0]), ValueError, "`i` must not hold an index twice"),
         (lambda: jsp.assign(A, B, [0, 1]), ValueError, r"or have shape \(2, 4\)"),

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
-from ..compilation import known_while_tracing
-from ..platforms import explains_eager_call, is_recording
+from ..compilation import known_while_tracing, outside_of_traces
 
 _T = TypeVar("_T")
 
@@ -55,11 +53,10 @@ class _Kept:
 
 
 class _Entry:
-    """Values and numbers of calls by name, and weak references to the arrays they belong to."""
+    """Values by name, and weak references to the arrays they belong to."""
 
     def __init__(self, arrays: list[Any]):
         self.values: dict[Hashable, Any] = {}
-        self.calls: collections.Counter[str] = collections.Counter()
         self.arrays = arrays
 
 
@@ -69,13 +66,13 @@ KEPT = _Kept(16)
 def keep_prepared(most: int) -> int:
     """For how many matrices eager calls keep what they found out about them; 16 at the start.
 
-    An eager call on a bare matrix looks at its weights (NaN, negative ones, their mean) and, where
-    that pays at once, prepares what it needs (`explain` tells): for the next call on the same
-    arrays both are kept, as long as the arrays live, of the matrices used last. Inside of jit
-    nothing is kept; a `Graph` from `prepare` holds its own layouts.
+    An eager call on a bare matrix looks at its weights (NaN, negative ones, their mean) and turns
+    other formats into CSR. Both are kept for the next call on the same arrays, as long as the
+    arrays live, of the matrices used last. Layouts are made by `prepare` alone, and the `Graph`
+    that it returns holds them. Inside of jit nothing is kept.
 
     Args:
-        most: of matrices, 0: nothing is kept, and nothing prepared unasked.
+        most: of matrices, 0: nothing is kept.
 
     Returns:
         What it was before.
@@ -110,16 +107,5 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     return entry.values[name]
 
 
-def calls_of(arrays: tuple[Any, ...], name: str) -> int:
-    """How many calls of this name the arrays had, with this one; 0 where nothing is cached."""
-    if (entry := _entry_of(arrays)) is None:
-        return 0
-    if not is_recording():
-        entry.calls[name] += 1
-    return max(entry.calls[name], 1)
-
-
 def _entry_of(arrays: tuple[Any, ...]) -> _Entry | None:
-    if unsafe_am_i_under_a_jit_DO_NOT_USE() and not explains_eager_call():
-        return None
-    return KEPT.entry(arrays)
+    return KEPT.entry(arrays) if outside_of_traces() else None

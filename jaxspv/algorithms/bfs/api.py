@@ -12,21 +12,20 @@ from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
-from pallas_kernels.prepare.adjacency import Adjacency, bfs_programs, prepare_bfs
+from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
-from ..._core.dispatch import Op, overloadable
-from ..._core.eager.ahead import Program
 from ..._core.indices import bucketed
-from ..._core.platforms import Backend, note
+from ..._core.operation import Operation, typed
+from ..._core.operations.overload import overloadable
+from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats import CSR
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
 from ..common.path import path_to
-from ..common.sources import check_source, over_sources
+from ..common.sources import check_source, over
 from ..common.status import finished
 from . import tile as tiles
 from .forms import search
@@ -120,7 +119,6 @@ def bfs(
     [0, 1, 2, 2, -1]
     """
     words, why = tiles.tiles_for(G, format)
-    note(why)
     how: dict[str, Any] = {"parents": parents, "backend": backend, "method": method}
     if words is not None:
         until = check_until(until, UNTIL, "bfs", words.shape[0])
@@ -130,21 +128,19 @@ def bfs(
             return BFS(*tiles.op(words, s, until, **how))
 
         source = check_source(source, words.shape[0])
-        return finished(over_sources(by_tiles, source), "bfs")
+        return finished(over(source, by_tiles)(source), "bfs")
     graph = as_graph(G, "bfs", ("bfs",))
     until = check_until(until, UNTIL, "bfs", graph.n)
     how |= {"deterministic": deterministic, "bounds": () if until is None else until.bounds()}
-    if "bfs" not in graph.layouts:
-        note("`prepare(A, for_='bfs')` would add the in-edges to pull from.")
     source = check_source(source, graph.n)
-    return finished(over_sources(lambda s: op(graph, s, until, **how), source), "bfs")
+
+    def by_rows(s):
+        return op(graph, s, until, **how)
+
+    return finished(over(source, by_rows)(source), "bfs")
 
 
-def _ahead(A: CSR) -> list[Program]:
-    return [Program(*p) for p in bfs_programs(A.indptr, A.indices)]
-
-
-@register_layout("bfs", ahead=_ahead)
+@register_layout("bfs")
 def _layout(graph: Graph) -> Any:
     """The kernel's layout, on a GPU only: the XLA forms need nothing beside the in-edges."""
     out, inn = graph.out, graph.inn
@@ -155,7 +151,17 @@ def _layout(graph: Graph) -> Any:
     return {"pallas": prepare_bfs(out.indptr, out.indices, *reverse, rounded=bucketed)}
 
 
-op = Op("bfs")
+def _types(graph, source, until, *, parents, deterministic, bounds):
+    vector, number = typed(jnp.int32, graph.n), typed(jnp.int32)
+    return BFS(vector, vector if parents else None, number, number)
+
+
+def _advice(graph, *_, **__):
+    bare = "bfs" not in graph.layouts
+    return ["`prepare(A, for_='bfs')` would add the in-edges to pull from."] if bare else []
+
+
+op = Operation("bfs", types=_types, advice=_advice)
 
 
 def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
@@ -237,7 +243,13 @@ def _stop(until):
     return stop
 
 
-many = Op("bfs from several sources")
+def _types_of_many(graph, sources, *, parents, deterministic):
+    count = sources.shape[0]
+    levels, each = typed(jnp.int32, count, graph.n), typed(jnp.int32, count)
+    return BFS(levels, levels if parents else None, each, each)
+
+
+many = Operation("bfs from several sources", types=_types_of_many, advice=_advice)
 
 
 def _sources_apart(axis_size, in_batched, graph, sources, *, parents, deterministic):

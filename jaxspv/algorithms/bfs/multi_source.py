@@ -65,7 +65,7 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
         words = max(-(-count // SOURCES), 1)
         padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
         result = lax.map(search, padded.reshape(words, SOURCES))
-        result = jax.tree.map(lambda v: v.reshape(-1, n)[:count] if v.ndim == 3 else v, result)
+        result = jax.tree.map(lambda v: lax.collapse(v, 0, 2)[:count] if v.ndim == 3 else v, result)
     return jax.tree.map(
         lambda v: jnp.broadcast_to(jnp.max(v), (count,)) if v.ndim < 2 else v, result
     )

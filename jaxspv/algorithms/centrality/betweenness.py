@@ -11,13 +11,14 @@ from jax import Array, lax
 from pallas_kernels.betweenness import betweenness as betweenness_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Op
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ..common.constant import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
+from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 from .betweenness_cpu import by_breadth, by_distance
 from .betweenness_xla import by_levels, by_tight_edges
@@ -77,7 +78,8 @@ def betweenness_centrality(
 
     Raises:
         TypeError: G is no graph, `sources` are no integers.
-        ValueError: G is not square, a concrete source is out of range, a concrete weight <= 0.
+        ValueError: G is not square, a concrete source is out of range, a concrete weight is not
+            finite and > 0.
 
     Cost: a search and two passes over the edges a source; "blocks" 28 bytes of memory a vertex and
     block, and some microseconds a level; "batches" two products of the pattern
@@ -94,6 +96,10 @@ def betweenness_centrality(
     """
     graph = as_graph(G, "betweenness_centrality", ("bfs", "sssp"))
     n = graph.n
+    if weighted:
+        with_real_weights(graph, "betweenness_centrality")
+    elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     if directed is None:
         directed = not is_undirected(graph)
     if weighted and is_concrete(graph.data):
@@ -139,15 +145,19 @@ def _scale(count, sources, n: int, normalized: bool, endpoints: bool, directed: 
 
 def _check_positive(graph: Graph) -> None:
     weights = np.asarray(graph.data)[: int(np.asarray(graph.out.indptr)[-1])]
-    wrong = np.flatnonzero(~(weights > 0))
+    wrong = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
     if len(wrong):
         raise ValueError(
-            f"weights must be > 0 where paths are counted; slot {wrong[0]} holds "
+            f"weights must be finite and > 0 where paths are counted; slot {wrong[0]} holds "
             f"{weights[wrong[0]]}."
         )
 
 
-op = Op("betweenness_centrality", constant)
+def _types(graph, sources, *, weighted, endpoints):
+    return Betweenness(typed(_dtype(graph), graph.n), typed(jnp.bool_))
+
+
+op = Operation("betweenness_centrality", constant, types=_types)
 
 
 def _dtype(graph: Graph) -> Any:

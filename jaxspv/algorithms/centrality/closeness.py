@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.dispatch import Op
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import as_graph
@@ -89,7 +89,12 @@ def closeness_centrality(
     return Closeness(scores, harmonic, reached)
 
 
-op = Op("closeness_centrality", constant)
+def _types(graph):
+    total = typed(jnp.int32, graph.n)
+    return total, total, typed(jnp.float32, graph.n), total
+
+
+op = Operation("closeness_centrality", constant, types=_types)
 
 
 @op.register("words")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,9 +11,13 @@ from jax import Array, lax
 
 from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
+from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...ops.mxv.api import mxv, vxm
 from ...until import iteration_limit
+from ..common.implicit import fixed_point
+from ..common.names import elsewhere
+from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -52,6 +57,7 @@ class Hits(NamedTuple):
     converged: Bool[Array, ""]
 
 
+@elsewhere(max_iter="max_iterations")
 def eigenvector_centrality(
     G: Matrix,
     tol: Real = 1e-6,
@@ -70,11 +76,15 @@ def eigenvector_centrality(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+        `Scores(scores, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `start` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
+            shape.
+
+    Differentiable in the weights, both modes and twice, by the implicit function theorem: as
+    exact as `tol` is small.
 
     Cost: a product with the matrix a step.
 
@@ -86,19 +96,21 @@ def eigenvector_centrality(
     >>> [round(float(s), 3) for s in jsp.eigenvector_centrality(A).scores]
     [0.5, 0.707, 0.5]
     """
-    graph = _numbers(as_graph(G, "eigenvector_centrality", ("mxv",)), weighted)
+    graph = _numbers(G, "eigenvector_centrality", weighted)
     x = _start(graph, start)
     limit = iteration_limit("max_iterations", max_iterations)
     return one_program(_eigenvector, graph, x, jnp.asarray(tol, x.dtype), jnp.asarray(limit))
 
 
 def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
-    def step(x):
-        return _scaled(x + _flow(x, graph), _length)
-
-    return Scores(*_repeat(step, _scaled(x, jnp.sum), _count(graph) * tol, limit))
+    return Scores(*_repeat(_grown, graph, (), _scaled(x, jnp.sum), _count(graph) * tol, limit))
 
 
+def _grown(x: Array, graph: Graph) -> Array:
+    return _scaled(x + _flow(x, graph), _length)
+
+
+@elsewhere(max_iter="max_iterations")
 def katz_centrality(
     G: Matrix,
     alpha: Real = 0.1,
@@ -121,11 +133,15 @@ def katz_centrality(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Scores(scores, iterations, converged)`, float32 or the dtype of the weights.
+        `Scores(scores, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `beta` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `beta` has a wrong
+            shape.
+
+    Differentiable in the weights, `alpha` and `beta`, both modes and twice, by the implicit
+    function theorem: as exact as `tol` is small.
 
     Cost: a product with the matrix a step.
 
@@ -136,7 +152,7 @@ def katz_centrality(
     >>> [round(float(s), 3) for s in jsp.katz_centrality(A).scores]
     [0.56, 0.611, 0.56]
     """
-    graph = _numbers(as_graph(G, "katz_centrality", ("mxv",)), weighted)
+    graph = _numbers(G, "katz_centrality", weighted)
     beta = jnp.asarray(beta, graph.dtype)
     if beta.shape not in ((), (graph.n,)):
         raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {beta.shape}.")
@@ -150,10 +166,15 @@ def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
     if graph.exists is not None:
         beta = jnp.where(graph.exists, beta, 0)
     x = jnp.zeros_like(beta)
-    found = _repeat(lambda x: alpha * _flow(x, graph) + beta, x, _count(graph) * tol, limit)
+    found = _repeat(_walked, graph, (alpha, beta), x, _count(graph) * tol, limit)
     return Scores(_scaled(found[0], _length) if normalized else found[0], *found[1:])
 
 
+def _walked(x: Array, graph: Graph, alpha: Array, beta: Array) -> Array:
+    return alpha * _flow(x, graph) + beta
+
+
+@elsewhere(max_iter="max_iterations")
 def hits(
     G: Matrix,
     tol: Real = 1e-6,
@@ -172,11 +193,15 @@ def hits(
         weighted: whether values are weights; otherwise each entry counts 1.
 
     Returns:
-        `Hits(hubs, authorities, iterations, converged)`, float32 or the dtype of the weights.
+        `Hits(hubs, authorities, iterations, converged)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `start` has a wrong shape.
+        ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
+            shape.
+
+    Differentiable in the weights, both modes and twice, by the implicit function theorem: as
+    exact as `tol` is small.
 
     Cost: two products with the matrix a step.
 
@@ -189,25 +214,34 @@ def hits(
     >>> found.hubs.tolist(), found.authorities.tolist()
     ([0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
     """
-    graph = _numbers(as_graph(G, "hits", ("mxv",)), weighted)
+    graph = _numbers(G, "hits", weighted)
     x = _start(graph, start)
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
     return one_program(_hits, graph, x, jnp.asarray(tol, x.dtype), limit)
 
 
-def _hits(graph: Any, x: Array, tol: Array, limit: Array) -> Hits:
-    def step(x):
-        return _scaled(mxv(graph, _scaled(_flow(x, graph), jnp.max)), jnp.sum)
-
-    hubs, iterations, converged = _repeat(step, _scaled(x, jnp.sum), tol, limit)
+def _hits(graph: Graph, x: Array, tol: Array, limit: Array) -> Hits:
+    hubs, iterations, converged = _repeat(_told, graph, (), _scaled(x, jnp.sum), tol, limit)
     return Hits(hubs, _scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
 
 
-def _numbers(graph: Graph, weighted: bool) -> Graph:
-    """The graph with floats for values: weights, or ones."""
+def _told(hubs: Array, graph: Graph) -> Array:
+    return _scaled(mxv(graph, _scaled(_flow(hubs, graph), jnp.max)), jnp.sum)
+
+
+def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
+    """The graph with floats of 32 bits or more for values: weights, or ones.
+
+    Raises:
+        TypeError: weights are complex.
+        ValueError: a concrete weight is infinite or NaN.
+    """
+    graph = as_graph(G, algorithm, ("mxv",))
     if not weighted:
         return graph.with_data(jnp.ones(graph.nse, jnp.float32))
-    if not jnp.issubdtype(graph.dtype, jnp.floating):
+    graph = with_real_weights(graph, algorithm)
+    check_weights(graph, negative=True)
+    if not jnp.issubdtype(graph.dtype, jnp.floating) or is_narrow(graph.dtype):
         return graph.with_data(graph.data.astype(jnp.float32))
     return graph
 
@@ -220,7 +254,8 @@ def _start(graph: Graph, start: Any) -> Array:
 
 
 def _length(x: Array) -> Array:
-    return jnp.sqrt(jnp.sum(x * x))
+    square = jnp.sum(x * x)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
 
 
 def _scaled(x: Array, size_of: Callable[[Array], Array]) -> Array:
@@ -239,14 +274,30 @@ def _flow(x: Array, graph: Any) -> Array:
 
 
 def _repeat(
-    step: Callable[[Array], Array], x: Array, least: Any, limit: Array
+    step: Callable[..., Array],
+    graph: Graph,
+    params: tuple[Any, ...],
+    x: Array,
+    least: Any,
+    limit: Array,
 ) -> tuple[Array, Array, Array]:
-    """x after steps until the L1 change is below `least`: (x, steps, whether it was)."""
+    """x after steps until the L1 change is below `least`: (x, steps, whether it was).
+
+    Its derivative is that of the solution of `x = step(x, graph, *params)`.
+    """
+    fixed = lax.stop_gradient((graph, *params))
 
     def again(state):
         x, k, _ = state
-        new = step(x)
+        new = step(x, *fixed)
         return new, k + 1, jnp.sum(jnp.abs(new - x)) < least
 
-    first = (x, jnp.int32(0), jnp.bool_(False))
-    return lax.while_loop(lambda s: ~s[2] & (s[1] < limit), again, first)
+    first = (lax.stop_gradient(x), jnp.int32(0), jnp.bool_(False))
+    least = lax.stop_gradient(least)
+    x, k, done = lax.while_loop(lambda s: ~s[2] & (s[1] < limit), again, first)
+
+    def of_values(x, out, data, *params):  # by the one leaf of a prepared graph with a derivative
+        bare = Graph(dataclasses.replace(out, data=data), symmetric=graph.symmetric)
+        return step(x, bare, *params)
+
+    return fixed_point(of_values, (fixed[0].out, graph.data, *params), x), k, done

@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.compilation import one_program
 from ..._core.platforms import Backend
+from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...masks import structure
@@ -18,6 +19,7 @@ from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.mxm.api import mxm
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import is_undirected
+from ..common.weights import check_weights, with_real_weights
 from .triangles import of_vertices
 
 if TYPE_CHECKING:
@@ -36,10 +38,11 @@ def clustering(
 ) -> Float[Array, " n"]:
     """`c[v] = 2 T(v) / (d(v) (d(v) - 1))`: triangles of v among the pairs of its neighbours.
 
-    With weights a triangle counts the geometric mean of its three, each over the largest. In a
-    directed graph `T = diag((A + A^T)^3) / 2` counts directed triangles, of
-    `d (d - 1) - 2 e` possible ones, d edges from or to v and e edges that go both ways. Self loops
-    are ignored; a vertex with fewer than two neighbours, a ghost of `pad` too, has 0.
+    With weights a triangle counts the geometric mean of its three, each over the largest; of an
+    edge that weighs more in one direction the mean of both cube roots counts. In a directed graph
+    `T = diag((A + A^T)^3) / 2` counts directed triangles, of `d (d - 1) - 2 e` possible ones, d
+    edges from or to v and e edges that go both ways. Self loops are ignored; a vertex with fewer
+    than two neighbours, a ghost of `pad` too, has 0.
 
     Args:
         G: a `Graph` or a square sparse matrix.
@@ -54,7 +57,8 @@ def clustering(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square.
+        ValueError: it is not square, or `weighted` and a concrete weight is negative, infinite or
+            NaN.
 
     Cost: O(edges^1.5) steps without weights, else a product of the adjacency with itself, masked.
 
@@ -69,8 +73,13 @@ def clustering(
     [1.0, 1.0, 0.333, 0.0]
     """
     graph = as_graph(G, "clustering", ())
+    if weighted:
+        graph = with_real_weights(graph, "clustering")
     if directed is None:
         directed = not is_undirected(graph)
+    if weighted:
+        check_weights(graph)
+        directed = directed or not graph.symmetric  # the same, where both directions weigh the same
     if not weighted and not directed:
         triangles = 2 * of_vertices(graph, backend=backend, method=method).astype(jnp.float32)
         degree = degrees_without_loops(graph).astype(jnp.float32)
@@ -150,7 +159,7 @@ def _closed_walks(A: CSR) -> Array:
 def _row_sums(A: CSR) -> Array:
     row, _ = A.rowcol()
     there = jnp.arange(A.nse) < A.count
-    return jnp.zeros(A.shape[0], A.dtype).at[row].add(jnp.where(there, A.data, 0), mode="drop")
+    return sum_in_double(jnp.where(there, A.data, 0), row, A.shape[0])
 
 
 def _over(count: Array, possible: Array) -> Array:

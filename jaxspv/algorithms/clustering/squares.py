@@ -9,9 +9,10 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
+from ..._core.reductions import sum_in_double
 from ...graph import Graph
 from ...masks import structure
 from ...ops.mxm.api import mxm
@@ -112,10 +113,8 @@ def _triangle_centrality(graph: Graph) -> Array:
     there = jnp.arange(C.nse) < C.count
     row, col = (jnp.where(there, x, n) for x in C.rowcol())
     counts = jnp.where(there, C.data, 0).astype(jnp.float32)
-    y = jnp.zeros(n, jnp.float32).at[row].add(counts, mode="drop")
-    near = (
-        jnp.zeros(n, jnp.float32).at[row].add(y.at[col].get(mode="fill", fill_value=0), mode="drop")
-    )
+    y = sum_in_double(counts, row, n)
+    near = sum_in_double(y.at[col].get(mode="fill", fill_value=0), row, n)
     total = jnp.sum(y)
     score = 3 * _sums(graph, y) - 2 * near + y
     return score / jnp.where(total > 0, total, 1)
@@ -124,10 +123,12 @@ def _triangle_centrality(graph: Graph) -> Array:
 def _sums(graph: Graph, x: Array) -> Array:
     """(n,) the sums of x over the neighbours of each vertex."""
     tail, head = ends_of(graph, loops=False)
-    return jnp.zeros_like(x).at[tail].add(x.at[head].get(mode="fill", fill_value=0), mode="drop")
+    return sum_in_double(x.at[head].get(mode="fill", fill_value=0), tail, graph.n)
 
 
-squares_of = Op("squares of vertices", constant)
+squares_of = Operation(
+    "squares of vertices", constant, types=lambda graph: typed(jnp.float32, graph.n)
+)
 
 
 @squares_of.register("paths", backend="cpu")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, read, write
+from ..._core.operation import Operation
 from ...formats import CSR
 from ...graph import Graph
 from ...masks import structure
@@ -14,7 +14,7 @@ from ...ops.mxm.api import mxm
 from ...semirings import plus_pair
 from ..triangles import upward_edges
 
-of_vertices = Op("triangles of vertices")
+of_vertices = Operation("triangles of vertices")
 
 
 @of_vertices.register("wedges", backend="cpu")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
+from ..._core.operation import Operation
 from ..._core.platforms import Backend
 from ...formats import CSR
 from ...formats.csr import sorted_csr
@@ -45,6 +45,7 @@ def k_truss(
 
     Returns:
         A CSR of the entries of G that are left, in its capacity; repeated ones are added up.
+        Differentiable in their values.
 
     Raises:
         TypeError: G is no graph.
@@ -73,10 +74,12 @@ def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
     if graph.nse == 0:
         return proper
     once: Any = joined(sorted_csr(proper), plus_pair)
-    return op(once, k, backend=backend, method=method)
+    pattern = once.with_data(jnp.zeros(once.nse, jnp.int32))
+    left = op(pattern, k, backend=backend, method=method)
+    return apply(once, identity, mask=structure(left), nse=once.nse)  # values with a derivative
 
 
-op = Op("k_truss", constant)
+op = Operation("k_truss", constant)
 
 
 @op.register("peeling", backend="cpu")
@@ -88,7 +91,6 @@ def _peeling(A: CSR, k: Any) -> CSR:
 @op.register("rounds")
 def _rounds(A: CSR, k: Any) -> CSR:
     """Triangles of all edges counted anew until none has too few."""
-    start = A.with_data(jnp.zeros(A.nse, jnp.int32))
 
     def round_(state):
         B, _, _ = state
@@ -97,6 +99,6 @@ def _rounds(A: CSR, k: Any) -> CSR:
         C = kept(C, there & (C.data >= k - 2))
         return C, B.count, C.overflow
 
-    first = (start, jnp.int32(-1), start.overflow)
+    first = (A, jnp.int32(-1), A.overflow)
     found = lax.while_loop(lambda s: (s[0].count != s[1]) & (k > 2), round_, first)[0]
     return apply(A, identity, mask=structure(found), nse=A.nse)

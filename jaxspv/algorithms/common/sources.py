@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
+from .names import refuse_names
 
 
 def check_source(source: Any, n: int) -> Any:
@@ -22,6 +23,7 @@ def check_source(source: Any, n: int) -> Any:
     """
     if type(source) is int and 0 <= source < n:  # most eager calls
         return np.asarray(source, np.int32)
+    refuse_names("source", source)
     concrete = is_concrete(source)
     array = np.asarray(source) if concrete else jnp.asarray(source)
     if not jnp.issubdtype(array.dtype, jnp.integer):
@@ -36,6 +38,6 @@ def check_source(source: Any, n: int) -> Any:
     return within(array, n)
 
 
-def over_sources(one: Callable[[Any], Any], source: Any) -> Any:
-    """`one(source)`, mapped over a leading axis where there is one."""
-    return one(source) if source.ndim == 0 else jax.vmap(one)(jnp.asarray(source))
+def over(source: Any, one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`one`, a function of a vertex, mapped over the leading axis of `source` if it has one."""
+    return one if source.ndim == 0 else jax.vmap(one)

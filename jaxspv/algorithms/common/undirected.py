@@ -17,34 +17,48 @@ from ...formats.csr import sorted_csr
 from ...graph import Graph, as_graph
 
 
-def undirected(G: Any, algorithm: str) -> Graph:
+def undirected(G: Any, algorithm: str, *, values: bool = False) -> Graph:
     """`G` as a Graph; its pattern is symmetric, or traced and so taken at its word.
+
+    Args:
+        values: whether its values must be symmetric too, but for rounding.
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        ValueError: it is not square, or its pattern or values, where they are concrete, are not
+            symmetric.
     """
     graph = as_graph(G, algorithm, ())
-    if is_undirected(graph) is False:
+    if is_undirected(graph, values=values) is not False:
+        return graph
+    if not values or is_undirected(graph) is False:
         raise ValueError(
             f"`G` must have a symmetric pattern: {algorithm} is of undirected graphs. "
             "Join A and its transpose first."
         )
-    return graph
+    raise ValueError(
+        f"weights must be symmetric: {algorithm} is of undirected graphs, and some edge weighs "
+        "more in one direction. Add the transpose to A first."
+    )
 
 
-def is_undirected(graph: Graph) -> bool | None:
-    """Whether the pattern equals its transpose; None: it is traced and nobody declared it."""
+def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
+    """Whether the pattern equals its transpose; None: it is traced and nobody declared it.
+
+    Args:
+        values: whether the values are compared too, but for rounding.
+    """
     if graph.symmetric:
         return True
-    if not is_concrete(graph.out.indices, graph.out.indptr):
-        return None
     A = graph.out
+    if not is_concrete(A.indices, A.indptr, A.data if values else ()):
+        return None
+    if not values:
+        A = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
     if not on_gpu(A.indices):
         return _on_host(A)
-    bare = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
     with known_while_tracing():
-        return bool(_on_device(bare))
+        return bool(_on_device(A))
 
 
 def _on_host(A: CSR) -> bool:
@@ -52,19 +66,24 @@ def _on_host(A: CSR) -> bool:
     import scipy.sparse
 
     indptr = np.asarray(A.indptr)
-    indices = np.asarray(A.indices)[: indptr[-1]]
-    pattern = scipy.sparse.csr_array((np.ones(len(indices), bool), indices, indptr), shape=A.shape)
+    data, indices = (np.asarray(x)[: indptr[-1]] for x in (A.data, A.indices))
+    data = data if data.dtype == bool else data.astype(np.float64)
+    matrix = scipy.sparse.csr_array((data, indices, indptr), shape=A.shape)
     if not A.sorted:
-        pattern.sort_indices()
-    other = pattern.T.tocsr()
-    return np.array_equal(other.indptr, pattern.indptr) and np.array_equal(
-        other.indices, pattern.indices
+        matrix.sort_indices()
+    other = matrix.T.tocsr()
+    return (
+        np.array_equal(other.indptr, matrix.indptr)
+        and np.array_equal(other.indices, matrix.indices)
+        and np.allclose(other.data, matrix.data, equal_nan=True)
     )
 
 
 @jax.jit
 def _on_device(A: CSR) -> Array:
     sorted_rows, other = sorted_csr(A), sorted_csr(A.T)
+    same = (sorted_rows.indices == other.indices) & jnp.isclose(
+        sorted_rows.data, other.data, equal_nan=True
+    )
     there = jnp.arange(A.nse) < A.count
-    same = jnp.where(there, sorted_rows.indices == other.indices, True)
-    return jnp.all(same) & jnp.all(A.indptr == other.indptr)
+    return jnp.all(same | ~there) & jnp.all(A.indptr == other.indptr)

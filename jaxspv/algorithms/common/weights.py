@@ -9,10 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import known_while_tracing, on_gpu
-from ..._core.eager.ahead import Program
 from ..._core.eager.kept import kept
-from ...formats import CSR
+from ..._core.pytree import is_concrete
 from ...graph import Graph, arrays_of
+
+
+def with_real_weights(graph: Graph, algorithm: str) -> Graph:
+    """The graph itself.
+
+    Raises:
+        TypeError: its weights are complex.
+    """
+    if jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        raise TypeError(
+            f"`{algorithm}` takes real weights; got {graph.dtype}. Make some of them, as by "
+            "`A.with_data(abs(A.data))`."
+        )
+    return graph
 
 
 class Facts(NamedTuple):
@@ -20,7 +33,8 @@ class Facts(NamedTuple):
 
     Attributes:
         least: the least one, at most 0.
-        nan, negative: the first slot with a NaN; with a value that is not >= 0; -1: none.
+        nan, negative, infinite: the first slot with a NaN; with a value that is not >= 0; with one
+            that is not finite; -1: none.
         ones: whether all are 1.
         mean: of all; 1 without any.
         finite_mean: of the finite ones (integers: below the largest); None without any.
@@ -29,6 +43,7 @@ class Facts(NamedTuple):
     least: Any
     nan: int
     negative: int
+    infinite: int
     ones: bool
     mean: float
     finite_mean: float | None
@@ -39,8 +54,9 @@ def facts_of(graph: Graph) -> Facts:
 
     Looked up once for eager calls on the same arrays.
     """
+    graph = with_real_weights(graph, "prepare")
     if graph.nse == 0:
-        return Facts(np.zeros((), graph.dtype)[()], -1, -1, True, 1.0, None)
+        return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, 1.0, None)
     return kept(arrays_of(graph), "weights", lambda: _found(graph))
 
 
@@ -53,20 +69,39 @@ def _found(graph: Graph) -> Facts:
         count = int(np.asarray(graph.out.indptr)[-1])
         with np.errstate(invalid="ignore"):  # NaN, which is looked for
             found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
-    least, nan, negative, ones, count, total, finite, finite_total = found
+    least, nan, negative, infinite, ones, count, total, finite, finite_total = found
     return Facts(
         least,
         int(nan),
         int(negative),
+        int(infinite),
         bool(ones),
         float(total) / float(count) if count else 1.0,
         float(finite_total) / float(finite) if finite else None,
     )
 
 
-def weights_program(A: CSR) -> Program:
-    """What `facts_of` runs on a GPU."""
-    return Program(_on_device, (A.data, A.indptr))
+def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = False) -> None:
+    """Looks at concrete weights.
+
+    Args:
+        negative, infinite: whether such weights are allowed.
+
+    Raises:
+        ValueError: a weight is NaN, or one that is not allowed.
+    """
+    if not is_concrete(graph.data):
+        return
+    facts = facts_of(graph)
+    slot = facts.nan if infinite else facts.infinite
+    if not negative:
+        slot = facts.negative if slot < 0 or 0 <= facts.negative < slot else slot
+    if slot >= 0:
+        words = [*([] if infinite else ["finite"]), *([] if negative else [">= 0"])]
+        raise ValueError(
+            f"weights must be {' and '.join(words) or 'numbers'}; "
+            f"slot {slot} holds {np.asarray(graph.data)[slot]}."
+        )
 
 
 @jax.jit
@@ -78,7 +113,8 @@ def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
     zero = weights.dtype.type(0)
     wide = np.float64 if xp is np else np.float32
     there = xp.broadcast_to(there, weights.shape)
-    if jnp.issubdtype(weights.dtype, jnp.floating):
+    floats = jnp.issubdtype(weights.dtype, jnp.floating)
+    if floats:
         finite = there & (abs(weights) < np.inf)
     elif weights.dtype == bool:
         finite = there
@@ -96,6 +132,7 @@ def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
         xp.min(xp.where(there, weights, zero), initial=zero),
         first(weights != weights),
         first(~(weights >= zero)),
+        first(~finite if floats else weights != weights),
         xp.all(~there | (weights == 1)),
         xp.sum(there),
         total(there),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.dispatch import Op
+from ..._core.indices import LIMIT
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
@@ -87,7 +88,11 @@ def label_propagation(
     return found
 
 
-op = Op("label_propagation")
+def _types(graph, labels, limit):
+    return LabelPropagation(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.bool_))
+
+
+op = Operation("label_propagation", types=_types)
 
 
 def _repeat(step: Any, labels: Array, limit: Array) -> LabelPropagation:
@@ -102,13 +107,17 @@ def _repeat(step: Any, labels: Array, limit: Array) -> LabelPropagation:
 @op.register("counts", backend="cpu")
 def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
     """`count` has a number for each label, and is 0 between vertices."""
-    n, out = graph.n, graph.out
-    if n == 0 or graph.nse == 0:
+    n, nse = graph.n, graph.nse
+    indptr, indices, sides = graph.out.indptr, graph.out.indices, 1
+    if n == 0 or nse == 0:
         return _repeat(lambda labels: labels, labels, limit)
-    sides = [(out.indptr, out.indices)]
     if not graph.symmetric:
-        back = transpose(Compressed(out.indptr, out.indices, None), n)
-        sides.append((back.indptr, back.indices))
+        if 2 * max(nse, n + 1) >= LIMIT:
+            return _sort(graph, labels, limit)
+        # One list of both directions: with a loop for each the body is too large to be native.
+        back, sides = transpose(Compressed(indptr, indices, None), n), 2
+        indptr = jnp.concatenate([indptr, back.indptr + nse])
+        indices = jnp.concatenate([indices, back.indices])
 
     def step(labels):
         def one_more(label, times, most, best, count):
@@ -117,23 +126,23 @@ def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
             return label, times, most, best, write(count, label, times)
 
         def vertex(v, count, new):
-            most, best = jnp.int32(0), read(labels, v)
-            for indptr, indices in sides:
+            def note(e, most, best, count):
+                label = read(labels, read(indices, e))
+                return once(True, one_more, label, read(count, label) + 1, most, best, count)[2:]
 
-                def note(e, most, best, count, indices=indices):
-                    label = read(labels, read(indices, e))
-                    return once(True, one_more, label, read(count, label) + 1, most, best, count)[
-                        2:
-                    ]
+            def forget(e, count):
+                return (write(count, read(labels, read(indices, e)), jnp.int32(0)),)
 
-                ends = read(indptr, v), read(indptr, v + 1)
-                most, best, count = each(*ends, note, most, best, count)
-            for indptr, indices in sides:
+            def over_edges(body):
+                def side(s, *state):
+                    row = s * (n + 1) + v
+                    return each(read(indptr, row), read(indptr, row + 1), body, *state)
 
-                def forget(e, count, indices=indices):
-                    return (write(count, read(labels, read(indices, e)), jnp.int32(0)),)
+                return side
 
-                (count,) = each(read(indptr, v), read(indptr, v + 1), forget, count)
+            start = jnp.int32(0), read(labels, v), count
+            _, best, count = each(0, sides, over_edges(note), *start)
+            (count,) = each(0, sides, over_edges(forget), count)
             return count, write(new, v, best)
 
         return each(0, n, vertex, jnp.zeros(n, jnp.int32), labels)[1]

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...graph import Graph
+from ...graph import Graph, as_graph
 from ..common.constant import constant
 from ..common.undirected import undirected
+from ..common.weights import check_weights, with_real_weights
 from .louvain_cpu import in_turn
 from .louvain_xla import at_once
 from .modularity import edge_weights, modularity
@@ -57,7 +58,7 @@ def louvain(
     in turn; elsewhere many at once, so that the communities may be others, of like modularity.
 
     Args:
-        G: a `Graph` or a square sparse matrix of weights >= 0 with a symmetric pattern.
+        G: a `Graph` or a symmetric sparse matrix of weights >= 0.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
         backend: "cpu", "xla" or None.
@@ -68,7 +69,8 @@ def louvain(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        ValueError: it is not square, or where it is concrete its pattern or its weights are not
+            symmetric, or a weight is negative, infinite or NaN.
 
     Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels; "at_once"
     sorts them in each.
@@ -82,7 +84,12 @@ def louvain(
     >>> jsp.louvain(A).labels.tolist()
     [0, 0, 2, 2]
     """
-    graph = undirected(G, "louvain")
+    graph = as_graph(G, "louvain", ())
+    if weighted:
+        check_weights(with_real_weights(graph, "louvain"))
+    elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
+        graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
+    undirected(graph, "louvain", values=weighted)
     how = {"weighted": weighted, "backend": backend, "method": method}
     return one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
 
@@ -99,7 +106,11 @@ def _louvain(graph: Graph, resolution: Array, *, weighted, backend, method) -> C
     return Communities(labels, jnp.sum(labels == vertex, dtype=jnp.int32), quality, levels)
 
 
-op = Op("louvain", constant)
+def _types(graph, weights, resolution):
+    return typed(jnp.int32, graph.n), typed(jnp.int32)
+
+
+op = Operation("louvain", constant, types=_types)
 
 
 @op.register("in_turn", backend="cpu")

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import one_program
+from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
 from ..common.undirected import is_undirected
+from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -45,7 +47,8 @@ def modularity(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or `labels` has a wrong shape.
+        ValueError: it is not square, a concrete weight is negative, infinite or NaN, or `labels`
+            has a wrong shape.
 
     Cost: a pass over the edges.
 
@@ -62,6 +65,8 @@ def modularity(
     labels = jnp.asarray(labels)
     if labels.shape != (graph.n,):
         raise ValueError(f"`labels` must have shape ({graph.n},); got {labels.shape}.")
+    if weighted:
+        check_weights(with_real_weights(graph, "modularity"))
     if directed is None:
         directed = not is_undirected(graph)
     how = {"weighted": weighted, "directed": directed}
@@ -77,8 +82,7 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
         jnp.where(inside, labels, n).at[v].get(mode="fill", fill_value=n) for v in (tail, head)
     )
     kept = jnp.where((start == end) & (start < n), weights, 0)
-    nothing = jnp.zeros(n, weights.dtype)
-    out, into = (nothing.at[v].add(weights, mode="drop") for v in (start, end))
+    out, into = (sum_in_double(weights, v, n) for v in (start, end))
     total = jnp.sum(weights)
     per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
     expected = jnp.sum((out * per) * (into * per))

@@ -10,8 +10,8 @@ from jax import Array, lax
 from pallas_kernels.cores import cores as cores_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR
@@ -108,7 +108,11 @@ def k_core(
     return kept(graph.out, both[0] & both[1])
 
 
-op = Op("core_number")
+def _types(graph):
+    return CoreNumbers(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
+
+
+op = Operation("core_number", types=_types)
 
 
 def _not_in_one_launch(graph) -> str | None:

@@ -11,7 +11,7 @@ from pallas_kernels.strong import strong as strong_kernel
 
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Op
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
@@ -81,7 +81,11 @@ def strongly_connected_components(
     return finished(found, "strongly_connected_components")
 
 
-op = Op("strongly_connected_components")
+def _types(graph):
+    return StrongComponents(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
+
+
+op = Operation("strongly_connected_components", types=_types)
 MOST_VERTICES = 2**26 - 2  # that the kernel's order tells apart
 
 

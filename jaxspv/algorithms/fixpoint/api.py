@@ -11,16 +11,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.batching import vmapped
-from ..._core.dispatch import Op
 from ..._core.native_loops import read
-from ..._core.platforms import Backend, note, unrecorded
+from ..._core.operation import Operation
+from ..._core.platforms import Backend
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
 from ...ops.frame.elementwise import trace
 from ...ops.mxv.rows.layout import Rows, arrange
 from ...ops.mxv.spmv import op as spmv_op
 from ...semirings import Semiring, as_semiring, min_plus, plus_times
-from ...until import Until, check_until, unchanged
+from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
 from . import gpu_dense
 from .cpu import run_frontier_cpu
@@ -35,13 +35,16 @@ from .gpu_push import (
 )
 from .jvp import tangent
 from .step import Call, loop_of, of_call, push_of
-from .xla import run_dense, run_frontier
+from .xla import differs, run_dense, run_frontier
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
 
     from ...shapes import Matrix, Number, Vector
 
+# Steps at most where the caller sets no bound: a sum that grows by a constant a step would else end
+# where rounding lets it stand still, after 2^23 steps and more, and look converged.
+MOST_STEPS = 1 << 17
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
 
@@ -52,7 +55,8 @@ class Fixpoint(NamedTuple):
     Attributes:
         x: (n,), the vector after the last step.
         iterations: int32, steps taken.
-        converged: bool; False: only a bound on the iterations stopped the loop.
+        converged: bool; False: only a bound on the iterations stopped the loop, or a sum that is
+            not idempotent grew to infinity or NaN.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
@@ -89,6 +93,7 @@ def fixpoint(
     sums: Mapping[str, Callable[..., Any]] | None = None,
     until: Until | None = None,
     monotone: bool = False,
+    closure: bool = False,
     backend: Backend | None = None,
     method: str | None = None,
 ) -> Fixpoint:
@@ -108,11 +113,15 @@ def fixpoint(
         operands: arrays of shape (n,) or () for `update` and `sums`.
         sums: name -> `f(x, *operands)`, element-wise; before each step f of the vector is summed.
         until: conditions of `jaxspv.reached` (`x[node]` differs from `x0[node]`), `unchanged`,
-            `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`.
+            `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`. Unless it
+            holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are the bound.
         monotone: promises that a step may be done for the elements that changed alone: `add` is
             idempotent, `update(old, y)` leaves old where y is the identity, never undoes, and
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
             is then missing and passes nothing on. The loop ends where nothing changes.
+        closure: the update is `add(x0, y)`, so that the loop solves `x = x0 + x A`: the sum over
+            all walks into each vertex, as log_plus and plus_times need it. It converges where A
+            contracts; x0 then has influence, and slopes. With `monotone` it is the default.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
         method: "dense", "frontier", "bfs" or None; see `explain`. On a GPU they are one launch
             each; "bfs" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
@@ -123,7 +132,7 @@ def fixpoint(
 
     Raises:
         TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
-        ValueError: wrong shapes.
+        ValueError: wrong shapes; `closure` beside an `update`.
 
     Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
     by the implicit function theorem at the last x, where the step must contract (x0 has no
@@ -138,18 +147,14 @@ def fixpoint(
     >>> fixpoint(A, x0, jsp.semirings.min_plus, monotone=True).x.tolist()
     [0.0, 1.0, 2.0]
     """
-    call = _checked(A, x0, semiring, update, operands, sums, until, monotone)
+    call = _checked(A, x0, semiring, update, operands, sums, until, monotone, closure)
     return finished(op(*call[0], **call[1], backend=backend, method=method), "fixpoint")
 
 
-def _checked(A, x0, semiring, update, operands, sums, until, monotone):
+def _checked(A, x0, semiring, update, operands, sums, until, monotone, closure=False):
     """(operands, static arguments) of the operation."""
     graph = as_graph(A, "fixpoint")
-    if "fixpoint" not in graph.layouts:
-        note("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.")
     semiring = as_semiring(semiring)
-    if monotone and semiring.mul is min_plus.mul and semiring.add is min_plus.add:
-        note("`sssp` takes near vertices first, by buckets; a fixpoint goes round by round.")
     if not isinstance(operands, (tuple, list)):
         raise TypeError(f"`operands` must be a tuple of arrays; got {type(operands).__name__}.")
     x0 = _strong(x0)
@@ -167,6 +172,12 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
             "to be (`monoid(..., idempotent=True)`)."
         )
     until = check_until(until, UNTIL, "fixpoint", graph.n) or unchanged()
+    if not monotone and not until.bounds():
+        until = until | max_iterations(max(MOST_STEPS, 8 * graph.n))
+    if closure and update is not None:
+        raise ValueError("`closure` is an update of its own: leave out `update`.")
+    if closure and not monotone:
+        update = functools.partial(_restarted, semiring.add, x0)
     named = dict(sums or {})
     traced = {name: _traced_sum(name, fn, x0, arrays) for name, fn in sorted(named.items())}
     step, captured = _traced_update(update, graph, x0, semiring, arrays, traced, monotone)
@@ -177,6 +188,10 @@ def _checked(A, x0, semiring, update, operands, sums, until, monotone):
         "monotone": bool(monotone),
     }
     return (semiring, graph, x0, arrays, consts, until), static
+
+
+def _restarted(add, x0, old, y, *_):
+    return add.op(x0, y)
 
 
 def _strong(value: Any) -> Array:
@@ -197,9 +212,7 @@ def _traced_sum(name, fn, x0, arrays):
 
 def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
     """The update as a program; checks its result."""
-    with unrecorded():
-        product = functools.partial(spmv_op, flip=True)
-        y = jax.eval_shape(product, semiring, graph.out.T, x0, None)
+    y = jax.eval_shape(functools.partial(spmv_op, flip=True), semiring, graph.out.T, x0, None)
     sums = {
         name: jax.ShapeDtypeStruct((), jnp.sum(jnp.zeros(0, fn.result.dtype)).dtype)
         for name, (fn, _) in traced.items()
@@ -239,7 +252,16 @@ def _tangent(primals, tangents, result, **static):
     return Fixpoint(x, None, None, None)  # pyright: ignore[reportArgumentType]
 
 
-op = Op("fixpoint", _tangent)
+def _advice(semiring, graph, *_, monotone, **__):
+    found = []
+    if "fixpoint" not in graph.layouts:
+        found.append("`prepare(A, for_='fixpoint')` would arrange the in-edges, to pull from.")
+    if monotone and semiring.mul == min_plus.mul and semiring.add == min_plus.add:
+        found.append("`sssp` takes near vertices first, by buckets; a fixpoint goes in rounds.")
+    return found
+
+
+op = Operation("fixpoint", _tangent, advice=_advice)
 
 
 @of_call
@@ -295,10 +317,21 @@ def _frontier(call: Call) -> Fixpoint:
 @of_call
 def _dense(call: Call) -> Fixpoint:
     """A product and an update of all elements in every step."""
-    return Fixpoint(*run_dense(loop_of(call)), jnp.int32(0))
+    return _finite(call, Fixpoint(*run_dense(loop_of(call)), jnp.int32(0)))
 
 
 @op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_at_once)
 def _dense_kernel(*operands, **static):
     """The same in one launch, a grid barrier a step."""
-    return Fixpoint(*gpu_dense.run(*operands, **static))
+    found = Fixpoint(*gpu_dense.run(*operands, **static))
+    return _finite(Call(*operands, **static), found)
+
+
+def _finite(call: Call, found: Fixpoint) -> Fixpoint:
+    """The result; a sum that grew to infinity or became NaN has not converged."""
+    add, x0 = call.semiring.add, call.x0
+    if call.monotone or add.idempotent or not jnp.issubdtype(x0.dtype, jnp.inexact):
+        return found
+    nothing = jnp.full_like(x0, add.identity_of(x0.dtype)[()])
+    grown = ~jnp.isfinite(found.x) & differs(found.x, nothing) & jnp.isfinite(x0)
+    return found._replace(converged=found.converged & ~jnp.any(grown))

@@ -13,12 +13,11 @@ from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ...ops.frame.product import product, safe, take
 from ...ops.mxv.spmv import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
+from ..common.implicit import richardson
 from ..sssp.cpu import OutEdges
 from ..sssp.xla import for_edges
 from .step import Call, totals_of
 from .xla import differs
-
-STEPS = 10_000  # of the linear iteration, at most
 
 
 def tangent(primals, tangents, result, **static) -> Array:
@@ -68,23 +67,7 @@ def _implicit(call, tangents, result) -> Array:
 
     _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
     _, along = jax.linearize(lambda x: step(x, values), result.x)
-    return lax.custom_linear_solve(lambda v: v - along(v), source, _richardson, _richardson)
-
-
-def _richardson(matvec, b):
-    """`v = b + (I - matvec) v`, until the change is that of rounding."""
-    tolerance = 4 * jnp.finfo(b.dtype).eps
-
-    def go(state):
-        v, change, k = state
-        return (change > tolerance * jnp.sum(jnp.abs(v))) & (k < STEPS)
-
-    def step(state):
-        v, _, k = state
-        remainder = b - matvec(v)
-        return v + remainder, jnp.sum(jnp.abs(remainder)), k + 1
-
-    return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
+    return lax.custom_linear_solve(lambda v: v - along(v), source, richardson, richardson)
 
 
 def _along_tree(call, tangents, result) -> Array:

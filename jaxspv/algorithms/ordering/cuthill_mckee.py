@@ -9,8 +9,8 @@ from jax import Array, lax
 
 from ..._core.batching import while_going
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ...graph import Graph
 from ...semirings import min_plus
@@ -132,7 +132,11 @@ def _ends(graph: Graph) -> tuple[Array, Array]:
     return while_going(lambda s: further(_Search(*s)), start, together=True)[0], degree
 
 
-op = Op("reverse_cuthill_mckee")
+def _types(graph, roots, degree):
+    return typed(jnp.int32, graph.n)
+
+
+op = Operation("reverse_cuthill_mckee", types=_types)
 
 
 @op.register("queue", backend="cpu")

@@ -13,17 +13,20 @@ from jax import Array
 from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import is_eager, scalar
-from ..._core.dispatch import Op, overloadable
-from ..._core.platforms import Backend, note
+from ..._core.compilation import is_eager, on_gpu, scalar
+from ..._core.operation import Operation, typed
+from ..._core.operations.overload import overloadable
+from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
-from ..._core.reductions import sum_in_double
+from ..._core.reductions import is_narrow, sum_in_double
 from ...graph import Graph, as_graph
 from ...monoids import plus
 from ...until import iteration_limit
+from ..common.names import elsewhere
 from ..common.status import finished
+from ..common.weights import check_weights, with_real_weights
 from .jvp import implicit_tangent
-from .layout import check_weights, strength_of
+from .layout import strength_of
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class PageRank(NamedTuple):
     status: Int[Array, ""]
 
 
+@elsewhere(alpha="damping", max_iter="max_iterations")
 @overloadable
 def pagerank(
     G: Matrix,
@@ -79,12 +83,12 @@ def pagerank(
 
     Returns:
         `PageRank(scores, iterations, converged, status)`, in the dtype of the weights (float32 for
-        integers and booleans).
+        integers, booleans and narrower floats).
 
     Raises:
-        TypeError: G is no graph.
-        ValueError: a concrete weight is negative or NaN, `damping` is out of [0, 1],
-            `personalization` has a wrong shape or is negative or zero.
+        TypeError: G is no graph, `personalization` is no array.
+        ValueError: a concrete weight is negative, infinite or NaN, `damping` is out of [0, 1],
+            `personalization` has a wrong shape or is negative, infinite or zero.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
     function theorem: nothing of the iterates is stored.
@@ -96,14 +100,12 @@ def pagerank(
     >>> [round(float(s), 4) for s in pagerank(A).scores]
     [0.3333, 0.3333, 0.3333]
     """
-    graph = as_graph(G, "pagerank", ("pagerank",))
-    if not jnp.issubdtype(graph.dtype, jnp.floating):
+    graph = with_real_weights(as_graph(G, "pagerank", ("pagerank",)), "pagerank")
+    if not jnp.issubdtype(graph.dtype, jnp.floating) or is_narrow(graph.dtype):
         graph = graph.astype(jnp.float32)
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
-    if "pagerank" not in graph.layouts:
-        note("`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from.")
-    if "pagerank" not in graph.layouts and is_concrete(graph.data):
+    if "pagerank" not in graph.layouts or not on_gpu(graph.data):  # a look would wait for a GPU
         check_weights(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
@@ -148,13 +150,15 @@ def checked_personalization(
     """Checked and scaled; None stands for the uniform one, which the programs make themselves."""
     if personalization is None:
         return None
+    if isinstance(personalization, dict):
+        raise TypeError(f"`personalization` must be an array of shape ({n},); got a dict.")
     p = jnp.asarray(personalization, dtype)
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
     if is_concrete(p):
         host = np.asarray(p)  # under jit a captured array would be traced, and could not be asked
-        if not (host >= 0).all():
-            raise ValueError("`personalization` must be non-negative and not NaN.")
+        if not ((host >= 0) & (host < np.inf)).all():
+            raise ValueError("`personalization` must be finite and >= 0.")
         if not host.sum() > 0:
             raise ValueError("`personalization` must not be zero everywhere.")
     if exists is not None:
@@ -201,7 +205,18 @@ def _tangent(primals, tangents, result):
     return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
 
 
-op = Op("pagerank", _tangent)
+def _advice(graph, *_, **__):
+    bare = "pagerank" not in graph.layouts
+    gain = "`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from."
+    return [gain] if bare else []
+
+
+def _types(graph, *_):
+    scores = typed(graph.dtype, graph.n)
+    return PageRank(scores, typed(jnp.int32), typed(jnp.bool_), typed(jnp.int32))
+
+
+op = Operation("pagerank", _tangent, types=_types, advice=_advice)
 
 
 def _not_persistent(graph, *_) -> str | None:

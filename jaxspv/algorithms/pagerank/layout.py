@@ -11,15 +11,14 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import on_gpu
-from ..._core.eager.ahead import Program, compile_together
 from ..._core.pytree import pytree_dataclass
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, register_layout
-from ...ops.mxv.rows.bins import RowBins, plan_on_device, programs_ahead
+from ...ops.mxv.rows.bins import RowBins, build
 from ...ops.mxv.rows.layout import Rows, arrange, bins_of
-from ..common.in_edges import plan_in_edges, sliced_programs
-from ..common.weights import facts_of, weights_program
+from ..common.in_edges import sliced_in_edges
+from ..common.weights import check_weights, facts_of
 
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
@@ -39,16 +38,6 @@ class PageRankLayout:
     bins: Any
     strength: Array
     kernel: dict[str, Array] | None = None
-
-
-def check_weights(graph: Graph) -> None:
-    """Raises ValueError where a weight of a concrete graph is negative or NaN."""
-    facts = facts_of(graph)
-    if facts.negative >= 0:
-        raise ValueError(
-            f"weights must not be negative or NaN; slot {facts.negative} holds "
-            f"{graph.data[facts.negative]}."
-        )
 
 
 def strength_of(graph: Graph) -> Array:
@@ -82,19 +71,7 @@ def _strength_on_host(graph: Graph) -> Array:
     return jnp.asarray(np.bincount(row, weights, minlength=graph.n).astype(dtype))
 
 
-def _unasked(graph: Graph) -> int:
-    """On a GPU from the second call on: pulling is many times faster there, preparing some calls'
-    worth. On a CPU compiling it anew takes longer than it gains."""
-    return 2 if on_gpu(graph.out.indices) and graph.dtype == np.float32 else 0
-
-
-def _ahead(A: CSR) -> list[Program]:
-    rows = programs_ahead(A.indptr, A.indices, A.shape)
-    kernel = sliced_programs(A) if A.dtype == np.float32 else []
-    return [weights_program(A), Program(_strength_on_device, (A,)), *rows, *kernel]
-
-
-@register_layout("pagerank", revalue=_revalue, unasked=_unasked, ahead=_ahead)
+@register_layout("pagerank", revalue=_revalue)
 def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
     check_weights(graph)
@@ -111,14 +88,9 @@ def _layout(graph: Graph) -> PageRankLayout:
 
 
 def _on_device(graph: Graph, values: Array | None) -> tuple[dict[str, Array] | None, RowBins]:
-    """The kernel's arrays, if it runs, and the bins: their last programs compiled side by side."""
+    """The kernel's arrays, if it runs, and the bins."""
     assert graph.inn is not None
-    bins = plan_on_device(graph.inn.indptr, graph.inn.indices, graph.shape)
     many = graph.nse >= MOST_ENTRIES and int(graph.out.count) >= MOST_ENTRIES
-    if many or graph.dtype != np.float32:
-        return None, bins()
-    kernel = plan_in_edges(graph, values)
-    both = Program(kernel.fn, kernel.operands, kernel.static), bins.program
-    key = tuple(tuple(sorted(program.static.items())) for program in both)
-    compile_together((*key, values is None), graph.inn, lambda: both)
-    return kernel(), bins()
+    runs = graph.dtype == np.float32 and not many
+    kernel = sliced_in_edges(graph, values) if runs else None
+    return kernel, build(graph.inn.indptr, graph.inn.indices, graph.shape, platform="gpu")

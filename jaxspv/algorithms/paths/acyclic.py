@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import while_going
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
@@ -97,7 +97,7 @@ def is_directed_acyclic_graph(
     return topological_sort(G, backend=backend, method=method).acyclic
 
 
-op = Op("topological_sort")
+op = Operation("topological_sort", types=lambda graph: typed(jnp.int32, graph.n))
 
 
 @op.register("queue", backend="cpu")

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
@@ -107,7 +107,12 @@ def eccentricity(
     )
 
 
-farthest = Op("eccentricity")
+def _types(graph, vertices):
+    each = typed(jnp.int32, vertices.shape[0])
+    return each, each
+
+
+farthest = Operation("eccentricity", types=_types)
 
 
 @farthest.register("words")

@@ -49,8 +49,10 @@ def transitive_reduction(G: Matrix) -> CSR:
     2
     """
     graph = as_graph(G, "transitive_reduction", ("bfs",))
-    if is_concrete(graph.out.indices) and not bool(is_directed_acyclic_graph(graph)):
-        raise ValueError("`G` must have no cycle: a transitive reduction is of acyclic graphs.")
+    if is_concrete(graph.out.indices):
+        acyclic = is_directed_acyclic_graph(graph)
+        if is_concrete(acyclic) and not bool(acyclic):
+            raise ValueError("`G` must have no cycle: a transitive reduction is of acyclic graphs.")
     return one_program(_reduction, graph)
 
 

@@ -17,7 +17,7 @@ from ...graph import Graph, as_graph
 from ...until import reached
 from ..common.edges import ends_of
 from ..common.sources import check_source
-from ..common.weights import facts_of
+from ..common.weights import check_weights, with_real_weights
 from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
 
@@ -83,6 +83,8 @@ def k_shortest_paths(
         ValueError: G is not square, a concrete vertex is out of range, a concrete weight is
             negative or NaN, or k is no positive integer.
 
+    Differentiable in the weights, both modes: 1 for each edge of a path.
+
     Cost: a search for each vertex of the paths found, at most k n of them, mostly of few vertices
     but with a pass over the edges each; 2 k n numbers.
 
@@ -97,15 +99,15 @@ def k_shortest_paths(
     ([2.0, 3.0, inf], [0, 1, 3], [0, 2, 3], 2)
     """
     graph = as_graph(G, "k_shortest_paths", ())
+    if weighted:
+        graph = with_real_weights(graph, "k_shortest_paths")
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"`k` must be a positive integer; got {k!r}.")
     source, target = (jnp.asarray(check_source(v, graph.n)) for v in (source, target))
     if source.ndim or target.ndim:
         raise ValueError("`source` and `target` must each be one vertex.")
-    if weighted and is_concrete(graph.data):
-        slot = facts_of(graph).negative
-        if slot >= 0:
-            raise ValueError(f"weights must be >= 0; the one in slot {slot} is not.")
+    if weighted:
+        check_weights(graph, infinite=True)
     A = sorted_csr(graph.out)
     dtype = jnp.promote_types(A.dtype, jnp.float32)
     data = A.data.astype(dtype) if weighted else jnp.ones(A.nse, dtype)
@@ -151,7 +153,7 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
         path = path._replace(distances=inf * 0, hops=jnp.int32(0))
         found = none.put(jnp.where((source == target) & (source < n), 0, k), path)
         return ShortestPaths(*found[:3], jnp.sum(found.hops >= 0, dtype=jnp.int32))
-    leave = _Leaving(A, target)
+    leave = _Leaving(dataclasses.replace(A, data=lax.stop_gradient(A.data)), target)
     nowhere = none.at(0)
     start = nowhere._replace(vertices=nowhere.vertices.at[0].set(source), hops=jnp.int32(1))
 
@@ -173,7 +175,16 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
         lambda s: (s[0] < k) & (s[1].hops >= 0), following, (jnp.int32(0), start, none, none)
     )
     found = state[2]
-    return ShortestPaths(*found[:3], jnp.sum(found.hops >= 0, dtype=jnp.int32))
+    slots = lax.map(lambda path: leave.slots(*path), (found.vertices, found.hops))
+    distances = jnp.where(found.hops >= 0, _total(A, slots), inf)
+    return ShortestPaths(
+        distances, found.vertices, found.hops, jnp.sum(found.hops >= 0, dtype=jnp.int32)
+    )
+
+
+def _total(A: CSR, slots: Array) -> Array:
+    """The sums of the weights in slots, over the last axis; nothing from behind the end."""
+    return jnp.sum(A.data.at[slots].get(mode="fill", fill_value=0), axis=-1)
 
 
 class _Leaving:
@@ -218,7 +229,8 @@ class _Leaving:
         tree = sssp(graph, spur, until=reached(self.target), delta=self.delta)
         there = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
         vertices, hops = self._joined(path, place, tree.parents, there)
-        distance = jnp.where(there, self._length(vertices, hops), jnp.inf)
+        length = _total(self.A, self.slots(vertices, hops))
+        distance = jnp.where(there, length, jnp.inf)
         return _Found(distance, vertices, hops, place)
 
     def _joined(self, path, place, parents, there):
@@ -240,8 +252,8 @@ class _Leaving:
         hops = place + length
         return jnp.where(there, vertices, n), jnp.where(there, hops, -1)
 
-    def _length(self, vertices: Array, hops: Array) -> Array:
-        """The sum of the weights along a path: the least entry of each pair of neighbours."""
+    def slots(self, vertices: Array, hops: Array) -> Array:
+        """(n,) the entries along a path, the least of each pair of neighbours; behind it nse."""
         n = self.A.shape[0]
         number = jnp.arange(n, dtype=jnp.int32)
         inside = number < hops
@@ -252,7 +264,9 @@ class _Leaving:
         )
         here = following.at[self.tail].get(mode="fill", fill_value=n) == self.head
         here &= self.tail < n
-        weight = jnp.full(n, jnp.inf, self.A.dtype)
-        weight = weight.at[jnp.where(here, self.tail, n)].min(self.A.data, mode="drop")
-        along = weight.at[jnp.where(inside, vertices, n)].get(mode="fill", fill_value=0)
-        return jnp.sum(along)
+        tail, nse = jnp.where(here, self.tail, n), self.A.nse
+        least = jnp.full(n, jnp.inf, self.A.dtype).at[tail].min(self.A.data, mode="drop")
+        here &= self.A.data == least.at[tail].get(mode="fill", fill_value=0)
+        slot = jnp.full(n, nse, jnp.int32)
+        slot = slot.at[jnp.where(here, tail, n)].min(jnp.arange(nse, dtype=jnp.int32), mode="drop")
+        return slot.at[jnp.where(inside, vertices, n)].get(mode="fill", fill_value=nse)

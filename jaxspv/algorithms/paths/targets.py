@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._core.compilation import one_program
 from ..._core.pytree import is_concrete, result_tuple
@@ -17,6 +17,7 @@ from ..bfs.api import bfs
 from ..common.edges import ends_of
 from ..common.path import path_to
 from ..common.sources import check_source
+from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 
 if TYPE_CHECKING:
@@ -43,6 +44,24 @@ class ShortestPath(NamedTuple):
     def path_to(self, target: Count) -> Int[np.ndarray, " k"]:
         """Vertices of the path from the source to `target`, both included; empty: unreached."""
         return path_to(self.parents, target)
+
+
+@result_tuple
+class AllPairs(NamedTuple):
+    """The result of `all_pairs_shortest_path_length`.
+
+    Attributes:
+        lengths: (n, n), `lengths[i, j]` that of a shortest path i -> j; without one -1, weighted:
+            inf, or the largest integer.
+        converged: bool; False: a cycle is negative (an eager call raises then).
+        overflow: bool; a sum of integers did not fit their dtype, and was clamped.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
+    """
+
+    lengths: Num[Array, "n n"]
+    converged: Bool[Array, ""]
+    overflow: Bool[Array, ""]
+    status: Int[Array, ""]
 
 
 def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
@@ -104,7 +123,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     >>> float(found.distance), found.path_to(3).tolist()
     (2.0, [0, 1, 3])
     """
-    graph = as_graph(G, "astar", ())
+    graph = with_real_weights(as_graph(G, "astar", ()), "astar")
     n = graph.n
     source, target = check_source(source, n), check_source(target, n)
     dtype = jnp.promote_types(graph.dtype, jnp.float32)
@@ -118,8 +137,10 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
             raise ValueError(
                 f"`heuristic` must not fall by more than a weight; by {-least} it does."
             )
-    # Zero is what rounding makes negative, and a graph of new weights has no layouts.
-    bare = Graph(dataclasses.replace(graph.out, data=jnp.maximum(reduced, 0)))
+    # Zero is what rounding makes negative, with the same slope, and a graph of new weights has no
+    # layouts.
+    least = lax.stop_gradient(jnp.minimum(reduced, 0))
+    bare = Graph(dataclasses.replace(graph.out, data=reduced - least))
     found = sssp(bare, source, until=reached(target))
     assert found.parents is not None
     far = jnp.asarray(found.distances).at[target].get(mode="fill", fill_value=jnp.inf)
@@ -135,8 +156,8 @@ def _reduced(graph: Graph, h: Array) -> Array:
     return jnp.where(there, graph.data.astype(h.dtype) + change, 0)
 
 
-def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[Array, "n n"]:
-    """`D[i, j]`: the length of a shortest path i -> j.
+def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> AllPairs:
+    """`lengths[i, j]`: the length of a shortest path i -> j.
 
     Args:
         G: a `Graph` from `prepare(A, for_=("bfs", "sssp"))` or a square sparse matrix, A[i, j] the
@@ -144,8 +165,9 @@ def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[
         weighted: whether lengths are sums of weights, else numbers of edges.
 
     Returns:
-        (n, n): int32, -1 where there is no path; weighted: as `sssp`, infinite there. `sssp` of an
-        array of sources tells in `converged` of negative cycles.
+        `AllPairs(lengths, converged, overflow, status)`: int32, -1 where there is no path;
+        weighted: in the dtype of the weights (booleans count as int32 ones), and where there is no
+        path inf, or the largest integer, which a sum that overflows is clamped to as well.
 
     Raises:
         TypeError, ValueError: as `bfs` and `sssp`.
@@ -153,11 +175,16 @@ def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> Num[
     Cost: n searches, 32 together where they count edges; n^2 numbers.
 
     >>> import jaxspv as jsp
-    >>> jsp.all_pairs_shortest_path_length(jsp.from_edges([0], [1], shape=(2, 2))).tolist()
+    >>> jsp.all_pairs_shortest_path_length(jsp.from_edges([0], [1], shape=(2, 2))).lengths.tolist()
     [[0, 1], [-1, 0]]
     """
     graph = as_graph(G, "all_pairs_shortest_path_length", ("bfs", "sssp"))
     every: Any = np.arange(graph.n, dtype=np.int32)
     if weighted:
-        return sssp(graph, every, parents=False).distances
-    return bfs(graph, every, parents=False).levels
+        with_real_weights(graph, "all_pairs_shortest_path_length")
+        far = sssp(graph, every, parents=False)
+        lengths, flags = far.distances, (jnp.all(far.converged), jnp.any(far.overflow))
+    else:
+        far = bfs(graph, every, parents=False)
+        lengths, flags = far.levels, (jnp.bool_(True), jnp.bool_(False))
+    return AllPairs(lengths, *flags, jnp.max(far.status, initial=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,11 +13,15 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_max
+from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
+from ...formats import SparseMatrix
+from ...formats.foreign import ours
 from ...graph import Graph, as_graph
 from ...inputs.random import check_key
 from ...ops.frame.entries import take
+from ..common.names import refuse_names
 from .draws import NEVER, below, bits, race
 
 if TYPE_CHECKING:
@@ -74,7 +79,8 @@ def sample_neighbors(
 
     Raises:
         TypeError: `nodes` are no integers, a fan-out is none, G is no matrix.
-        ValueError: a fan-out is below 1, a concrete node out of range, `weights` of another shape.
+        ValueError: a fan-out is below 1, a concrete node out of range, `weights` of another shape,
+            or G lists a place twice.
 
     Cost: O(fan-outs squared) comparisons for each node without replacement (Floyd), O(fan-out)
     with; weighted, of the largest number of neighbours of a node of the hop.
@@ -88,7 +94,7 @@ def sample_neighbors(
     >>> found.nodes[0].shape, found.nodes[1].shape, found.nodes[0][1:].tolist()
     ((3, 2), (3, 2, 1), [[0, 4], [4, 4]])
     """
-    G = as_graph(G, "`sample_neighbors`", ())
+    G, own = _by_rows(G)
     sizes = (fanouts,) if isinstance(fanouts, (int, np.integer)) else tuple(fanouts)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
@@ -100,7 +106,37 @@ def sample_neighbors(
         weights = jnp.asarray(weights)
         if weights.shape != (G.nse,):
             raise ValueError(f"`weights` must have shape ({G.nse},); got {weights.shape}.")
-    return _sampled(check_key(key), G, nodes, weights, tuple(map(int, sizes)), bool(replace))
+        weights = weights if own is None else take(weights, own)
+    found = _sampled(check_key(key), G, nodes, weights, tuple(map(int, sizes)), bool(replace))
+    if own is None:
+        return found
+    slots = (own.at[s].get(mode="fill", fill_value=G.nse) for s in found.slots)
+    return found._replace(slots=tuple(slots))
+
+
+def _by_rows(G: Any) -> tuple[Graph, Array | None]:
+    """`G` as a Graph, and for its slots those of G; None: they are the same.
+
+    Raises:
+        ValueError: G lists a place twice, so that no slot holds its value.
+    """
+    A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
+    listed: Any = A if isinstance(A, SparseMatrix) and A.takes_arrays else None  # COO, CSR, CSC
+    if listed is None or (listed.row_sorted and listed.sorted and listed.unique):
+        return as_graph(G, "`sample_neighbors`", ()), None
+    if not listed.unique:
+        raise ValueError(
+            "`G` must be a matrix that lists no place twice: samples name slots. "
+            "`jsp.prepare(G)` joins its entries."
+        )
+    numbers = jnp.arange(listed.nse, dtype=jnp.int32)
+
+    def numbered():
+        rows = dataclasses.replace(listed, data=numbers, edges=None)
+        return as_graph(rows, "`sample_neighbors`", ())
+
+    graph = kept(tuple(jax.tree.leaves(listed)), "rows with numbers of slots", numbered)
+    return graph, graph.data
 
 
 def check_nodes(name: str, nodes: Any, n: int) -> Array:
@@ -110,6 +146,7 @@ def check_nodes(name: str, nodes: Any, n: int) -> Array:
         TypeError: they are no integers.
         ValueError: a concrete one is not in [0, n]; n itself is where there is no vertex.
     """
+    refuse_names(name, nodes)
     concrete = is_concrete(nodes)
     array = np.asarray(nodes) if concrete else jnp.asarray(nodes)
     if not jnp.issubdtype(array.dtype, jnp.integer) and array.size:

@@ -72,8 +72,6 @@ def random_walk(
     for name, value in (("p", p), ("q", q)):
         if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
             raise ValueError(f"`{name}` must be a Python number above 0; got {value!r}.")
-    if (p, q) != (1, 1) and not G.out.sorted:
-        raise ValueError("`p` and `q` need rows that are sorted: make G by `from_edges`.")
     nodes = check_nodes("starts", starts, G.n)
     return _walked(check_key(key), G, nodes, int(length), float(p), float(q))
 

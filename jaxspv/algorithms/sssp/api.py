@@ -14,14 +14,17 @@ from pallas_kernels.sssp.api import sssp as sssp_kernel
 
 from ..._core.batching import one_by_one, vmapped
 from ..._core.compat import kernels_refused
-from ..._core.dispatch import Op, overloadable
-from ..._core.platforms import Backend, note
+from ..._core.operation import Operation, typed
+from ..._core.operations.overload import overloadable
+from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
+from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
 from ..common.path import path_to
-from ..common.sources import check_source, over_sources
-from ..common.status import finished
+from ..common.sources import check_source, over
+from ..common.status import finished, without_negative_cycle
+from ..common.weights import with_real_weights
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
@@ -45,7 +48,8 @@ class SSSP(NamedTuple):
         parents: (n,) int32, the vertex before on a shortest path; always a tree: the source is its
             own parent; -1 where unreached. None if not asked for.
         steps: int32, relaxation steps.
-        converged: bool; False: a negative cycle is reachable, or `max_steps` were too few.
+        converged: bool; False: a negative cycle is reachable (an eager call raises then), or
+            `max_steps` were too few.
         overflow: bool; a finite integer sum was clamped.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
@@ -97,13 +101,17 @@ def sssp(
 
     Returns:
         `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
-        is that of the weights (booleans count as int32 ones). In float32 they are the fixpoint of
-        the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in float32.
+        is that of the weights (booleans count as int32 ones); those of float16 and bfloat16 are
+        found in float32 and rounded once, `delta` is in float32 too. In float32 they are the
+        fixpoint of the recurrence in float32 arithmetic: bit-equal to Dijkstra's algorithm in it.
 
     Raises:
         TypeError: G is no graph, `source` no integer.
         ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
             NaN, or negative with delta-stepping; `delta` is not positive.
+        NegativeCycleError: a ValueError: an eager call without `max_steps` met a negative cycle.
+            On a GPU, which no call waits for, a later call, `check` or the end of the process
+            tells; under jit `converged` is False.
 
     Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
     path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;
@@ -118,12 +126,11 @@ def sssp(
     >>> sssp(A, 0).distances.tolist()
     [0.0, 1.0, 2.0]
     """
-    graph = with_lengths(as_graph(G, "sssp", ("sssp",)))
-    if "sssp" not in graph.layouts:
-        note("`prepare(A, for_='sssp')` would choose the bucket width once.")
+    given = with_real_weights(as_graph(G, "sssp", ("sssp",)), "sssp")
+    graph = with_lengths(given)
     source = check_source(source, graph.n)
     until = check_until(until, UNTIL, "sssp", graph.n)
-    widths = choose_delta(graph, delta, method)
+    widths, negative = choose_delta(graph, delta, method)
     if max_steps is not None:
         if not is_concrete(max_steps):
             raise TypeError("`max_steps` must be a Python integer; `max_iterations` may be traced.")
@@ -143,7 +150,11 @@ def sssp(
             method=method,
         )
 
-    return finished(over_sources(one, source), "sssp")
+    found = over(source, one)(source)
+    if is_narrow(given.dtype):
+        found = found._replace(distances=found.distances.astype(given.dtype))
+    found = finished(found, "sssp")
+    return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
 
 
 def _tangent(primals, tangents, result, **static):
@@ -153,7 +164,18 @@ def _tangent(primals, tangents, result, **static):
     return SSSP(distances, *(jax.tree.map(lambda _: None, v) for v in result[1:]))
 
 
-op = Op("sssp", _tangent)
+def _types(graph, source, until, widths, *, parents, **_):
+    tree = typed(jnp.int32, graph.n) if parents else None
+    flag, number = typed(jnp.bool_), typed(jnp.int32)
+    return SSSP(typed(graph.dtype, graph.n), tree, number, flag, flag, number)
+
+
+def _advice(graph, *_, **__):
+    bare = "sssp" not in graph.layouts
+    return ["`prepare(A, for_='sssp')` would choose the bucket width once."] if bare else []
+
+
+op = Operation("sssp", _tangent, types=_types, advice=_advice)
 
 
 def _not_persistent(graph, source, until, delta, *, max_steps, **_):

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core import platforms
+from ..._core.operation import Operation
 from . import cpu, xla
 from .cpu import OutEdges
 from .delta_stepping import bellman_ford, delta_stepping, overflow
@@ -130,12 +131,16 @@ def shortest_path_tree(
     indptr: Array, indices: Array, weights: Array, distances: Array, source: Array
 ) -> Array:
     """`tree_of` in the form for the platform that is lowered for."""
-    forms = (
-        platforms.Form("tree", form, functools.partial(tree_of, form), "map") for form in FORMS
-    )
-    return platforms.choose(
-        "shortest-path tree", (indptr, indices, weights, distances, source), *forms
-    )
+    return path_tree(indptr, indices, weights, distances, source)
+
+
+def _type_of_tree(indptr, indices, weights, distances, source):
+    return jax.ShapeDtypeStruct(distances.shape, jnp.int32)
+
+
+path_tree = Operation("shortest-path tree", types=_type_of_tree, internal=True)
+for _form in FORMS:
+    path_tree.register("tree", backend=_form, batched="map")(functools.partial(tree_of, _form))
 
 
 def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Any:

@@ -12,13 +12,13 @@ from pallas_kernels.prepare.adjacency import degree_sizes
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
-from ..._core.compilation import on_accelerator, on_gpu
-from ..._core.eager.ahead import Program
+from ..._core.compilation import is_eager, on_accelerator, on_gpu
+from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
-from ...formats import CSR
-from ...graph import Graph, register_layout
-from ..common.weights import Facts, facts_of, weights_program
+from ..._core.reductions import is_narrow
+from ...graph import Graph, arrays_of, register_layout
+from ..common.weights import Facts, facts_of
 from .forms import delta_of
 from .lengths import infinity
 
@@ -31,24 +31,36 @@ class BucketWidths(NamedTuple):
     kernel: Any
 
 
-def choose_delta(graph: Graph, delta: Any, method: str | None) -> BucketWidths | None:
-    """The bucket widths given or prepared, or None; checks concrete weights."""
+def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWidths | None, bool]:
+    """The bucket widths given or prepared, or None; and whether weights may be negative.
+
+    Looks at concrete weights, but not at those of a prepared graph on a GPU, where it would wait
+    for new ones: `prepare` has left out the width of the kernel where one was negative.
+    """
     prepared = graph.layouts.get("sssp")
-    if (prepared is None or delta is not None) and is_concrete(graph.data):
-        low = least_weight(graph)
-        if delta is not None and low < 0:
+    negative = prepared is not None and prepared["widths"].kernel is None
+    new = prepared is None or delta is not None or not on_gpu(graph.data)
+    facts = _checked(graph) if new and is_concrete(graph.data) else None
+    if facts is not None:
+        low = facts.least
+        negative = bool(low < 0)
+        if delta is not None and negative:
             raise ValueError(
                 f"negative weights need method='bellman_ford' (no `delta`); the least is {low}."
             )
     if delta is not None:
-        if is_concrete(delta) and not delta > 0:
+        if is_concrete(delta) and not np.asarray(delta) > 0:
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
-        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),))
-    if prepared is None or method == "bellman_ford":
-        return None
-    return prepared["widths"]
+        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),)), negative
+    if method == "bellman_ford":
+        return None, negative
+    if prepared is not None:
+        return prepared["widths"], negative
+    if facts is None or not is_eager(graph.data, graph.out.indptr):
+        return None, negative
+    return kept(arrays_of(graph), "bucket widths", lambda: _widths(graph, facts)[0]), negative
 
 
 def surely_in_buckets(widths: BucketWidths | None) -> bool:
@@ -63,15 +75,6 @@ def surely_in_buckets(widths: BucketWidths | None) -> bool:
     return bool(0 < width < _infinity(width.dtype))
 
 
-def least_weight(graph: Graph) -> Any:
-    """The least weight of a concrete graph, or 0.
-
-    Raises:
-        ValueError: a weight is NaN.
-    """
-    return _checked(graph).least
-
-
 def _checked(graph: Graph) -> Facts:
     facts = facts_of(graph)
     if facts.nan >= 0:
@@ -80,8 +83,10 @@ def _checked(graph: Graph) -> Facts:
 
 
 def with_lengths(graph: Graph) -> Graph:
-    """Booleans count as int32 ones."""
-    return graph.astype(jnp.int32) if graph.dtype == bool else graph
+    """Booleans count as int32 ones; float16 and bfloat16 are added in float32."""
+    if graph.dtype == bool:
+        return graph.astype(jnp.int32)
+    return graph.astype(jnp.float32) if is_narrow(graph.dtype) else graph
 
 
 def _revalue(layout: Any, graph: Graph) -> Any:
@@ -106,25 +111,34 @@ def _revalue(layout: Any, graph: Graph) -> Any:
     }
 
 
-def _unasked(graph: Graph) -> int:
-    """At once: it costs little more than the look at the weights that every call takes."""
-    return 0 if graph.dtype == bool else 1
-
-
-def _ahead(A: CSR) -> list[Program]:
-    return [weights_program(A), Program(degree_sizes, (A.indptr,))]
-
-
-@register_layout("sssp", revalue=_revalue, needs_inn=False, unasked=_unasked, ahead=_ahead)
+@register_layout("sssp", revalue=_revalue, needs_inn=False)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also what the kernel wants."""
     graph = with_lengths(graph)
-    out, facts, dtype = graph.out, _checked(graph), graph.dtype
-    if on_gpu(out.indices):
-        sizes = np.asarray(degree_sizes(out.indptr))
-    else:
-        indptr = np.asarray(out.indptr)
-        sizes = np.asarray([np.diff(indptr).max(initial=0), indptr[-1]])
+    out, dtype = graph.out, graph.dtype
+    facts = _checked(graph)
+    widths, ratios = _widths(graph, facts)
+    negative = jnp.asarray(facts.least < 0)
+    layout = {"widths": widths, "over_mean": ratios, "negative": negative, "pallas": {}}
+    if on_gpu(out.indices) and dtype in (np.float32, np.int32):
+        sizes = _sizes(out)
+        layout["pallas"] = prepare_sssp(
+            out.indptr, out.indices, graph.data, renumber=True, rounded=bucketed, sizes=sizes
+        )
+    return layout
+
+
+def _sizes(A: Any) -> np.ndarray:
+    """The length of the longest row, and the number of entries."""
+    if on_gpu(A.indices):
+        return np.asarray(degree_sizes(A.indptr))
+    indptr = np.asarray(A.indptr)
+    return np.asarray([np.diff(indptr).max(initial=0), indptr[-1]])
+
+
+def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:
+    """The bucket widths for the weights of a graph, and these over the mean weight."""
+    sizes, dtype = _sizes(graph.out), graph.dtype
 
     def over_mean(width):
         return np.float32(float(width) / facts.mean if facts.mean > 0 else 1.0)
@@ -140,13 +154,7 @@ def _layout(graph: Graph) -> Any:
         widths = BucketWidths(*(min(width, most) for width in rules))
         ratios = BucketWidths(*map(over_mean, rules))
     widths = BucketWidths(*(None if w is None else np.asarray(w, dtype) for w in widths))
-    layout = {"widths": widths, "over_mean": ratios, "negative": np.bool_(facts.least < 0)}
-    layout = jax.tree.map(jnp.asarray, layout) | {"pallas": {}}
-    if on_gpu(out.indices) and dtype in (np.float32, np.int32):
-        layout["pallas"] = prepare_sssp(
-            out.indptr, out.indices, graph.data, renumber=True, rounded=bucketed, sizes=sizes
-        )
-    return layout
+    return jax.tree.map(jnp.asarray, (widths, ratios))
 
 
 def _infinity(dtype: Any) -> Any:

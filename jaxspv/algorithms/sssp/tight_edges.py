@@ -12,15 +12,15 @@ An edge u -> v of weight w is tight where `d[u] + w = d[v]`, finite. Three rules
 
 from __future__ import annotations
 
-import functools
-
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 
+from ..._core.compat import kernels_refused
 from ..._core.native_loops import is_negative, read, write
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation
 from ..._core.search import lower_bound
 from ...formats import CSR
 from ...formats.base import search_rows
@@ -40,15 +40,18 @@ def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
     n, nse = distances.shape[0], A.nse
     if nse == 0:
         return jnp.zeros(n, jnp.int32), jnp.arange(n, dtype=jnp.int32)
-
-    def run(indptr, indices, weights, d, source):
-        B = CSR(weights, indices, indptr, jnp.asarray(False), A.shape, A.sorted, A.unique)
-        return _tree_edges(B, d, jnp.asarray(source, jnp.int32))
-
-    operands = A.indptr, A.indices, A.data, distances, source
-    return choose("tight edges", operands, Form("tree_edges", "xla", run, "map"))
+    return tight(A, distances, jnp.asarray(source, jnp.int32))
 
 
+def _slot_and_row(A, d, *_, **__):
+    vector = jax.ShapeDtypeStruct(d.shape, jnp.int32)
+    return vector, vector
+
+
+tight = Operation("tight edges", types=_slot_and_row, internal=True)
+
+
+@tight.register("tree_edges", batched="map")
 def _tree_edges(A, d, source):
     n, nse = d.shape[0], A.nse
     vertex = jnp.arange(n, dtype=jnp.int32)
@@ -68,17 +71,16 @@ def _tree_edges(A, d, source):
         return slot, row
 
     def repaired(slot, row):
-        slot, row = choose(
-            "adoption",
-            (A, d, wanted, slot, row),
-            Form("loop", "cpu", _adopted_cpu),
-            Form("rounds", "xla", _adopted),
-        )
+        slot, row = adoption(A, d, wanted, slot, row)
         return lax.cond(jnp.any(wanted & (slot == nse)), general, kept, slot, row)
 
     return lax.cond(jnp.any(wanted & (slot == nse)), repaired, kept, slot, row)
 
 
+adoption = Operation("adoption", types=_slot_and_row, internal=True)
+
+
+@adoption.register("rounds")
 def _adopted(A, d, wanted, slot, row):
     """Rule 2 in rounds: the orphans next to vertices that got their edge in the round before."""
     nse = A.nse
@@ -99,6 +101,7 @@ def _adopted(A, d, wanted, slot, row):
     return lax.while_loop(more, round_, (slot, row, orphan, jnp.isfinite(d) & ~orphan))[:2]
 
 
+@adoption.register("loop", backend="cpu")
 def _adopted_cpu(A, d, wanted, slot, row):
     """The same in native loops."""
     orphan = wanted & (slot == A.nse)
@@ -111,19 +114,28 @@ def _adopted_cpu(A, d, wanted, slot, row):
 def _first_tight(A, before, after, *, strict):
     """(slot, row) of the first edge with before[u] + w = after[v], finite, and before[u] < after[v]
     if strict, else <=; (nse, _): none. NaN: no edge there."""
-    forms = [Form("scatter", "xla", functools.partial(_first_at_once, strict=strict))]
-    if strict:
-        forms.append(Form("loop", "cpu", _first_cpu))
+    return first_tight(A, before, after, strict=strict)
+
+
+first_tight = Operation("first tight edges", types=_slot_and_row, internal=True)
+
+
+def _no_kernel(A, before, after, *, strict) -> str | None:
     if serves(A.dtype, A.indptr, A.indices):
-        kernel = functools.partial(_first_by_kernel, strict=strict)
-        forms.append(Form("tight_edges", "pallas", kernel))
-    return choose("first tight edges", (A, before, after), *forms)
+        return None
+    return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
 
 
+def _not_strict(A, before, after, *, strict) -> str | None:
+    return None if strict else "the loop finds edges from strictly nearer vertices alone"
+
+
+@first_tight.register("tight_edges", backend="pallas", refuse=_no_kernel)
 def _first_by_kernel(A, before, after, *, strict):
     return first_tight_kernel(A.indptr, A.indices, A.data, before, after, strict=strict)
 
 
+@first_tight.register("scatter")
 def _first_at_once(A, before, after, *, strict):
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
@@ -135,7 +147,8 @@ def _first_at_once(A, before, after, *, strict):
     return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
 
 
-def _first_cpu(A, before, after):
+@first_tight.register("loop", backend="cpu", refuse=_not_strict)
+def _first_cpu(A, before, after, *, strict):
     """The strict one in one native loop (`native_loops`): slots ascend, so the first one stays."""
     n, nse = before.shape[0], A.nse
 

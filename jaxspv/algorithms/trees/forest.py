@@ -12,14 +12,14 @@ from jax import Array, lax
 
 from ..._core.batching import while_going
 from ..._core.compilation import one_program
-from ..._core.dispatch import Op
 from ..._core.native_loops import each, once, read, write
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
-from ..._core.pytree import is_concrete, result_tuple
+from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
-from ..common.weights import facts_of
+from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, Shaped
@@ -80,8 +80,8 @@ def minimum_spanning_forest(
     (3.0, 2)
     """
     graph = as_graph(G, "minimum_spanning_forest", ())
-    if is_concrete(graph.data) and (slot := facts_of(graph).nan) >= 0:
-        raise ValueError(f"weights must not be NaN; slot {slot} holds one.")
+    with_real_weights(graph, "minimum_spanning_forest")
+    check_weights(graph, negative=True, infinite=True)
     return one_program(_forest, graph, backend=backend, method=method)
 
 
@@ -102,7 +102,7 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
     return SpanningForest(tails, heads, weights, count, total)
 
 
-op = Op("minimum_spanning_forest")
+op = Operation("minimum_spanning_forest", types=lambda graph: typed(jnp.bool_, graph.nse))
 
 
 @op.register("scan", backend="cpu")
@@ -118,20 +118,17 @@ def _scan(graph: Graph) -> Array:
         sides.append(transpose(sides[0], n))
 
     def lightest(labels):
-        def vertex(u, best):
+        def vertex(u, best, side):
             mine = read(labels, u)
 
-            def edge(e, *least, side):
+            def edge(e, *least):
                 v, slot = read(side.indices, e), read(side.data, e)
                 found = _Edge(slot, read(out.data, slot), jnp.minimum(u, v), jnp.maximum(u, v))
                 better = (read(labels, v) != mine) & _before(found, _Edge(*least))
                 return tuple(jnp.where(better, x, y) for x, y in zip(found, least, strict=True))
 
             least = _Edge(jnp.int32(-1), jnp.zeros((), out.dtype), jnp.int32(n), jnp.int32(n))
-            for side in sides:
-                ends = read(side.indptr, u), read(side.indptr, u + 1)
-                least = each(*ends, functools.partial(edge, side=side), *least)
-            least = _Edge(*least)
+            least = _Edge(*each(read(side.indptr, u), read(side.indptr, u + 1), edge, *least))
             old = _Edge(*(read(a, mine) for a in best))
 
             def improve(mine, *arrays):
@@ -144,8 +141,10 @@ def _scan(graph: Graph) -> Array:
             return (_Edge(*state[1 + len(least) :]),)
 
         none = jnp.full(n, n, jnp.int32)
-        start = _Edge(jnp.full(n, -1, jnp.int32), jnp.zeros(n, out.dtype), none, none)
-        return each(0, n, vertex, start)[0].slot
+        best = _Edge(jnp.full(n, -1, jnp.int32), jnp.zeros(n, out.dtype), none, none)
+        for side in sides:  # a pass each: a loop over both would be too large to be native
+            (best,) = each(0, n, functools.partial(vertex, side=side), best)
+        return best.slot
 
     return _rounds(n, tail, head, lightest)
 
@@ -191,16 +190,15 @@ def _by_weight(graph: Graph) -> Array:
     """The slots in order of (weight, smaller end, larger end), nse for none.
 
     Sorts by one key each, the last first, which a GPU does digit by digit. Of a symmetric graph
-    only the slots in the row of the smaller end; where rows are sorted these are in order of their
-    ends already.
+    only the slots in the row of the smaller end, which are in order of their ends already.
     """
     tail, head = ends_of(graph)
     keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
     slot = jnp.arange(graph.nse, dtype=jnp.int32)
-    if graph.symmetric and graph.out.unique:
+    if graph.symmetric:
         (slot,) = jnp.nonzero(tail < head, size=graph.nse // 2, fill_value=graph.nse)
         slot = slot.astype(jnp.int32)
-        keys = keys[2:] if graph.out.sorted else keys
+        keys = keys[2:]
     for key in map(_digits, keys):
         slot = lax.sort((key.at[slot].get(mode="clip"), slot), num_keys=1, is_stable=True)[1]
     return slot

@@ -35,6 +35,19 @@ class NoValue:
 
     __hash__ = object.__hash__
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"a {type(self).__name__} never changes: `A = jsp.set_element(A, value, i, j)` or "
+            "`A = jsp.assign(A, values, i, j)` gives one with new entries, `A.with_data(values)` "
+            "one with the same entries and new values."
+        )
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError(
+            f"a {type(self).__name__} never changes: `A = jsp.remove_element(A, i, j)` gives one "
+            "without an entry, `jsp.select` one with those that a condition keeps."
+        )
+
 
 class Arithmetic(NoValue):
     """NumPy's operators on sparse objects; what they mean stands in docs/graphblas.md."""
@@ -69,5 +82,10 @@ class Arithmetic(NoValue):
         return SUGAR["neg"](self)
 
     def __getitem__(self, index: Any) -> Any:
-        """`extract`; an element that is not stored is 0."""
+        """What SciPy's arrays give; an element that is not stored is 0.
+
+        `A[i, j]` of integers is a scalar array, of two arrays of indices their pairs: a dense array
+        with `A[i[k], j[k]]` at k. All else is `extract`: slices, an array of indices beside a
+        slice, and rows with columns as `A[np.ix_(i, j)]`.
+        """
         return SUGAR["getitem"](self, index)

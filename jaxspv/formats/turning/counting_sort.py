@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -15,7 +16,7 @@ from jax import Array, lax
 from ..._core.batching import vmapped
 from ..._core.indices import index_dtype_for
 from ..._core.native_loops import each, read, write
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 SPREAD = 16  # offsets an entry up to which a counting sort pays
@@ -35,37 +36,58 @@ def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array
     indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. slots: (nse,) where each
     entry was, padding included; stable. Behind the entries both places are at their extents.
     """
-    major_extent, minor_extent = shape
+    return reordered(indptr, indices, shape=shape)
+
+
+def _types(indptr, indices, *, shape):
     nse = indices.shape[0]
+    index = jax.ShapeDtypeStruct((nse,), indices.dtype)
+    return index, index, jax.ShapeDtypeStruct((nse,), index_dtype_for(sizes=(nse,)))
 
-    def by_sort(indptr, indices):
-        ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
-        major = jnp.cumsum(ends, dtype=indices.dtype)
-        there = jnp.arange(nse, dtype=indptr.dtype) < indptr[-1]
-        major = jnp.where(there, major, major_extent)
-        minor = jnp.where(there, indices, minor_extent)
-        slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
-        minor, major, slots = lax.sort((minor, major, slots), num_keys=2, is_stable=True)
-        return minor, major, slots
 
-    def by_count(indptr, indices):
-        entries = Compressed(indptr, indices, jnp.arange(nse, dtype=jnp.int32))
-        other = transpose(entries, minor_extent)
+reordered = Operation("reordering entries", types=_types, internal=True)
 
-        def row(i, minor):
-            first, last = read(other.indptr, i), read(other.indptr, i + 1)
-            return each(first, last, lambda e, minor: (write(minor, e, i),), minor)
 
-        (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
-        slots = jnp.arange(nse, dtype=jnp.int32)  # padding stays in its place: a permutation
-        return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
+@reordered.register("sort")
+def _by_sort(indptr, indices, *, shape):
+    (major_extent, minor_extent), nse = shape, indices.shape[0]
+    ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
+    major = jnp.cumsum(ends, dtype=indices.dtype)
+    there = jnp.arange(nse, dtype=indptr.dtype) < indptr[-1]
+    major = jnp.where(there, major, major_extent)
+    minor = jnp.where(there, indices, minor_extent)
+    slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
+    minor, major, slots = lax.sort((minor, major, slots), num_keys=2, is_stable=True)
+    return minor, major, slots
 
-    narrow = indices.dtype == indptr.dtype == jnp.int32
-    if not narrow or nse == 0 or 0 in shape or minor_extent > SPREAD * nse:
-        return by_sort(indptr, indices)
-    batched = functools.partial(vmapped, by_sort)
-    forms = Form("count", "cpu", by_count, batched), Form("sort", "xla", by_sort)
-    return choose("turning entries", (indptr, indices), *forms)
+
+def _not_counted(indptr, indices, *, shape) -> str | None:
+    if not indices.dtype == indptr.dtype == jnp.int32:
+        return "the loop counts in int32"
+    if indices.shape[0] == 0 or 0 in shape:
+        return "there are no entries"
+    if shape[1] > SPREAD * indices.shape[0]:
+        return f"more than {SPREAD} offsets an entry: a sort is faster"
+    return None
+
+
+def _batched(axis_size, in_batched, indptr, indices, *, shape):
+    return vmapped(functools.partial(_by_sort, shape=shape), axis_size, in_batched, indptr, indices)
+
+
+@reordered.register("count", backend="cpu", refuse=_not_counted, batched=_batched)
+def _by_count(indptr, indices, *, shape):
+    nse, minor_extent = indices.shape[0], shape[1]
+    entries = Compressed(indptr, indices, jnp.arange(nse, dtype=jnp.int32))
+    other = transpose(entries, minor_extent)
+
+    def row(i, minor):
+        first, last = read(other.indptr, i), read(other.indptr, i + 1)
+        return each(first, last, lambda e, minor: (write(minor, e, i),), minor)
+
+    (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
+    slots = jnp.arange(nse, dtype=jnp.int32)  # padding stays in its place: a permutation
+    return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
 
 
 def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:

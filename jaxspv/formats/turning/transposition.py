@@ -13,7 +13,6 @@ from jax import Array, lax
 from pallas_kernels.prepare.ragged import owners_from, piece_of, within
 
 from ..._core.compilation import on_gpu
-from ..._core.eager.ahead import Program
 from ..csr import CSR, sort_by
 
 
@@ -31,18 +30,9 @@ def known_symmetric(A: CSR) -> bool | None:
 
     Memory: some bytes for each entry of an eighth of them.
     """
-    if not on_gpu(A.indices):
+    if not on_gpu(A.indices) or A.nse == 0 or not (A.sorted and A.unique):
         return None
-    programs = symmetry_programs(A)
-    return bool(programs[0]()) if programs else None
-
-
-def symmetry_programs(A: CSR) -> list[Program]:
-    """What `known_symmetric` runs."""
-    if A.nse == 0 or not (A.sorted and A.unique):
-        return []
-    static = {"room": piece_of(A.nse)}
-    return [Program(_equals_transpose, (A.indptr, A.indices, A.data), static)]
+    return bool(_equals_transpose(A.indptr, A.indices, A.data, room=piece_of(A.nse)))
 
 
 @functools.partial(jax.jit, static_argnames="room")

@@ -11,6 +11,7 @@ from ..._core.pytree import is_concrete
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...monoids import Monoid
+from ..arguments import in_dtype
 from ..construct import from_edges
 from ..labeled.labels import Labels
 
@@ -49,19 +50,18 @@ def values_of(
     """The values in their dtype, float32 for None; ones for None.
 
     Raises:
-        ValueError: they are no numbers, or integers are asked for and some value is none.
+        ValueError: they are no numbers, or the dtype does not hold one: see `in_dtype`.
     """
     dtype = np.dtype(np.float32 if dtype is None else dtype)
     if values is None:
         return np.ones(edges, dtype)
     try:
-        with np.errstate(invalid="ignore"):  # NaN, which no integer equals
-            made = values.astype(dtype)
+        if values.dtype.kind not in "biufc":  # objects or text
+            values = np.array(values.tolist())
+            values = values.astype(np.float64) if values.dtype.kind not in "biufc" else values
     except (TypeError, ValueError) as error:
         raise ValueError(f"`weight` must hold numbers; {error}") from error
-    if dtype.kind in "iub" and (wrong := np.flatnonzero(made != values)).size:
-        raise ValueError(f"`weight` holds {values[wrong[0]]}, which {dtype} does not.")
-    return made
+    return in_dtype("`weight` holds", values, dtype)
 
 
 def matrix_of(

@@ -86,13 +86,16 @@ def to_table(
 
     Raises:
         TypeError: A is no sparse matrix or Graph.
-        ValueError: it is traced, or `labels` are not one a vertex.
+        ValueError: it is traced, `labels` are not one a vertex, or two columns have one name.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1], [1, 1], [2.0, 3.0], shape=(2, 2))
     >>> jsp.to_table(A, jsp.Labels(["Rome", "Pisa"]), weight=None)
     {'source': ['Rome', 'Pisa'], 'target': ['Pisa', 'Pisa']}
     """
+    if len({source, target, weight}) < 3:
+        names = (source, target, weight)
+        raise ValueError(f"`source`, `target` and `weight` must differ; got {names}.")
     tails, heads, values = entries_named(A, labels)
     columns: dict[str, Any] = {source: tails, target: heads}
     return columns if weight is None else columns | {weight: values}

@@ -6,7 +6,6 @@ named.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
 import itertools
@@ -18,9 +17,9 @@ import numpy as np
 
 from ..files import opened
 from ..labeled.labels import Labels
+from .fields import INTEGER, NUMBER_BEGINS, SEPARATORS, fields_of, is_integer, is_number
 
 BLOCK = 1 << 22  # characters
-SEPARATORS = "\t,;|"
 
 
 @dataclasses.dataclass
@@ -32,6 +31,7 @@ class Text:
         labels: False, True, or those that names are of.
         shape: what ends must be less than, or None.
         delimiter, header: as in `read_edges`.
+        kind: dtype in which weights are read: that of integers of 64 bits, else float64.
     """
 
     columns: Sequence[Any]
@@ -39,6 +39,7 @@ class Text:
     shape: tuple[int, int] | None
     delimiter: str | None
     header: bool | None
+    kind: Any = np.float64
 
     def read(self, path: pathlib.Path, comments: str, progress: bool) -> Any:
         """Both ends of all edges, their values or None, and the `Labels` or None."""
@@ -64,8 +65,7 @@ class Text:
         fields = self._split(number, line)
         named = any(isinstance(column, str) for column in self.columns)
         if self.header is None:
-            ends = [fields[k] for k in self.columns[:2] if isinstance(k, int) and k < len(fields)]
-            self.header = named or (self.labels is False and not all(map(_is_integer, ends)))
+            self.header = named or self._is_header(number, fields)
         if named and not self.header:
             raise ValueError("columns are asked for by name, and `header` is False")
         for column in self.columns:
@@ -74,19 +74,33 @@ class Text:
         self.columns = [fields.index(c) if isinstance(c, str) else c for c in self.columns]
         return int(self.header)
 
+    def _is_header(self, number: int, fields: list[str]) -> bool:
+        """Whether the first line names columns: of numbers where it holds words alone.
+
+        Raises:
+            ValueError: it is neither that nor an edge.
+        """
+        ends = [fields[k] for k in self.columns[:2] if k < len(fields)]
+        if self.labels is not False:
+            return ends == ["source", "target"]  # as `write_edges` writes
+        if all(map(is_integer, ends)):
+            return False
+        if any(is_number(field) or NUMBER_BEGINS.match(field) for field in fields):
+            try:
+                self._check(number, fields)
+            except ValueError as error:
+                raise ValueError(f"{error}; header=True takes the line for a header") from error
+        if len(ends) < 2 or not all(ends):
+            raise ValueError(f"line {number}: {fields} is neither an edge nor a header")
+        return True
+
     def _split(self, number: int, line: str) -> list[str]:
-        if self.delimiter is None:
-            return line.split()
-        try:
-            (fields,) = csv.reader([line], delimiter=self.delimiter, strict=True)
-        except csv.Error as error:
-            raise ValueError(f"line {number}: {error}") from error
-        return [field.strip() for field in fields]
+        return fields_of(line, self.delimiter, number)
 
     def numbers(self, numbers: Sequence[int], lines: list[str], _: Any) -> list[np.ndarray]:
         """The columns of lines that hold numbers alone."""
         used = [k for k in self.columns if k is not None]
-        kinds = [("row", np.int64), ("col", np.int64), ("value", np.float64)][: len(used)]
+        kinds = [("row", np.int64), ("col", np.int64), ("value", self.kind)][: len(used)]
         if not lines:
             return [np.zeros(0, kind) for _, kind in kinds]
         try:
@@ -99,6 +113,8 @@ class Text:
                 ndmin=1,
                 quotechar='"',
             )
+            if len(table) != len(lines):  # a quote went on in the next line
+                raise ValueError(f"{len(lines)} lines hold {len(table)} edges")
         except ValueError as error:
             for number, line in zip(numbers, lines, strict=True):
                 self._check(number, self._split(number, line))
@@ -111,7 +127,14 @@ class Text:
                 raise ValueError(
                     f"line {numbers[k]}: a vertex must be {most}; got {table[name][k]}"
                 )
+        if len(used) == 3:
+            self._check_infinite(numbers, lines, table["value"])
         return [table[name].copy() for name, _ in kinds]
+
+    def _check_infinite(self, numbers: Sequence[int], lines: list[str], values: Any) -> None:
+        """Raises where a weight is infinite and its text is a number: `1e400`."""
+        for k in np.flatnonzero(np.isinf(values)).tolist():
+            self._check(numbers[k], self._split(numbers[k], lines[k]))
 
     def _check(self, number: int, fields: list[str]) -> None:
         """Raises where a line is not what it should be."""
@@ -124,9 +147,10 @@ class Text:
                 )
             if what != "weight" and not fields[k]:
                 raise ValueError(f"line {number}: an end has no name")
-            if what == "weight" and not _is_number(fields[k]):
-                raise ValueError(f"line {number}: `weight` must be a number; got {fields[k]!r}")
-            if what != "weight" and self.labels is False and not _is_integer(fields[k]):
+            if what == "weight" and not self._is_weight(fields[k]):
+                kind = "a number" if self.kind is np.float64 else "an integer"
+                raise ValueError(f"line {number}: `weight` must be {kind}; got {fields[k]!r}")
+            if what != "weight" and self.labels is False and not is_integer(fields[k]):
                 raise ValueError(
                     f"line {number}: `{what}` must be an integer; got {fields[k]!r} "
                     "(labels=True takes names)"
@@ -137,16 +161,28 @@ class Text:
                 except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
 
+    def _is_weight(self, text: str) -> bool:
+        if self.kind is np.float64:
+            return is_number(text) and (not np.isinf(float(text)) or "n" in text.lower())
+        info = np.iinfo(self.kind)
+        return bool(INTEGER.fullmatch(text)) and info.min <= int(text) <= info.max
+
+    def _weights(self, column: list[str]) -> np.ndarray:
+        """Fields as numbers; ValueError or OverflowError where one is none."""
+        text = "".join(column)
+        made = np.array(list(map(float if self.kind is np.float64 else int, column)), self.kind)
+        odd = "_" in text or not text.isascii() or np.isinf(made).any()
+        if odd and not all(map(self._is_weight, column)):
+            raise ValueError("a weight is no number")
+        return made
+
     def _names(
         self, numbers: Sequence[int], lines: list[str], ids: dict[str, int]
     ) -> list[np.ndarray]:
         """The columns of lines whose ends are names; `ids` collects those that are new."""
-        rows = self._rows(numbers, lines)
         try:
-            tails, heads, *values = (
-                [row[k] for row in rows] for k in self.columns if k is not None
-            )
-            values = [np.array(list(map(float, column)), np.float64) for column in values]
+            tails, heads, *values = self._columns(lines)
+            values = [self._weights(column) for column in values]
             if not (all(tails) and all(heads)):
                 raise ValueError("an end has no name")
             if not isinstance(self.labels, Labels):
@@ -155,20 +191,29 @@ class Text:
                 ends = [list(map(ids.__getitem__, side)) for side in (tails, heads)]
             else:
                 ends = [self.labels.vertices(side) for side in (tails, heads)]
-        except (IndexError, ValueError):
-            for number, fields in zip(numbers, rows, strict=True):
-                self._check(number, fields)
+        except (IndexError, ValueError, OverflowError):
+            for number, line in zip(numbers, lines, strict=True):
+                self._check(number, self._split(number, line))
             raise
         return [*(np.array(side, np.int32) for side in ends), *values]
 
-    def _rows(self, numbers: Sequence[int], lines: list[str]) -> list[list[str]]:
-        """The fields of each line."""
-        mark = self.delimiter
-        if mark is None:
-            return [line.split() for line in lines]
-        if any('"' in line for line in lines):
-            return [self._split(*pair) for pair in zip(numbers, lines, strict=True)]
-        return [[field.strip() for field in line.split(mark)] for line in lines]
+    def _columns(self, lines: list[str]) -> list[list[str]]:
+        """The fields of each column that is asked for; IndexError where a line is too short."""
+        used, mark = [k for k in self.columns if k is not None], self.delimiter
+        widths = set() if mark is None else {line.count(mark) + 1 for line in lines}
+        if mark is not None and len(widths) == 1 and (width := widths.pop()) > max(used):
+            whole = mark.join(lines)
+            if '"' not in whole:  # no list a line: collecting garbage would take most of the time
+                fields = whole.split(mark)
+                return [list(map(str.strip, fields[k::width])) for k in used]
+        rows = [fields_of(line, mark, 0) for line in lines]
+        return [[row[k] for row in rows] for k in used]
+
+
+def weight_kind(dtype: Any) -> Any:
+    """In which dtype weights are read: floats of 64 bits do not hold all integers of 64 bits."""
+    wide = dtype is not None and np.dtype(dtype) in (np.int64, np.uint64)
+    return np.dtype(dtype).type if wide else np.float64
 
 
 def blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:
@@ -197,15 +242,3 @@ def kept(
         numbers, lines = [numbers[k] for k in kept], [lines[k] for k in kept]
     if lines:
         yield numbers, lines
-
-
-def _is_integer(text: str) -> bool:
-    return text.strip().lstrip("+-").isdecimal() and abs(int(text)) < 2**63
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import os
 import pathlib
@@ -19,8 +18,9 @@ from ..labeled.labels import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
 from ..opening import existing, refusing
 from .columns import entries_named, matrix_of, numbered, values_of
-from .frames import read_parquet, required
-from .lines import Text
+from .fields import SEPARATORS, check_delimiter, written
+from .frames import read_parquet, required, to_table
+from .lines import Text, weight_kind
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -58,9 +58,11 @@ def read_edges(
         directed: False: every line is an edge in both directions.
         shape: (m, n); None: the smallest square that holds the vertices.
         delimiter: between columns of a text; None: a tab, `,`, `;`, `|`, what comes first of these
-            in the first line, else white space.
+            in the first line, else white space. Fields may be in quotes, but for white space;
+            blanks at the ends of a field are left out, those within quotes are kept.
         header: whether the first line of a text names the columns; None: it does where a column is
-            asked for by name, or where ends should be integers and are none.
+            asked for by name, where ends should be integers and the line holds words alone, and
+            where its ends read `source` and `target`.
         comments: a line of a text that starts with one of these characters is left out, as is an
             empty one.
         dup: the monoid that combines equal pairs.
@@ -89,12 +91,13 @@ def read_edges(
     (['Rome', 'Pisa', 'Lucca'], [0.0, 3.0, 0.0])
     """
     path, columns = existing(path), (source, target, weight)
+    check_delimiter(delimiter)
     shape = _checked(columns, labels, shape, directed)
     with refusing(path, "list of edges"):
         if str(path).endswith(TABLES):
             row, col, values, found = _of_table(path, columns, labels)
         else:
-            text = Text(columns, labels, shape, delimiter, header)
+            text = Text(columns, labels, shape, delimiter, header, weight_kind(dtype))
             row, col, values, found = text.read(path, comments, progress)
         shape = _shape(path, row, col, found, shape, format)
         values = values_of(values, len(row), dtype)
@@ -113,19 +116,23 @@ def write_edges(
 ) -> None:
     """Writes a line an entry, row by row of A, under a header `source,target,weight`.
 
-    `read_edges(path, weight="weight")` reads it back, values to the last bit; with names of
-    vertices, `labels=True`.
+    `read_edges(path, weight="weight", dtype=A.dtype)` reads it back, values to the last bit; with
+    names of vertices, `labels=True`: as text, to the last character. Vertices without an entry are
+    not written.
 
     Args:
-        path: `.parquet` (needs pyarrow), else text, compressed where it ends in `.gz`.
+        path: `.parquet`, `.feather`, `.arrow` (these need pyarrow), else text, compressed where it
+            ends in `.gz`.
         A: matrix in any format, or a `Graph` (without its ghosts).
-        labels: names of the vertices; None: 0, 1, ...
+        labels: names of the vertices, of text those that need it in quotes; None: 0, 1, ...
         weight: name of the column of values; None: there is none.
-        delimiter: None: a comma where `path` ends in `.csv` or `.csv.gz`, else a tab.
+        delimiter: None: a comma where `path` ends in `.csv` or `.csv.gz`, else a tab. `read_edges`
+            finds out a tab, `,`, `;`, `|` and a blank by itself.
 
     Raises:
         TypeError: A is no sparse matrix or Graph.
-        ValueError: it is traced, or `labels` are not one a vertex.
+        ValueError: it is traced or complex, `labels` are not one a vertex, or the file cannot hold
+            a name: one that is empty, has line ends, or reads as another does.
         ImportError: Parquet needs pyarrow, which is not installed.
 
     >>> import pathlib, tempfile
@@ -137,25 +144,77 @@ def write_edges(
     ['source,target,weight', '0,1,2.0', '1,1,0.5']
     """
     name = os.fspath(path)
-    tails, heads, values = entries_named(A, labels)
-    if name.endswith(".parquet"):
-        arrow = required("pyarrow", "a file of Parquet")
-        columns: dict[str, Any] = {"source": tails, "target": heads}
-        table = arrow.table(columns if weight is None else columns | {weight: values})
-        required("pyarrow.parquet", "a file of Parquet").write_table(table, name)
-        return
-    if delimiter is None:
-        delimiter = "," if name.removesuffix(".gz").endswith(".csv") else "\t"
-    columns = {"source": tails, "target": heads}
+    check_delimiter(delimiter)
+    if weight in ("source", "target") or not isinstance(weight, str | None):
+        raise ValueError(f"`weight` must be a name other than source and target; got {weight!r}.")
+    if name.endswith(TABLES):
+        return _write_table(name, to_table(A, labels, weight=weight))
+    mark = delimiter or ("," if name.removesuffix(".gz").endswith(".csv") else "\t")
+    if weight is not None and (written(weight, mark) != weight or set(weight) & set(SEPARATORS)):
+        raise ValueError(f"`weight` must be a word without marks and quotes; got {weight!r}.")
+    known = None if labels is None else Labels(_written(labels.names, mark))
+    tails, heads, values = entries_named(A, known)
+    _check_real(values)
+    columns: list[Any] = [tails, heads]
     if weight is not None:
-        columns[weight] = values.astype(np.int8) if values.dtype == bool else values
+        columns.append(values.astype(np.int8) if values.dtype == bool else values)
     open_text = gzip.open if name.endswith(".gz") else open
     with open_text(name, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(columns)
+        file.write(mark.join(["source", "target", *([] if weight is None else [weight])]) + "\n")
         for start in range(0, len(tails), LINES):
-            part = [np.asarray(c[start : start + LINES]).astype(str) for c in columns.values()]
-            writer.writerows(zip(*part, strict=True))
+            parts = (c[start : start + LINES] for c in columns)
+            texts = (p.astype(str) if isinstance(p, np.ndarray) else map(str, p) for p in parts)
+            file.writelines(f"{mark.join(row)}\n" for row in zip(*texts, strict=True))
+
+
+def _written(names: Sequence[Any], mark: str) -> list[str]:
+    """Names as lines hold them.
+
+    Raises:
+        ValueError: one is neither text nor a number, a line cannot hold it, or two read alike.
+    """
+    for name in names:
+        if not isinstance(name, str | int | float):
+            raise ValueError(f"`labels` must be text or numbers in a text file; got {name!r}.")
+    texts = [written(str(name), mark) for name in names]
+    if None in texts:
+        raise ValueError(
+            f"`labels` holds {names[texts.index(None)]!r}, which a line with {mark!r} between its "
+            "columns cannot hold: a .parquet file can."
+        )
+    if len(set(texts)) < len(texts):
+        seen = dict(zip(texts, names, strict=True))
+        first, second = next(
+            (a, seen[t]) for t, a in zip(texts, names, strict=True) if a is not seen[t]
+        )
+        raise ValueError(f"`labels` holds {first!r} and {second!r}, which are one name in a text.")
+    return [text for text in texts if text is not None]
+
+
+def _check_real(values: np.ndarray) -> None:
+    if values.dtype.kind == "c":
+        raise ValueError(
+            f"`A` must hold real values in a list of edges; got {values.dtype}: write_mtx and "
+            "save_npz take them."
+        )
+
+
+def _write_table(name: str, columns: dict[str, Any]) -> None:
+    """Columns as Parquet, or Feather where the name does not end in `.parquet`."""
+    arrow = required("pyarrow", f"a file such as {os.path.basename(name)}")
+    for values in columns.values():
+        if isinstance(values, np.ndarray):
+            _check_real(values)
+    if any(end is None or end != end for side in ("source", "target") for end in columns[side]):
+        raise ValueError("`labels` must not hold None or NaN: a table has no name there.")
+    try:
+        table = arrow.table(columns)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        raise ValueError(f"`labels` must be names of one kind in a table; {error}") from error
+    if name.endswith(".parquet"):
+        required("pyarrow.parquet", "a file of Parquet").write_table(table, name)
+    else:
+        required("pyarrow.feather", "a file of Feather").write_feather(table, name)
 
 
 def _checked(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ from ..._core.compat import kernels_refused
 from ..mxv.spmv import no_rows
 from .score import Dot, Score
 from .traced import Parts
-from .xla import KERNELS, op
+from .xla import op, pulled
 
 _FLOATS = ("float32", "bfloat16", "float16")
 
@@ -125,10 +124,13 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
 op.register("rows", backend="pallas", refuse=not_here, batched=_batched)(_rows)
 
 
-def _pulled(score, perturbed, by_value, A, operands, V) -> Callable[..., list[Array]] | None:
-    """The transpose of the tangent by the kernel of cotangents, where it serves."""
-    if not_here(A, operands, V, score=score) is not None:
-        return None
+def _not_pulled(A, operands, V, *_, score, **__) -> str | None:
+    return not_here(A, operands, V, score=score)
+
+
+@pulled.register("rows", backend="pallas", refuse=_not_pulled, batched="map")
+def _pulled(A, operands, V, y, logs, w, u, *, score, perturbed, by_value) -> list[Array]:
+    """The transpose of the tangent by the kernel of cotangents."""
     captured, Q, K, (bias, edges) = operands
     count = len(captured)
     by_query, by_key, *rest = perturbed[count:]
@@ -136,29 +138,26 @@ def _pulled(score, perturbed, by_value, A, operands, V) -> Callable[..., list[Ar
     by_edge = edges is not None and rest[-1]
     live = [c for c, on in zip(captured, perturbed, strict=False) if on]
 
-    def run(A, operands, V, y, logs, w, u):
-        given = plain(A, operands, V, score)
-        less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
-        log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
-        dq, dk, dv, db, de, *dp = csr_attention_vjp(
-            given,
-            log,
-            w.reshape(*log.shape, -1).astype(jnp.float32),
-            less,
-            **_how(score, operands, V),
-            scores=by_query or by_key or by_edge,
-            values=by_value,
-            biases=by_bias,
-            params=bool(live),
-        )
-        if by_bias and bias is not None and db is not None:
-            db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
-        found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_edge, de, edges)
-        found = (*found, (by_value, dv, V))
-        ends = [x.reshape(like.shape) for on, x, like in found if on]
-        return [*_by_captured(score, operands, V, perturbed[:count], dp), *ends] if live else ends
-
-    return run
+    given = plain(A, operands, V, score)
+    less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
+    log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
+    dq, dk, dv, db, de, *dp = csr_attention_vjp(
+        given,
+        log,
+        w.reshape(*log.shape, -1).astype(jnp.float32),
+        less,
+        **_how(score, operands, V),
+        scores=by_query or by_key or by_edge,
+        values=by_value,
+        biases=by_bias,
+        params=bool(live),
+    )
+    if by_bias and bias is not None and db is not None:
+        db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
+    found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_edge, de, edges)
+    found = (*found, (by_value, dv, V))
+    ends = [x.reshape(like.shape) for on, x, like in found if on]
+    return [*_by_captured(score, operands, V, perturbed[:count], dp), *ends] if live else ends
 
 
 def _by_captured(score, operands, V, perturbed, cotangents) -> list[Array]:
@@ -172,6 +171,3 @@ def _by_captured(score, operands, V, perturbed, cotangents) -> list[Array]:
 
     made, back = jax.vjp(f, [c for c, on in zip(captured, perturbed, strict=True) if on])
     return back([d.reshape(x.shape) for d, x in zip(cotangents, made, strict=True)])[0]
-
-
-KERNELS["pulled"] = _pulled

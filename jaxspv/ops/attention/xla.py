@@ -9,26 +9,19 @@ Source: Dao, Fu, Ermon, Rudra, Ré, "FlashAttention", NeurIPS 2022, for the reco
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.batching import over_trailing
-from ..._core.derivatives.tangents import dense_tangent, is_inexact, is_zero
-from ..._core.dispatch import Op
-from ...monoids import logaddexp, plus
-from ..aggregate import softmax_of_lines, wide
+from ..._core.derivatives.tangents import dense_tangent, is_zero
+from ..._core.operation import Operation, typed
+from ..aggregate import wide
 from ..frame.entries import take
 from ..reduce import beside
 from ..sddmm.by_entry import ByEntry, chunk_for
-from ..sddmm.linear import linear_map
-from ..sddmm.xla import by_platform, live_tangents, register_chunks
-
-KERNELS: dict[str, Callable[..., Any]] = {}  # "pulled": filled by `gpu`
+from ..sddmm.xla import live_tangents, register_chunks
 
 
 def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
@@ -63,7 +56,7 @@ def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
 
 
 def _ends(backend, A, operands, V, score) -> tuple[ByEntry, list[Any]]:
-    chunk = max(A.nse, 1) if backend is None else chunk_for(backend, operands[1:3], V)
+    chunk = chunk_for(backend, operands[1:3], V)
     return ByEntry.of(score, A, operands, chunk), jax.tree.leaves(operands)
 
 
@@ -76,38 +69,23 @@ def _tangent(primals, tangents, result, *, score):
     """`dy_i = sum_j p_ij (ds_ij v_j + dv_j) - t_i y_i` with `t_i = sum_j p_ij ds_ij`, that of
     the logarithm; its transpose recomputes p from the scores and the logarithm."""
     A, operands, V = primals
-    leaves = jax.tree.leaves(operands)
     dots = live_tangents(tangents[1])
-    perturbed = [t is not None for t in dots]
+    perturbed = tuple(t is not None for t in dots)
     by_value = not is_zero(tangents[2])
     parts = [t for t in dots if t is not None]
     parts += [dense_tangent(tangents[2])] if by_value else []
     if not parts:
         return jax.tree.map(jnp.zeros_like, result)
 
-    def spread(parts):
-        given = iter(parts)
-        found = [next(given) if on else None for on in perturbed]
-        return found, next(given) if by_value else None
+    how = {"score": score, "perturbed": perturbed, "by_value": by_value}
+    return tuple(pushed(A, operands, V, *result, parts, **how))
 
-    given = (A, operands, V, *result)
 
-    def forward(parts):
-        run = functools.partial(_pushed, score, spread)
-        return by_platform("tangent of attention", run, *given, list(parts))
-
-    def transposed(cotangents):
-        run = functools.partial(_pulled, score, perturbed, by_value)
-        kernel = KERNELS["pulled"](score, perturbed, by_value, A, operands, V)
-        name = "cotangent of attention"
-        return by_platform(name, run, *given, *cotangents, kernel=kernel)
-
-    def definition(parts):
-        dots, V_dot = spread(parts)
-        return _by_definition(A, operands, V, score, dots, V_dot)
-
-    floats = [v for v in (*leaves, V) if is_inexact(v)]
-    return tuple(linear_map(definition, forward, transposed, parts, result, floats))
+def _spread(parts, perturbed, by_value):
+    """The tangents of the operands' leaves, None for constant ones, and that of V."""
+    given = iter(parts)
+    found = [next(given) if on else None for on in perturbed]
+    return found, next(given) if by_value else None
 
 
 def _level(logs: Array) -> Array:
@@ -115,9 +93,9 @@ def _level(logs: Array) -> Array:
     return jnp.where(logs > -jnp.inf, logs, jnp.inf)
 
 
-def _pushed(score, spread, backend, A, operands, V, y, logs, parts):
+def _pushed(backend, A, operands, V, y, logs, parts, *, score, perturbed, by_value):
     ends, leaves = _ends(backend, A, operands, V, score)
-    dots, V_dot = spread(parts)
+    dots, V_dot = _spread(parts, perturbed, by_value)
     level = _level(logs)
     by_score = any(t is not None for t in dots)
 
@@ -142,7 +120,7 @@ def _pushed(score, spread, backend, A, operands, V, y, logs, parts):
     return [(moved - t[..., None] * y.astype(t.dtype)).astype(y.dtype), t]
 
 
-def _pulled(score, perturbed, by_value, backend, A, operands, V, y, logs, w, u):
+def _pulled(backend, A, operands, V, y, logs, w, u, *, score, perturbed, by_value):
     ends, leaves = _ends(backend, A, operands, V, score)
     level, w = _level(logs), w.astype(logs.dtype)
     less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
@@ -173,34 +151,22 @@ def _pulled(score, perturbed, by_value, backend, A, operands, V, y, logs, w, u):
     return [s for s in found if s is not None] + ([V_sum] if by_value else [])
 
 
-def composed(score: Callable[..., Array], A: Any, operands: Any, V: Array) -> tuple[Array, Array]:
-    """Attention unfused, in operations that JAX differentiates: the definition."""
-    ends, leaves = _ends(None, A, operands, V, score)
-    m, own = A.shape[0], ends.entries(leaves)
-    s = wide(ends.at(ends.local(leaves, ends.row, ends.col, own)))
-    p = softmax_of_lines(s, ends.row, m, A.row_sorted)
-
-    def total(x):
-        return over_trailing(lambda v: plus.segment_reduce(v, ends.row, m), x)
-
-    terms = jnp.where(beside(ends.row < m, p), p, 0)[..., None] * take(V, ends.col)
-    logs = over_trailing(lambda v: logaddexp.segment_reduce(v, ends.row, m), s)
-    return total(terms).astype(V.dtype), logs
+def _types(A, operands, V, *, score):
+    heads, dtype = V.shape[1:-1], jnp.result_type(jnp.float32, V.dtype)
+    return typed(V.dtype, A.shape[0], *V.shape[1:]), typed(dtype, A.shape[0], *heads)
 
 
-def _by_definition(A, operands, V, score, dots, V_dot):
-    leaves, tree = jax.tree.flatten(operands)
-    perturbed = [t is not None for t in dots]
-
-    def f(parts, V):
-        given = iter(parts)
-        full = [next(given) if on else v for v, on in zip(leaves, perturbed, strict=True)]
-        return composed(score, A, jax.tree.unflatten(tree, full), V)
-
-    parts = [v for v, on in zip(leaves, perturbed, strict=True) if on]
-    V_dot = jnp.zeros_like(V) if V_dot is None else V_dot
-    return jax.jvp(f, (parts, V), ([t for t in dots if t is not None], V_dot))[1]
-
-
-op = Op("attention", _tangent)
+op = Operation("attention", _tangent, types=_types)
 register_chunks(op, "two_passes", _attended)
+
+
+def _transposed(cotangents, A, operands, V, y, logs, parts, **how):
+    found = pulled(A, operands, V, y, logs, *cotangents, **how)
+    found = [c.reshape(p.shape).astype(p.dtype) for c, p in zip(found, parts, strict=True)]
+    return None, None, None, None, None, found
+
+
+pushed = Operation("tangent of attention", "definition", transpose=_transposed, internal=True)
+pulled = Operation("cotangent of attention", "definition", internal=True)
+register_chunks(pushed, "chunks", _pushed)
+register_chunks(pulled, "chunks", _pulled)

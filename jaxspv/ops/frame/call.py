@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import is_eager
-from ..._core.eager.telling import TELLER
+from ..._core.compilation import is_eager, one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
@@ -113,7 +112,7 @@ def call(
     if is_eager(operands, out, mask, accum):
         if not keeps:
             given = tuple(map(roomy, operands)), roomy(out), mask, accum, fill
-        result, count = _program(rule, named, how, given)
+        result, count = one_program(_steps, given, rule=rule, named=named, how=how)
         return finished(result, count, how.nse, keeps)
     return _computed(rule, named, how, given, how.nse)
 
@@ -126,12 +125,8 @@ def _computed(rule, static, how, given, nse):
     return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
 
 
-def _steps(rule, static, how, given):
-    with TELLER.tracing(rule.__name__.strip("_")):
-        return with_room(_computed(rule, static, how, given, None), how.nse, how.keeps)
-
-
-_program = jax.jit(_steps, static_argnums=(0, 1, 2))
+def _steps(given, *, rule, named, how):
+    return with_room(_computed(rule, named, how, given, None), how.nse, how.keeps)
 
 
 def _write(T, out, mask, accum, fill, *, nse, how):

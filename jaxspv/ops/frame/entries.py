@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from ..._core import search
 from ..._core.indices import index_dtype_for, with_index_dtype, with_pattern
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.search import Keys
 from ...formats import COO, FORMATS
@@ -182,18 +182,26 @@ def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
     """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
     size = chosen.shape[0]
 
-    def scanned(chosen):
-        place = jnp.cumsum(chosen, dtype=dtype) - 1
-        slots = jnp.full(room, size, dtype)
-        slots = slots.at[jnp.where(chosen, place, room)].set(
-            jnp.arange(size, dtype=dtype), mode="drop"
-        )
-        return slots, jnp.sum(chosen, dtype=dtype)
+    dtype = jnp.dtype(dtype)
+    run = compaction if size else _by_scan
+    return run(chosen, room=room, dtype=dtype)
 
-    if size == 0:
-        return scanned(chosen)
-    loop = Form("loop", "cpu", lambda c: entries_cpu.places_of(c, room, dtype))
-    return choose("compaction", (chosen,), loop, Form("scan", "xla", scanned))
+
+def _types_of_places(chosen, *, room, dtype):
+    return jax.ShapeDtypeStruct((room,), dtype), jax.ShapeDtypeStruct((), dtype)
+
+
+compaction = Operation("compaction", types=_types_of_places, internal=True)
+compaction.register("loop", backend="cpu")(entries_cpu.places_of)
+
+
+@compaction.register("scan")
+def _by_scan(chosen: Array, *, room: int, dtype: Any) -> tuple[Array, Array]:
+    size = chosen.shape[0]
+    place = jnp.cumsum(chosen, dtype=dtype) - 1
+    slots = jnp.full(room, size, dtype)
+    slots = slots.at[jnp.where(chosen, place, room)].set(jnp.arange(size, dtype=dtype), mode="drop")
+    return slots, jnp.sum(chosen, dtype=dtype)
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:
@@ -219,8 +227,16 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
     size, dtype = keys[0].shape[0], keys[0].dtype
     if 0 in (size, wanted[0].shape[0]):
         return jnp.zeros(wanted[0].shape, dtype)
-    loop = Form("loop", "cpu", entries_cpu.lower_bound)
-    return choose("search", (keys, wanted), loop, Form("bisection", "xla", search.lower_bound))
+    return searched(keys, wanted)
+
+
+searched = Operation(
+    "search",
+    types=lambda keys, wanted: jax.ShapeDtypeStruct(wanted[0].shape, keys[0].dtype),
+    internal=True,
+)
+searched.register("loop", backend="cpu")(entries_cpu.lower_bound)
+searched.register("bisection")(search.lower_bound)
 
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
@@ -233,21 +249,28 @@ def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
 
 
 @jax.jit
-def element(A: Any, place: Keys) -> tuple[Array, Array]:
-    """(value, found): what is stored at one place, (1,) indices, one an axis; any value elsewhere.
+def elements(A: Any, places: Keys) -> tuple[Array, Array]:
+    """(values, found): what is stored at each of k places, (k,) indices an axis; any value
+    elsewhere.
 
-    A CSR or CSC is searched in one row or column, by bisection; of others all keys are made.
+    A CSR or CSC is searched in its rows or columns, by bisection; of others all keys are made.
     """
     axis = getattr(A, "compressed", None)
     if axis is None or not (A.sorted and A.unique):
         e = entries_of(A)
-        slot, found = find(e, place)
-        return take(e.data, slot)[0], found[0]
+        slot, found = find(e, places)
+        return take(e.data, slot), found
     A = with_index_dtype(with_pattern(A), A.index_dtype)
-    major, minor = (k.astype(A.index_dtype) for k in (place[axis], place[1 - axis]))
+    major, minor = (k.astype(A.index_dtype) for k in (places[axis], places[1 - axis]))
     low, high = take(A.indptr, major), take(A.indptr, major + 1)  # of an extent: equal
     slot = search.lower_bound((A.indices,), (minor,), low, high)
-    return take(A.data, slot)[0], ((slot < high) & (take(A.indices, slot) == minor))[0]
+    return take(A.data, slot), (slot < high) & (take(A.indices, slot) == minor)
+
+
+def element(A: Any, place: Keys) -> tuple[Array, Array]:
+    """`elements` of one place, (1,) indices, as scalars."""
+    values, found = elements(A, place)
+    return values[0], found[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,18 +299,10 @@ def union(a: Entries, b: Entries) -> Union:
     dtype = index_dtype_for(a, b, sizes=(room,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
     if 0 in (a.nse, b.nse, room):
-        left, right, count = _merged_by_ranks(a, b, room)
+        left, right, count = _merged_by_ranks(a, b, room=room)
     else:
-
-        def merged(a, b):
-            return entries_cpu.merge(a.keys, a.count, b.keys, b.count, room)
-
-        left, right, count = choose(
-            "union",
-            tuple(dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b)),
-            Form("merge", "cpu", merged),
-            Form("ranks", "xla", lambda a, b: _merged_by_ranks(a, b, room)),
-        )
+        keys = (dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b))
+        left, right, count = united(*keys, room=room)
     in_left, in_right = left < a.nse, right < b.nse
     keys = tuple(
         jnp.where(in_left, take(ka, left), jnp.where(in_right, take(kb, right), extent)).astype(
@@ -301,7 +316,21 @@ def union(a: Entries, b: Entries) -> Union:
     return Union(places, left, right, in_left, in_right)
 
 
-def _merged_by_ranks(a: Entries, b: Entries, room: int) -> tuple[Array, Array, Array]:
+def _types_of_union(a, b, *, room):
+    slots = jax.ShapeDtypeStruct((room,), a.index_dtype)
+    return slots, slots, jax.ShapeDtypeStruct((), a.index_dtype)
+
+
+united = Operation("union", types=_types_of_union, internal=True)
+
+
+@united.register("merge", backend="cpu")
+def _merged(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
+    return entries_cpu.merge(a.keys, a.count, b.keys, b.count, room)
+
+
+@united.register("ranks")
+def _merged_by_ranks(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
     """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
 
     Gives the slots of each place in the one and in the other, and how many places there are.

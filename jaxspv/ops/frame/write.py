@@ -195,8 +195,19 @@ def _values(U: Union, C: Entries, T: Entries, accum: BinaryOp | None, from_t: Ar
 
 def _accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
     """`accum(c, t)` in the dtype of c, where both are there."""
-    common = jnp.result_type(c, t)
+    common = common_dtype(c, t)
     return _as(both(accum, c.astype(common), t.astype(common), where), c.dtype)
+
+
+def common_dtype(c: Array, t: Array) -> Any:
+    """The dtype that `accum` takes c and t in: JAX's, but integers never become floats.
+
+    JAX makes a float of uint64 and a signed integer, which would round beyond 2^53: of two integers
+    that it does so with, t is taken in the dtype of c.
+    """
+    common = jnp.result_type(c, t)
+    whole = all(jnp.issubdtype(v.dtype, jnp.integer) for v in (c, t))
+    return c.dtype if whole and not jnp.issubdtype(common, jnp.integer) else common
 
 
 def _as(values: Array, dtype: Any) -> Array:

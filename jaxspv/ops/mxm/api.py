@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ..._core.dispatch import overloadable
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.platforms import Backend, note
+from ..._core.operations.overload import overloadable
+from ..._core.platforms import Backend
 from ...formats import SparseMatrix
 from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import Options
@@ -88,7 +88,7 @@ def mxm(
         int64 where those of A, B or `out` are. `overflow` is set where entries did not fit `nse`.
         Where an extent is 2^31 - 1 or more, a COO. With `out`: see there; capacity `nse`, or as
         `ewise_add` of `out` and the product. With an array operand an array, the identity of `add`
-        where nothing is stored; of bfloat16 and float16 operands it is computed in float32.
+        where nothing is stored. Results in bfloat16 and float16 are computed in float32.
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
@@ -141,8 +141,6 @@ def mxm(
         C = settled(empty(call.semiring, call.A, call.B, capacity or 0), capacity)
     else:
         s = plan(call, capacity, None if method == "auto" else method, chunk, backend)
-        if s.products is not None:
-            note(f"{s.products} products or somewhat fewer")
         static = {"nse": s.nse, "size": s.size, "products": s.products}
         C = op(*call.operands, s.found, backend=backend, method=s.method, **static)
         C = settled(C, capacity, s.entries)

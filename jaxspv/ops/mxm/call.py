@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.indices import with_pattern
+from ..._core.reductions import is_narrow
 from ...formats import COO, CSC, CSR, SparseMatrix
 from ...formats.foreign import ours
 from ...graph import Graph, linked
@@ -19,6 +20,7 @@ from ...masks import Mask, check_mask
 from ...operators import BinaryOp
 from ...semirings import Semiring, as_semiring
 from ..frame.repeats import joined
+from .result import term_dtype
 
 _TURNED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
 
@@ -31,6 +33,7 @@ class Call:
         semiring, A, B, mask: the operands; for two CSC those of the transpose, B^T A^T.
         flip: whether they are.
         coo: whether the result is asked for as a COO.
+        narrow: the dtype of a result in a float narrower than float32, in which it is computed.
     """
 
     semiring: Semiring
@@ -39,6 +42,7 @@ class Call:
     mask: Mask | None
     flip: bool
     coo: bool
+    narrow: Any = None
 
     @property
     def operands(self) -> tuple[Semiring, SparseMatrix, SparseMatrix, Mask | None]:
@@ -72,6 +76,8 @@ class Call:
 
     def finish(self, C: CSR) -> SparseMatrix:
         """The result in its format."""
+        if self.narrow is not None:
+            C = C.astype(self.narrow)
         if self.flip:
             return C.T
         return C.to_coo() if self.coo else C
@@ -92,12 +98,15 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
         )
     mask = _mask(mask, (A.shape[0], B.shape[1]))
     coo = isinstance(A, COO) and isinstance(B, COO)
+    dtype, narrow = term_dtype(semiring, A.dtype, B.dtype), None
+    if is_narrow(dtype):
+        A, B, narrow = A.astype(jnp.float32), B.astype(jnp.float32), dtype
     if not A.compressed == B.compressed == 1:
-        return Call(semiring, A, B, mask, False, coo)
+        return Call(semiring, A, B, mask, False, coo, narrow)
     if mask is not None:
         mask = dataclasses.replace(mask, source=mask.source.T)
     turned = dataclasses.replace(semiring, mul=_turned(semiring.mul))
-    return Call(turned, B.T, A.T, mask, True, coo)
+    return Call(turned, B.T, A.T, mask, True, coo, narrow)
 
 
 def checked_count(name: str, value: Any, least: int) -> int | None:

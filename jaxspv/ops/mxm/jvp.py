@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
 
-from ..._core.batching import batch_any, vmapped
+from ..._core.batching import batch_any
 from ..._core.compilation import on_gpu
 from ..._core.derivatives.tangents import dense_tangent, is_zero, jvp_of_perturbed
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation
 from ...formats import CSR, SparseMatrix
 from ...formats.csr import sorted_csr
 from ...masks import structure
 from ...semirings import plus_times
 from ..frame.product import safe, take
-from ..frame.transposable import with_transpose
 from . import gpu
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 from .loops.vjp import cotangents, product_along
@@ -70,7 +69,7 @@ def tangent(primals, tangents, C, *, nse, size, products):
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     elif _is_bilinear(semiring, a, b, C) and (not on_gpu(()) or _no_kernels(a, b, C) is None):
-        data = _of_factors(semiring, semiring_dot, o, (a, b), (a_dot, b_dot), C, way)
+        data = _of_factors((a, b), (a_dot, b_dot), C, way)
     else:
         data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
@@ -121,56 +120,82 @@ def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
     return gpu.no_kernels(plus_times, a, b, structure(C))
 
 
-def _of_factors(semiring, semiring_dot, o, factors, dots, C, way):
+def _of_factors(factors, dots, C, way):
     """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
     (a, b), live = factors, [not is_zero(dot) for dot in dots]
     perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
     if not perturbed:
         return jnp.zeros_like(C.data)
+    return pushed(a, b, C, perturbed, live=tuple(live), way=way)
 
-    def definition(parts):
-        given = iter(parts)
-        x_dot, y_dot = (next(given) if on else dot for on, dot in zip(live, dots, strict=True))
-        return _of_all(semiring, semiring_dot, o, x_dot, y_dot, C, way)
 
-    def forward_in_turn(a, b, C, parts):
-        given = iter(parts)
-        first = product_along(a.with_data(next(given)), b, C) if live[0] else 0
-        return first + (product_along(a, b.with_data(next(given)), C) if live[1] else 0)
+def _expanded(a, b, C, parts, *, live, way):
+    """`a_dot b + a b_dot` over (+, x) from the list of all products."""
+    given = iter(parts)
+    none = SymbolicZero(jax.typeof(a.data))
+    first, second = (next(given) if on else none for on in live)
+    return _of_all(plus_times, plus_times, operands(a, b), first, second, C, way)
 
-    def transposed_in_turn(a, b, C, w):
-        both = cotangents(a, b, C, w)
-        return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
 
-    def forward_by_rows(a, b, C, parts):
-        given = iter(parts)
-        first = gpu.product_along(a.with_data(next(given)), b, C) if live[0] else 0
-        return first + (gpu.product_along(a, b.with_data(next(given)), C) if live[1] else 0)
+def _no_pushing_kernels(a, b, C, *_, **__) -> str | None:
+    return _no_kernels(a, b, C)
 
-    def transposed_by_dots(a, b, C, w):
-        return gpu.cotangents(a, b, C, w, live)
 
-    def pushed(*o):
-        return definition(o[-1])
+def _transposed(w, a, b, C, parts, *, live, way):
+    zeros = tuple(jnp.zeros(p.shape, p.dtype) for p in parts)
+    return None, None, None, pulled(a, b, C, zeros, w, live=live, way=way)
 
-    def pulled(*o):
-        return jax.vjp(definition, jax.tree.map(jnp.zeros_like, perturbed))[1](o[-1])[0]
 
-    def kernel(name: str, run: Any, other: Any) -> list[Form]:
-        served = _no_kernels(a, b, C) is None
-        return [Form(name, "pallas", run, functools.partial(vmapped, other))] if served else []
+pushed = Operation(
+    "tangent of a product",
+    "definition",
+    transpose=_transposed,
+    types=lambda a, b, C, *_, **__: jax.ShapeDtypeStruct((C.nse,), C.dtype),
+    internal=True,
+)
 
-    def forward(parts):
-        forms = [Form("loop", "cpu", forward_in_turn), Form("expand", "xla", pushed)]
-        forms += kernel("rows", forward_by_rows, pushed)
-        return choose("tangent of a product", (*factors, C, parts), *forms)
 
-    def transposed(w):
-        forms = [Form("loop", "cpu", transposed_in_turn), Form("expand", "xla", pulled)]
-        forms += kernel("dots", transposed_by_dots, pulled)
-        return choose("cotangents of a product", (*factors, C, w), *forms)
+def _both_sides(product, a, b, C, parts, live):
+    given = iter(parts)
+    first = product(a.with_data(next(given)), b, C) if live[0] else 0
+    return first + (product(a, b.with_data(next(given)), C) if live[1] else 0)
 
-    return with_transpose(definition, forward, transposed, perturbed, C.nse, (a.data, b.data))
+
+@pushed.register("rows", backend="pallas", refuse=_no_pushing_kernels)
+def _pushed_by_rows(a, b, C, parts, *, live, way):
+    return _both_sides(gpu.product_along, a, b, C, parts, live)
+
+
+@pushed.register("loop", backend="cpu")
+def _pushed_in_turn(a, b, C, parts, *, live, way):
+    return _both_sides(product_along, a, b, C, parts, live)
+
+
+pushed.register("expand")(_expanded)
+pulled = Operation(
+    "cotangents of a product",
+    "definition",
+    types=lambda a, b, C, zeros, w, **_: tuple(
+        jax.ShapeDtypeStruct(z.shape, z.dtype) for z in zeros
+    ),
+    internal=True,
+)
+
+
+@pulled.register("dots", backend="pallas", refuse=_no_pushing_kernels)
+def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
+    return gpu.cotangents(a, b, C, w, live)
+
+
+@pulled.register("loop", backend="cpu")
+def _pulled_in_turn(a, b, C, zeros, w, *, live, way):
+    both = cotangents(a, b, C, w)
+    return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
+
+
+@pulled.register("expand")
+def _pulled_expanded(a, b, C, zeros, w, *, live, way):
+    return jax.vjp(lambda parts: _expanded(a, b, C, parts, live=live, way=way), zeros)[1](w)[0]
 
 
 # ---- Selective monoids: the winning product ----

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..._core.dispatch import Op
+import jax.numpy as jnp
+
+from ..._core.operation import Operation, typed
+from ...formats import CSR
 from ...formats.csr import sorted_csr
 from .dense import CELLS, multiply_densely
 from .dot import multiply_by_dots
@@ -15,7 +18,15 @@ from .loops.gustavson import multiply
 from .loops.masked import multiply_where
 from .result import lists_places, matrix_of, sorted_mask, term_dtype
 
-op = Op("mxm", tangent)
+
+def _types(semiring, A, B, mask, found, *, nse, size, products):
+    (m, _), (_, n) = A.shape, B.shape
+    data = typed(term_dtype(semiring, A.dtype, B.dtype), nse)
+    indices, indptr = typed(jnp.int32, nse), typed(jnp.int32, m + 1)
+    return CSR(data, indices, indptr, typed(jnp.bool_), (m, n), True, True)
+
+
+op = Operation("mxm", tangent, types=_types)
 
 
 def no_dots(semiring, A, B, mask, *_, **__) -> str | None:

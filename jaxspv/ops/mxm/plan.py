@@ -9,10 +9,10 @@ import jax
 
 from pallas_kernels.spgemm.api import Rows
 
-from ..._core.compilation import is_eager, jitted, known_while_tracing, on_gpu
+from ..._core.compilation import is_eager, known_while_tracing, on_gpu, one_program
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed, eager_capacity
-from ..._core.platforms import Backend, is_recording, situation
+from ..._core.platforms import Backend, situation
 from ..._core.pytree import is_concrete
 from ...formats import SparseMatrix
 from ...formats.csr import sorted_csr
@@ -85,11 +85,11 @@ def plan(
     if not is_eager(call.operands):
         products = bucketed(work.products)
         size = chunk or min(products, CHUNK)
-        if nse is not None or is_recording():  # `explain` computes nothing
-            # what is lowered for several platforms has the method of each
-            return Schedule(asked if of_platform else method, nse or 0, size, products, None)
-        need = _entries_of(call, gpu, size, kernels)
-        return Schedule(method, _room(call, need), size, products, None)
+        # What is lowered for several platforms has the method of each.
+        method = asked if of_platform else method
+        if nse is None:
+            nse = _room(call, _entries_of(call, gpu, size, kernels))
+        return Schedule(method, nse, size, products, None)
     if method == "rows" and kernels:
         return _rows_first(call, nse, work.sizes)
     known = work.sizes.get("entries")
@@ -146,8 +146,7 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
 
     def rows_in(room: int) -> Rows:
-        make = functools.partial(_rows_in_room, room=room)
-        return jitted(make, ("rows of a product", room), *call.operands)(*call.operands)
+        return one_program(_rows_in_room, *call.operands, room=room)
 
     rows = rows_in(room) if known is None or known <= room else None
     need = int(rows.total) if known is None and rows is not None else known or 0
@@ -256,6 +255,5 @@ def _sorted_total(A, B, mask, size):
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
-@functools.partial(jax.jit, static_argnames="room")
 def _rows_in_room(semiring, A, B, mask, *, room):
     return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=room)

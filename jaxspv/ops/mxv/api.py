@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
-from ..._core.dispatch import overloadable
+from ..._core.compilation import eager_operands, on_gpu, one_program
 from ..._core.indices import index_dtype_for, narrowed, widened
-from ..._core.platforms import Backend, Situation, note, situation
+from ..._core.operations.overload import overloadable
+from ..._core.platforms import Backend
 from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.vector import SparseVector
@@ -209,13 +207,12 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
-    apart = None if lost else eager_operands(operands)
-    if apart is None:
+    if lost or eager_operands(operands) is None:
         return _traced(how, *operands)
     x = roomy(x)
     operands = M, rows, x, semiring, mask, accum, roomy(out)
     room = bound_of(M, x) if sparse and options.out is None else None
-    result, count = _program(how, room, there(situation(), apart.platform))(*operands)
+    result, count = one_program(_product_in_room, *operands, how=how, room=room)
     return finished(result, count, options.nse if count is not None else None)
 
 
@@ -229,12 +226,8 @@ class _How(NamedTuple):
     flip: bool
 
 
-@functools.lru_cache(maxsize=256)
-def _program(how: _How, room: int | None, where: Situation) -> Callable[..., Any]:
-    def multiply(*operands):
-        return with_room(_traced(how._replace(nse=room), *operands), how.nse)
-
-    return compiled_for(where, multiply)
+def _product_in_room(*operands: Any, how: _How, room: int | None) -> Any:
+    return with_room(_traced(how._replace(nse=room), *operands), how.nse)
 
 
 def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
@@ -293,8 +286,6 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
     if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
         names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
-    if rows is None:
-        note(f"`prepare(A, for_={'vxm' if flip else 'mxv'!r})` would arrange the rows in bins.")
     chosen = None if method == "auto" else method
     y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
     return y if checked is None else _masked(y, checked, semiring)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core.compilation import on_accelerator
-from ..._core.dispatch import Op
 from ..._core.indices import eager_capacity
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete
+from ..._core.reductions import is_narrow
 from ...formats import SparseMatrix
 from ...formats.vector import SparseVector
 from ...masks import Mask
 from ...semirings import Semiring
-from ..frame.product import Pairs, joined_tangent, take
+from ..frame.product import Pairs, joined_tangent, product, take
 
 METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
 
@@ -38,6 +40,11 @@ def multiply_sparse(
     flip: bool,
 ) -> SparseVector:
     """`y = A x` for checked operands; see `mxv`."""
+    dtype = _term_dtype(semiring, A, x, flip)
+    if is_narrow(dtype):
+        A, x = A.astype(jnp.float32), x.astype(jnp.float32)
+        options = {"nse": nse, "method": method, "backend": backend, "flip": flip}
+        return multiply_sparse(A, x, semiring, mask, **options).astype(dtype)
     x = x.canonical()  # methods search in x, or let one entry stand for its place
     capacity = _capacity(A, x, nse)
     allowed = None if mask is None else mask.allowed()
@@ -48,6 +55,16 @@ def multiply_sparse(
         needed = int(_whole(A, x, semiring, allowed, flip).count)
         raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
     return y
+
+
+def _term_dtype(semiring: Semiring, A: SparseMatrix, x: SparseVector, flip: bool) -> Any:
+    """The dtype of a product of their values, as the monoid takes it."""
+
+    def one(data, values, place):
+        return semiring.add.admit(product(semiring, data, place, place, values, flip=flip))
+
+    like = (jax.ShapeDtypeStruct((1,), dtype) for dtype in (A.dtype, x.dtype, jnp.int32))
+    return jax.eval_shape(one, *like).dtype
 
 
 def _method(method: str) -> str | None:
@@ -121,4 +138,9 @@ def _tangent(primals, tangents, y, *, flip, nse):
     return SparseVector(data, None, None, None, y.shape)  # pyright: ignore[reportArgumentType]
 
 
-op = Op("spmspv", _tangent)
+def _types(semiring, A, x, allowed, *, flip, nse):
+    data, index = typed(_term_dtype(semiring, A, x, flip), nse), A.index_dtype
+    return SparseVector(data, typed(index, nse), typed(index), typed(jnp.bool_), A.shape[:1])
+
+
+op = Operation("spmspv", _tangent, types=_types)

@@ -37,7 +37,8 @@ def columns_in_turn(
             here, seen = read(total, out), is_negative(read(mark, out))
             new = term(data, out, inner, value)
             new = jnp.where(seen > 0, semiring.add.op(here, new).astype(dtype), new)
-            wanted = jnp.asarray(True) if allowed is None else read(allowed, out)
+            # Both writes depend on `seen`, so that both reads come before them: without a mask too.
+            wanted = seen < 2 if allowed is None else read(allowed, out)
             total = write(total, out, jnp.where(wanted, new, here))
             mark = write(mark, out, jnp.where(wanted, -1, -seen))
             return e + 1, total, mark, flag | (wanted & beyond(data, value))

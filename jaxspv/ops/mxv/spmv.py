@@ -11,11 +11,13 @@ import jax.numpy as jnp
 
 from ..._core.batching import vmapped
 from ..._core.derivatives.tangents import is_zero
-from ..._core.dispatch import Op
+from ..._core.operation import Operation
+from ..._core.reductions import in_float32, is_narrow
 from ...formats import ELL, SELL
 from ...formats.base import serves
+from ...semirings import plus_times
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
-from .jvp import bilinear_tangent, is_bilinear
+from .jvp import cotangents, is_bilinear
 from .rows import binned, cpu, diagonals
 from .rows.diagonals import Diagonals
 from .rows.layout import Rows
@@ -33,7 +35,8 @@ def _tangent(primals, tangents, y, *, flip):
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     if is_bilinear(semiring, A, x, y):
-        return _bilinear(primals, A_dot.data, x_dot, flip)
+        d, v = (None if is_zero(t) else t for t in (A_dot.data, x_dot))
+        return pushed(A, x, d, v, primals[3]) if d is not None or v is not None else 0 * y
     if A.nse == 0:
         return jnp.zeros_like(y)
     ascending = getattr(A, "sorted", False)  # a remainder of tiles is behind them
@@ -69,22 +72,49 @@ def _tangent(primals, tangents, y, *, flip):
     )
 
 
-def _bilinear(primals, data_dot, x_dot, flip):
-    """`bilinear_tangent` with the product itself as its means; prepared rows have A's values."""
-    semiring, A, x, rows = primals
-
-    def product(M, v, perturbed):
-        prepared = rows if M is A and not perturbed else None
-        return op(semiring, M, v, prepared, flip=flip)
-
-    data_dot, x_dot = (None if is_zero(t) else t for t in (data_dot, x_dot))
-    if data_dot is None and x_dot is None:
-        return jnp.zeros(A.shape[0], x.dtype)
-    return bilinear_tangent(product, A, x, data_dot, x_dot, rows)
+def _types(semiring, A, x, rows, *, flip):
+    if semiring.mul.position is not None:
+        return None
+    return jax.ShapeDtypeStruct(A.shape[:1], result_dtype(semiring, A, x, flip))
 
 
-op = Op("spmv", _tangent)
+def _advice(semiring, A, x, rows, *, flip):
+    purpose = "vxm" if flip else "mxv"
+    return (
+        []
+        if rows is not None
+        else [f"`prepare(A, for_={purpose!r})` would arrange the rows in bins."]
+    )
+
+
+op = Operation("spmv", _tangent, types=_types, advice=_advice)
 COLUMNS: dict[str, Callable[..., Any]] = {}  # "batched": products with (k, n), set by ops.spmm
+
+
+def _product(A, x, rows=None):
+    return op(plus_times, A, x, rows, flip=False)
+
+
+def _push(A, x, d, v, rows):
+    """`y_dot[i] = sum_j (d[i, j] x[j] + A[i, j] v[j])`; None stands for zero."""
+    parts = [] if d is None else [_product(A.with_data(d), x)]  # what is prepared has A's values
+    parts += [] if v is None else [_product(A, v, rows)]
+    return functools.reduce(jnp.add, parts)
+
+
+def _pull(w, A, x, d, v, rows):
+    found = cotangents(_product, A, x, w, rows, d is not None, v is not None)
+    return None, None, *found, None
+
+
+def _types_of_tangent(A, x, d, v, rows):
+    return jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
+
+
+pushed = Operation(
+    "tangent of spmv", "definition", transpose=_pull, types=_types_of_tangent, internal=True
+)
+pushed.register("products")(_push)
 
 
 def multiply_values(semiring, flip):
@@ -97,6 +127,28 @@ def multiply_values(semiring, flip):
 def result_dtype(semiring, A, x, flip):
     a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
     return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
+
+
+def widened(A, X, dtype):
+    """A and X as they are computed with: in float32 where the product is in a narrower float."""
+    if is_narrow(dtype):
+        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
+    return A, X
+
+
+def added_in_float32(run):
+    """`run`, whose products in a narrower float are made and added in float32, rounded once."""
+
+    @functools.wraps(run)
+    def wide(semiring, A, x, rows, *, flip):
+        if semiring.mul.position is not None:
+            return run(semiring, A, x, rows, flip=flip)
+        dtype = result_dtype(semiring, A, x, flip)
+        A, x = widened(A, x, dtype)
+        rows = jax.tree.map(lambda v: in_float32(v) if hasattr(v, "dtype") else v, rows)
+        return run(semiring, A, x, rows, flip=flip).astype(dtype)
+
+    return wide
 
 
 def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
@@ -142,11 +194,13 @@ def columns_at_once(run):
     return batched
 
 
+@added_in_float32
 def by_diagonals(semiring, A, x, rows, *, flip):
     """Shifted slices of x times the diagonals: no gather. `prepare` only."""
     return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
 
 
+@added_in_float32
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
     return binned.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
@@ -162,6 +216,7 @@ def fold_of(semiring, A, x, flip):
     }
 
 
+@added_in_float32
 def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
     scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
@@ -169,9 +224,12 @@ def pieces(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
+@added_in_float32
 def _row_loop(semiring, A, x, rows, *, flip):
     """A bare CSR: one native loop over its entries, or products and heads of rows before it."""
-    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, **fold_of(semiring, A, x, flip))
+    adds = semiring.add.atomic(result_dtype(semiring, A, x, flip)) == "add"
+    fold = fold_of(semiring, A, x, flip)
+    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, adds=adds, **fold)
 
 
 def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
@@ -197,11 +255,13 @@ def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
+@added_in_float32
 def ell(semiring, A, x, rows, *, flip):
     """Rows of one width, reduced along their positions."""
     return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
 
 
+@added_in_float32
 def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
     means = fold_of(semiring, A, x, flip)
@@ -215,6 +275,7 @@ for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
     op.register(_name, refuse=_refuse, batched=columns_at_once(_run))(_run)
 
 
+@added_in_float32
 def _segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()

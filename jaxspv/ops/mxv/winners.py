@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.native_loops import read, write
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation
 from ...formats import CSR
 from ...formats.base import search_rows
 from ...semirings import Semiring
@@ -22,32 +22,40 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
     Nothing of it is differentiated. O(nse + m); on a CPU one native loop (see `native_loops`),
     which has no temporaries and under vmap works off one lane after the other.
     """
-    semiring, data, x, y = jax.tree.map(lax.stop_gradient, (semiring, A.data, x, y))
     nse = A.nse
     if 0 in (nse, *A.shape):
         return jnp.full(A.shape[0], nse, jnp.int32)
     if semiring.add.takes_first:
         begin, end = A.indptr[:-1], A.indptr[1:]
         return jnp.where(begin < end, begin, nse).astype(jnp.int32)
+    return op(A.indptr, A.indices, semiring, A.data, x, y, flip=flip)
 
-    def terms(semiring, data, out, inner, values):
-        return semiring.add.admit(product(semiring, data, out, inner, values, flip=flip))
 
-    def native(indptr, indices, semiring, data, x, y):
-        def term(e, i):
-            j = read(indices, e)
-            return terms(semiring, read(data, e), i, j, read(x, j))
+def _types(indptr, indices, semiring, data, x, y, *, flip):
+    return jax.ShapeDtypeStruct(y.shape, jnp.int32)
 
-        return _first_of_rows(indptr, term, y, nse)
 
-    def at_once(indptr, indices, semiring, data, x, y):
-        out = search_rows(indptr, nse)
-        return winners(semiring.add, terms(semiring, data, out, indices, take(x, indices)), out, y)
+op = Operation("winning entries", types=_types, internal=True)
 
-    operands = A.indptr, A.indices, semiring, data, x, y
-    return choose(
-        "winning entries", operands, Form("loop", "cpu", native), Form("segments", "xla", at_once)
-    )
+
+def _terms(semiring, data, out, inner, values, flip):
+    return semiring.add.admit(product(semiring, data, out, inner, values, flip=flip))
+
+
+@op.register("loop", backend="cpu")
+def _in_turn(indptr, indices, semiring, data, x, y, *, flip):
+    def term(e, i):
+        j = read(indices, e)
+        return _terms(semiring, read(data, e), i, j, read(x, j), flip)
+
+    return _first_of_rows(indptr, term, y, indices.shape[0])
+
+
+@op.register("segments")
+def _by_segments(indptr, indices, semiring, data, x, y, *, flip):
+    out = search_rows(indptr, indices.shape[0])
+    terms = _terms(semiring, data, out, indices, take(x, indices), flip)
+    return winners(semiring.add, terms, out, y)
 
 
 def _first_of_rows(indptr: Array, term: Callable[..., Array], y: Array, nse: int) -> Array:

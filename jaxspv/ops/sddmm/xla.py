@@ -12,15 +12,13 @@ from jax import Array
 
 from ..._core.batching import vmapped
 from ..._core.derivatives.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
-from ..._core.dispatch import Op
-from ..._core.platforms import Form, choose
+from ..._core.operation import Operation, typed
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
 from ..aggregate import wide
 from ..spmm.xla import Prepared
 from ..spmm.xla import op as spmm
 from .by_entry import ByEntry, chunk_for
-from .linear import linear_map
 
 
 def inner(semiring: Semiring, x: Array, y: Array, _: None = None) -> Array:
@@ -41,79 +39,57 @@ def live_tangents(tangents: Any) -> list[Any]:
     return [None if is_zero(t) else dense_tangent(t) for t in leaves]
 
 
-def by_platform(
-    name: str, run: Callable[..., Any], *operands: Any, kernel: Callable[..., Any] | None = None
-) -> Any:
-    """`run(backend, *operands)` in the chunks that suit a CPU, or other platforms.
-
-    kernel: `kernel(*operands)` for NVIDIA GPUs, one after the other under vmap.
-    """
-    forms = [] if kernel is None else [Form("rows", "pallas", kernel, "map")]
-    for backend in ("cpu", "xla"):
-        fn = functools.partial(run, backend)
-        forms.append(Form("chunks", backend, fn, functools.partial(vmapped, fn)))
-    return choose(name, operands, *forms)
-
-
 def _tangent(primals, tangents, values):
     """(nse, ...) tangent of the values: linear in the tangents of X, Y and the semiring's."""
     semiring, A, X, Y = primals
-    operands = (semiring, X, Y, None)
-    leaves = jax.tree.leaves(operands)
     dots = live_tangents((tangents[0], *tangents[2:]))
-    perturbed = [t is not None for t in dots]
+    perturbed = tuple(t is not None for t in dots)
     if not any(perturbed):
         return jnp.zeros_like(values)
-    ordinary = is_ordinary(semiring, X, Y)
-
-    def spread(parts):
-        parts = iter(parts)
-        return [next(parts) if on else None for on in perturbed]
-
-    def definition(parts):
-        ends = ByEntry.of(inner, A, operands, max(A.nse, 1))
-        place = (ends.row, ends.col, [])
-        return [ends.moved(ends.local(leaves, *place), ends.local(spread(parts), *place))[1]]
-
-    def forward(parts):
-        if ordinary:
-            x, y = spread(parts)
-            sides = [op(semiring, A, *v) for v in ((x, Y), (X, y)) if all(p is not None for p in v)]
-            return [functools.reduce(jnp.add, sides)]
-
-        def run(backend, A, leaves, parts):
-            ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
-
-            def step(_, row, col):
-                place = (row, col, [])
-                return None, ends.moved(
-                    ends.local(leaves, *place), ends.local(spread(parts), *place)
-                )[1]
-
-            return ends.over(step, None)[1]
-
-        return [by_platform("tangent of sddmm", run, A, leaves, list(parts))]
-
-    def transposed(cotangents):
-        def run(backend, A, leaves, g):
-            if ordinary and backend == "xla":
-                sides = ((A, Y), (A.T, X))
-                wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
-                return [by_heads(M, g, v) for M, v in wanted]
-            ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
-
-            def step(sums, row, col, g):
-                local = ends.local(leaves, row, col, [])
-                return ends.pull(local, perturbed, sums, row, col, lambda _: g)[0], None
-
-            sums = ends.over(step, ends.zeros(leaves, perturbed, g.dtype), g)[0]
-            return [s for s in sums if s is not None]
-
-        return by_platform("cotangent of sddmm", run, A, leaves, *cotangents)
-
     parts = [t for t in dots if t is not None]
-    floats = [v for v in leaves if is_inexact(v)]
-    return linear_map(definition, forward, transposed, parts, [values], floats)[0]
+    return pushed(semiring, A, X, Y, parts, perturbed=perturbed)
+
+
+def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
+    """The tangent of the values, by values of other operands or in chunks of entries."""
+    if is_ordinary(semiring, X, Y):
+        given = iter(parts)
+        x, y = (next(given) if on else None for on in perturbed)
+        sides = [] if x is None else [op(semiring, A, x, Y)]
+        return functools.reduce(jnp.add, sides if y is None else [*sides, op(semiring, A, X, y)])
+    operands = (semiring, X, Y, None)
+    ends, leaves = (
+        ByEntry.of(inner, A, operands, chunk_for(backend, X, Y)),
+        jax.tree.leaves(operands),
+    )
+    given = iter(parts)
+    dots = [next(given) if on else None for on in perturbed]
+
+    def step(_, row, col):
+        place = (row, col, [])
+        return None, ends.moved(ends.local(leaves, *place), ends.local(dots, *place))[1]
+
+    return ends.over(step, None)[1]
+
+
+def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
+    """The cotangents of the perturbed leaves, in chunks of entries or by products."""
+    if is_ordinary(semiring, X, Y) and backend == "xla":
+        sides = ((A, Y), (A.T, X))
+        wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
+        return [by_heads(M, g, v) for M, v in wanted]
+    operands = (semiring, X, Y, None)
+    ends, leaves = (
+        ByEntry.of(inner, A, operands, chunk_for(backend, X, Y)),
+        jax.tree.leaves(operands),
+    )
+
+    def step(sums, row, col, g):
+        local = ends.local(leaves, row, col, [])
+        return ends.pull(local, perturbed, sums, row, col, lambda _: g)[0], None
+
+    sums = ends.over(step, ends.zeros(leaves, perturbed, g.dtype), g)[0]
+    return [s for s in sums if s is not None]
 
 
 def is_ordinary(semiring: Semiring, X: Array, Y: Array) -> bool:
@@ -145,7 +121,13 @@ def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
     return jnp.moveaxis(Y, 0, 1).reshape(A.shape[0], *heads, k)
 
 
-op = Op("sddmm", _tangent)
+def _types(semiring, A, X, Y):
+    x, y = (jax.ShapeDtypeStruct((), v.dtype) for v in (X, Y))
+    one = jax.eval_shape(lambda x, y: semiring.add.admit(semiring.mul(x, y)), x, y)
+    return typed(one.dtype, A.nse, *X.shape[1:-1])
+
+
+op = Operation("sddmm", _tangent, types=_types)
 
 
 def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:
@@ -155,7 +137,7 @@ def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: 
     return ends.over(lambda _, r, c: (None, ends.at(ends.local(leaves, r, c, []))), None)[1]
 
 
-def register_chunks(op: Op, name: str, run: Callable[..., Any]) -> None:
+def register_chunks(op: Operation, name: str, run: Callable[..., Any]) -> None:
     """Enters `run(backend, *operands, **static)` for CPUs and for all; JAX's own batching."""
 
     def rule(run, axis_size, in_batched, *operands, **static):
@@ -164,3 +146,15 @@ def register_chunks(op: Op, name: str, run: Callable[..., Any]) -> None:
     for backend in ("cpu", "xla"):
         fn = functools.partial(run, backend)
         op.register(name, backend=backend, batched=functools.partial(rule, fn))(fn)
+
+
+def _transposed(g, semiring, A, X, Y, parts, *, perturbed):
+    found = pulled(semiring, A, X, Y, g, perturbed=perturbed)
+    found = [c.astype(p.dtype) for c, p in zip(found, parts, strict=True)]
+    return None, None, None, None, found
+
+
+pushed = Operation("tangent of sddmm", "definition", transpose=_transposed, internal=True)
+pulled = Operation("cotangent of sddmm", "definition", internal=True)
+register_chunks(pushed, "chunks", _pushed)
+register_chunks(pulled, "chunks", _pulled)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import compiled_for, eager_operands, on_gpu, there
+from ..._core.compilation import eager_operands, on_gpu, one_program
 from ..._core.indices import index_dtype_for, narrowed
-from ..._core.platforms import Backend, Situation, inside, situation
+from ..._core.platforms import Backend
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
 from ...graph import Graph, linked
@@ -65,19 +63,9 @@ def multiply(
     out = None if options.out is None else jnp.asarray(options.out)
     mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
     operands = M, X, prepared, semiring, mask, accum, out
-    apart = None if backend == "pallas" and not on_gpu(M) else eager_operands(operands)
-    if apart is None:
-        return _traced(how, *operands)
-    return _program(how, there(situation(), apart.platform))(*operands)
-
-
-@functools.lru_cache(maxsize=256)
-def _program(how: _How, where: Situation) -> Callable[..., Array]:
-    def multiply(*operands):
-        with inside(where):
-            return _traced(how, *operands)
-
-    return compiled_for(where, multiply)
+    if backend == "pallas" and not on_gpu(M) or eager_operands(operands) is None:
+        return _traced(*operands, how=how)
+    return one_program(_traced, *operands, how=how)
 
 
 def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
@@ -106,7 +94,7 @@ def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
         raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
 
 
-def _traced(how: _How, M, X, prepared, semiring, mask, accum, out) -> Array:
+def _traced(M, X, prepared, semiring, mask, accum, out, *, how: _How) -> Array:
     """With the array as (l, k): leading axes are columns too."""
     semiring = positions_as(semiring, index_dtype_for(M))
     M, turned = narrowed("a product", M, prepared.turned)

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import one_by_one
@@ -19,12 +20,14 @@ from ..._core.platforms import situation
 from ...formats.turning.compressed_cpu import by_rows
 from ...formats.turning.counting_sort import Compressed
 from ..frame.product import take
+from ..mxv.rows.cpu import running
 from .xla import columns_together, fold_of, no_dense_fold, op, result_dtype, widened
 
 COMPILED = ("float32", "float64", "int32", "int64")  # what jaxlib's loop takes
 BYTES = 64  # of a row of X that the loops take together: XLA keeps no more of it in registers
 UNROLL = 4  # entries of a row a turn
 CLIPPED = 2**15  # indices that are clipped together: from twice as many XLA shares them by cores
+LONG = 2**14  # entries of a row that jaxlib's loop adds up one by one in float32, at most
 SCATTERED = 2**14  # numbers that are scattered together: what caches hold
 
 
@@ -62,8 +65,19 @@ def _compiled(semiring, A, X, prepared, *, flip):
     A, X = widened(A, X, dtype)
     rows = by_rows(A)
     inside = _clipped(rows.indices, A.shape[1])  # it reads wherever they say
-    M = sparse.BCSR((rows.data, inside, rows.indptr), shape=A.shape)
-    return (M @ X).astype(dtype)
+
+    def multiply(data, X):
+        return sparse.BCSR((data, inside, rows.indptr), shape=A.shape) @ X
+
+    def in_double(data, X):
+        with jax.enable_x64(True):
+            wide = (lax.convert_element_type(v, np.float64) for v in (data, X))
+            return lax.convert_element_type(multiply(*wide), np.float32)
+
+    if A.nse <= LONG or X.dtype != jnp.float32:
+        return multiply(rows.data, X).astype(dtype)
+    long = jnp.max(jnp.diff(rows.indptr)) > LONG
+    return lax.cond(long, in_double, multiply, rows.data, X).astype(dtype)
 
 
 def _clipped(indices: Array, n: int) -> Array:
@@ -84,7 +98,9 @@ def _row_loops(semiring, A, X, prepared, *, flip):
     """A native loop over entries for each row and block of columns."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A, X, dtype)
-    return multiply_rows(by_rows(A), X, **fold_of(semiring, A, X, flip)).astype(dtype)
+    adds = semiring.add.atomic(_computed(dtype)) == "add"
+    fold = fold_of(semiring, A, X, flip)
+    return multiply_rows(by_rows(A), X, adds=adds, **fold).astype(dtype)
 
 
 def _not_scattered(semiring, A, X, prepared, *, flip) -> str | None:
@@ -122,10 +138,11 @@ def multiply_rows(
     mul: Callable[[Any, Any], Any],
     combine: Callable[[Any, Any], Any],
     identity: Any,
+    adds: bool = False,
 ) -> Array:
     """(m, k) combinations over the entries j of each row of `mul(A[i, j], X[j])`.
 
-    X: (n, k), both positive. identity: that of `combine` in the dtype of `mul`.
+    X: (n, k), both positive. identity: that of `combine` in the dtype of `mul`. adds: it adds.
     """
     m, k = rows.indptr.shape[0] - 1, X.shape[1]
     scalar = jax.ShapeDtypeStruct((), rows.data.dtype), jax.ShapeDtypeStruct((), X.dtype)
@@ -133,7 +150,9 @@ def multiply_rows(
     width = min(k, max(1, BYTES // max(X.dtype.itemsize, identity.dtype.itemsize)))
     steps = -(-k // width)
 
-    def entries(e: Array, end: Array, column: Array, total: Array) -> Array:
+    first, more, total_of = running(combine, identity.dtype, adds)
+
+    def entries(e: Array, end: Array, column: Array, carried: Any) -> Any:
         terms = []
         for place in range(UNROLL):
             x = lax.dynamic_slice(
@@ -144,7 +163,7 @@ def multiply_rows(
             terms.append(jnp.where(e + place < end, term, identity) if place else term)
         while len(terms) > 1:
             terms = [combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
-        return combine(total, terms[0])
+        return more(carried, terms[0])
 
     def row(state):
         i, begin, Y = state
@@ -153,18 +172,20 @@ def multiply_rows(
         def block(state):
             step, Y = state
             column = jnp.minimum(step * width, k - width)  # the last overlaps the one before
-            _, total = lax.while_loop(
+            _, *sums = lax.while_loop(
                 lambda c: c[0] < end,
-                lambda c: (c[0] + UNROLL, entries(c[0], end, column, c[1])),
-                (begin, jnp.full(width, identity)),
+                lambda c: (c[0] + UNROLL, *entries(c[0], end, column, c[1:])),
+                (begin, *first(jnp.full(width, identity))),
             )
-            Y = lax.dynamic_update_slice(Y, total[None], (i, column), allow_negative_indices=False)
+            Y = lax.dynamic_update_slice(
+                Y, total_of(sums)[None], (i, column), allow_negative_indices=False
+            )
             return step + 1, Y
 
-        first = jnp.int32(0), Y
+        start = jnp.int32(0), Y
         if steps == 1:
-            return i + 1, end, block(first)[1]
-        return i + 1, end, lax.while_loop(lambda c: c[0] < steps, block, first)[1]
+            return i + 1, end, block(start)[1]
+        return i + 1, end, lax.while_loop(lambda c: c[0] < steps, block, start)[1]
 
     start = jnp.int32(0), rows.indptr[0], jnp.full((m, k), identity)
     return lax.while_loop(lambda c: c[0] < m, row, start)[2]

@@ -15,14 +15,17 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import vmapped
-from ..._core.dispatch import Op
+from ..._core.derivatives.tangents import is_zero
+from ..._core.operation import Operation, typed
 from ...formats import SparseMatrix
 from ..frame.product import product, safe, take
 from ..mxv import spmv
+from ..mxv.jvp import is_bilinear
 from ..mxv.rows import binned
 from ..mxv.rows.layout import Arranged, Rows
 from ..mxv.rows.xla import csr_spmv, piece_width
-from .jvp import tangent_of
+from ..mxv.spmv import widened
+from . import jvp
 
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
 
@@ -39,19 +42,42 @@ class Prepared(NamedTuple):
     turned: SparseMatrix | None = None
 
 
-op = Op("spmm", tangent_of(lambda *operands, **static: op(*operands, **static)))
+def _types(semiring, A, X, prepared, *, flip):
+    if semiring.mul.position is not None:
+        return None
+    return typed(result_dtype(semiring, A, X, flip), A.shape[0], X.shape[1])
+
+
+def _tangent(primals, tangents, Y, *, flip):
+    semiring, A, X, prepared = primals
+    if 0 in (A.nse, *A.shape, X.shape[1]):
+        return jnp.zeros_like(Y)
+    if not is_bilinear(semiring, A, X, Y):
+        return jvp.by_columns(primals, tangents, Y, flip)
+    d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
+    return pushed(A, X, d, V, prepared) if d is not None or V is not None else jnp.zeros_like(Y)
+
+
+op = Operation("spmm", _tangent, types=_types)
+
+
+def _types_of_tangent(A, X, d, V, prepared):
+    return typed(X.dtype, A.shape[0], X.shape[1])
+
+
+def _pull(W, *operands):
+    return jvp.pull(op, W, *operands)
+
+
+pushed = Operation(
+    "tangent of spmm", "definition", transpose=_pull, types=_types_of_tangent, internal=True
+)
+pushed.register("products")(functools.partial(jvp.push, op))
 
 
 def result_dtype(semiring, A, X, flip):
     """The dtype of a product, as `mul` gives it."""
     return spmv.result_dtype(semiring, A, X, flip)
-
-
-def widened(A, X, dtype):
-    """A and X as they are computed with: in float32 where the product is in a narrower float."""
-    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32:
-        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
-    return A, X
 
 
 def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ...inputs.arguments import narrow
+from ...inputs.arguments import in_dtype, narrow
 from ...inputs.files import mtx_dtype
 from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
 from ...inputs.opening import existing, opened, parsed, refusing
 from ...inputs.tables.columns import values_of
-from ...inputs.tables.lines import Text, blocks, kept
+from ...inputs.tables.fields import check_delimiter
+from ...inputs.tables.lines import Text, blocks, kept, weight_kind
 from ...monoids import Monoid, plus
 from ..graph import ShardedGraph
 from .edges import sharded
@@ -58,7 +59,7 @@ def shard_file(
         mesh, spec: as in `shard`.
         n: number of vertices; None: as the header says, or one more than the largest there is.
         source, target, weight, delimiter, comments, directed: of a text, as in `read_edges`, with
-            columns by number. The first line is a header if its ends are no integers.
+            columns by number. The first line is a header if it holds words alone.
         symmetric: declares that the pattern is symmetric; None: it is where `directed` is False or
             the header of a `.mtx` says so.
         dtype: of the values; None: as `read_mtx`, of a text float32.
@@ -88,8 +89,9 @@ def shard_file(
         check = functools.partial(_all_there, path, header)
         both = header.symmetry == "symmetric"
         return sharded(own, mesh, spec, size, not both, known, dup, nse, check)
+    check_delimiter(delimiter)
     columns = (source, target, weight)
-    text = Text(columns, False, None if n is None else (n, n), delimiter, None)
+    text = Text(columns, False, None if n is None else (n, n), delimiter, None, weight_kind(dtype))
     own = functools.partial(_own_lines, path, text, comments, dtype)
     return sharded(own, mesh, spec, n, directed, symmetric, dup, nse)
 
@@ -137,14 +139,14 @@ def _own_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Own:
     with refusing(path, "Matrix Market file"):
         for _, block in own_blocks(path, start):
             lines = sum(1 for line in block.splitlines() if line.strip())
-            file = io.BytesIO(f"{banner} {lines}\n".encode() + block)
-            coo: Any = parsed(file)
+            head = f"{banner} {lines}\n".encode()
+            coo: Any = parsed(io.BytesIO(head + block), header, len(head))
             parts.append((*coo.coords, coo.data))
         row, col, data = map(np.concatenate, zip(*parts, strict=True)) if parts else (none,) * 3
         if header.symmetry == "skew-symmetric":
             row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, -data]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
-        return Own(row, col, narrow(data.astype(dtype, copy=False)))
+        return Own(row, col, narrow(in_dtype("it holds", data, dtype)))
 
 
 def _all_there(path: pathlib.Path, header: Header, agreed: Agreed) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
-from jaxspv._core.platforms import Form, choose
+from jaxspv._core.operation import Operation
 from jaxspv.algorithms.bfs import forms
 from pallas_kernels.prepare.adjacency import Adjacency
 
@@ -172,7 +172,9 @@ def search(form, graph, source, *, pull=True, stop_value=0, **options):
 
 def in_turn(form, run):
     """`run` as an operation has it: under vmap one lane after the other."""
-    return lambda *operands: choose("search", operands, Form("search", form, run, "map"))
+    op = Operation("search of a test")
+    op.register("search", backend=form, batched="map")(run)
+    return op
 
 
 COMMON = 300, 5000  # vertices and capacity

@@ -43,18 +43,25 @@ def nearest(A):
     return finite(jsp.fixpoint(A, x0, jsp.semirings.min_plus, monotone=True).x)
 
 
+LONG = {"tol": 1e-15, "max_iterations": 5000}
 ALGORITHMS = {
     "sssp": lambda A: finite(jsp.sssp(A, 0).distances),
     "sssp of 3 sources": lambda A: finite(jsp.sssp(A, jnp.arange(3)).distances),
     "soft_sssp": lambda A: finite(jsp.soft_sssp(A, 0, 0.2, tol=1e-13).distances),
     "pagerank": lambda A: A.shape[0] * jsp.pagerank(A, tol=1e-13, max_iterations=500).scores,
+    "katz_centrality": lambda A: jsp.katz_centrality(A, 0.005, **LONG).scores,
+    "eigenvector_centrality": lambda A: jsp.eigenvector_centrality(A, **LONG).scores,
+    "hits": lambda A: A.shape[0] * jnp.concatenate(jsp.hits(A, **LONG)[:2]),
+    "k_shortest_paths": lambda A: jsp.k_shortest_paths(A, 0, 9, 3).distances,
+    "astar": lambda A: jsp.astar(A, 0, 9, jnp.zeros(A.shape[0])).distance,
+    "k_truss": lambda A: jsp.k_truss(A, 3).todense(),
     "fixpoint that contracts": katz,
     "monotone fixpoint": nearest,
     "mxv": lambda A: finite(jsp.mxv(A, jnp.ones(A.shape[1]), jsp.semirings.log_plus)),
 }
 
 
-SLOW = ("monotone fixpoint", "sssp of 3 sources")
+SLOW = ("monotone fixpoint", "sssp of 3 sources", "k_shortest_paths", "k_truss")
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

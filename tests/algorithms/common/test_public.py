@@ -179,10 +179,17 @@ def test_negative_edges_and_cycles():
     assert jsp.sssp(A, 0).distances.tolist() == [0, 4, 1]
     assert jsp.sssp(jsp.prepare(A, for_="sssp"), 0).distances.tolist() == [0, 4, 1]
     cycle = jsp.from_edges([0, 1, 2], [1, 2, 1], [1.0, -3.0, 2.0], shape=(3, 3))
-    result = jsp.sssp(cycle, 0)
-    assert not bool(result.converged)
-    with pytest.raises(ValueError, match="a negative cycle is reachable"):
-        jsp.check(result)
+    for G in (cycle, jsp.prepare(cycle, for_="sssp")):
+        for call in (lambda G: jsp.sssp(G, 0), lambda G: jsp.sssp(G, [2, 0], parents=False)):
+            with pytest.raises(jsp.NegativeCycleError, match="sssp: a cycle of negative length"):
+                call(G)
+            result = jax.jit(call)(G)
+            assert not result.converged.all()
+            with pytest.raises(ValueError, match="a negative cycle is reachable"):
+                jsp.check(result)
+        with pytest.raises(jsp.NegativeCycleError):
+            jsp.all_pairs_shortest_path_length(G, weighted=True)
+        assert not bool(jsp.sssp(G, 0, max_steps=2).converged)
     with pytest.raises(ValueError, match="negative weights need method='bellman_ford'"):
         jsp.sssp(A, 0, delta=1.0)
 
@@ -194,6 +201,12 @@ def test_integer_lengths_clamp_and_tell():
     assert result.distances.tolist() == [0, top - 5, top, top]
     assert bool(result.overflow)
     assert not bool(jsp.sssp(A, 1).overflow)
+    for run in (lambda f: f, jax.jit):
+        pairs = run(lambda A: jsp.all_pairs_shortest_path_length(A, weighted=True))(A)
+        np.testing.assert_array_equal(pairs.lengths[0], result.distances)
+        with pytest.raises(ValueError, match="overflow"):
+            jsp.check(pairs)
+    jsp.check(jsp.all_pairs_shortest_path_length(A))
 
 
 def test_pagerank_against_networkx():
@@ -238,7 +251,7 @@ def test_bad_input_is_named():
         jsp.sssp(A, 0, delta=0.0)
     negative = A.with_data(A.data.at[2].set(-1.0))
     for make in (lambda: jsp.pagerank(negative), lambda: jsp.prepare(negative, for_="pagerank")):
-        with pytest.raises(ValueError, match="must not be negative or NaN; slot 2"):
+        with pytest.raises(ValueError, match="must be finite and >= 0; slot 2"):
             make()
     with pytest.raises(ValueError, match="`damping` must lie in"):
         jsp.pagerank(A, 1.5)
@@ -301,7 +314,7 @@ def test_explain_tells_what_prepare_would_gain():
     G = jsp.prepare(A, for_=PURPOSES)
     assert "cpu/delta_stepping on CPUs" in str(jsp.explain(jsp.sssp, G))
     assert "xla/pull" in str(jsp.explain("pagerank", G))
-    with pytest.raises(ValueError, match="`op` must be a function or one of"):
+    with pytest.raises(ValueError, match="`op` must be a function or the name of one"):
         jsp.explain("teleport", G)
 
 

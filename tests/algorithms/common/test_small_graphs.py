@@ -56,5 +56,5 @@ def test_pagerank_takes_a_captured_preference():
     slope = jax.grad(lambda d: jsp.pagerank(A.with_data(d), personalization=p).scores[0])
     assert np.isfinite(jax.jit(slope)(A.data)).all()
     wrong = -p
-    with pytest.raises(ValueError, match="must be non-negative"):
+    with pytest.raises(ValueError, match="must be finite and >= 0"):
         jax.jit(lambda A: jsp.pagerank(A, personalization=wrong).scores)(A)

@@ -91,6 +91,22 @@ def test_what_is_not_ready_is_not_waited_for_unless_there_is_too_much():
     assert 1 <= Slow.looked <= 5 and len(status._OPEN) <= status.MOST + 1
 
 
+def test_a_negative_cycle_is_told_as_a_failure_is():
+    cycle = jsp.from_edges([0, 1], [1, 0], [1.0, -2.0], shape=(3, 3))
+    status.look(0)
+    jsp.sssp(cycle, 0).converged.block_until_ready()
+    with pytest.raises(jsp.NegativeCycleError, match="sssp, called earlier: a cycle of negative"):
+        jsp.sssp(cycle, 2)
+    status.look(0)
+    found = jsp.sssp(cycle, 0)
+    with pytest.raises(ValueError, match="a negative cycle is reachable"):
+        jsp.check(found)
+    status.look(0)
+    positive = jsp.from_edges([0, 1], [1, 0], [1.0, 2.0], shape=(3, 3))
+    jsp.sssp(positive, 0)
+    assert len(status._OPEN) == 1, "the status alone"
+
+
 def test_the_end_of_a_process_tells_too(capsys):
     status.finished(result(2), "pagerank")
     status._last()

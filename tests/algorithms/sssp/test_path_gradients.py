@@ -166,7 +166,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, strict):
     np.testing.assert_array_equal(row, tail)
     assert 0 < np.sum(np.asarray(slot) < A.nse) < 40
     if strict:
-        one, _ = tight_edges._first_cpu(A, jnp.asarray(before), jnp.asarray(after))
+        one, _ = tight_edges._first_cpu(A, *map(jnp.asarray, (before, after)), strict=True)
         np.testing.assert_array_equal(one, want)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import garbage, precision
 
-from jaxspv._core.platforms import Form, choose
+from jaxspv._core.operation import Operation
 from jaxspv.algorithms.sssp.forms import FORMS, search, tree_of
 
 FORM = pytest.mark.parametrize("form", FORMS)
@@ -129,7 +129,9 @@ def graph(rng, m, weights, n=N, capacity=CAPACITY):
 
 def in_turn(form, run):
     """`run` as an operation has it: under vmap one lane after the other."""
-    return lambda *operands: choose("search", operands, Form("search", form, run, "map"))
+    op = Operation("search of a test")
+    op.register("search", backend=form, batched="map")(run)
+    return op
 
 
 @functools.cache

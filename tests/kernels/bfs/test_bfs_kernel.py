@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pallas_kernels.bfs import any_degree
 from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 
@@ -137,6 +138,7 @@ ANY_DEGREE = {
     "push": SMALL | {"alpha": 0.0, "ctas": 3, "solo_edges": 0},
     "pull": SMALL | {"alpha": 1e9, "pull_edges": 0, "solo_edges": 0, "beta": 10**6},
     "alone": SMALL | {"solo_edges": 10**6},
+    "sampled": SMALL | {"sampled": 0, "many": 0, "pull_edges": 4, "solo_edges": 4, "ctas": 3},
     "full buffer": SMALL | {"alpha": 0.0, "ctas": 2, "solo_edges": 0, "buffer": 8, "span": 2},
     "leftovers": SMALL
     | {
@@ -192,6 +194,67 @@ def test_directed(mode):
     options = {"symmetric": False}
     check(*graph, 5, *search(graph, 5, ANY_DEGREE[mode], {}, **options))
     check(*graph, 5, *search((*graph, *back), 5, ANY_DEGREE[mode], {}, **options))
+
+
+def steps_of(monkeypatch, graph, source, config, prepared=None):
+    """The names of the steps of a search that is right, in their order."""
+    steps = []
+
+    def noting(name, method):
+        def step(self, *args):
+            steps.append(name)
+            return method(self, *args)
+
+        return step
+
+    for name in ("push_level", "pull_level", "make_queue", "solo_level"):
+        method = getattr(any_degree.Search, name)
+        monkeypatch.setattr(any_degree.Search, name, noting(name, method))
+    check(*graph, source, *search(graph, source, config, prepared or {}))
+    return steps
+
+
+def test_no_level_follows_when_all_are_visited(monkeypatch):
+    leaves = csr(300, [(0, i) for i in range(1, 300)])
+    for prepared in ({}, prepare_bfs(*leaves)):
+        assert steps_of(monkeypatch, leaves, 0, ANY_DEGREE["push"], prepared) == ["push_level"]
+        monkeypatch.undo()
+    # without edges into it, the source is among the isolated ones, and is counted once
+    graph = csr(100, [(0, i) for i in range(1, 99)] + [(98, 99)], symmetric=False)
+    prepared = prepare_bfs(*graph, *transpose(*graph))
+    options = {"symmetric": False}
+    whole = (*graph, *transpose(*graph))
+    check(*graph, 0, *search(whole, 0, ANY_DEGREE["push"], prepared, **options))
+
+
+def test_a_sample_tells_what_edges_lead_to(monkeypatch):
+    """Exactly, where each edge is a range of its own and there are as many threads."""
+    graph = GRAPHS["star with a tail"]
+    degree, levels = np.diff(graph[0]), oracle(*graph, 5)
+    asked = []
+
+    def sampled(self, s):
+        edges = any_degree.Search.of_sample(self, s)
+        told = edges.v[self.k.mask]
+        asked.append((int(s.level.v[0]), float(told[0])))
+        assert (told == told[0]).all()
+        return edges
+
+    monkeypatch.setattr(
+        any_degree.Search, "of_sample", any_degree.Search.sampled_edges, raising=False
+    )
+    monkeypatch.setattr(any_degree.Search, "sampled_edges", sampled)
+    config = SMALL | {"solo_edges": 0, "span": 1, "threads": 512, "ctas": 2, "sampled": 0}
+    config |= {"many": 0}
+    check(*graph, 5, *search(graph, 5, config | {"buffer": 512}, {}))
+    assert len(asked) > 3
+    for level, edges in asked:
+        heads = [
+            u
+            for v in np.flatnonzero(levels == level)
+            for u in graph[1][graph[0][v] : graph[0][v + 1]]
+        ]
+        assert edges == sum(degree[u] for u in heads if levels[u] == level + 1)
 
 
 @pytest.mark.parametrize("name", ["grid", "dense"])

@@ -140,26 +140,3 @@ def test_entries_are_placed_in_pieces(monkeypatch):
     for name, array in sliced_rows.prepare_pagerank(*graph).items():
         np.testing.assert_array_equal(array, whole[name])
     sliced_rows._filled.clear_cache()
-
-
-def test_programs_compiled_ahead_are_those_that_run(on_gpu):
-    """None is compiled twice, whether it was foreseen or not."""
-    compiled = []
-
-    def listen(event, seconds, **more):
-        del seconds
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(more.get("fun_name"))
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        for n, purpose in ((91, "bfs"), (93, "pagerank")):
-            M = sp.random_array((n, n), density=0.2, rng=5, dtype=np.float32)
-            A = jsp.from_scipy(M.tocsr())
-            compiled.clear()
-            jsp.prepare(A, for_=purpose)
-            own = [name for name in compiled if name and name.startswith("jit(_")]
-            own.remove("jit(_on_device)")  # of invariants; others have the name too
-            assert len(own) >= 2 and len(own) == len(set(own)), own
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)

@@ -230,7 +230,8 @@ def test_columns_by_degree(monkeypatch, hot):
     y = spmv_gpu._merge_path(jsp.semirings.plus_times, M, jnp.asarray(x), rows, flip=False)
     np.testing.assert_array_equal(y, by_definition(*A, x, TIMES, np.add, 0))
     operands = M.indptr, M.indices, *map(jnp.asarray, (w, x, data))
-    by_values, by_vector = pull_back._by_kernel(*operands, COLUMNS, (ranks, layout.order))
+    ranked = None, (ranks, layout.order)
+    by_values, by_vector = pull_back._by_kernel(*operands, *ranked, n_cols=COLUMNS)
     row, inside = np.repeat(np.arange(8), np.diff(indptr)), slice(indptr[-1])
     np.testing.assert_array_equal(by_values[inside], w[row] * x[indices[inside]])
     terms = w[row] * data[inside]

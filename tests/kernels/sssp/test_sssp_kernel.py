@@ -2,7 +2,6 @@
 
 import functools
 import heapq
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp import any_degree
-from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, sssp
+from pallas_kernels.sssp import rounds
+from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, later, sssp
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -55,10 +54,11 @@ def weights_of(graph, dtype, seed=0):
 
 
 SMALL = {"ctas": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
-         "far_buffer": 32}  # fmt: skip
+         "far_buffer": 32, "few": 0}  # fmt: skip
 NARROW = {
     "one CTA": SMALL,
     "ctas": SMALL | {"ctas": 3},
+    "a quad at a time": SMALL | {"together": 1},
     "one hop": SMALL | {"hops": 1, "ctas": 2},
     "many hops": SMALL | {"hops": 50, "ctas": 2},
     "hops at times": SMALL | {"hop_most": 6},
@@ -66,6 +66,8 @@ NARROW = {
 ANY_DEGREE = {
     "mixed": SMALL,
     "ctas": SMALL | {"ctas": 3},
+    "few edges": SMALL | {"ctas": 2, "few": 1, "taken": 2},
+    "few edges always": SMALL | {"few": 1000},
     "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "ctas": 2},
     "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
 }
@@ -150,6 +152,43 @@ def test_directed_and_every_delta(kind):
             for delta in (infinity(dtype), 64, 1)
         ]
         assert steps[0] <= steps[1] <= steps[2]
+
+
+def test_rounds_of_few_edges_are_joined(monkeypatch):
+    """Fewer rounds, and none fewer once it has ended."""
+    graph = GRAPHS["random"]
+    weights = symmetric_weights(graph, np.int32)
+    few = SMALL | {"few": 40, "few_away": 0}
+
+    def steps(config):
+        return check(graph, weights, 1, search(graph, weights, 1, 4, config, {}))
+
+    apart = steps(SMALL)
+    assert steps(few) < apart
+    monkeypatch.setattr(rounds, "ROUNDS", 0)
+    monkeypatch.setattr("pallas_kernels.sssp.api.later", lambda n, entries: 0)
+    assert steps(few) == apart
+
+
+def test_few_vertices_in_far_widen_buckets():
+    graph = random_graph(200, 400, 3)
+    weights = symmetric_weights(graph, np.float32)
+    splits = []
+    for few_away in (0, 100):
+        config = SMALL | {"few": 1000, "few_away": few_away}
+        out = search(graph, weights, 1, 2, config, {})
+        check(graph, weights, 1, out)
+        splits.append(int(out[4]))
+    assert splits[1] < splits[0]
+
+
+def test_width_of_long_searches():
+    """16 / mean degree of the mean weight, as far as powers of two allow."""
+    for degree in (2, 10, 20, 33, 50, 80, 1000):
+        width = min(max(4 / degree, 0.2), 3) * 2 ** later(1000, 1000 * degree)
+        assert width <= max(16 / degree, 0.2) * 1.01
+        assert width >= min(16 / degree, 0.8) / 2
+    assert later(10, 0) == 2
 
 
 @pytest.mark.parametrize("kind", ["low_degree", "any_degree"])
@@ -237,78 +276,6 @@ def symmetric_weights(graph, dtype):
     return ((low * 2654435761 + high * 40503) % 64 + 1).astype(dtype)
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
-    """Two of three notes are overwritten by others, as races may."""
-
-    def stale(k, state, vertex, parent, slot, mask):
-        lost = vertex % 3 != 0
-        k.store_pair(state.noted, 2 * vertex, k.where(lost, vertex, parent), slot, mask=mask)
-
-    monkeypatch.setattr(any_degree, "note", stale)
-    for name, dtype in (("random", np.float32), ("star with a tail", np.int32)):
-        graph = GRAPHS[name]
-        weights = symmetric_weights(graph, dtype)
-        weights[weights % 3 == 0] = 0  # a note that leads to its own vertex is tight
-        config = SMALL | {"ctas": 2}
-        check(graph, weights, 1, search(graph, weights, 1, 30, config, {}, symmetric=symmetric))
-
-
-def chains(lengths, symmetric):
-    """(indptr, indices), weights: after an edge of weight 8 each, chains of edges of weight 0 from
-    a path of weight 8, the last vertex of a chain in a cycle of weight 0 with the three before."""
-    edges, n = [], len(lengths)
-    edges += [(i, i + 1, 8) for i in range(n - 1)]
-    for i, length in enumerate(lengths):
-        chain = list(range(n, n + length + 1))
-        n += length + 1
-        edges += [(i, chain[0], 8)] + [(u, v, 0) for u, v in itertools.pairwise(chain)]
-        edges += [(chain[-1], chain[max(0, length - 3)], 0)] * (length > 1)
-    edges = np.array(edges)
-    if symmetric:
-        edges = np.unique(np.r_[edges, edges[:, [1, 0, 2]]], axis=0)
-    order = np.random.default_rng(3).permutation(n)  # ids tell nothing of the way
-    tail, head = order[edges[:, 0]], order[edges[:, 1]]
-    place = np.lexsort((head, tail))
-    indptr = np.searchsorted(tail[place], np.arange(n + 1)).astype(np.int32)
-    return (indptr, head[place].astype(np.int32)), edges[place, 2], int(order[0])
-
-
-@pytest.mark.parametrize("kind", ["low_degree", "renumbered", "any_degree"])
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_chains_and_cycles_of_length_zero(kind, symmetric):
-    """The second time in sums near 2^25, which absorb a weight of 0.5."""
-    graph, weights, source = chains([*range(1, 6), 40, 17], symmetric)
-    for w in (weights.astype(np.int32), np.where(weights, 2.0**25, 0.5).astype(np.float32)):
-        prepared = {}
-        if kind != "any_degree":
-            prepared = prepare_sssp(*graph, w, renumber=kind == "renumbered")
-            assert prepared
-        config = SMALL if w.dtype == np.int32 else SMALL | {"ctas": 3, "hops": 50}
-        out = search(graph, w, source, 8, config, prepared, symmetric=symmetric)
-        check(graph, w, source, out)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("grid", "low_degree"),
-        ("star with a tail", "any_degree"),
-        ("star with a tail", "any_degree, symmetric"),
-    ],
-)
-def test_zeros_everywhere_and_in_half(name, kind):
-    graph = GRAPHS[name]
-    half = symmetric_weights(graph, np.int32)
-    half[half % 2 == 0] = 0
-    for weights in (np.zeros_like(half), half):
-        prepared = prepare_sssp(*graph, weights) if kind == "low_degree" else {}
-        assert bool(prepared) == (kind == "low_degree")
-        options = {"symmetric": kind == "any_degree, symmetric"}
-        config = SMALL | {"ctas": 2}
-        check(graph, weights, 2, search(graph, weights, 2, 20, config, prepared, **options))
-
-
 @pytest.mark.parametrize("kind", ["low_degree", "renumbered", "any_degree"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_targets_settle_what_is_as_near(kind, dtype):
@@ -348,6 +315,8 @@ def test_default_delta():
     assert default_delta(graph[0], np.full(128, 10**9, np.int32)) == MAX
     assert default_delta(graph[0], np.full(128, MAX, np.int32)) == 1
     assert default_delta(*GRAPHS["star with a tail"]) > 1  # a hub: any degree
+    dense = np.arange(0, 100 * 300 + 1, 300), np.full(100 * 300, 5.0, np.float32)
+    assert default_delta(*dense) == 1  # a fifth of the mean weight
     assert default_delta(graph[0], np.zeros(128, np.float32)) == 1
 
 

@@ -59,14 +59,16 @@ def test_unbatch_says_what_is_wrong():
     assert all(bool(b.overflow) for b in blocks)
 
 
-@pytest.mark.parametrize("mode", ["sym", "row", "col"])
+@pytest.mark.parametrize("mode", ["sym", "gcn", "row", "col"])
 def test_normalize_is_the_definition(mode):
     row, col = pattern(9, 9, 0.4)
     values = RNG.uniform(0.5, 2, row.size).astype(np.float32)
     dense = np.zeros((9, 9))
     dense[row, col] = values
     r, c = (np.where(s == 0, 1, s) for s in (dense.sum(1, keepdims=True), dense.sum(0)))
-    want = dense / {"sym": np.sqrt(r * c), "row": r, "col": c + 0 * r}[mode]
+    want = (
+        dense / {"sym": np.sqrt(r * c), "gcn": np.sqrt(r * r.T), "row": r, "col": c + 0 * r}[mode]
+    )
     for format in ("csr", "csc", "coo"):
         A = made(row, col, (9, 9), values, format=format)
         np.testing.assert_allclose(jsp.normalize(A, mode).todense(), want, rtol=1e-5)
@@ -78,6 +80,38 @@ def test_normalize_is_the_definition(mode):
         ]
 
     check_grads(f, (jnp.asarray(values),), order=1, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gcn_is_the_layer_of_directed_edges(weighted):
+    """By the formula over edges: messages from sender to receiver, degrees of receivers."""
+    sender, receiver = np.array([[0, 0, 0, 1, 2, 4, 2], [1, 2, 3, 2, 0, 2, 2]])  # 3 sends nothing
+    weight = RNG.uniform(0.5, 2, 7).astype(np.float32) if weighted else np.ones(7, np.float32)
+    x = RNG.normal(size=(5, 3)).astype(np.float32)
+    alone = np.setdiff1d(np.arange(5), sender[sender == receiver])
+    tail, head = np.r_[sender, alone], np.r_[receiver, alone]
+    value = np.r_[weight, np.ones(len(alone))]
+    degree = np.bincount(head, value, minlength=5)
+    want = np.zeros((5, 3))
+    np.add.at(want, head, (value / np.sqrt(degree[tail] * degree[head]))[:, None] * x[tail])
+    A = jsp.from_edges(sender, receiver, weight, shape=(5, 5))
+    layer = jsp.normalize(jsp.add_self_loops(A.T), "gcn")
+    np.testing.assert_allclose(layer @ x, want, rtol=1e-5)
+    both = A + A.T
+    same = (jsp.normalize(both, mode).todense() for mode in ("gcn", "sym"))
+    np.testing.assert_allclose(*same, rtol=1e-6)
+    with pytest.raises(
+        ValueError, match=r"`A` must be square for `mode='gcn'`; got shape \(2, 5\)"
+    ):
+        jsp.normalize(A[:2], "gcn")
+
+
+@pytest.mark.parametrize("mode", ["sym", "gcn"])
+def test_products_of_large_degrees_fit_in_half_precision(mode):
+    A = jsp.from_dense(np.full((3, 3), 200, np.float16))  # degrees of 600, their product 360,000
+    scaled = jsp.normalize(A, mode)
+    assert scaled.dtype == np.float16
+    np.testing.assert_allclose(scaled.todense(), np.full((3, 3), 1 / 3), rtol=1e-3)
 
 
 def test_normalize_where_sums_vanish():

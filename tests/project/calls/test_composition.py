@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
-from jaxspv._core import compilation, dispatch
+from jaxspv._core import compilation, operation
 from jaxspv.formats import FORMATS
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
@@ -230,13 +230,13 @@ def test_integer_results_beside_a_loss_have_no_slope():
     def loss(data):
         B = A.with_data(data)
         near = jsp.bfs(B, 0).levels <= 1
-        count = jsp.connected_components(B).count + jsp.triangle_count(B).count
+        count = jsp.connected_components(B).count + jsp.triangle_count(B).count.astype(jnp.int32)
         return jnp.sum(jnp.where(near, B @ X, 0)) * count
 
     near = np.asarray(jsp.bfs(A, 0).levels) <= 1
     want = np.where(near[np.asarray(A.rowcol()[0])], np.asarray(X)[np.asarray(A.indices)], 0)
-    count = jsp.connected_components(A).count + jsp.triangle_count(A).count
-    np.testing.assert_allclose(jax.jit(jax.grad(loss))(A.data), want * int(count))
+    count = int(jsp.connected_components(A).count) + int(jsp.triangle_count(A).count)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(A.data), want * count)
     _, dot = jax.jvp(lambda data: jsp.bfs(A.with_data(data), [0, 1]).levels, (A.data,), (A.data,))
     assert dot.dtype == jax.dtypes.float0
 
@@ -293,10 +293,9 @@ def test_grad_names_wrong_arguments():
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
     """As on a GPU: no jit inside another may have any."""
     options = {"xla_llvm_disable_expensive_passes": False}
-    monkeypatch.setattr(compilation, "options_for", lambda where: options)
-    caches = dispatch._program, compilation._cached
-    for cache in caches:
-        cache.cache_clear()
+    monkeypatch.setattr(compilation, "options_for", lambda platform: options)
+    monkeypatch.setattr(compilation, "PROGRAMS", compilation._Programs(64))
+    monkeypatch.setattr(operation, "PROGRAMS", compilation.PROGRAMS)
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))
     w = jnp.arange(3.0)
     losses = (
@@ -307,8 +306,7 @@ def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatc
         slope = jax.grad(loss)(A.data)
         along = jax.jvp(loss, (A.data,), (1 / A.data,))[1]
         np.testing.assert_allclose(along, slope @ (1 / A.data), rtol=1e-4, atol=1e-6)
-    for cache in caches:
-        cache.cache_clear()
+    assert compilation.PROGRAMS.programs
 
 
 EXPORTED = (

@@ -7,9 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from benchmarks.dev.eager_calls import profile
-from jaxspv._core import dispatch
-from jaxspv._core.compilation import Eager, eager_operands, scalar
-from jaxspv._core.eager import numbers
+from jaxspv._core.compilation import eager_operands, scalar
 
 
 @pytest.mark.parametrize("kind", ["bare", "prepared"])
@@ -67,33 +65,3 @@ def test_errors_of_a_choice_come_in_every_call():
         with pytest.raises(NotImplementedError):
             jsp.bfs(A, 0, backend="pallas")
     assert jsp.bfs(A, 0).num_levels == 3
-
-
-@pytest.mark.parametrize("value", [0, 1, 255, 256, 65_537, 2**31 - 1])
-def test_a_number_is_its_digits(value):
-    array = jnp.ones(3)
-    leaves = numbers.numbered([array, np.asarray(value, np.int32)])
-    assert leaves[0] is array and isinstance(leaves[1], numbers.Number)
-    assert all(isinstance(d, jax.Array) for d in leaves[1].digits)
-    assert int(jax.jit(numbers.whole)(leaves[1])) == value
-    assert numbers.numbered([np.int32(value)])[0].digits == leaves[1].digits, "the same arrays"
-
-
-def test_anything_else_stays():
-    others = [np.int32(-1), np.arange(3, dtype=np.int32), np.float32(2), 3, jnp.int32(4)]
-    assert all(a is b for a, b in zip(numbers.numbered(others), others, strict=True))
-    assert numbers.whole(others[1]) is others[1]
-
-
-def test_an_eager_search_from_digits(monkeypatch):
-    """As on a GPU: one program for all sources, and the same results."""
-    path = jsp.prepare(jsp.from_edges(range(299), range(1, 300), shape=(300, 300)), for_="bfs")
-    want = [jsp.bfs(path, s).levels for s in (0, 7, 290)]
-
-    def elsewhere(operands):
-        found = eager_operands(operands)
-        return found and Eager(found.leaves, found.tree, "other")
-
-    monkeypatch.setattr(dispatch, "eager_operands", elsewhere)
-    for source, levels in zip((0, 7, 290), want, strict=True):
-        np.testing.assert_array_equal(jsp.bfs(path, source).levels, levels)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv.explaining import NAMED
 from jaxspv.formats import FORMATS, STRUCTURES
 from jaxspv.semirings import min_plus
 
@@ -90,8 +89,13 @@ ALGORITHMS = {  # operands of those that take more than a graph
     "spmv": lambda A: jsp.spmv(A, X),
 }
 SEEN = {call.split()[0] for call in CALLS}
-for name, function in NAMED.items():  # one that is new joins unasked
-    if name not in SEEN:
+CHOOSING = {  # the public functions that choose a form
+    name: function
+    for name, function in vars(jsp).items()
+    if inspect.isfunction(function) and "backend" in inspect.signature(function).parameters
+}
+for name, function in CHOOSING.items():  # one that is new joins unasked
+    if name not in SEEN | {"export"}:
         ALGORITHMS.setdefault(name, function)
 GRAPHS = {
     **{name: (lambda name=name: jsp.from_dense(SYMMETRIC, format=name)) for name in FORMATS},
@@ -204,10 +208,12 @@ def _without_inner(plan):
     return dataclasses.replace(plan, inside=kept)
 
 
-def test_what_has_a_choice_is_explained_by_its_name():
-    functions = {k: v for k, v in vars(jsp).items() if inspect.isfunction(v)}
-    chosen = {k for k, v in functions.items() if "backend" in inspect.signature(v).parameters}
-    assert len(chosen) > 20 and chosen - {"export"} <= set(NAMED)
+def test_names_are_explained_and_wrong_ones_refused():
+    assert len(CHOOSING) > 20
+    assert str(jsp.explain("core_number", GRAPHS["csr"]())).startswith("core_number: ")
+    for wrong in ("no_such", "COO", 3):
+        with pytest.raises(ValueError, match="`op` must be a function"):
+            jsp.explain(wrong)
 
 
 def test_an_eager_call_is_explained_as_it_runs():

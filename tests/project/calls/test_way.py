@@ -15,7 +15,7 @@ PACKAGE = pathlib.Path(jsp.__file__).parent
 DENSE = np.random.default_rng(0).random((23, 23)) < 0.2
 A = jsp.from_dense((DENSE | DENSE.T).astype(np.float32))
 CALLS = {"bfs": lambda: jsp.bfs(A, 0), "mxm": lambda: jsp.mxm(A, A)}
-MOST_FILES = 9
+MOST_FILES = 7
 
 
 def drawn(name):

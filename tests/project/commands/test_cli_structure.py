@@ -28,6 +28,9 @@ def test_triangles_and_cores(report, run, directed):
     assert r["innermost"] == sum(k == r["degeneracy"] for k in cores.values())
     code, _, err = run("triangles", directed, *ONCE)
     assert code == 2 and "symmetric" in err
+    for command in ("triangles", "core", "louvain"):
+        code, out, err = run(command, directed)
+        assert code == 2 and out == "" and str(directed) in err and "--undirected" in err
     assert report("triangles", directed, "--undirected", *ONCE)["triangles"] == 0
     assert report("core", directed, "--undirected", *ONCE)["degeneracy"] == 2
 

@@ -43,13 +43,12 @@ def _number(value: Any, integral: bool) -> Any:
 
 
 def _cut(G: ConvertedGraph, S: Iterable, T: Iterable | None, weight: str | None) -> Any:
-    left = _inside(G, _members(G, S))
-    right = 1 - left if T is None else _inside(G, _members(G, T))
-    A = weighted(G, weight, parallel=np.add)
-    total = left @ apply_matrix(A, right)
+    left = _inside(G, _members(G, S)) > 0
+    right = ~left if T is None else _inside(G, _members(G, T)) > 0
+    between = left[G.row] & right[G.col]
     if G.is_directed():
-        total += right @ apply_matrix(A, left)
-    return _number(total, G.weights(weight).dtype.kind != "f")
+        between |= right[G.row] & left[G.col]
+    return G.weights(weight)[between].sum().item()
 
 
 def _volume(G: ConvertedGraph, S: Iterable, weight: str | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from ....algorithms.trees.forest import minimum_spanning_forest
@@ -24,6 +25,8 @@ def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> n
 
     The ranks of the edges, which all differ, are the weights that the forest is taken by.
     """
+    if G.is_directed():
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
     entries = np.flatnonzero(G.row < G.col)
     values = G.weights(weight).astype(float)
     if np.isnan(values).any() and not ignore_nan:

@@ -12,7 +12,7 @@ import numpy as np
 from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import implements, null_graph, number_of
-from ...results import labels, nbunch
+from ...results import labels, nbunch, vertex
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
 from ..connectivity.components import is_strong, membership
@@ -205,7 +205,8 @@ def global_efficiency(G):
 @implements(cost=lambda G, u, **_: number_of(G, u), refuse=_given)
 def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):
     """1 / mean distance to the node, scaled by the share of nodes that reach it."""
-    wanted = np.arange(len(G)) if u is None else [G.index[u]]
+    text = f"Node {u} not found in graph" if distance else f"Source {u} is not in G"
+    wanted = np.arange(len(G)) if u is None else [vertex(G, u, text)]
     found = {}
     for s, far in _rows(G, distance, wanted, "in"):
         reached = np.isfinite(far)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,10 +17,10 @@ from ...views import Direction
 
 
 def within(found: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """(n,) bool: reached by a search that NetworkX stops at a cutoff."""
-    deepest = math.inf if cutoff is None else max(cutoff, 0)
-    deepest = deepest if math.isinf(deepest) else math.ceil(deepest)
-    return (found >= 0) & (found <= deepest)
+    """(n,) bool: reached by a search that takes one more step while `cutoff > level`."""
+    if cutoff is None:
+        return found >= 0
+    return (found == 0) | ((found > 0) & (cutoff > found - 1))
 
 
 def _lengths(G: ConvertedGraph, found: np.ndarray, cutoff: float | None) -> dict:
@@ -175,7 +174,8 @@ def predecessor(G, source, target=None, cutoff=None, return_seen=None):
     """All predecessors on paths of fewest hops."""
     s = vertex(G, source, f"Source {source} not in G")
     found = levels(G, s)
-    layers, _ = queue(G, np.where(within(found, cutoff or None), found, -1))
+    beyond = (found > 1) & (cutoff <= found - 1) if cutoff else False
+    layers, _ = queue(G, np.where(beyond, -1, found))
     order = np.concatenate(layers)
     place = np.full(len(G), -1)
     place[order] = np.arange(len(order))

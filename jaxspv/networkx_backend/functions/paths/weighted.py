@@ -17,15 +17,24 @@ from ...searches import all_distances, as_numbers, distances, lengths
 from ...views import joined, on_device
 
 
-def _settled(far: np.ndarray, cutoff: float | None) -> np.ndarray:
+def _settled(far: np.ndarray, cutoff: float | None = None, starts: Any = ()) -> np.ndarray:
+    """The vertices reached within the cutoff, by length; the starts whatever the cutoff is."""
     reached = np.isfinite(far)
-    order = ascending(far, reached if cutoff is None else reached & (far <= cutoff))
-    return order
+    if cutoff is None:
+        return ascending(far, reached)
+    reached &= ~(far > cutoff)
+    reached[list(starts)] = True
+    return ascending(far, reached)
+
+
+def _roots(parents: np.ndarray) -> np.ndarray:
+    """The starts of the searches that gave the parents."""
+    return np.flatnonzero(parents == np.arange(len(parents)))
 
 
 def _both(G, far, parents, weight, cutoff) -> tuple[dict, dict]:
     """Lengths and paths under labels."""
-    order = _settled(far, cutoff)
+    order = _settled(far, cutoff, _roots(parents))
     return pairs(G, order, as_numbers(G, weight, far)), paths(G, order, parents)
 
 
@@ -73,14 +82,15 @@ def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight")
 def multi_source_dijkstra_path(G, sources, cutoff=None, weight="weight"):
     """Paths from the nearest of several sources."""
     far, parents = _from_several(G, _sources(G, sources), weight)
-    return paths(G, _settled(far, cutoff), parents)
+    return paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
 
 @implements(cost="search")
 def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
     """Lengths from the nearest of several sources."""
-    far, _ = _from_several(G, _sources(G, sources), weight)
-    return pairs(G, _settled(far, cutoff), as_numbers(G, weight, far))
+    starts = _sources(G, sources)
+    far, _ = _from_several(G, starts, weight)
+    return pairs(G, _settled(far, cutoff, starts), as_numbers(G, weight, far))
 
 
 @implements(cost="search")
@@ -99,14 +109,15 @@ def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight")
 def single_source_dijkstra_path(G, source, cutoff=None, weight="weight"):
     """Paths from the source."""
     far, parents = distances(G, weight, vertex(G, source, f"Node {source} not found in graph"))
-    return paths(G, _settled(far, cutoff), parents)
+    return paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
 
 @implements(cost="search")
 def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
     """Lengths from the source."""
-    far, _ = distances(G, weight, vertex(G, source, f"Node {source} not found in graph"))
-    return pairs(G, _settled(far, cutoff), as_numbers(G, weight, far))
+    s = vertex(G, source, f"Node {source} not found in graph")
+    far, _ = distances(G, weight, s)
+    return pairs(G, _settled(far, cutoff, [s]), as_numbers(G, weight, far))
 
 
 def _length_and_path(G, source, target, weight, text, *, negative=False) -> tuple[Any, list]:
@@ -146,11 +157,11 @@ def dijkstra_predecessor_and_distance(G, source, cutoff=None, weight="weight"):
     """All predecessors on shortest paths, and lengths."""
     s = vertex(G, source, f"Node {source} is not found in the graph")
     far, _ = distances(G, weight, s)
-    order = _settled(far, cutoff)
-    return _predecessors(G, far, order, weight), pairs(G, order, as_numbers(G, weight, far))
+    order = _settled(far, cutoff, [s])
+    return _predecessors(G, far, order, weight, cutoff), pairs(G, order, as_numbers(G, weight, far))
 
 
-def _predecessors(G: ConvertedGraph, far, order, weight) -> dict:
+def _predecessors(G: ConvertedGraph, far, order, weight, cutoff) -> dict:
     """Of the vertices of `order` the tails of tight edges, as they are settled."""
     values = G.weights(weight).astype(float)
     row, col, values = joined(len(G), G.row, G.col, values, np.minimum)
@@ -159,6 +170,8 @@ def _predecessors(G: ConvertedGraph, far, order, weight) -> dict:
     known = (place[row] < len(G)) & (place[col] < len(G))
     row, col, values = row[known], col[known], values[known]
     tight = far[row] + values == far[col]
+    if cutoff is not None:
+        tight &= ~(far[col] > cutoff)
     row, col = row[tight], col[tight]
     sequence = np.lexsort((place[row], place[col]))
     row, col = row[sequence], col[sequence]
@@ -174,7 +187,7 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
     """Lengths between all pairs, 16 sources a call."""
     found = all_distances(G, weight, np.arange(len(G)))
     return (
-        (G.nodes[s], pairs(G, _settled(far, cutoff), as_numbers(G, weight, far)))
+        (G.nodes[s], pairs(G, _settled(far, cutoff, [s]), as_numbers(G, weight, far)))
         for s, far in found
     )
 
@@ -188,7 +201,7 @@ def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
         for s, node in enumerate(G.nodes):
             with double_precision():
                 far, parents = distances(G, weight, s)
-            yield node, paths(G, _settled(far, cutoff), parents)
+            yield node, paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
     return each()
 
@@ -225,14 +238,14 @@ def single_source_bellman_ford(G, source, target=None, weight="weight"):
 def single_source_bellman_ford_path(G, source, weight="weight"):
     """Paths from the source; lengths may be negative."""
     far, parents = _bellman_ford(G, source, weight)
-    return paths(G, _settled(far, None), parents)
+    return paths(G, _settled(far), parents)
 
 
 @implements(cost="search")
 def single_source_bellman_ford_path_length(G, source, weight="weight"):
     """Lengths from the source; they may be negative."""
     far, _ = _bellman_ford(G, source, weight)
-    return pairs(G, _settled(far, None), as_numbers(G, weight, far))
+    return pairs(G, _settled(far), as_numbers(G, weight, far))
 
 
 @implements(cost="search")
@@ -258,7 +271,7 @@ def all_pairs_bellman_ford_path_length(G, weight="weight"):
         for s, node in enumerate(G.nodes):
             with double_precision():
                 far, _ = distances(G, weight, s, negative=True)
-            yield node, pairs(G, _settled(far, None), as_numbers(G, weight, far))
+            yield node, pairs(G, _settled(far), as_numbers(G, weight, far))
 
     return each()
 
@@ -272,6 +285,6 @@ def all_pairs_bellman_ford_path(G, weight="weight"):
         for s, node in enumerate(G.nodes):
             with double_precision():
                 far, parents = distances(G, weight, s, negative=True)
-            yield node, paths(G, _settled(far, None), parents)
+            yield node, paths(G, _settled(far), parents)
 
     return each()

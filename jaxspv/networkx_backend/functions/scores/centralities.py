@@ -50,6 +50,8 @@ def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=Fa
 
 def _start(G: ConvertedGraph, size: int, nstart: dict | None, default: float) -> np.ndarray:
     """(size,) the given or the usual start, 0 for ghosts."""
+    if nstart is not None and set(nstart) != set(G.nodes):
+        raise NotImplementedError("a start is not given for just the nodes of the graph")
     x = np.zeros(size)
     x[: len(G)] = default if nstart is None else [nstart[node] for node in G.nodes]
     return x

@@ -37,9 +37,10 @@ def pagerank(
     n, p = len(G), None
     if n == 0:
         return {}
+    values = G.weights(weight)
+    if not ((values >= 0) & (values < np.inf)).all():
+        raise NotImplementedError(f"a weight under {weight!r} is negative, infinite or NaN")
     graph = weighted(G, weight, parallel=np.add, purpose=("pagerank",))
-    if len(G.row) and not (G.weights(weight) >= 0).all():
-        raise NotImplementedError(f"a weight under {weight!r} is negative or NaN")
     if not 0 <= alpha <= 1:
         raise NotImplementedError(f"`alpha` is out of [0, 1]: {alpha}")
     if personalization is not None:

@@ -113,12 +113,16 @@ def degree_pearson_correlation_coefficient(G, x="out", y="in", weight=None, node
 
 
 def _overall(G: ConvertedGraph) -> float:
+    if G.is_multigraph():
+        raise nx.NetworkXNotImplemented("not implemented for multigraph type")
     if not len(G.row):
         raise nx.NetworkXError("Not defined for empty graphs")
     return (int(mutual(G).sum()) - G.loops) / len(G.row)
 
 
 def _directed(**arguments: Any) -> str | None:
+    if arguments["G"].is_multigraph():
+        return "parallel edges"
     return None if arguments["G"].is_directed() else "an undirected graph"
 
 
@@ -133,6 +137,8 @@ def reciprocity(G, nodes=None):
     """The share of the edges that are there in both directions, of the graph or of nodes."""
     if nodes is None:
         return _overall(G)
+    if G.is_multigraph():
+        raise nx.NetworkXNotImplemented("not implemented for multigraph type")
     both, either = mutual(G).tolist(), degrees(G).tolist()
     found = {
         node: 2 * both[i] / either[i] if either[i] else None

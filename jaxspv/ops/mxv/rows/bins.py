@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...._core.eager.ahead import Program
 from . import device
 from .plan import (
     TUNING,
@@ -109,7 +108,7 @@ def build(
         on_device = platform == "gpu" and isinstance(indices, jax.Array)
     if on_device:
         wanted = False if by_degree is None and platform == "cpu" else by_degree
-        return plan_on_device(indptr, indices, shape, tuning, wanted, rounded)()
+        return _build_on_device(indptr, indices, shape, tuning, wanted, rounded)
     indptr, indices = np.asarray(indptr).astype(np.int64), np.asarray(indices)
     n_rows, n_cols = shape
     rows = np.arange(n_rows)
@@ -147,57 +146,31 @@ def build(
     )
 
 
-def programs_ahead(indptr: Any, indices: jax.Array, shape: tuple[int, int]) -> list[Program]:
-    """What `build` runs on a GPU whatever the rows are."""
-    found = [_sizes_program(indptr, indices, shape, TUNING["gpu"], shape[1] > SKEWED_FROM)]
-    if shape[1] > SKEWED_FROM:
-        found.append(Program(device.column_order, (indptr, indices), {"n_cols": shape[1]}))
-    return found
-
-
-def _sizes_program(indptr, indices, shape, tuning, ask) -> Program:
-    levels = device.levels_for(indices.shape[0], tuning.segment)
-    static = {"segment": tuning.segment, "levels": levels, "n_cols": shape[1], "skew": ask}
-    return Program(device.sizes, (indptr, indices), static)
-
-
-class PlannedBins(NamedTuple):
-    """What is left of `build` on a device once the blocks are chosen."""
-
-    program: Program
-    order: jax.Array | None
-    shape: tuple[int, int]
-    nse: int
-    blocks: tuple[tuple[Bin, ...], ...]
-
-    def __call__(self) -> RowBins:
-        columns, starts, folds, place = self.program()
-        return RowBins(columns, starts, folds, place, self.order, self.shape, self.nse, self.blocks)
-
-
-def plan_on_device(
+def _build_on_device(
     indptr: Any,
     indices: jax.Array,
     shape: tuple[int, int],
-    tuning: Tuning | None = None,
-    by_degree: bool | None = None,
-    rounded: bool = True,
-) -> PlannedBins:
+    tuning: Tuning,
+    by_degree: bool | None,
+    rounded: bool,
+) -> RowBins:
     """`build` where the arrays are: the host sees histograms of lengths."""
-    tuning = TUNING["gpu"] if tuning is None else tuning
     n_rows, n_cols = shape
     indptr = jnp.asarray(indptr, jnp.int32)
     ask = by_degree is None and n_cols > SKEWED_FROM
-    found = _sizes_program(indptr, indices, shape, tuning, ask)()
+    segment = tuning.segment
+    levels = device.levels_for(indices.shape[0], segment)
+    found = device.sizes(indptr, indices, segment=segment, levels=levels, n_cols=n_cols, skew=ask)
     counts, (top, entries) = jax.device_get(found)
     bins, own = bins_of(counts[0], None if counts[1].any() else n_rows, tuning, rounded)
     blocks = (bins, *(bins_of(c, None, tuning, rounded)[0] for c in counts[1:] if c.any()))
     order = None
     if counts[0].any() and (by_degree or (ask and 2 * int(top) > int(entries))):
         order = device.column_order(indptr, indices, n_cols=n_cols)
-    static = {"blocks": blocks, "own": own, "segment": tuning.segment, "n_cols": n_cols}
-    program = Program(device.arranged, (indptr, indices, order), static)
-    return PlannedBins(program, order, shape, indices.shape[0], blocks)
+    columns, starts, folds, place = device.arranged(
+        indptr, indices, order, blocks=blocks, own=own, segment=segment, n_cols=n_cols
+    )
+    return RowBins(columns, starts, folds, place, order, shape, indices.shape[0], blocks)
 
 
 def _column_order(

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.eager.ahead import Program
 from ...._core.pytree import pytree_dataclass, static
 from ....formats import CSR
 
@@ -41,11 +40,6 @@ def grouped(A: CSR) -> Groups | None:
             indptr, indices = _groups(A.indptr, A.indices, width)
             return Groups(indptr, indices, width)
     return None
-
-
-def programs_of_groups(A: CSR) -> list[Program]:
-    """What `grouped` asks of a matrix that has none."""
-    return [Program(_in_groups, (A.indptr, A.indices, width)) for width in WIDTHS if A.nse]
 
 
 @functools.partial(jax.jit, static_argnums=2)

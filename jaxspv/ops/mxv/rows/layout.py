@@ -10,14 +10,13 @@ import numpy as np
 from jax import Array
 
 from ...._core.compilation import on_gpu
-from ...._core.eager.ahead import Program
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....graph import Graph, register_layout
-from .bins import RowBins, build, programs_ahead
+from .bins import RowBins, build
 from .diagonals import Diagonals, by_diagonals
-from .grouped import Groups, grouped, programs_of_groups
+from .grouped import Groups, grouped
 from .vjp import serves
 
 LEAST = 1 << 15  # entries from which on diagonals are looked for
@@ -117,16 +116,7 @@ def _prepared(A: CSR) -> Arranged:
     return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
 
 
-def _ahead(A: CSR) -> list[Program]:
-    programs = programs_ahead(A.indptr, A.indices, A.shape)
-    if serves(A.dtype, A.indptr, A.indices) and A.shape[1] > 2**16:
-        programs.append(Program(_sectors, (A.indices, A.indptr[-1])))
-    return programs + programs_of_groups(A)
-
-
-@register_layout(
-    "mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False, ahead=_ahead
-)
+@register_layout("mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False)
 def _mxv(graph: Graph) -> Arranged:
     return _prepared(graph.out)
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
+from ...._core.reductions import fold
 from ...frame.product import take
 
 UNROLL = 64  # positions up to so many are folded by an unrolled chain
@@ -34,7 +35,7 @@ def ell_spmv(
     """indices, data: (width * rows,), position by position; x: (n,) or (n, B) -> (rows, ...)."""
     terms = _terms(indices.reshape(-1, rows), data, x, mul, identity)
     if terms.shape[0] > UNROLL:
-        return lax.reduce(terms, jnp.asarray(identity, terms.dtype), combine, (0,))
+        return fold(combine, terms, (0,), identity)
     return functools.reduce(combine, terms)  # a reduction over the first axis is slow on a CPU
 
 

@@ -10,19 +10,18 @@ Elsewhere the row of every entry is found first, unless it is at hand.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.rows.merge_path import LIMIT
 
-from ...._core.batching import vmapped
 from ...._core.compat import kernels_refused
 from ...._core.native_loops import read, write
-from ...._core.platforms import Form, choose
+from ...._core.operation import Operation
 from ....formats.base import search_rows
 from ....monoids import plus
 
@@ -57,24 +56,17 @@ def csr_vjp(
             None if data is None else jnp.zeros(n_cols, w.dtype),
         )
 
-    def native(indptr, indices, w, x, data, rows, ranked):
-        del rows, ranked
-        return _entries_in_turn(indptr, indices, w, x, data, n_cols)
+    return op(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
 
-    def at_once(indptr, indices, w, x, data, rows, ranked):
-        del ranked
-        rows = search_rows(indptr, nse) if rows is None else rows
-        return _gather_and_scatter(rows, indices, w, x, data, n_cols)
 
-    def kernel(indptr, indices, w, x, data, rows, ranked):
-        del rows
-        return _by_kernel(indptr, indices, w, x, data, n_cols, ranked)
+def _types(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+    by_values, by_vector = (
+        jax.ShapeDtypeStruct((size,), w.dtype) for size in (indices.shape[0], n_cols)
+    )
+    return None if x is None else by_values, None if data is None else by_vector
 
-    forms = [Form("loop", "cpu", native), Form("scatter", "xla", at_once)]
-    if serves(w.dtype, indptr, indices):
-        batched = functools.partial(vmapped, at_once)
-        forms.append(Form("csr_vjp", "pallas", kernel, batched))
-    return choose("derivatives of a product", (indptr, indices, w, x, data, rows, ranked), *forms)
+
+op = Operation("derivatives of a product", "definition", types=_types, internal=True)
 
 
 def serves(dtype: Any, indptr: Array, indices: Array) -> bool:
@@ -87,7 +79,14 @@ def serves(dtype: Any, indptr: Array, indices: Array) -> bool:
     )
 
 
-def _by_kernel(indptr, indices, w, x, data, n_cols, ranked):
+def _no_kernel(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
+    if serves(w.dtype, indptr, indices):
+        return None
+    return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
+
+
+@op.register("csr_vjp", backend="pallas", refuse=_no_kernel)
+def _by_kernel(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     if ranked is None:
         return kernels.csr_vjp(indptr, indices, w, n_cols, x=x, data=data)
     ranks, order = ranked
@@ -101,7 +100,9 @@ def _by_kernel(indptr, indices, w, x, data, n_cols, ranked):
     return by_values, spread
 
 
-def _gather_and_scatter(rows, indices, w, x, data, n_cols):
+@op.register("scatter")
+def _gather_and_scatter(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+    rows = search_rows(indptr, indices.shape[0]) if rows is None else rows
     inside = rows < w.shape[0]
     weight = jnp.where(inside, jnp.take(w, rows, mode="clip"), 0)
     by_values = by_vector = None
@@ -113,7 +114,8 @@ def _gather_and_scatter(rows, indices, w, x, data, n_cols):
     return by_values, by_vector
 
 
-def _entries_in_turn(indptr, indices, w, x, data, n_cols):
+@op.register("loop", backend="cpu")
+def _entries_in_turn(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     n_rows, nse = indptr.shape[0] - 1, indices.shape[0]
     by_values = None if x is None else jnp.zeros(nse, w.dtype)
     by_vector = None if data is None else jnp.zeros(n_cols, w.dtype)

@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ...._core.reductions import ROUNDED, sum_in_double
+
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
 MOST_SCATTERED = (
     2**21
@@ -80,6 +82,8 @@ def csr_spmv(
         block = term(begin[:, None] + jnp.arange(width, dtype=begin.dtype), end[:, None])
         folded = lax.reduce(block, jnp.asarray(identity, block.dtype), combine, (1,))
     if scatter is not None and row.shape[0] <= MOST_SCATTERED:
+        if scatter == "add" and folded.dtype in ROUNDED:
+            return sum_in_double(folded, row, n_rows)
         # No indices_are_sorted: on a GPU it makes the scatter up to ten times slower.
         y = jnp.full((n_rows, *batch), identity, folded.dtype)
         return getattr(y.at[row], scatter)(folded, mode="drop")

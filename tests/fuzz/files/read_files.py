@@ -52,7 +52,7 @@ def _read(path: str) -> str:
     try:
         A = files.load(path)
         A.check_invariants()
-    except (ValueError, OSError, TypeError) as error:
+    except (ValueError, OSError) as error:
         return "refused" if str(error) else "refused without a word"
     return "read"
 

@@ -6,6 +6,7 @@ A process with a limit of memory reads many: `read_files.py` next to this file.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import pathlib
 import pickle
@@ -18,9 +19,8 @@ import numpy as np
 
 import jaxspv as jsp
 
-from .cases import Case, Fuzzer
+from ..cases import Case
 
-BATCH = 200  # files a process reads: starting one takes seconds
 SECONDS = 600  # for a batch; a file has `read_files.SECONDS`
 
 
@@ -85,6 +85,19 @@ def _malicious(path: pathlib.Path, marker: pathlib.Path, rng: random.Random) -> 
     assert pickle.dumps(bad[0])
 
 
+def _other_header(path: pathlib.Path, rng: random.Random) -> None:
+    """An archive whose header, JSON, has changed: random changes of the file break its checksum."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = mutated(str(arrays["jaxspv"]).encode(), rng).decode("latin-1")
+    if rng.random() < 0.5:  # still JSON
+        words = json.loads(str(arrays["jaxspv"]))
+        part = rng.choice([words, words["static"], words["leaves"]])
+        part[rng.choice([*part, "x"])] = rng.choice([None, 3, -1, "x", [], {}, [3, 3, 3], True])
+        header = json.dumps(words)
+    np.savez(path, **(arrays | {"jaxspv": np.array(header)}), allow_pickle=False)
+
+
 def run(case: Case) -> tuple[str, ...]:
     """Raises where a reader crashes, hangs, takes too much memory, or refuses without a word."""
     rng = random.Random(case["seed"])
@@ -100,6 +113,9 @@ def run(case: Case) -> tuple[str, ...]:
             elif case["suffix"] == ".npz" and number % 16 == 1:
                 path.write_bytes(original)
                 _malicious(path, marker, rng)
+            elif case["suffix"] == ".npz" and number % 4 == 2:
+                path.write_bytes(original)
+                _other_header(path, rng)
             else:
                 path.write_bytes(mutated(original, rng))
             paths.append(path)
@@ -117,15 +133,3 @@ def run(case: Case) -> tuple[str, ...]:
             )
         assert not marker.exists(), "a file was executed"
     return ("read or refused",)
-
-
-FUZZER = Fuzzer(
-    {
-        "suffix": (".mtx", ".mtx.gz", ".npz", ".csv"),
-        "way": ("reader", "info", "convert", "bfs", "pagerank"),
-        "files": (BATCH,),
-    },
-    run,
-    draws=lambda case: 1,
-    programs=BATCH,
-)

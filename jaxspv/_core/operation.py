@@ -1,0 +1,377 @@
+"""Operations: one JAX primitive each, with forms for platforms that are chosen when lowering.
+
+An `Operation` owns what does not depend on the platform: the types of its results, its tangent, its
+transpose. A `Form` computes it: arrays in, arrays out. A program that calls an operation holds one
+equation; which form it becomes is decided when the program is lowered, for that platform alone, by
+types, shapes, dtypes and static options. This is the only file that names `jax.interpreters`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.core import ShapedArray
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.sharding import NamedSharding, PartitionSpec
+
+from .compilation import PROGRAMS
+from .derivatives.tangents import instantiate, is_inexact
+from .operations.call import (
+    Call,
+    Form,
+    Refuse,
+    Types,
+    alike,
+    as_array,
+    never,
+    structs,
+    types_of,
+    x64,
+)
+from .operations.lanes import over_lanes, summed
+from .operations.plan import Plan
+from .operations.results import asked, results_of
+from .platforms import BACKENDS, PLATFORM_OF, WORDS, Backend, inside, situation
+
+
+def typed(dtype: Any, *shape: int) -> Any:
+    """The type of a result (a `jax.ShapeDtypeStruct`), in the `types` of an operation."""
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+OPERATIONS: dict[Primitive, Operation] = {}  # of the equations that `explain` looks for
+
+
+class Operation:
+    """One operation: a primitive, the table of its forms, its types and derivatives.
+
+    Args:
+        name: of the primitive, in messages and profiles.
+        tangent: `tangent(primals, tangents, result, **static) -> result tangent`, built only from
+            operations that transpose. Leaves of `tangents` that are `SymbolicZero` are known to be
+            zero; leaves of integer results take `SymbolicZero` or float0. "definition": the tangent
+            of the form in XLA. None: every result is an integer or a boolean, and has float0.
+        transpose: of an operation that is linear in some operands: `transpose(cotangent, *operands,
+            **static)` gives a cotangent for each of these, None for the others. In the place of a
+            linear operand it gets shapes and dtypes.
+        types: `types(*operands, **static) -> result` of `jax.ShapeDtypeStruct`s, for operands that
+            have shapes and dtypes alone. None, or a result of None: found by tracing a form.
+        advice: `advice(*operands, **static) -> sentences`: what would make the call faster.
+        internal: a step of other operations; `explain` lists it inside of them, or last.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tangent: Callable[..., Any] | Literal["definition"] | None = None,
+        *,
+        transpose: Callable[..., tuple[Any, ...]] | None = None,
+        types: Callable[..., Any] | None = None,
+        advice: Callable[..., Sequence[str]] | None = None,
+        internal: bool = False,
+    ):
+        self.name = name
+        self.tangent = self._tangent_of_definition if tangent == "definition" else tangent
+        self.transpose, self.types, self.advice = transpose, types, advice
+        self.internal = internal
+        self.impls: list[Form] = []
+        self.primitive = primitive = Primitive(name.replace(" ", "_"))
+        primitive.multiple_results = True
+        primitive.def_abstract_eval(self._abstract)
+        primitive.def_impl(self._eager)
+        batching.primitive_batchers[primitive] = self._batch
+        ad.primitive_jvps[primitive] = self._jvp
+        if transpose is not None:
+            ad.primitive_transposes[primitive] = self._transpose
+        for platform in ("cpu", "cuda", None):
+            rule = functools.partial(self._lower, platform or "other")
+            mlir.register_lowering(primitive, rule, platform=platform, inline=False)
+        self._push = jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
+        self._pull = jax.jit(
+            self._cotangents, static_argnames=("call", "linear", "types"), inline=True
+        )
+        self._traced = jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
+        OPERATIONS[primitive] = self
+
+    def __repr__(self) -> str:
+        return f"Operation({self.name!r})"
+
+    def register(
+        self,
+        name: str,
+        *,
+        backend: Backend = "xla",
+        refuse: Refuse = never,
+        batched: Callable[..., Any] | Literal["map"] | None = None,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator adding a form; of one backend the first registered is preferred.
+
+        `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
+        with a leading axis; "map": `lax.map` over the lanes. Without it: of "xla" JAX's own
+        batching, of "cpu" "map", of "pallas" what the form in XLA does.
+        """
+
+        def add(run):
+            self.impls.append(Form(name, backend, run, batched, refuse))
+            results_of.cache_clear()
+            return run
+
+        return add
+
+    def __call__(
+        self,
+        *operands: Any,
+        backend: Backend | None = None,
+        method: str | None = None,
+        **static: Any,
+    ) -> Any:
+        """One equation; eagerly a program of its own.
+
+        Raises:
+            ValueError: `backend` or `method` names nothing that exists.
+            NotImplementedError: every form refuses; says why for each.
+        """
+        leaves, tree = jax.tree.flatten(operands)
+        leaves = [as_array(leaf) for leaf in leaves]
+        where = situation()
+        options = tuple(sorted(static.items()))
+        call = Call(tree, options, backend, method, where.allowed, where.portable)
+        structure, _ = results_of(self, call, types_of(leaves), x64())
+        return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
+
+    # ---- The choice ----
+
+    def plan(
+        self,
+        *operands: Any,
+        backend: Backend | None = None,
+        method: str | None = None,
+        **static: Any,
+    ) -> Plan:
+        """Chooses, for each backend, the first form that does not refuse.
+
+        Raises:
+            ValueError: `backend` or `method` names nothing that exists.
+            NotImplementedError: every form refuses; says why for each.
+        """
+        if backend is not None and backend not in BACKENDS:
+            raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
+        names = [impl.name for impl in self.impls]
+        if method is not None and method not in names:
+            raise ValueError(f"`method` must be one of {sorted(set(names))}; got {method!r}.")
+        allowed = situation().allowed if backend is None else (backend,)
+        chosen, refused = [], []
+        for kind in BACKENDS:
+            for impl in (i for i in self.impls if i.backend == kind):
+                if kind not in allowed:
+                    reason = f"backend={backend or allowed[-1]!r} was asked for"
+                elif method is not None and impl.name != method:
+                    reason = f"method={method!r} was asked for"
+                else:
+                    reason = impl.refuse(*operands, **static)
+                if reason is None:
+                    chosen.append(impl)
+                    break
+                refused.append((impl, reason))
+        if not chosen:
+            listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
+            raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
+        return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
+
+    def planned(self, call: Call, types: Types) -> Plan:
+        """The plan of a call with operands of these types, lanes of vmap aside."""
+        plan = functools.partial(self.plan, backend=call.backend, method=call.method)
+        return asked(plan, call, call.single(types))
+
+    def traced(self, platform: str, call: Call, types: Types) -> Any:
+        """The jaxpr of the form for a platform, in which other operations may be."""
+        run = functools.partial(self._run, platform=platform, call=call)
+        return jax.make_jaxpr(run)(*structs(types)).jaxpr
+
+    def advised(self, call: Call, types: Types) -> tuple[str, ...]:
+        """What would make a call with operands of these types faster."""
+        if self.advice is None:
+            return ()
+        return tuple(asked(self.advice, call, call.single(types)))
+
+    def _form(self, platform: str, call: Call, types: Types) -> tuple[Plan, Form]:
+        plan = self.planned(call, types)
+        if (impl := plan.on(platform)) is None:
+            only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
+            served = " and ".join(WORDS[PLATFORM_OF[i.backend]] for i in plan.chosen)
+            raise NotImplementedError(
+                f"`{self.name}` was asked for with {only}, which runs on {served} only; the "
+                f"operands are on {platform}."
+            )
+        return plan, impl
+
+    # ---- The rules of the primitive ----
+
+    def _abstract(self, *avals: Any, call: Call) -> list[ShapedArray]:
+        types = tuple((aval.shape, aval.dtype) for aval in avals)
+        _, results = results_of(self, call.without_lanes(), call.single(types), x64())
+        axes = call.sizes(types)
+        found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
+        if not any(aval.manual_axis_type.varying for aval in avals):
+            return found
+        one = avals[0]  # `_alike`: all vary along the same axes
+        return [
+            v.update(
+                sharding=NamedSharding(one.sharding.mesh, PartitionSpec(*[None] * v.ndim)),
+                manual_axis_type=one.manual_axis_type,
+            )
+            for v in found
+        ]
+
+    def _eager(self, *leaves: Any, call: Call) -> list[Array]:
+        def make():
+            def run(*leaves):
+                return self.primitive.bind(*leaves, call=call)
+
+            run.__name__ = self.primitive.name  # in profiles
+            return run
+
+        return PROGRAMS.of((self, call), make, leaves)(*leaves)
+
+    def _batch(self, leaves, dims, *, call: Call):
+        """The same primitive with one more axis: each form batches its way when lowered."""
+        on = tuple(d is not None for d in dims)
+        moved = [
+            jnp.moveaxis(x, d, 0) if flag else x
+            for x, d, flag in zip(leaves, dims, on, strict=True)
+        ]
+        call = dataclasses.replace(call, lanes=(*call.lanes, on))
+        out = self.primitive.bind(*alike(moved), call=call)
+        return out, [0] * len(out)
+
+    def _jvp(self, primals, tangents, *, call: Call):
+        results = self.primitive.bind(*primals, call=call)
+        zero = tuple(_is_zero(t) for t in tangents)
+        dots: list[Any] = [ad.Zero(jax.typeof(v).to_tangent_aval()) for v in results]
+        inexact = [k for k, v in enumerate(results) if is_inexact(v)]
+        if inexact and not all(zero):
+            assert self.tangent is not None, self.name
+            live = [t for t, z in zip(tangents, zero, strict=True) if not z]
+            found = self._push(list(primals), live, results, call=call, zero=zero)
+            for k, dot in zip(inexact, found, strict=True):
+                dots[k] = dot
+        return results, dots
+
+    def _tangents(self, primals, live, results, *, call: Call, zero: tuple[bool, ...]):
+        """Tangents of the floating-point leaves of the results."""
+        types = types_of(primals)
+        structure, _ = results_of(self, call.without_lanes(), call.single(types), x64())
+        tangent = self.tangent
+        assert tangent is not None
+
+        def single(primals, live, results):
+            given = iter(live)
+            dots = [
+                SymbolicZero(jax.typeof(x).to_tangent_aval()) if z else next(given)
+                for x, z in zip(primals, zero, strict=True)
+            ]
+            operands, dots = (jax.tree.unflatten(call.tree, v) for v in (primals, dots))
+            result = jax.tree.unflatten(structure, results)
+            out = tangent(operands, dots, result, **dict(call.static))
+            leaves = jax.tree.leaves(instantiate(result, out))
+            return [t for v, t in zip(results, leaves, strict=True) if is_inexact(v)]
+
+        fn = single
+        for flags in call.lanes:
+            axes = [0 if on else None for on in flags]
+            of_live = [a for a, z in zip(axes, zero, strict=True) if not z]
+            fn = jax.vmap(fn, in_axes=(axes, of_live, 0))
+        with inside(call.situation()):
+            return fn(primals, live, results)
+
+    def _transpose(self, cotangents, *leaves, call: Call):
+        linear = tuple(ad.is_undefined_primal(x) for x in leaves)
+        avals = [x.aval if u else x for x, u in zip(leaves, linear, strict=True)]
+        if all(type(c) is ad.Zero for c in cotangents):
+            return [ad.Zero(v) if u else None for v, u in zip(avals, linear, strict=True)]
+        given = [ad.instantiate_zeros(c) for c in cotangents]
+        known = [x for x, u in zip(leaves, linear, strict=True) if not u]
+        types = call.single(types_of(avals))
+        found = iter(self._pull(given, known, call=call, linear=linear, types=types))
+        return [next(found) if u else None for u in linear]
+
+    def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
+        """Cotangents of the linear leaves."""
+        structure, _ = results_of(self, call.without_lanes(), types, x64())
+        transpose = self.transpose
+        assert transpose is not None
+
+        def single(cotangents, known):
+            given = iter(known)
+            leaves = [
+                jax.ShapeDtypeStruct(*t) if u else next(given)
+                for t, u in zip(types, linear, strict=True)
+            ]
+            operands = jax.tree.unflatten(call.tree, leaves)
+            cotangent = jax.tree.unflatten(structure, cotangents)
+            parts = transpose(cotangent, *operands, **dict(call.static))
+            found = []
+            for operand, part in zip(operands, parts, strict=True):
+                count = len(jax.tree.leaves(operand))
+                found += [None] * count if part is None else jax.tree.leaves(part)
+            return [c for c, u in zip(found, linear, strict=True) if u]
+
+        fn = single
+        for flags in call.lanes:
+            of_known = [0 if on else None for on, u in zip(flags, linear, strict=True) if not u]
+            of_linear = [on for on, u in zip(flags, linear, strict=True) if u]
+            fn = functools.partial(summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
+        with inside(call.situation()):
+            return fn(cotangents, known)
+
+    def _tangent_of_definition(self, primals, tangents, result, **static):
+        """The tangent of the form in XLA, by JAX."""
+        from .derivatives.tangents import jvp_of_perturbed
+
+        del result
+        impl = self.plan(*primals, backend="xla", **static).chosen[0]
+        return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
+
+    def _lower(self, platform: str, ctx, *args, call: Call):
+        # Where a value lies or varies is no part of its type in here: forms make arrays of their
+        # own, and loops over both kinds.
+        bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
+        rule = mlir.lower_fun(self._traced, multiple_results=True)
+        return rule(ctx.replace(avals_in=bare), *args, platform=platform, call=call)
+
+    def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
+        """The results by the form for a platform; traced when lowering."""
+        types = types_of(leaves)
+        plan, impl = self._form(platform, call, types)
+        scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
+        named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
+        with (
+            inside(call.situation(frozenset({platform}))),
+            named,
+        ):  # kernels have names of their own
+            if call.lanes:
+                found = over_lanes(plan, impl, call, leaves)
+            else:
+                operands = jax.tree.unflatten(call.tree, leaves)
+                found = jax.tree.leaves(impl.run(*operands, **dict(call.static)))
+        want = self._abstract(*map(jax.typeof, leaves), call=call)
+        found = [
+            x if getattr(x, "dtype", None) == v.dtype else jnp.asarray(x, v.dtype)
+            for x, v in zip(found, want, strict=True)
+        ]
+        if [v.shape for v in want] != [v.shape for v in found]:
+            raise TypeError(f"{self.name}: {impl} gives {types_of(found)}, not {want}.")
+        return found
+
+
+def _is_zero(tangent: Any) -> bool:
+    return type(tangent) is ad.Zero or getattr(tangent, "dtype", None) == jax.dtypes.float0

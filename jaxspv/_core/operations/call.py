@@ -1,0 +1,147 @@
+"""The static side of a call of an operation, the forms that may serve it, types of arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.core import Tracer
+
+from ..platforms import EVERYWHERE, Backend, Situation
+
+Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
+Refuse = Callable[..., str | None]
+
+
+def never(*operands: Any, **static: Any) -> None:
+    """The `refuse` of a form that serves every call."""
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """One way to compute an operation.
+
+    Attributes:
+        name: the method, e.g. "scatter", "delta_stepping".
+        backend: "xla" runs everywhere, "cpu" where the program is lowered for a CPU, "pallas" for
+            an NVIDIA GPU.
+        run: `run(*operands, **static) -> result`, traceable.
+        batched: `batched(axis_size, in_batched, *operands, **static) -> result`, every leaf with a
+            leading axis: what vmap does. "map": `lax.map` over the lanes. None: see `register`.
+        refuse: `refuse(*operands, **static)`: why it cannot serve a call (a sentence), or None.
+            Operands have shapes and dtypes alone.
+    """
+
+    name: str
+    backend: Backend
+    run: Callable[..., Any]
+    batched: Callable[..., Any] | Literal["map"] | None = None
+    refuse: Refuse = never
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """The static side of a call, the one parameter of the equation.
+
+    Attributes:
+        tree: how the operands are put together from arrays.
+        static: named options of the operation.
+        backend, method: what was asked for; None: the fastest that serves.
+        allowed, portable: as in `Situation`.
+        lanes: for each `vmap` around the call, the first one first, which arrays have an axis of
+            it in front.
+    """
+
+    tree: Any
+    static: tuple[tuple[str, Any], ...]
+    backend: Backend | None
+    method: str | None
+    allowed: tuple[Backend, ...]
+    portable: bool
+    lanes: tuple[tuple[bool, ...], ...] = ()
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        each = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return hash(tuple(each))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value}" for name, value in self.static if value not in (None, False)]
+        asked = (("backend", self.backend), ("method", self.method))
+        given += [f"{name}={value}" for name, value in asked if value is not None]
+        given += [f"lanes={len(self.lanes)}"] if self.lanes else []
+        return f"({', '.join(given)})"
+
+    def situation(self, platforms: frozenset[str] = EVERYWHERE) -> Situation:
+        """What was allowed where the call was made."""
+        return Situation(self.allowed, platforms, self.portable)
+
+    def without_lanes(self) -> Call:
+        """The call inside of every `vmap`."""
+        return dataclasses.replace(self, lanes=()) if self.lanes else self
+
+    def single(self, types: Types) -> Types:
+        """Types of the arrays without the axes of `lanes`."""
+        axes = [sum(flags) for flags in zip(*self.lanes, strict=True)] or [0] * len(types)
+        return tuple((s[k:], dtype) for (s, dtype), k in zip(types, axes, strict=True))
+
+    def sizes(self, types: Types) -> tuple[int, ...]:
+        """The sizes of the axes of `lanes`, the last one (the outermost) first."""
+        sizes, left = [], list(types)
+        for flags in reversed(self.lanes):
+            sizes.append(next(t[0][0] for t, on in zip(left, flags, strict=True) if on))
+            left = [(t[0][1:], t[1]) if on else t for t, on in zip(left, flags, strict=True)]
+        return tuple(sizes)
+
+
+def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
+    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
+
+
+def types_of(leaves: Sequence[Any]) -> Types:
+    return tuple((x.shape, x.dtype) for x in leaves)
+
+
+def x64() -> bool:
+    return jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def as_array(leaf: Any) -> Any:
+    """A leaf as an array whose type is not weak: numbers of any kind share a program."""
+    if isinstance(leaf, Array):
+        weak = leaf.aval.weak_type
+        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return np.asarray(leaf, jnp.result_type(leaf))
+
+
+def alike(leaves: Sequence[Any]) -> list[Any]:
+    """Inside of a `shard_map` all operands vary along the axes along which any does."""
+    axes = [_varying(leaf) for leaf in leaves]
+    union = frozenset().union(*axes)
+    if not union:
+        return list(leaves)
+    return [
+        lax.pcast(x, tuple(sorted(union - own)), to="varying") if union - own else x
+        for x, own in zip(leaves, axes, strict=True)
+    ]
+
+
+def _varying(leaf: Any) -> frozenset[Any]:
+    if not isinstance(leaf, Tracer):
+        return frozenset()
+    return jax.typeof(leaf).manual_axis_type.varying

@@ -1,0 +1,64 @@
+"""What `vmap` makes of a form: each batches its own way, when it is lowered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from ..batching import one_by_one
+from .call import Call, Form
+from .plan import Plan
+
+
+def summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
+    """Cotangents of what has the axis of a vmap, sums over it for what has not."""
+    found = fn(*args)
+    return [c if flag else c.sum(0) for c, flag in zip(found, on, strict=True)]
+
+
+def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Sequence[Any]:
+    """The leaves of a form's result; under vmap by its batch rule, every further vmap around it."""
+    static, rule = dict(call.static), impl.batched
+    run = impl.run
+    if rule is None and impl.backend == "pallas" and call.lanes:
+        run, rule = _rule_of_xla(plan, impl)
+    elif rule is None and impl.backend == "cpu":
+        rule = "map"
+
+    def single(*leaves):
+        return jax.tree.leaves(run(*jax.tree.unflatten(call.tree, leaves), **static))
+
+    def first(*leaves):
+        """The innermost vmap."""
+        flags = call.lanes[0]
+        size = next(x.shape[0] for x, on in zip(leaves, flags, strict=True) if on)
+        marks = jax.tree.unflatten(call.tree, flags)
+        operands = jax.tree.unflatten(call.tree, leaves)
+        assert callable(rule)
+        return jax.tree.leaves(rule(size, marks, *operands, **static))
+
+    fn = single
+    for k, flags in enumerate(call.lanes):
+        if rule == "map":
+            fn = functools.partial(_mapped, fn, flags)
+        elif k == 0 and callable(rule):
+            fn = first
+        else:
+            fn = jax.vmap(fn, in_axes=tuple(0 if on else None for on in flags))
+    return fn(*leaves)
+
+
+def _mapped(fn: Callable[..., Any], flags: tuple[bool, ...], *leaves: Any) -> Any:
+    size = next(x.shape[0] for x, on in zip(leaves, flags, strict=True) if on)
+    return one_by_one(fn, size, flags, *leaves)
+
+
+def _rule_of_xla(plan: Plan, kernel: Form) -> tuple[Callable[..., Any], Any]:
+    """What a kernel without a batch rule of its own does under vmap: the form in XLA."""
+    for impl in plan.chosen:
+        if impl.backend == "xla":
+            return impl.run, impl.batched
+    raise NotImplementedError(f"{kernel} cannot be batched by vmap.")

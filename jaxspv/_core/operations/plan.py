@@ -1,0 +1,67 @@
+"""Plans: which form of an operation runs on which platform, and why not others."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import Any
+
+from ..platforms import EVERYWHERE, WORDS, needed
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The result of `explain`: which implementation runs on which platform, and why not others.
+
+    Attributes:
+        op: name of the operation.
+        chosen: at most one implementation for each backend: a Pallas one for NVIDIA GPUs, one for
+            CPUs, and the XLA one for every platform that is left.
+        refused: (implementation, reason) of those passed over before the chosen ones.
+        notes: what `prepare` would gain, warnings.
+        inside: (implementation, plans of the choices made within it), of those that make any.
+        platforms: "cuda", "cpu", "other": those that the plan is for.
+        internal: whether the operation is a step of others.
+    """
+
+    op: str
+    chosen: tuple[Any, ...]
+    refused: tuple[tuple[Any, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    inside: tuple[tuple[Any, tuple[Plan, ...]], ...] = ()
+    platforms: frozenset[str] = EVERYWHERE
+    internal: bool = False
+
+    def on(self, platform: str) -> Any:
+        """The implementation that runs on a platform: "cuda", "cpu", or any other; None: none."""
+        forms = {impl.backend: impl for impl in self.chosen}
+        platform = platform if platform in WORDS else "other"
+        backend = needed(forms, frozenset({platform})).get(platform)
+        return None if backend is None else forms[backend]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        """The HTML representation for notebooks: the text in a `<pre>` block."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _lines(self) -> list[str]:
+        places: dict[Any, list[str]] = {}
+        for platform in (p for p in WORDS if p in self.platforms):
+            if (impl := self.on(platform)) is not None:
+                places.setdefault(impl, []).append(WORDS[platform])
+        if len(places) == 1 and len(next(iter(places.values()))) == len(self.platforms):
+            text = str(next(iter(places)))
+        else:
+            special = {impl: " and ".join(w) for impl, w in places.items() if impl.backend != "xla"}
+            parts = [f"{impl} on {words}" for impl, words in special.items()]
+            parts += [f"{impl} elsewhere" for impl in places if impl not in special]
+            text = ", ".join(parts)
+        lines = [f"{self.op}: {text}" if text else f"{self.op}: one program of XLA, no choice"]
+        lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
+        for impl, plans in self.inside:
+            inner = [line for plan in plans for line in plan._lines()]
+            title = f"  inside {impl}:" if impl is not None else None
+            lines += [title, *(f"    {line}" for line in inner)] if title else inner
+        return [*lines, *(f"  note: {note}" for note in self.notes)]

@@ -1,0 +1,59 @@
+"""Derivatives of fixpoints by the implicit function theorem: nothing of the iterates is stored."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
+
+STEPS = 10_000  # of the linear iteration, at most
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def fixed_point(step: Callable[..., Array], params: tuple[Any, ...], x: Array) -> Array:
+    """x with the derivative of the solution of `x = step(x, *params)`; its value is x.
+
+    `x' = dF/dx x' + dF/dparams params'`, by Richardson's iteration, forward and for cotangents.
+
+    Args:
+        step: `step(x, *params)`, differentiable; dF/dx contracts at x.
+        params: pytrees.
+        x: the solution, found by any loop.
+    """
+    del step, params
+    return x
+
+
+def _tangent(step, primals, tangents):
+    params, x = primals
+    x = fixed_point(step, params, x)
+    if is_zero(tangents[0]):
+        return x, jnp.zeros_like(x)
+    _, source = jvp_of_perturbed(lambda *p: step(x, *p), params, tangents[0])
+    _, along = jax.linearize(lambda x: step(x, *params), x)
+    return x, lax.custom_linear_solve(lambda v: v - along(v), source, richardson, richardson)
+
+
+fixed_point.defjvp(_tangent, symbolic_zeros=True)
+
+
+def richardson(matvec: Callable[[Array], Array], b: Array) -> Array:
+    """`v = b + (I - matvec) v`, until the change is that of rounding."""
+    tolerance = 4 * jnp.finfo(b.dtype).eps
+
+    def go(state):
+        v, change, k = state
+        return (change > tolerance * jnp.sum(jnp.abs(v))) & (k < STEPS)
+
+    def step(state):
+        v, _, k = state
+        remainder = b - matvec(v)
+        return v + remainder, jnp.sum(jnp.abs(remainder)), k + 1
+
+    return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]

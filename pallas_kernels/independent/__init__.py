@@ -1,0 +1,1 @@
+"""Sets without neighbours, and colours, in one launch: vertices that wait for each other."""

@@ -1,0 +1,343 @@
+"""Vertices that wait for neighbours before them, without rounds: independent sets, colours.
+
+Method: one order of the vertices, and a vertex is decided once its neighbours before it say enough,
+whatever the threads do first: the result is that of vertex after vertex (Burtscher, Devale, Azimi,
+Jaiganesh, Powers, "A high-quality and fast maximal independent set implementation for GPUs", TOPC
+2018; Jones, Plassmann 1993 for colours). One word a vertex holds its priority, then what was
+decided.
+
+The lanes of a warp take a vertex each. A lane goes along its row to the first neighbour that comes
+before its vertex and is not decided, and remembers the place: what lies behind it is settled for
+good, so that no edge is read twice. Vertices that wait are listed by their warp, which looks again
+at two words of each, its own and that of the neighbour it waits for. Of a row that goes on for long
+all lanes read a stretch together. A warp never waits with one vertex alone, so that all go on, in
+any order; chains of vertices that wait for each other end each wait.
+
+Cost: a gather for each edge up to the neighbour that decides, one for each edge of an independent
+set, two for each look; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every kind,
+colours in chains of 10 to 20 on meshes and roads (on R-MAT graphs of 1,600: `in_order.py`).
+
+Floor (H200): rmat21 has offsets, words and 32 bytes of each row to read, 0.03 ms; its gathers for a
+set, about ten a vertex, take 0.15. Measured, sets: rmat21 0.18 ms, rmat18 0.038, delaunay21 0.14,
+cnr-2000 0.065, grid1000 0.039, moscow-roads 0.021; colours: delaunay21 0.30, grid1000 0.055,
+moscow-roads 0.022, but coAuthorsDBLP 0.6 and cnr-2000 3.8: dense parts are for `in_order.py`.
+Four strides of vertices that wait looked at together, where they are: colours of delaunay21 0.37,
+for looks that find nothing cost too. Vertices that may go on collected in shared memory, to go on
+32 at a time: sets of grid1000 13% less, colours of delaunay21 9% more. Eight neighbours together,
+or rows read by one lane for longer: no change.
+"""
+
+import types
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.flatten import flatten
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import ABORT, SPIN_LIMIT
+
+IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
+AHEAD = 4  # neighbours of a lane that are looked at together
+STEPS = 2  # as often a lane looks before all lanes help
+WORDS = 4  # of a vertex that waits: itself, place, colours taken, for whom
+READY = 64  # vertices that may go on, of which a warp takes 32 together
+
+
+def independent_set(
+    indptr: jax.Array, indices: jax.Array, priority: jax.Array, **how
+) -> tuple[jax.Array, jax.Array]:
+    """(members bool[n], status int32): the greedy set by descending priority, symmetric graphs.
+
+    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
+    in any order; self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal
+    ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp looked at
+    what it waits for `limit` times in vain. how: ctas, threads, interpret, limit.
+    """
+    words, status = _decided(_Set, "independent_set", indptr, indices, priority, **how)
+    return words == IN, status
+
+
+def coloring(
+    indptr: jax.Array, indices: jax.Array, priority: jax.Array, **how
+) -> tuple[jax.Array, jax.Array]:
+    """(colors int32[n], status int32) by descending priority: each the least that is left to it.
+
+    Operands, status and `how` as for `independent_set`. For graphs of short chains: every vertex
+    waits for the last of its neighbours before it.
+    """
+    words, status = _decided(_Colors, "coloring", indptr, indices, priority, **how)
+    return -1 - words, status
+
+
+def _decided(
+    rule, name, indptr, indices, priority, *, ctas=None, threads=1024, interpret=False,
+    limit=SPIN_LIMIT,
+):  # fmt: skip
+    """(words, status) of all vertices."""
+    n = indptr.shape[0] - 1
+    if n == 0:
+        return jnp.zeros(0, jnp.int32), jnp.int32(0)
+    ctas = ctas or resident_ctas()
+    warps = ctas * threads // 32
+    room = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
+
+    def kernel(k, m):
+        rule(k, m, types.SimpleNamespace(n=n, room=room, limit=limit)).run()
+
+    out = launch(
+        kernel,
+        {"indptr": indptr, "indices": indices},
+        {"waiting": WORDS * room * warps},
+        inout={"state": priority},
+        ctas=ctas,
+        threads=threads,
+        shared_words=threads // 32 * READY * WORDS,
+        name=name,
+        interpret=interpret,
+    )
+    return out["state"], out["control"][ABORT]
+
+
+class _Waiting:
+    """The vertices of one warp; how they are decided is left to subclasses."""
+
+    def __init__(self, k, m, c):
+        self.k, self.m, self.c = k, m, c
+        self.first = (k.warp * k.ctas + k.cta) * c.room  # of the places of this warp in `waiting`
+        self.ready = k.shared(k.threads // 32 * READY * WORDS)  # READY of each word, warp by warp
+        self.mine = k.warp * (READY * WORDS)
+
+    def run(self):
+        k, m, c = self.k, self.m, self.c
+
+        def start(v, count):
+            there = v < c.n
+            priority = k.load(m.state, v, mask=there, other=OUT, cache="fresh")
+            begin, _ = k.row(m.indptr, v, there)
+            vertex = v, begin, priority, k.const(0)
+            return self._settle(vertex, there & (priority >= 0), count)
+
+        (count,) = k.spread_warps(c.n, start, 0)
+
+        def again(count, turn, abort):
+            read = lambda: k.load(m.control, ABORT, cache="fresh")  # noqa: E731
+            abort = k.if_((turn & 63) == 63, read, abort)[0]
+            k.sync_warp()
+            look = lambda j, left, ready: self._look(j, count, left, ready)  # noqa: E731
+            left, ready = k.for_(0, count, 32, look, 0, 0)
+            (left,) = k.if_(ready > 0, lambda: self._go_on(0, ready, left), left)
+            return left, turn + 1, k.shfl(abort, 0)
+
+        def going(count, turn, abort):
+            return (count > 0) & (turn < c.limit) & (abort == 0)
+
+        count, _, _ = k.while_(going, again, count, 0, 0)
+        k.store(m.control, ABORT, 1, mask=(count > 0) & (k.lane == 0))
+
+    def _look(self, j, count, left, ready):
+        """Looks again at the vertices from place j on.
+
+        left: how many before them still wait, ready: how many may go on; both with these, after.
+        """
+        k, m = self.k, self.m
+        there = j + k.lane < count
+        place = (self.first + j + k.lane) * WORDS
+        v, at, taken, head = k.load_vec(m.waiting, place, WORDS, mask=there, cache="fresh")
+        mine = k.load(m.state, v, mask=there, other=OUT, cache="fresh")
+        theirs = k.load(m.state, head, mask=there, other=OUT, cache="fresh")
+        k.sync_warp()  # places are written from here on, behind none that is still to be read
+        open_ = there & (mine >= 0)
+        left = self._stop((v, at, mine, taken), (head, theirs), open_ & (theirs >= 0), left)
+        goes = open_ & (theirs < 0)
+        voters = k.ballot(goes)
+        place = self.mine + ready + k.lanes_below(voters)
+        for i, word in enumerate((v, at, mine, taken)):
+            k.store(self.ready, place + i * READY, word, mask=goes)
+        ready = ready + k.popc(voters)
+        some = lambda: (self._go_on(ready - 32, 32, left), ready - 32)  # noqa: E731
+        return k.if_(ready >= 32, some, left, ready)
+
+    def _go_on(self, first, count, left):
+        """`_settle` of `count` vertices that are ready, from number `first` on."""
+        k = self.k
+        k.sync_warp()
+        there = k.lane < count
+        place = self.mine + first + k.lane
+        vertex = [k.load(self.ready, place + i * READY, mask=there) for i in range(WORDS)]
+        k.sync_warp()
+        return self._settle(vertex, there, left)
+
+    def _wait(self, vertex, head, mask, left):
+        """Lists the vertices under `mask` behind `left` others."""
+        k, (v, at, _, taken) = self.k, vertex
+        voters = k.ballot(mask)
+        place = (self.first + left + k.lanes_below(voters)) * WORDS
+        k.store_vec(self.m.waiting, place, (v, at, taken, head), mask=mask)
+        return left + k.popc(voters)
+
+    def _settle(self, vertex, mask, left):
+        """Goes on along rows, of vertices (v, place, priority, taken): they stop or are decided."""
+        k = self.k
+        v, at, priority, taken = vertex
+        begin, end = k.row(self.m.indptr, v, mask)
+        at, head, word, taken = self._first_before(vertex, end, mask)
+        stopped = mask & (word >= 0)
+        left = self._stop((v, at, priority, taken), (head, word), stopped, left)
+        self._end(v, (begin, end), taken, mask & ~stopped)
+        return left
+
+    def _stop(self, vertex, other, mask, left):
+        """Those under `mask` have met a neighbour (vertex, word) that is before them."""
+        return self._wait(vertex, other[0], mask, left)
+
+    def _end(self, v, row, taken, mask):
+        """Those under `mask` have met none in their rows."""
+        raise NotImplementedError
+
+    def _noted(self, taken, words, there):
+        """What was taken before, and by neighbours with these words."""
+        del words, there
+        return taken
+
+    def _before(self, places, v, priority, end):
+        """(neighbours, words, whether they are before, there) at some places of each lane."""
+        k, m = self.k, self.m
+        there = [place < end for place in places]
+        heads = k.loads(m.indices, places, there, cache="nc")
+        words = k.loads(m.state, heads, there, other=OUT, cache="fresh")
+        found = [
+            t & ((word > priority) | ((word == priority) & (head < v)))
+            for head, word, t in zip(heads, words, there, strict=True)
+        ]
+        return heads, words, found, there
+
+    def _first_before(self, vertex, end, mask):
+        """(place, neighbour, word, taken) of the first open neighbour before the vertex, or member.
+
+        Of a vertex without one, and outside of `mask`, the word is OUT.
+        """
+        k = self.k
+        v, at, priority, taken = vertex
+
+        def alone(turn, at, head, word, taken):
+            open_ = (at < end) & (word == OUT) & mask
+            places = [at + j for j in range(AHEAD)]
+            heads, words, found, there = self._before(places, v, priority, end)
+            taken = self._noted(taken, words, [open_ & t for t in there])
+            place = at + AHEAD
+            for j in reversed(range(AHEAD)):
+                hit = open_ & found[j]
+                place = k.where(hit, at + j, place)
+                head, word = k.where(hit, heads[j], head), k.where(hit, words[j], word)
+            return turn + 1, k.where(open_, place, at), head, word, taken
+
+        def more(turn, at, head, word, taken):
+            del head, taken
+            return (turn < STEPS) & k.any((at < end) & (word == OUT) & mask)
+
+        start = 0, at, k.const(0), k.const(OUT), taken
+        _, at, head, word, taken = k.while_(more, alone, *start)
+
+        def together(left, at, head, word, taken):
+            owner = k.ctz(left)
+            theirs = [k.shfl(x, owner) for x in (v, priority, end)]
+            found = self._stretches(theirs, k.shfl(at, owner))
+            mine, old = k.lane == owner, (at, head, word)
+            new = [k.where(mine, x, y) for x, y in zip(found[:3], old, strict=True)]
+            return left & (left - 1), *new, k.where(mine, taken | found[3], taken)
+
+        left = k.ballot(mask & (at < end) & (word == OUT))
+        return k.while_(lambda left, *_: left != 0, together, left, at, head, word, taken)[1:]
+
+    def _stretches(self, vertex, at):
+        """(place, neighbour, word, taken) for one row, read by all lanes."""
+        k, end = self.k, vertex[2]
+
+        def stretch(place, head, word, taken):
+            heads, words, found, there = self._before(
+                [place + k.lane, place + 32 + k.lane], *vertex
+            )
+            taken = self._noted(taken, words, there)
+            votes = [k.ballot(f) for f in found]
+            later = votes[0] == 0
+            vote = k.where(later, votes[1], votes[0])
+            hit = vote != 0
+            lane = k.ctz(k.where(hit, vote, 1))
+            head, word = (
+                k.where(hit, k.where(later, k.shfl(x[1], lane), k.shfl(x[0], lane)), old)
+                for x, old in ((heads, head), (words, word))
+            )
+            return place + k.where(hit, lane + k.where(later, 32, 0), 64), head, word, taken
+
+        def more(place, head, word, taken):
+            del head, taken
+            return (word == OUT) & (place < end)
+
+        place, head, word, taken = k.while_(more, stretch, at, 0, OUT, 0)
+        return place, head, word, k.warp_fold(lambda x, y: x | y, taken)
+
+
+class _Set(_Waiting):
+    """Who is left without a neighbour before it is in; its neighbours are out."""
+
+    def _stop(self, vertex, other, mask, left):
+        k, (head, word) = self.k, other
+        k.reduce("min", self.m.state, vertex[0], OUT, mask=mask & (word == IN))
+        return self._wait(vertex, head, mask & (word != IN), left)
+
+    def _end(self, v, row, taken, mask):
+        k, m = self.k, self.m
+        begin, end = row
+        k.reduce("max", m.state, v, IN, mask=mask)
+
+        def tell(places, owners, there):
+            heads = k.loads(m.indices, places, there, cache="nc")
+            words = k.loads(m.state, heads, there, other=OUT, cache="fresh")
+            for near, word, (owner,), t in zip(heads, words, owners, there, strict=True):
+                k.reduce("min", m.state, near, OUT, mask=t & (word != OUT) & (near != owner))
+
+        rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), tell)  # noqa: E731
+        k.if_(k.any(mask), rows)
+
+
+class _Colors(_Waiting):
+    """All neighbours before a vertex have colours: it has the least that none of them has.
+
+    Those up to 31 are bits of what is taken; where all are, the row is read again for the next 32.
+    """
+
+    def _noted(self, taken, words, there):
+        k = self.k
+        for word, t in zip(words, there, strict=True):
+            color = -1 - word
+            taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
+        return taken
+
+    def _end(self, v, row, taken, mask):
+        k, m = self.k, self.m
+        begin, end = row
+        full = mask & (taken == -1)
+        k.reduce("min", m.state, v, -1 - k.ctz(~taken), mask=mask & ~full)
+
+        def again(left):
+            owner = k.ctz(left)
+            first, last = k.shfl(begin, owner), k.shfl(end, owner)
+
+            def some(e, base, taken):
+                head = k.load(m.indices, e + k.lane, mask=e + k.lane < last, other=-1, cache="nc")
+                word = k.load(m.state, head, mask=head >= 0, other=0, cache="fresh")
+                color = -1 - word - base
+                return k.where(k.below(color, 32), taken | k.bit(color), taken)
+
+            def window(base, taken):
+                base = base + 32
+                (taken,) = k.for_(first, last, 32, lambda e, t: some(e, base, t), 0)
+                return base, k.warp_fold(lambda x, y: x | y, taken)
+
+            base, taken = k.while_(lambda base, taken: taken == -1, window, 0, -1)
+            color = base + k.ctz(~taken)
+            k.reduce("min", m.state, k.shfl(v, owner), -1 - color, mask=k.lane == 0)
+            return left & (left - 1)
+
+        k.while_(lambda left: left != 0, again, k.ballot(full))

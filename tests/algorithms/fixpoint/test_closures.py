@@ -1,0 +1,99 @@
+"""Closures x = x0 + x A of sums that are not idempotent, and loops that do not contract."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import jaxspv as jsp
+from jaxspv.semirings import log_plus, plus_times
+
+N = 12
+RNG = np.random.default_rng(3)
+DENSE = np.where(RNG.random((N, N)) < 0.3, RNG.uniform(0.05, 0.25, (N, N)), 0).astype(np.float32)
+A = jsp.from_dense(DENSE)
+LOG = A.with_data(jnp.log(A.data))
+X0 = jnp.asarray(RNG.uniform(0.1, 1, N), jnp.float32)
+SOLVED = np.linalg.solve(np.eye(N) - DENSE.T.astype(float), np.asarray(X0, float))  # all walks
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_the_closure_is_the_sum_over_all_walks(prepared):
+    def ready(M):
+        return jsp.prepare(M, for_="fixpoint") if prepared else M
+
+    found = jsp.fixpoint(ready(A), X0, plus_times, closure=True)
+    np.testing.assert_allclose(found.x, SOLVED, rtol=1e-5)
+    logs = jsp.fixpoint(ready(LOG), jnp.log(X0), log_plus, closure=True)
+    np.testing.assert_allclose(logs.x, np.log(SOLVED), rtol=1e-5, atol=1e-6)
+    assert found.converged and logs.converged and found.iterations < 200
+    near = jsp.fixpoint(ready(A), X0, closure=True, until=jsp.residual(1e-3))
+    assert near.converged and 1 < near.iterations < found.iterations
+
+
+def test_under_jit_and_vmap_and_with_a_missing_start():
+    one = jnp.full(N, -jnp.inf).at[0].set(0.0)
+    starts = jnp.stack([jnp.log(X0), one])
+    run = jax.jit(jax.vmap(lambda x: jsp.fixpoint(LOG, x, log_plus, closure=True)))
+    found = run(starts)
+    first = np.linalg.solve(np.eye(N) - DENSE.T.astype(float), np.eye(N)[0])
+    np.testing.assert_allclose(found.x[0], np.log(SOLVED), rtol=1e-5, atol=1e-6)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(found.x[1], np.log(first), rtol=1e-5, atol=1e-6)
+    assert found.converged.all()
+
+
+def test_slopes_in_the_matrix_and_the_start():
+    def end(data, x0):
+        return jsp.fixpoint(A.with_data(data), x0, plus_times, closure=True).x
+
+    check_grads(end, (A.data, X0), order=1, modes=("fwd", "rev"), rtol=1e-2, atol=1e-2, eps=1e-2)
+
+
+def test_an_idempotent_closure_is_the_monotone_loop():
+    x0 = jnp.full(N, jnp.inf).at[0].set(0.0)
+    min_plus = jsp.semirings.min_plus
+    want = jsp.fixpoint(A, x0, min_plus, monotone=True).x
+    for options in ({}, {"monotone": True}):
+        np.testing.assert_array_equal(
+            jsp.fixpoint(A, x0, min_plus, closure=True, **options).x, want
+        )
+    with pytest.raises(ValueError, match="leave out `update`"):
+        jsp.fixpoint(A, x0, min_plus, closure=True, update=lambda x, y, *_: y)
+
+
+RING = jsp.from_edges([0, 1, 2], [1, 2, 0], np.full(3, 2.0, np.float32), shape=(3, 3))
+THIRDS = RING.with_data(jnp.full(3, 3))  # powers of 2 would wrap to 0
+GROWING = {  # of 2 a step
+    "log_plus": (RING, jnp.zeros(3), log_plus, {}),
+    "log_plus by residual": (RING, jnp.zeros(3), log_plus, {"until": jsp.residual(1e-3)}),
+    "closure": (RING, jnp.zeros(3), log_plus, {"closure": True}),
+    "plus_times": (RING, jnp.ones(3), plus_times, {}),
+    "plus_times closure": (RING, jnp.ones(3), plus_times, {"closure": True}),
+    "integers": (THIRDS, jnp.arange(3), plus_times, {"closure": True}),
+    "oscillating": (RING.with_data(-jnp.ones(3)), jnp.arange(3.0), plus_times, {}),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_does_not_contract_has_not_converged(name):
+    matrix, x0, semiring, options = GROWING[name]
+    found = jsp.fixpoint(matrix, x0, semiring, **options)
+    assert not found.converged and 100 < found.iterations <= 1 << 17
+    bound = jsp.max_iterations(50)
+    until = bound if "until" not in options else options["until"] | bound
+    assert jsp.fixpoint(matrix, x0, semiring, **{**options, "until": until}).iterations == 50
+
+
+def test_the_bound_grows_with_the_vertices():
+    """A loop that passes one value along a path takes a step a vertex, and more than 2^17."""
+    n = (1 << 17) + 9
+
+    def first(x, y, *_):
+        return jnp.where(x == 0, y, x)
+
+    # Only the condition is looked at: so many steps of so many elements take minutes.
+    path = jsp.from_edges(np.arange(n - 1), np.arange(1, n), np.ones(n - 1, np.float32))
+    text = str(jax.make_jaxpr(lambda A: jsp.fixpoint(A, jnp.eye(1, n)[0], update=first))(path))
+    assert str(8 * n) in text

@@ -1,0 +1,167 @@
+"""How numbers are written in files: read for what they are, or refused with their line."""
+
+import jax
+import numpy as np
+import pytest
+import scipy.io
+
+import jaxspv as jsp
+
+pytestmark = pytest.mark.fast
+BANNER = "%%MatrixMarket matrix {} {} general\n"
+READ = ["1.5D+02", "1.5d-2", "-2E3", "7e0", ".5", "5.", "-0", "007", "inf", "-Infinity", "NaN"]
+REFUSED = {
+    "real": ["0x10", "1_0", "1,5", "1e", "1e+", "1.5.2", "1-5", "1+5", "1e5e3", "infx", "nan(5)"]
+    + ["1.5 7", "5 % c", "", "x", "--5", "e5", "."],
+    "integer": ["1.5", "1e3", "0x10", "1_0", "3 7", "2-1", "2,1", ""],
+    "pattern": ["7", "x"],
+    "complex": ["1", "1 2 3", "1 0x2", "1 1_0", "1,2"],
+}
+
+
+def file_of(path, field, entries, sizes="2 2"):
+    """A file of coordinates, the last line without an end."""
+    text = f"{BANNER.format('coordinate', field)}% c\n{sizes} {len(entries)}\n"
+    path.write_text(text + "\n".join(entries))
+    return path
+
+
+@pytest.mark.parametrize("text", READ)
+def test_numbers_are_what_python_reads(tmp_path, text):
+    want = float(text.lower().replace("d", "e"))
+    A = jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", ["1 2\t3", f" 2 1 {text} "]))
+    np.testing.assert_array_equal(A.data, np.float32([3, want]))
+    (tmp_path / "b.mtx").write_text(BANNER.format("array", "real") + f"2 1\n{text}\n\n3\n")
+    B = jsp.read_mtx(tmp_path / "b.mtx")
+    np.testing.assert_array_equal(B.todense()[:, 0], np.float32([want, 3]))
+
+
+@pytest.mark.parametrize(("field", "text"), [(f, t) for f, ts in REFUSED.items() for t in ts])
+def test_what_is_no_number_is_refused_with_its_line(tmp_path, field, text):
+    good = {"real": "1 2 3", "integer": "1 2 3", "pattern": "1 2", "complex": "1 2 3 4"}[field]
+    path = file_of(tmp_path / "a.mtx", field, [good, f"2 1 {text}", good])
+    with pytest.raises(ValueError, match=r"a\.mtx.* line 5 must be `row column") as error:
+        jsp.read_mtx(path)
+    assert repr(f"2 1 {text}") in str(error.value)
+
+
+@pytest.mark.parametrize("line", ["1.5 2 3", "1 1.5 3", "1 2-1 3", "+1 2 3", "1,2,3", "1 2"])
+def test_indices_are_plain_integers(tmp_path, line):
+    with pytest.raises(ValueError, match="line 4 must be `row column number`"):
+        jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", [line, "1 1 1"]))
+
+
+def test_arrays_have_a_value_a_line(tmp_path):
+    for text in ("1 2\n3\n", "1_0\n3\n", "0x1\n3\n"):
+        (tmp_path / "a.mtx").write_text(f"{BANNER.format('array', 'real')}2 1\n{text}")
+        with pytest.raises(ValueError, match="line 3 must be `number`"):
+            jsp.read_mtx(tmp_path / "a.mtx")
+
+
+def test_a_wrong_line_far_down_is_found(tmp_path):
+    """Beyond what the parser reads at once."""
+    entries = ["1 1 1.25"] * 300_000
+    entries[-7] = "1 1 1.25x"
+    with pytest.raises(ValueError, match=f"line {300_000 - 3} must be"):
+        jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", entries))
+
+
+VALUES = ["300", "-1", "1", "1.5", "70000", "3e9", "1e39", "nan", "inf"]
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "float32"]
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_a_dtype_that_does_not_hold_a_value_is_refused(tmp_path, text):
+    path = file_of(tmp_path / "a.mtx", "real", ["1 1 1", f"2 2 {text}"])
+    (tmp_path / "a.txt").write_text(f"0 0 1\n1 1 {text}\n")
+    for dtype in DTYPES:
+        value = np.array(float(text))
+        with np.errstate(all="ignore"):
+            made = value.astype(dtype)
+        held = (
+            made == value
+            if made.dtype.kind in "iub"
+            else not (np.isfinite(value) > np.isfinite(made))
+        )
+        for read in (
+            lambda d=dtype: jsp.read_mtx(path, dtype=d),
+            lambda d=dtype: jsp.read_edges(tmp_path / "a.txt", weight=2, dtype=d),
+        ):
+            if held:
+                A = read()
+                assert A.dtype == dtype
+                np.testing.assert_array_equal(np.asarray(A.data)[1], made)
+            else:
+                with pytest.raises(ValueError, match=f"holds .*, which {dtype} does not"):
+                    read()
+
+
+def test_a_value_beyond_all_floats_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="beyond float64; infinity is written `inf`"):
+        jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", ["1 1 1e400"]))
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_complex_values_there_and_back(tmp_path, symmetry):
+    values = np.complex64([1 + 2j, 0.1 - 1e-30j, complex(np.inf, -0.0), 0])
+    values[1] = values[0] if symmetry == "symmetric" else values[1]
+    A = jsp.from_edges([0, 1, 2, 0], [1, 0, 2, 0], values, shape=(3, 3), nse=4)
+    jsp.write_mtx(tmp_path / "a.mtx", A)
+    assert (tmp_path / "a.mtx").read_text().split()[3:5] == ["complex", symmetry]
+    B = jsp.read_mtx(tmp_path / "a.mtx")
+    assert B.dtype == np.complex64
+    np.testing.assert_array_equal(B.data, A.data)
+    with pytest.raises(ValueError, match="holds .*, which float32 does not"):
+        jsp.read_mtx(tmp_path / "a.mtx", dtype="float32")
+
+
+def test_complex_files_of_other_programs(tmp_path):
+    theirs = np.array([[2, 1 - 1j], [1 + 1j, 3]], np.complex64)
+    for symmetry in ("hermitian", "general"):
+        scipy.io.mmwrite(tmp_path / "a.mtx", theirs, symmetry=symmetry)
+        np.testing.assert_array_equal(jsp.read_mtx(tmp_path / "a.mtx").todense(), theirs)
+
+
+def test_a_symmetry_that_the_matrix_lacks_is_refused(tmp_path):
+    path = tmp_path / "a.mtx"
+    zeros = jsp.from_edges([0, 1], [1, 0], [0.0, 0.0], shape=(2, 2))
+    for symmetry in ("general", "symmetric", "skew-symmetric"):
+        jsp.write_mtx(path, zeros, symmetry=symmetry)
+        assert int(jsp.read_mtx(path).count) == 2
+    one = jsp.from_edges([0], [1], shape=(2, 2))
+    for symmetry in ("symmetric", "skew-symmetric", "hermitian", "none"):
+        with pytest.raises(ValueError, match=f"`symmetry` .*'general'.*; got '{symmetry}'"):
+            jsp.write_mtx(path, one, symmetry=symmetry)
+
+
+def test_wide_integers_to_the_last_bit(tmp_path):
+    """Beyond 2^53, where floats of 64 bits leave some out."""
+    values = {"int64": [2**63 - 1, -(2**63), 2**53 + 1], "uint64": [2**64 - 1, 0, 2**53 + 1]}
+    with jax.enable_x64():
+        for dtype, wide in values.items():
+            A = jsp.from_edges([0, 1, 2], [1, 2, 0], np.array(wide, dtype))
+            jsp.write_edges(tmp_path / "a.csv", A, jsp.Labels("abc"))
+            B, _ = jsp.read_edges(tmp_path / "a.csv", weight=2, labels=True, dtype=dtype)
+            jsp.write_edges(tmp_path / "a.csv", A)
+            jsp.write_mtx(tmp_path / "a.mtx", A)
+            C = jsp.read_edges(tmp_path / "a.csv", weight="weight", dtype=dtype)
+            for back in (B, C, jsp.read_mtx(tmp_path / "a.mtx", dtype=dtype)):
+                assert back.dtype == dtype and back.data.tolist() == A.data.tolist()
+        (tmp_path / "a.csv").write_text("0,1,1.5\n")
+        with pytest.raises(ValueError, match="line 1: `weight` must be an integer; got '1.5'"):
+            jsp.read_edges(tmp_path / "a.csv", weight=2, dtype="int64")
+
+
+WEIGHTS = ["1_0", "0x10", "1.5D+02", "\u0661", "1e", "--1", "", "x"]
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("text", WEIGHTS)
+def test_weights_of_lists_of_edges_are_numbers(tmp_path, text, labels):
+    """The same are refused of vertices and of names."""
+    (tmp_path / "a.csv").write_text(f"0,1,1\n1,0,{text}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2: `weight` must be a number; got"):
+        jsp.read_edges(tmp_path / "a.csv", weight=2, labels=labels)
+    (tmp_path / "a.csv").write_text("0,1\n1,\u0661\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2: `target` must be an integer; got '\u0661'"):
+        jsp.read_edges(tmp_path / "a.csv")

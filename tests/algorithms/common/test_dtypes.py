@@ -120,9 +120,9 @@ CALLS = {  # name -> (call of A, oracle of (S, result)); S is SciPy's, float64
     "eccentricity": (jsp.eccentricity, verify.eccentricity),
     "all_pairs": (
         lambda A: (
-            jsp.all_pairs_shortest_path_length(A, weighted=True).astype(jnp.float32)
+            jsp.all_pairs_shortest_path_length(A, weighted=True).lengths.astype(jnp.float32)
             if jnp.issubdtype(A.dtype, jnp.inexact)
-            else jsp.all_pairs_shortest_path_length(A, weighted=True)[:-1, :-1]
+            else jsp.all_pairs_shortest_path_length(A, weighted=True).lengths[:-1, :-1]
         ),
         lambda S, r: weighted_paths(S[: len(r), : len(r)], r),
     ),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fast
 RNG = np.random.default_rng(0)
 DENSE = np.where(RNG.random((9, 9)) < 0.35, RNG.integers(1, 9, (9, 9)), 0).astype(np.float32)
 A = jsp.from_dense(np.maximum(DENSE, DENSE.T))
-X = jnp.arange(9.0) / 4
+X = jnp.arange(9, dtype=jnp.float32) / 4
 CALLS = {
     "bfs": lambda A, s: jsp.bfs(A, s).levels,
     "sssp": lambda A, s: jsp.sssp(A, s).distances,
@@ -105,7 +105,9 @@ def test_maps_and_gradients_compose(name):
     np.testing.assert_allclose(jax.jit(jax.grad(jax.checkpoint(loss)))(A.data), each[0], rtol=1e-5)
     push = jax.jvp(loss, (A.data,), (jnp.ones_like(A.data),))[1]
     np.testing.assert_allclose(push, each[0].sum(), rtol=1e-4)
-    np.testing.assert_allclose(jax.linearize(loss, A.data)[1](jnp.ones(A.nse)), push, rtol=1e-4)
+    np.testing.assert_allclose(
+        jax.linearize(loss, A.data)[1](jnp.ones_like(A.data)), push, rtol=1e-4
+    )
 
 
 def test_debug_nans_and_x64_are_seen():

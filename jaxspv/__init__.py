@@ -164,6 +164,7 @@ from .ops.ewise import ewise_add as ewise_add
 from .ops.ewise import ewise_mult as ewise_mult
 from .ops.ewise import ewise_union as ewise_union
 from .ops.extract import extract as extract
+from .ops.install import install as install
 from .ops.mxm.api import mxm as mxm
 from .ops.mxv.api import mxv as mxv
 from .ops.mxv.api import spmspv as spmspv
@@ -194,3 +195,6 @@ from .until import residual as residual
 from .until import unchanged as unchanged
 
 __version__ = "0.1.0"  # as in pyproject.toml; a test holds it
+
+install()  # operators and methods
+del install

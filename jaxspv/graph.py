@@ -18,9 +18,8 @@ from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
-from .formats.base import PRODUCT
 from .formats.foreign import ours
-from .formats.methods.arithmetic import NoValue
+from .formats.methods.arithmetic import Products
 from .formats.repeats import canonical
 from .formats.turning.transposition import known_symmetric, transposed_with_slots
 
@@ -61,7 +60,7 @@ def register_layout(
 
 
 @pytree_dataclass
-class Graph(NoValue):
+class Graph(Products):
     """A square matrix A with A[i, j] the edge i -> j, its transpose, and layouts by purpose.
 
     Attributes:
@@ -171,12 +170,6 @@ class Graph(NoValue):
             for name, layout in self.layouts.items()
         }
         return dataclasses.replace(graph, out=out, layouts=layouts)
-
-    def __matmul__(self, other: Any) -> Any:
-        return PRODUCT["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return PRODUCT["rmatmul"](self, other)
 
     def __repr__(self) -> str:
         kind = "symmetric" if self.symmetric else "directed"

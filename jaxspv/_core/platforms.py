@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import jax
-from jax import lax
 
 Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
@@ -71,11 +70,6 @@ def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str,
     return found
 
 
-def for_cuda(operands: tuple[Any, ...], special: Any, usual: Any) -> Any:
-    """`special(*operands)` on NVIDIA GPUs, where XLA is faster so, `usual(*operands)` elsewhere."""
-    platforms = situation().platforms
-    if platforms == {"cuda"}:
-        return special(*operands)
-    if "cuda" not in platforms:
-        return usual(*operands)
-    return lax.platform_dependent(*operands, cuda=special, default=usual)
+def for_cuda() -> bool:
+    """Whether what is traced here is for NVIDIA GPUs alone: known inside of forms."""
+    return situation().platforms == {"cuda"}

@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from .compat import scatter_add_is_slow
-from .platforms import for_cuda
+from .platforms import situation
 
 Scatter = Literal["add", "multiply", "min", "max"]
 _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}
@@ -111,9 +111,14 @@ def _sum_by_segments(
         sums = segment_scan(Partial(jnp.add), wide, segments, count, zero, sorted=sorted)
         return sums.astype(terms.dtype)
 
-    if not scatter_add_is_slow(terms.dtype):
+    places = situation().platforms
+    if "cuda" not in places or not scatter_add_is_slow(terms.dtype):
         return by_atomics()
-    return for_cuda((), by_scan, by_atomics)
+    if places == {"cuda"}:
+        return by_scan()
+    # Outside of forms, such as in tangents, nobody knows the platform yet. An operation would show
+    # in every `explain` for the sake of a few versions of jaxlib.
+    return lax.platform_dependent(cuda=by_scan, default=by_atomics)
 
 
 def is_narrow(dtype: Any) -> bool:

@@ -20,6 +20,7 @@ from .._core.native_loops import read, write
 from .._core.operation import Operation
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
+from .methods.arithmetic import Products
 from .methods.scipy_methods import SciPyMatrixMethods
 from .stored import Edges, Stored
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
 STRUCTURES: dict[str, type[SparseMatrix]] = {}  # formats that keep the structure and no values
-PRODUCT: dict[str, Callable[..., Any]] = {}  # "matmul", "rmatmul": filled by jaxspv.ops
 
 _M = TypeVar("_M", bound="SparseMatrix")
 
@@ -60,7 +60,7 @@ def serves(
     return refused
 
 
-class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
+class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
     """An m-by-n matrix of which `nse` slots are stored and the first `count` hold entries.
 
     A stored entry is an entry whatever its value; the slots from `count` on are padding: their
@@ -230,12 +230,6 @@ class SparseMatrix(Stored, SciPyMatrixMethods, abc.ABC):
     def block_until_ready(self: _M) -> _M:
         """Waits for every array."""
         return jax.block_until_ready(self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return PRODUCT["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return PRODUCT["rmatmul"](self, other)
 
 
 def _noted(converted: Any, A: SparseMatrix, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; filled by inputs
+CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; `ops/install.py`
 
 
 def ours(A: Any) -> Any:

@@ -13,7 +13,6 @@ from .._core.compilation import is_eager, known_while_tracing, on_accelerator, t
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import COO, CSR, FORMATS
-from ..formats.foreign import CONVERTERS
 from ..monoids import Monoid, as_monoid, plus
 from .arguments import (
     check_range,
@@ -288,8 +287,3 @@ def _from_padded(row, col, data, shape, nse, dup, format):
     coo = COO(values, row, col, jnp.asarray(count > nse), tuple(shape))
     A = as_format(coo, format)
     return noted(A, coo, slots, count) if is_concrete(slots) else A
-
-
-CONVERTERS["scipy.sparse"] = from_scipy
-CONVERTERS["jax.experimental.sparse.bcoo"] = from_bcoo
-CONVERTERS["jax.experimental.sparse.bcsr"] = from_bcsr

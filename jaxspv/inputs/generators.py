@@ -15,10 +15,9 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.compilation import on_accelerator
-from .._core.platforms import for_cuda
 from ..formats import COO, FORMATS
 from .construct import as_format
-from .edges import sort_in_one_pass, sort_in_two_passes, unique_host
+from .edges import sort_pairs, unique_host
 from .random import check_key, distinct, random_generator
 
 if TYPE_CHECKING:
@@ -274,7 +273,7 @@ def _mark(head, tail, symmetric):
     """Sorted pairs, and which of them to keep."""
     if symmetric:
         head, tail = jnp.concatenate([head, tail]), jnp.concatenate([tail, head])
-    row, col = for_cuda((head, tail), sort_in_two_passes, sort_in_one_pass)[:2]
+    row, col = sort_pairs(head, tail)[:2]
     fresh = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
     return row, col, (row != col) & jnp.append(True, fresh)
 

@@ -9,13 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..formats import SparseMatrix
-from ..formats.base import PRODUCT
-from ..formats.methods.arithmetic import SUGAR
 from ..formats.stored import Stored
 from ..graph import Graph
 from ..masks import as_mask
-from ..operators import ainv, minus, plus, times, truediv
-from . import scipy_methods as scipy_methods  # fills in its part
+from ..operators import minus, plus
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract, pairs
@@ -23,7 +20,6 @@ from .frame.call import Options, call, format_of, is_dense, operand
 from .frame.entries import Entries, entries_of, take
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
-from .spmm import api as spmm_api  # noqa: F401  products of a matrix and an array
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
@@ -78,15 +74,15 @@ def _known(x: Any) -> bool:
     return _is_sparse(x) or _is_array(x)
 
 
-def _sum(A: Any, B: Any) -> Any:
+def added(A: Any, B: Any) -> Any:
     return ewise_add(A, B, plus) if _known(A) and _known(B) else NotImplemented
 
 
-def _difference(A: Any, B: Any) -> Any:
+def subtracted(A: Any, B: Any) -> Any:
     return ewise_union(A, B, minus) if _known(A) and _known(B) else NotImplemented
 
 
-def _scaled(A: Any, B: Any, op: Any) -> Any:
+def scaled(A: Any, B: Any, op: Any) -> Any:
     """`A op B` where at least one is sparse: a scalar, an array, or a sparse operand beside it."""
     if _is_scalar(B):
         return apply(A, op, right=B)
@@ -122,7 +118,7 @@ def _at_places(A, dense, op, *, flip) -> Entries:
     return e.with_data(op(x, y))
 
 
-def _item(A: Any, index: Any) -> Any:
+def item(A: Any, index: Any) -> Any:
     if A.ndim == 1:
         index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
         if isinstance(index, tuple):
@@ -149,18 +145,10 @@ def _as_array(index: Any) -> Any:
     return np.asarray(index) if isinstance(index, list) else index
 
 
-SUGAR["add"] = _sum
-SUGAR["sub"] = _difference
-SUGAR["mul"] = lambda A, B: _scaled(A, B, times)
-SUGAR["div"] = lambda A, B: _scaled(A, B, truediv)
-SUGAR["neg"] = lambda A: apply(A, ainv)
-SUGAR["getitem"] = _item
-
-
 # ---- The operator @ ----
 
 
-def _matmul(A: Any, other: Any) -> Any:
+def matmul(A: Any, other: Any) -> Any:
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
     if is_dense(other) and jnp.ndim(other) >= 2:
@@ -168,11 +156,7 @@ def _matmul(A: Any, other: Any) -> Any:
     return mxv(A, other)
 
 
-def _rmatmul(A: Any, other: Any) -> Any:
+def rmatmul(A: Any, other: Any) -> Any:
     if is_dense(other) and jnp.ndim(other) >= 2:
         return mxm(jnp.asarray(other), A)
     return vxm(other, A)
-
-
-PRODUCT["matmul"] = _matmul
-PRODUCT["rmatmul"] = _rmatmul

@@ -11,26 +11,40 @@ from jax import Array
 from .._core.indices import LIMIT, bucketed, one_value
 from .._core.pytree import is_concrete
 from ..graph import Graph, as_graph
-from . import bfs as bfs  # registers what runs on a sharded graph
-from . import components as components
-from . import pagerank as pagerank
-from . import products as products
-from . import sssp as sssp
-from . import triangles as triangles
+from .bfs import sharded_bfs
 from .blocks.halo import Halo, Rows, halo_of
 from .blocks.line import line_of
+from .components import sharded_connected_components
 from .gpu import bfs as _bfs  # noqa: F401  registers its form
 from .gpu import components as _components  # noqa: F401
 from .gpu import pagerank as _pagerank  # noqa: F401
 from .gpu import products as _products  # noqa: F401
 from .gpu import sssp as _sssp  # noqa: F401
 from .graph import ShardedGraph
+from .pagerank import sharded_pagerank
 from .partition import Partition, partition
+from .products import sharded_apply, sharded_mxm, sharded_mxv, sharded_reduce, sharded_vxm
+from .sssp import sharded_sssp
+from .triangles import sharded_triangle_count
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec
 
     from ..shapes import Matrix
+
+
+ShardedGraph.__jaxspv_functions__ = {  # what public functions do with one
+    "mxv": sharded_mxv,
+    "vxm": sharded_vxm,
+    "mxm": sharded_mxm,
+    "reduce": sharded_reduce,
+    "apply": sharded_apply,
+    "bfs": sharded_bfs,
+    "triangle_count": sharded_triangle_count,
+    "connected_components": sharded_connected_components,
+    "sssp": sharded_sssp,
+    "pagerank": sharded_pagerank,
+}
 
 
 def shard(

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.operations.overload import overload
 from .._core.platforms import using
-from ..algorithms.bfs.api import BFS, UNTIL, bfs
+from ..algorithms.bfs.api import BFS, UNTIL
 from ..algorithms.bfs.multi_source import in_words
 from ..algorithms.common.frontier import one_of_each
 from ..algorithms.common.sources import check_source
@@ -21,7 +20,6 @@ from .exchange import Local, mine, on_mesh
 from .frame import mesh_op, refused
 from .frontier.few import compacted, followed, listed, room_of
 from .frontier.words import search_words
-from .graph import ShardedGraph
 from .push import pulled_by, reached_by
 
 NOBODY = np.int32(np.iinfo(np.int32).max)
@@ -190,8 +188,9 @@ def _levels(G, source, until, *, parents):
     return BFS(*on_mesh(body, G, source, until))
 
 
-@overload(bfs, ShardedGraph)
-def _bfs(G, source, *, until=None, parents=True, deterministic=False, format="auto", **options):
+def sharded_bfs(
+    G, source, *, until=None, parents=True, deterministic=False, format="auto", **options
+):
     """Parents are those of `deterministic=True`, always."""
     del deterministic
     options.pop("rule", None)

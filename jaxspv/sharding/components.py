@@ -6,13 +6,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.batching import while_going
-from .._core.operations.overload import overload
 from .._core.platforms import using
 from ..algorithms.common.status import finished
-from ..algorithms.components import connected_components, counted, hooked
+from ..algorithms.components import counted, hooked
 from .exchange import Local, on_mesh
 from .frame import mesh_op
-from .graph import ShardedGraph
 
 
 def _labels(local: Local) -> Array:
@@ -47,7 +45,6 @@ def _rounds(G):
     return counted(on_mesh(_labels, G), jnp.int32(0))
 
 
-@overload(connected_components, ShardedGraph)
-def _connected_components(G, *, backend=None, method=None):
+def sharded_connected_components(G, *, backend=None, method=None):
     with using(backend):
         return finished(op(G, backend=backend, method=method), "connected_components")

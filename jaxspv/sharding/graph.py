@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,7 @@ from jax import Array
 from .._core.indices import LIMIT
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..formats import CSR
-from ..formats.base import PRODUCT
-from ..formats.methods.arithmetic import NoValue
+from ..formats.methods.arithmetic import Products
 from .blocks.halo import Halo
 from .exchange import on_mesh
 from .partition import Partition
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @pytree_dataclass
-class ShardedGraph(NoValue):
+class ShardedGraph(Products):
     """A square matrix A whose entries lie on the devices of a mesh; made by `shard`.
 
     Every array begins with the axes (R, C) of the partition, over which it is sharded by `spec`:
@@ -49,6 +49,8 @@ class ShardedGraph(NoValue):
     >>> G.n, jsp.bfs(G, 0).levels.tolist()
     (3, [0, 1, 2])
     """
+
+    __jaxspv_functions__: ClassVar[dict[str, Callable[..., Any]]] = {}  # set by `sharding.api`
 
     data: Shaped[Array, "R C nse"]
     indices: Int[Array, "R C nse"]
@@ -158,12 +160,6 @@ class ShardedGraph(NoValue):
         values, columns = jnp.asarray(value[by]), jnp.asarray(col[by], jnp.int32)
         offsets = jnp.asarray(ends, jnp.int32)
         return CSR(values, columns, offsets, jnp.zeros((), bool), self.shape, True, self.unique)
-
-    def __matmul__(self, other: Any) -> Any:
-        return PRODUCT["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return PRODUCT["rmatmul"](self, other)
 
     def __repr__(self) -> str:
         R, C = self.part.grid

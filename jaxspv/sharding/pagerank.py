@@ -8,18 +8,16 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.operations.overload import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
 from .._core.reductions import sum_in_double
 from ..algorithms.common.status import finished
-from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization, pagerank
+from ..algorithms.pagerank.api import PageRank, checked_numbers, checked_personalization
 from ..algorithms.pagerank.jvp import implicit_tangent
 from ..algorithms.pagerank.xla import pagerank_xla
 from ..monoids import plus
 from .exchange import Local, on_mesh
 from .frame import largest_weight, least_weight, mesh_op
-from .graph import ShardedGraph
 
 Sum = Callable[[Array, Array, int], Array]
 
@@ -101,8 +99,7 @@ def _pieces(G, p, damping, tol, max_iterations, min_iterations):
     return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))
 
 
-@overload(pagerank, ShardedGraph)
-def _pagerank(
+def sharded_pagerank(
     G,
     damping=0.85,
     tol=1e-6,

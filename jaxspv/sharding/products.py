@@ -12,17 +12,15 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import NamedSharding
 
-from .._core.operations.overload import overload
 from .._core.platforms import using
 from ..formats.stored import Stored
 from ..masks import Mask
 from ..monoids import Monoid, as_monoid, lor, plus
-from ..ops.apply import applied, apply, bound
+from ..ops.apply import applied, bound
 from ..ops.frame.call import Dense, Options, as_operand_mask, call
 from ..ops.frame.write import write_vector
 from ..ops.mxm.api import mxm
 from ..ops.mxv.api import mxv, vxm
-from ..ops.reduce import reduce
 from ..ops.spmm.api import allowed_at, along
 from ..semirings import Semiring, as_semiring, plus_times
 from .exchange import Local, on_mesh
@@ -196,18 +194,15 @@ def _options(name: str, given: dict[str, Any]) -> Options:
     return Options(**known)
 
 
-@overload(mxv, ShardedGraph)
-def _mxv(A, x, semiring=plus_times, **options) -> Array:
+def sharded_mxv(A, x, semiring=plus_times, **options) -> Array:
     return _multiply("mxv", A, x, semiring, options, flip=False)
 
 
-@overload(vxm, ShardedGraph)
-def _vxm(x, A, semiring=plus_times, **options) -> Array:
+def sharded_vxm(x, A, semiring=plus_times, **options) -> Array:
     return _multiply("vxm", A, x, semiring, options, flip=True)
 
 
-@overload(mxm, ShardedGraph)
-def _mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
+def sharded_mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
     left = isinstance(A, ShardedGraph)
     G, X = (A, B) if left else (B, A)
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
@@ -255,8 +250,7 @@ def _present(G: ShardedGraph, *, axis: int) -> Array:
     return on_mesh(lambda local: local.everywhere(_there(local, axis)), G)
 
 
-@overload(reduce, ShardedGraph)
-def _reduce(A, add=plus, *, axis=None, **options) -> Any:
+def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:
     write = _options("reduce", options)
     if axis not in (None, 0, 1, -1, -2) or isinstance(axis, bool):
         raise ValueError(f"`axis` must be None, 0 or 1; got {axis!r}.")
@@ -293,8 +287,7 @@ apply_op = mesh_op("apply", differentiated(_applied))
 apply_op.register("collectives")(_applied)
 
 
-@overload(apply, ShardedGraph)
-def _apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
+def sharded_apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
     refused("apply", options)
     op, scalar, static = bound(op, left, right, thunk)
     return dataclasses.replace(A, data=apply_op(A, op, scalar, **static))

@@ -7,12 +7,11 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.derivatives.tangents import is_zero
-from .._core.operations.overload import overload
 from .._core.platforms import using
 from .._core.pytree import is_concrete
 from ..algorithms.common.sources import check_source
 from ..algorithms.common.status import finished, without_negative_cycle
-from ..algorithms.sssp.api import SSSP, UNTIL, sssp
+from ..algorithms.sssp.api import SSSP, UNTIL
 from ..algorithms.sssp.forms import MOST_STEPS
 from ..algorithms.sssp.jvp import sum_to_root
 from ..algorithms.sssp.lengths import extend, infinity, wraps
@@ -22,7 +21,6 @@ from .bfs import NOBODY, least_tail, search, smallest_parents
 from .exchange import Local, mine, on_mesh
 from .frame import least_weight, mesh_op
 from .frontier.paths import lengths_of
-from .graph import ShardedGraph
 
 
 def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
@@ -126,8 +124,7 @@ def _buckets(G, source, until, delta, most, *, parents):
     return SSSP(*on_mesh(body, G, source, until, delta, most))
 
 
-@overload(sssp, ShardedGraph)
-def _sssp(
+def sharded_sssp(
     G,
     source,
     *,

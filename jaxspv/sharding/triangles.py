@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.operations.overload import overload
 from .._core.reductions import exact_sum
-from ..algorithms.triangles import Triangles, triangle_count
+from ..algorithms.triangles import Triangles
 from ..formats import CSR
 from ..formats.csr import compress
 from ..masks import structure
@@ -17,7 +16,6 @@ from ..ops.mxm.api import mxm
 from ..semirings import plus_pair
 from .exchange import Local, on_mesh
 from .frame import mesh_op
-from .graph import ShardedGraph
 
 
 def _upward(local: Local) -> CSR:
@@ -96,6 +94,5 @@ def _ring(G):
     return Triangles(*on_mesh(_count, G))
 
 
-@overload(triangle_count, ShardedGraph)
-def _triangle_count(G, *, backend=None, method=None):
+def sharded_triangle_count(G, *, backend=None, method=None):
     return op(G, backend=backend, method=method)

@@ -1,4 +1,4 @@
-"""Functions that types of operands override: graphs spread over devices bring their own."""
+"""Public functions whose operands' types may bring their own: graphs spread over devices do."""
 
 from __future__ import annotations
 
@@ -10,28 +10,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def overloadable(fn: _F) -> _F:
-    """Decorator of a public function: a call with an operand of a type that `overload` named goes
-    to what was registered for it. Asked are the first two positional operands and the named ones.
+    """Decorator of a public function: an operand whose type has `__jaxspv_functions__`, a table
+    of functions by name, answers for itself. Asked are the first two operands and the named ones.
     """
-    table: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
         for operand in (*args[:2], *kwargs.values()):
-            own = table.get(type(operand))
-            if own is not None:
-                return own(*args, **kwargs)
+            own = getattr(type(operand), "__jaxspv_functions__", None)
+            if own is not None and fn.__name__ in own:
+                return own[fn.__name__](*args, **kwargs)
         return fn(*args, **kwargs)
 
-    call.overloads = table  # pyright: ignore[reportAttributeAccessIssue]
     return cast(_F, call)
-
-
-def overload(fn: Callable[..., Any], kind: type) -> Callable[[_F], _F]:
-    """Decorator: what `fn`, which is `overloadable`, does with operands of this type."""
-
-    def add(own: _F) -> _F:
-        fn.overloads[kind] = own  # pyright: ignore[reportFunctionMemberAccess]
-        return own
-
-    return add

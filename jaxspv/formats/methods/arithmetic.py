@@ -1,15 +1,13 @@
-"""`+ - * /` and `A[...]` of matrices and vectors; the operations above the formats fill them in."""
+"""`+ - * / @` and `A[...]` of matrices and vectors, declared: `ops/install.py` fills them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
 COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)
-SUGAR: dict[str, Callable[..., Any]] = {}  # filled by jaxspv.ops
 
 
 class NoValue:
@@ -49,37 +47,42 @@ class NoValue:
         )
 
 
+class Products(NoValue):
+    """The operator `@`: products over (+, x)."""
+
+    def __matmul__(self, other: Any) -> Any: ...
+
+    def __rmatmul__(self, other: Any) -> Any: ...
+
+
 class Arithmetic(NoValue):
     """NumPy's operators on sparse objects; what they mean stands in docs/graphblas.md."""
 
     def __add__(self, other: Any) -> Any:
         """The union: values are added where both have an entry."""
-        return SUGAR["add"](self, other)
+        ...
 
-    def __radd__(self, other: Any) -> Any:
-        return SUGAR["add"](other, self)
+    def __radd__(self, other: Any) -> Any: ...
 
     def __sub__(self, other: Any) -> Any:
         """The union with 0 for what one of them lacks: `A + (-B)`."""
-        return SUGAR["sub"](self, other)
+        ...
 
-    def __rsub__(self, other: Any) -> Any:
-        return SUGAR["sub"](other, self)
+    def __rsub__(self, other: Any) -> Any: ...
 
     def __mul__(self, other: Any) -> Any:
         """The intersection; a scalar multiplies every entry."""
-        return SUGAR["mul"](self, other)
+        ...
 
-    def __rmul__(self, other: Any) -> Any:
-        return SUGAR["mul"](other, self)
+    def __rmul__(self, other: Any) -> Any: ...
 
     def __truediv__(self, other: Any) -> Any:
         """The intersection; a scalar divides every entry."""
-        return SUGAR["div"](self, other)
+        ...
 
     def __neg__(self) -> Any:
         """Every entry negated."""
-        return SUGAR["neg"](self)
+        ...
 
     def __getitem__(self, index: Any) -> Any:
         """What SciPy's arrays give; an element that is not stored is 0.
@@ -88,4 +91,4 @@ class Arithmetic(NoValue):
         with `A[i[k], j[k]]` at k. All else is `extract`: slices, an array of indices beside a
         slice, and rows with columns as `A[np.ix_(i, j)]`.
         """
-        return SUGAR["getitem"](self, index)
+        ...

@@ -1,4 +1,4 @@
-"""SciPy's methods of sparse arrays; the operations above the formats fill them in."""
+"""SciPy's methods of sparse arrays, declared; `ops/install.py` sets what they do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax import Array
 
-from .arithmetic import COMPARED, SUGAR, Arithmetic
+from .arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped
@@ -42,11 +42,11 @@ class SciPyMethods(Arithmetic):
             axis: None, or 0 or 1 of a matrix: the axis that vanishes.
             dtype: of the result; None: that of the values (int32 for booleans).
         """
-        return SUGAR["sum"](self, axis, dtype)
+        ...
 
     def mean(self, axis: int | None = None, dtype: Any = None) -> Shaped[Array, "*kept"]:
         """The sum over the number of places, stored or not; a float."""
-        return SUGAR["mean"](self, axis, dtype)
+        ...
 
     def min(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
         """The least value, 0 where an entry is missing; along an axis a dense vector.
@@ -54,7 +54,7 @@ class SciPyMethods(Arithmetic):
         Raises:
             ValueError: there are no places to take it of.
         """
-        return SUGAR["extreme"](self, "min", axis)
+        ...
 
     def max(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
         """The greatest value, 0 where an entry is missing; along an axis a dense vector.
@@ -62,11 +62,11 @@ class SciPyMethods(Arithmetic):
         Raises:
             ValueError: there are no places to take it of.
         """
-        return SUGAR["extreme"](self, "max", axis)
+        ...
 
     def dot(self, other: Any) -> Any:
         """`self @ other`; a scalar multiplies."""
-        return SUGAR["dot"](self, other)
+        ...
 
     def multiply(self, other: Any) -> Any:
         """`self * other`: a scalar, an array that broadcasts, or the intersection of patterns."""
@@ -78,7 +78,7 @@ class SciPyMethods(Arithmetic):
         Raises:
             ValueError: n is 0, whose result would be dense.
         """
-        return SUGAR["power"](self, n, dtype)
+        ...
 
     def __pow__(self, n: Any) -> Any:
         """`power`: element by element, as of SciPy's arrays (and unlike its matrices)."""
@@ -86,7 +86,7 @@ class SciPyMethods(Arithmetic):
 
     def __abs__(self) -> Any:
         """The absolute value of every entry."""
-        return SUGAR["abs"](self)
+        ...
 
     def nonzero(self) -> tuple[Int[Array, " k"], ...]:
         """The indices of the entries that are not 0, row by row; eager only.
@@ -94,7 +94,7 @@ class SciPyMethods(Arithmetic):
         Raises:
             ValueError: under jit, where their number is unknown.
         """
-        return SUGAR["nonzero"](self)
+        ...
 
     def __len__(self) -> int:
         raise TypeError(
@@ -103,25 +103,23 @@ class SciPyMethods(Arithmetic):
 
     def __lt__(self, other: Any) -> Any:
         """Element-wise `<`, a boolean object; refused where missing entries would satisfy it."""
-        return SUGAR["compare"](self, other, "lt")
+        ...
 
     def __gt__(self, other: Any) -> Any:
         """Element-wise `>`, a boolean object; refused where missing entries would satisfy it."""
-        return SUGAR["compare"](self, other, "gt")
+        ...
 
     def __le__(self, other: Any) -> Any:
         """Element-wise `<=`, a boolean object; refused where missing entries would satisfy it."""
-        return SUGAR["compare"](self, other, "le")
+        ...
 
     def __ge__(self, other: Any) -> Any:
         """Element-wise `>=`, a boolean object; refused where missing entries would satisfy it."""
-        return SUGAR["compare"](self, other, "ge")
+        ...
 
     def __ne__(self, other: object) -> Any:
         """Element-wise `!=`, a boolean object; for anything but numbers and arrays `is not`."""
-        if isinstance(other, (Arithmetic, *COMPARED)):
-            return SUGAR["compare"](self, other, "ne")
-        return other is not self
+        ...
 
     __hash__ = object.__hash__
 
@@ -143,7 +141,7 @@ class SciPyMatrixMethods(SciPyMethods):
 
     def diagonal(self, k: int = 0) -> Shaped[Array, " k"]:
         """The values of the k-th diagonal, a dense vector; 0 where an entry is missing."""
-        return SUGAR["diagonal"](self, k)
+        ...
 
     def setdiag(self, values: Any, k: int = 0) -> Any:
         """A new matrix with `values`, one or as many as the k-th diagonal has places, on it.
@@ -151,4 +149,4 @@ class SciPyMatrixMethods(SciPyMethods):
         Unlike SciPy's it changes nothing in place. A shorter vector fills the first places.
         Every place set is an entry, also where the value is 0.
         """
-        return SUGAR["setdiag"](self, values, k)
+        ...

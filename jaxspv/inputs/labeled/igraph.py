@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...formats import SparseMatrix
-from ...formats.foreign import CONVERTERS
 from ...graph import Graph
 from ..construct import from_edges
 from .edges import edges_of
@@ -102,6 +101,3 @@ def to_igraph(
     if weight is not None:
         graph.es[weight] = values.tolist()
     return graph
-
-
-CONVERTERS["igraph"] = from_igraph

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...formats import SparseMatrix
-from ...formats.foreign import CONVERTERS
 from ...graph import Graph
 from ..construct import from_edges
 from .edges import edges_of
@@ -138,6 +137,3 @@ def to_networkx(
     else:
         graph.add_weighted_edges_from(zip(*ends, values.tolist(), strict=True), weight=weight)
     return graph
-
-
-CONVERTERS["networkx"] = from_networkx

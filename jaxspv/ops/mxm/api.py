@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -20,13 +19,13 @@ from ..frame.entries import entries_of
 from ..frame.hypersparse import beyond_int32, multiply_matrices
 from ..frame.product import positions_as
 from ..frame.write import as_accum
+from ..spmm.api import multiply as multiply_array
 from .call import checked, checked_count
 from .methods import op
 from .plan import METHODS, plan, remember
 from .result import empty
 
 _ARRAYS = jax.Array, np.ndarray
-DENSE: dict[str, Callable[..., Any]] = {}  # "multiply": a matrix and an array, set by ops.spmm
 
 if TYPE_CHECKING:
     from ...shapes import Allowed
@@ -119,7 +118,7 @@ def mxm(
         raise ValueError("`dealt` is for products of a ShardedGraph.")
     if isinstance(A, _ARRAYS) or isinstance(B, _ARRAYS):
         options = Options(mask, accum, out, replace)
-        return DENSE["multiply"](A, B, semiring, options, method, backend)
+        return multiply_array(A, B, semiring, options, method, backend)
     as_accum(accum)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
     semiring = as_semiring(semiring)

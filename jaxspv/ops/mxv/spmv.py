@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +14,7 @@ from ..._core.reductions import in_float32, is_narrow
 from ...formats import ELL, SELL
 from ...formats.base import serves
 from ...semirings import plus_times
+from ..frame.dense_products import Prepared, spmm
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import cotangents, is_bilinear
 from .rows import binned, cpu, diagonals
@@ -88,7 +87,6 @@ def _advice(semiring, A, x, rows, *, flip):
 
 
 op = Operation("spmv", _tangent, types=_types, advice=_advice)
-COLUMNS: dict[str, Callable[..., Any]] = {}  # "batched": products with (k, n), set by ops.spmm
 
 
 def _product(A, x, rows=None):
@@ -183,13 +181,14 @@ def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
 
 
 def columns_at_once(run):
-    """vmap over x alone: one pass over the matrix for all vectors, as `jaxspv.ops.spmm` does it."""
+    """vmap over x alone: one product with the matrix of all vectors."""
 
     def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
         if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
             run_flipped = functools.partial(run, flip=flip)
             return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
-        return COLUMNS["batched"](semiring, A, x, rows, flip=flip)
+        Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
+        return jnp.moveaxis(Y, -1, 0)
 
     return batched
 

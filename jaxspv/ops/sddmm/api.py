@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ..._core.indices import with_pattern
@@ -14,7 +13,7 @@ from ..._core.platforms import Backend
 from ...formats import SparseMatrix
 from ...semirings import Semiring, as_semiring, plus_times
 from ..frame.call import matrix
-from ..spmm.jvp import AT_ENTRIES
+from ..frame.dense_products import bare
 from . import cpu as cpu  # registers the loop
 from . import gpu as gpu  # registers the kernel
 from .xla import op, register_chunks, values_in_chunks
@@ -87,17 +86,4 @@ def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[
     return X.shape[1:-1]
 
 
-def bare(A: Any) -> Any:
-    """The pattern of A, with values that nobody reads."""
-    slots = (*A.overflow.shape, A.nse) if hasattr(A.overflow, "shape") else (A.nse,)
-    return dataclasses.replace(A, data=np.zeros(slots, bool)) if A.takes_arrays else A
-
-
-def _dots(A: Any, W: Array, X: Array) -> Array:
-    """`<W_i, X_j>` at the entries, of arrays of two dtypes in that of the result of a product."""
-    dtype = jnp.promote_types(W.dtype, X.dtype)
-    return op(plus_times, bare(A), W.astype(dtype), X.astype(dtype)).astype(X.dtype)
-
-
 register_chunks(op, "chunks", values_in_chunks)  # after the forms that are faster
-AT_ENTRIES["dots"] = _dots

@@ -16,8 +16,8 @@ from ..._core.operation import Operation, typed
 from ...formats import SparseMatrix
 from ...semirings import Semiring, plus_times
 from ..aggregate import wide
-from ..spmm.xla import Prepared
-from ..spmm.xla import op as spmm
+from ..frame.dense_products import Prepared, spmm
+from ..frame.dense_products import sddmm as op
 from .by_entry import ByEntry, chunk_for
 
 
@@ -127,7 +127,7 @@ def _types(semiring, A, X, Y):
     return typed(one.dtype, A.nse, *X.shape[1:-1])
 
 
-op = Operation("sddmm", _tangent, types=_types)
+op.tangent, op.types = _tangent, _types
 
 
 def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:

@@ -17,13 +17,14 @@ from ...graph import Graph, linked
 from ...masks import Mask
 from ...semirings import as_semiring
 from ..frame.call import Options, as_operand_mask
+from ..frame.dense_products import Prepared
+from ..frame.dense_products import spmm as op
 from ..frame.product import positions_as
 from ..frame.repeats import joined
 from ..frame.write import as_accum, write_vector
-from ..mxm.api import DENSE
 from . import cpu as cpu  # registers the loops
 from . import gpu as gpu  # registers the kernel
-from .xla import Prepared, op
+from . import xla as xla  # registers the others
 
 
 class _How(NamedTuple):
@@ -147,6 +148,3 @@ def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
         )
     allowed = mask.allowed()
     return jnp.broadcast_to(along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
-
-
-DENSE["multiply"] = multiply

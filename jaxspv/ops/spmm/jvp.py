@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ...semirings import plus_times
+from ..frame.dense_products import dots
 from ..mxv import spmv
 
 HELD = 2**24  # numbers that a block of columns holds
-AT_ENTRIES: dict[str, Callable[..., Array]] = {}  # "dots": `<W_i, X_j>` there, set by ops.sddmm
 
 
 def by_columns(primals, tangents, Y, flip):
@@ -58,7 +57,7 @@ def push(product, A, X, d, V, prepared):
 
 def pull(product, W, A, X, d, V, prepared):
     """The cotangents of `push`: dots of two rows at each entry, a product with the transpose."""
-    by_values = None if d is None else AT_ENTRIES["dots"](_steady(A), W, X)
+    by_values = None if d is None else dots(_steady(A), W, X)
     by_X = None if V is None else _turned_product(product, A, W, prepared)
     return None, None, by_values, by_X, None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,29 +16,17 @@ from jax import Array, lax
 from ..._core.batching import vmapped
 from ..._core.derivatives.tangents import is_zero
 from ..._core.operation import Operation, typed
-from ...formats import SparseMatrix
+from ..frame.dense_products import spmm as op
 from ..frame.product import product, safe, take
 from ..mxv import spmv
 from ..mxv.jvp import is_bilinear
 from ..mxv.rows import binned
-from ..mxv.rows.layout import Arranged, Rows
+from ..mxv.rows.layout import Rows
 from ..mxv.rows.xla import csr_spmv, piece_width
 from ..mxv.spmv import widened
 from . import jvp
 
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
-
-
-class Prepared(NamedTuple):
-    """Prepared arrays of the matrix A of a product.
-
-    Attributes:
-        rows: the rows of A in bins; those by diagonals serve one vector alone.
-        turned: the transpose of A as a CSR, with its values, for the derivative by X.
-    """
-
-    rows: Arranged | None = None
-    turned: SparseMatrix | None = None
 
 
 def _types(semiring, A, X, prepared, *, flip):
@@ -58,7 +45,7 @@ def _tangent(primals, tangents, Y, *, flip):
     return pushed(A, X, d, V, prepared) if d is not None or V is not None else jnp.zeros_like(Y)
 
 
-op = Operation("spmm", _tangent, types=_types)
+op.tangent, op.types = _tangent, _types
 
 
 def _types_of_tangent(A, X, d, V, prepared):
@@ -113,15 +100,6 @@ def columns_together(run, others=vmapped):
         return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
 
     return batched
-
-
-def batched_columns(semiring, A, x, rows, *, flip):
-    """The batching rule of `mxv` where only x is batched: one product with all vectors."""
-    Y = op(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
-    return jnp.moveaxis(Y, -1, 0)
-
-
-spmv.COLUMNS["batched"] = batched_columns
 
 
 def no_dense_fold(semiring, A, X, prepared, *, flip) -> str | None:

@@ -84,9 +84,9 @@ def spmv(
 
 def _stage(layout: RowBins, compute: Callable[[], Any]) -> Any:
     """`compute()`, on CPUs not fused with what reads it (`native_loops.apart`)."""
-    if layout.place is None or layout.starts.shape[0] == 0:
+    if layout.place is None or layout.starts.shape[0] == 0 or for_cuda():
         return compute()
-    return for_cuda((), compute, lambda: apart(layout.starts[0] >= 0, compute))
+    return apart(layout.starts[0] >= 0, compute)
 
 
 def _fold(

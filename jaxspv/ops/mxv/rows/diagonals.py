@@ -155,7 +155,7 @@ def spmv(
     def by_vectors():
         return product(m, functools.partial(apart, D.there[0] | 1 != 0))[: D.rows]
 
-    return for_cuda((), by_threads, by_vectors)
+    return by_threads() if for_cuda() else by_vectors()
 
 
 def _held(diagonals: int) -> int:

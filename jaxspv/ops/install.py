@@ -1,9 +1,14 @@
-"""SciPy's methods of sparse arrays by our operations: `A.sum()`, `A.max(axis=0)`, `A > B`, ..."""
+"""What operators and SciPy's methods do: `A + B`, `A.sum()`, `A > B`, ..., set on the classes here.
+
+The classes declare them with signature and docstring; `jaxspv/__init__.py` calls `install` once.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,18 +18,22 @@ from jax import Array
 
 from .._core.compilation import is_eager, known_while_tracing
 from .._core.pytree import is_concrete
-from ..formats.methods.arithmetic import SUGAR
+from ..formats import foreign
+from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
+from ..formats.methods.scipy_methods import SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored
-from ..inputs.construct import from_edges
+from ..inputs.construct import from_bcoo, from_bcsr, from_edges, from_scipy
+from ..inputs.labeled.igraph import from_igraph
+from ..inputs.labeled.networkx import from_networkx
 from ..monoids import max_, min_, plus
-from ..operators import IndexUnaryOp, absolute, ge, gt, le, lt, ne, pow_
+from ..operators import IndexUnaryOp, absolute, ainv, ge, gt, le, lt, ne, pow_, times, truediv
 from .apply import apply, select
 from .ewise import ewise_add, ewise_union
 from .frame.entries import entries_of
 from .reduce import reduce
 from .structure import diag
+from .sugar import added, item, matmul, rmatmul, scaled, subtracted
 
-COMPARISONS = {op.name: op for op in (lt, le, gt, ge, ne)}
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
 NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)
 nonzero = IndexUnaryOp(lambda x, i, j, s: x != 0, "nonzero")
@@ -58,14 +67,14 @@ def _joined(A: Stored, add: Any, axis: int | None) -> Array:
     return reduce(A, add, axis=axis, out=start)
 
 
-def _sum(A: Stored, axis: Any, dtype: Any) -> Array:
+def _sum(A: Stored, axis: Any = None, dtype: Any = None) -> Array:
     axis = _axis(A, axis)
     if dtype is None:
         dtype = jnp.int32 if A.dtype == bool else A.dtype
     return _joined(A.astype(dtype), plus, axis)
 
 
-def _mean(A: Stored, axis: Any, dtype: Any) -> Array:
+def _mean(A: Stored, axis: Any = None, dtype: Any = None) -> Array:
     axis = _axis(A, axis)
     if dtype is None:
         dtype = jnp.result_type(A.dtype, jnp.float32)
@@ -90,11 +99,11 @@ def _dot(A: Any, other: Any) -> Any:
     if not isinstance(other, Stored) and np.ndim(other) == 0:
         return A * other
     if A.ndim == 1 and getattr(other, "ndim", 1) == 1:
-        return _sum(A * other, None, None)
+        return _sum(A * other)
     return A @ other
 
 
-def _power(A: Stored, n: Any, dtype: Any) -> Any:
+def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
     if np.ndim(n):
         raise ValueError(f"`n` must be a scalar; got shape {np.shape(n)}.")
     if is_concrete(n) and n == 0:
@@ -108,9 +117,8 @@ def _nonzero(A: Stored) -> tuple[Array, ...]:
     return entries_of(select(A, nonzero).trim()).keys
 
 
-def _compare(A: Any, other: Any, name: str) -> Any:
+def _compare(A: Any, other: Any, op: Any) -> Any:
     """`A < other` and its like: a boolean object of what is true; of an array, an array."""
-    op = COMPARISONS[name]
     if not isinstance(other, (Stored, *NUMBER)):
         return NotImplemented
     if not isinstance(other, Stored) and np.ndim(other):
@@ -133,7 +141,11 @@ def _compare(A: Any, other: Any, name: str) -> Any:
     return select(ewise_union(A, other, op), nonzero)
 
 
-def _setdiag(A: Any, values: Any, k: int) -> Any:
+def _unequal(A: Any, other: Any) -> Any:
+    return _compare(A, other, ne) if isinstance(other, (Arithmetic, *COMPARED)) else other is not A
+
+
+def _setdiag(A: Any, values: Any, k: int = 0) -> Any:
     (m, n), values = A.shape, jnp.asarray(values, A.dtype)
     length = min(m + min(k, 0), n - max(k, 0))
     if length <= 0:
@@ -148,13 +160,48 @@ def _setdiag(A: Any, values: Any, k: int) -> Any:
     return ewise_add(kept, new).asformat(A.format)
 
 
-SUGAR["sum"] = _sum
-SUGAR["mean"] = _mean
-SUGAR["extreme"] = _extreme
-SUGAR["dot"] = _dot
-SUGAR["power"] = _power
-SUGAR["abs"] = lambda A: apply(A, absolute)
-SUGAR["nonzero"] = _nonzero
-SUGAR["compare"] = _compare
-SUGAR["diagonal"] = lambda A, k: diag(A, k).todense()
-SUGAR["setdiag"] = _setdiag
+def _fill(cls: type, **bodies: Callable[..., Any]) -> None:
+    """Gives declared methods what they do; signature and docstring stay."""
+    for name, body in bodies.items():
+        setattr(cls, name, functools.wraps(getattr(cls, name))(body))
+
+
+def install() -> None:
+    """Sets on the classes what needs the operations above them."""
+    _fill(Products, __matmul__=matmul, __rmatmul__=rmatmul)
+    _fill(
+        Arithmetic,
+        __add__=added,
+        __radd__=lambda A, B: added(B, A),
+        __sub__=subtracted,
+        __rsub__=lambda A, B: subtracted(B, A),
+        __mul__=lambda A, B: scaled(A, B, times),
+        __rmul__=lambda A, B: scaled(B, A, times),
+        __truediv__=lambda A, B: scaled(A, B, truediv),
+        __neg__=lambda A: apply(A, ainv),
+        __getitem__=item,
+    )
+    _fill(
+        SciPyMethods,
+        sum=_sum,
+        mean=_mean,
+        min=lambda A, axis=None: _extreme(A, "min", axis),
+        max=lambda A, axis=None: _extreme(A, "max", axis),
+        dot=_dot,
+        power=_power,
+        __abs__=lambda A: apply(A, absolute),
+        nonzero=_nonzero,
+        __lt__=lambda A, B: _compare(A, B, lt),
+        __le__=lambda A, B: _compare(A, B, le),
+        __gt__=lambda A, B: _compare(A, B, gt),
+        __ge__=lambda A, B: _compare(A, B, ge),
+        __ne__=_unequal,
+    )
+    _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: diag(A, k).todense(), setdiag=_setdiag)
+    foreign.CONVERTERS = {
+        "scipy.sparse": from_scipy,
+        "jax.experimental.sparse.bcoo": from_bcoo,
+        "jax.experimental.sparse.bcsr": from_bcsr,
+        "igraph": from_igraph,
+        "networkx": from_networkx,
+    }

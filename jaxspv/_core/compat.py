@@ -1,10 +1,10 @@
 """Known defects of installed jaxlib releases, and what to do about them."""
 
 import functools
-import importlib.metadata
 import warnings
 
 import jax
+import jaxlib
 import numpy as np
 
 from pallas_kernels.simt import device
@@ -35,13 +35,13 @@ def version_tuple(text: str) -> tuple[int, ...]:
 @functools.cache
 def jaxlib_version() -> tuple[int, ...]:
     """The installed jaxlib's version."""
-    return version_tuple(importlib.metadata.version("jaxlib"))
+    return version_tuple(jaxlib.__version__)
 
 
 @functools.cache
 def jax_version() -> tuple[int, ...]:
     """The installed JAX's version."""
-    return version_tuple(importlib.metadata.version("jax"))
+    return version_tuple(jax.__version__)
 
 
 def kernels_refused() -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jax.extend.backend import backends
 from jax.extend.core import Primitive
@@ -121,16 +122,32 @@ def scalar(value: Any, dtype: Any) -> Any:
     """
     if not isinstance(value, (int, float)):
         return jnp.asarray(value, dtype)
-    if not is_eager():
-        return np.asarray(value, dtype)
+    number = np.asarray(value, dtype)
+    return _on_device(number) if is_eager() else number
+
+
+def as_array(leaf: Any) -> Any:
+    """A leaf as an array whose type is not weak: numbers of any kind share a program."""
+    if isinstance(leaf, jax.Array):
+        weak = leaf.aval.weak_type
+        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return np.asarray(leaf, jnp.result_type(leaf))
+
+
+def _on_device(leaf: Any) -> Any:
+    """A single number of NumPy is moved once for all eager calls; anything else as it is."""
+    if not isinstance(leaf, (np.ndarray, np.generic)) or leaf.ndim:
+        return leaf
     usual = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    return _number(value, repr(value), np.dtype(dtype), usual)
+    return _number(leaf.tobytes(), leaf.dtype, usual)
 
 
 @functools.lru_cache(maxsize=256)
-def _number(value: Any, text: str, dtype: np.dtype, usual: Any) -> jax.Array:
-    del text, usual  # 0.0 and -0.0 are equal; where `device_put` puts it
-    return jax.device_put(np.asarray(value, dtype))
+def _number(value: bytes, dtype: np.dtype, usual: Any) -> jax.Array:
+    del usual  # where `device_put` puts it
+    return jax.device_put(np.frombuffer(value, dtype)[0])
 
 
 # ---- Where a call runs ----
@@ -141,6 +158,8 @@ def on_gpu(operands: Any) -> bool:
 
     What is traced lives nowhere yet.
     """
+    if _only_cpus():
+        return False
     for leaf in jax.tree.leaves(operands):
         if isinstance(leaf, jax.Array) and is_concrete(leaf):
             return any(device.platform == "gpu" for device in leaf.devices())
@@ -149,7 +168,7 @@ def on_gpu(operands: Any) -> bool:
 
 def on_accelerator(*arrays: Any) -> bool:
     """Whether any of the arrays lives on something else than a CPU."""
-    return any(
+    return not _only_cpus() and any(
         device.platform != "cpu"
         for array in arrays
         if isinstance(array, jax.Array) and is_concrete(array)
@@ -162,9 +181,14 @@ def platform_of(operands: Any) -> str:
     return _platform_of_leaves(jax.tree.leaves(operands))
 
 
+@functools.cache
+def _only_cpus() -> bool:
+    return set(backends()) == {"cpu"}
+
+
 def _platform_of_leaves(leaves: Any) -> str:
-    if len(backends()) == 1:  # nothing but CPUs, mostly
-        return WORD_OF.get(jax.default_backend(), "other")
+    if _only_cpus():
+        return "cpu"
     # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
     # default device, wherever the others are.
     for leaf in leaves:
@@ -201,9 +225,11 @@ class _Programs:
             collections.OrderedDict()
         )
 
-    def of(self, key: Hashable, make: Callable[[], Callable[..., Any]], leaves: Any) -> Any:
-        """The program for arrays of these types; `key` names the static side of the call."""
+    def run(self, key: Hashable, make: Callable[[], Callable[..., Any]], leaves: Any) -> Any:
+        """`make()(*leaves)` by the program for arrays of these types; `key` names the static side
+        of the call."""
         platform = _platform_of_leaves(leaves)
+        leaves = [_on_device(leaf) for leaf in leaves]
         key = (key, platform, *map(_type_of, leaves))
         program = self.programs.get(key)
         if program is None:
@@ -214,12 +240,8 @@ class _Programs:
         else:
             self.programs.move_to_end(key)
         if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-            return functools.partial(_compiled_all_the_same, program)
-        return program
-
-
-def _compiled_all_the_same(program: Callable[..., Any], *leaves: Any) -> Any:
-    with jax.disable_jit(False):
+            with jax.disable_jit(False):
+                return program(*leaves)
         return program(*leaves)
 
 
@@ -248,5 +270,4 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
         run.__name__ = static.get("rule", fn).__name__.strip("_")  # in profiles
         return run
 
-    program = PROGRAMS.of((fn, eager.tree, named, where), make, eager.leaves)
-    return program(*eager.leaves)
+    return PROGRAMS.run((fn, eager.tree, named, where), make, eager.leaves)

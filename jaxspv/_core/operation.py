@@ -23,7 +23,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .compilation import PROGRAMS
+from .compilation import PROGRAMS, as_array, is_eager
 from .derivatives.tangents import instantiate, is_inexact
 from .operations.call import (
     Call,
@@ -31,7 +31,7 @@ from .operations.call import (
     Refuse,
     Types,
     alike,
-    as_array,
+    call_of,
     never,
     structs,
     types_of,
@@ -141,12 +141,27 @@ class Operation:
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        leaves = [as_array(leaf) for leaf in leaves]
         where = situation()
         options = tuple(sorted(static.items()))
-        call = Call(tree, options, backend, method, where.allowed, where.portable)
+        call = call_of(tree, options, backend, method, where.allowed, where.portable)
+        eager = is_eager(*leaves)
+        leaves = [as_array(leaf) for leaf in leaves]
+        if eager:
+            return PROGRAMS.run((self, call), functools.partial(self._whole, call), leaves)
+        return self._bound(leaves, call)
+
+    def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
         structure, _ = results_of(self, call, types_of(leaves), x64())
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
+
+    def _whole(self, call: Call) -> Callable[..., Any]:
+        """A call as a program of its own, named in profiles."""
+
+        def run(*leaves):
+            return self._bound(leaves, call)
+
+        run.__name__ = self.primitive.name
+        return run
 
     # ---- The choice ----
 
@@ -233,14 +248,12 @@ class Operation:
         ]
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
+        """The implementation outside of traces, of what a transformation has bound."""
+
         def make():
-            def run(*leaves):
-                return self.primitive.bind(*leaves, call=call)
+            return functools.partial(self.primitive.bind, call=call)
 
-            run.__name__ = self.primitive.name  # in profiles
-            return run
-
-        return PROGRAMS.of((self, call), make, leaves)(*leaves)
+        return PROGRAMS.run((self, call, None), make, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
         """The same primitive with one more axis: each form batches its way when lowered."""

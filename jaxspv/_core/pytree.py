@@ -183,13 +183,15 @@ def _result_html(result: Any) -> str:
     return card(type(result).__name__, rows)
 
 
+VALUES = (jax.Array, np.ndarray, np.generic, int, float)
+
+
 def is_concrete(*trees: Any) -> bool:
     """True when every leaf holds a value that can be looked at (no tracer, no placeholder)."""
-    return all(
-        isinstance(leaf, (jax.Array, np.ndarray, np.generic, int, float, bool))
-        and not isinstance(leaf, Tracer)
-        for leaf in jax.tree.leaves(trees)
-    )
+    for leaf in jax.tree.leaves(trees):  # at every eager call: no generator
+        if isinstance(leaf, Tracer) or not isinstance(leaf, VALUES):
+            return False
+    return True
 
 
 def describe(array: Any) -> str:

@@ -12,6 +12,8 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from .compat import scatter_add_is_slow
+from .derivatives.tangents import is_zero
+from .operation import Operation, typed
 from .platforms import situation
 
 Scatter = Literal["add", "multiply", "min", "max"]
@@ -100,25 +102,40 @@ def _by_scatter(scatter: Scatter) -> Callable[..., Array]:
 def _sum_by_segments(
     terms: Array, segments: Array, count: int, identity: Any = 0, sorted: bool = False
 ) -> Array:
-    def by_atomics():
-        if terms.dtype in ROUNDED:
-            return sum_in_double(terms, segments, count)
-        return _by_scatter("add")(terms, segments, count, identity)
-
-    def by_scan():
-        wide = in_float32(terms)
-        zero = jnp.zeros((), wide.dtype)
-        sums = segment_scan(Partial(jnp.add), wide, segments, count, zero, sorted=sorted)
-        return sums.astype(terms.dtype)
-
     places = situation().platforms
-    if "cuda" not in places or not scatter_add_is_slow(terms.dtype):
-        return by_atomics()
-    if places == {"cuda"}:
-        return by_scan()
-    # Outside of forms, such as in tangents, nobody knows the platform yet. An operation would show
-    # in every `explain` for the sake of a few versions of jaxlib.
-    return lax.platform_dependent(cuda=by_scan, default=by_atomics)
+    slow = "cuda" in places and scatter_add_is_slow(terms.dtype)
+    if slow and len(places) > 1:  # outside of forms: nobody knows the platform yet
+        return segment_sums(terms, segments, count=count, sorted=sorted)
+    if slow:
+        zero = jnp.zeros((), terms.dtype)
+        return segment_scan(Partial(jnp.add), terms, segments, count, zero, sorted=sorted)
+    if terms.dtype in ROUNDED:
+        return sum_in_double(terms, segments, count)
+    return _by_scatter("add")(terms, segments, count, identity)
+
+
+def _tangent_of_sums(primals, tangents, result, **static):
+    dot = tangents[0]
+    return jnp.zeros_like(result) if is_zero(dot) else segment_sums(dot, primals[1], **static)
+
+
+def _transposed_sums(w, terms, segments, *, count, sorted):
+    inside = jnp.where(segments >= 0, segments, count)
+    return w.at[inside].get(mode="fill", fill_value=0), None
+
+
+segment_sums = Operation(
+    "sums by segments",
+    _tangent_of_sums,
+    transpose=_transposed_sums,
+    types=lambda terms, segments, *, count, sorted: typed(terms.dtype, count),
+    internal=True,
+)
+
+
+@segment_sums.register("segments")
+def _sums(terms: Array, segments: Array, *, count: int, sorted: bool) -> Array:
+    return _sum_by_segments(terms, segments, count, sorted=sorted)
 
 
 def is_narrow(dtype: Any) -> bool:

@@ -13,7 +13,7 @@ from pallas_kernels.triangles import triangles as triangles_kernel
 from pallas_kernels.triangles import words
 
 from .._core.compat import kernels_refused
-from .._core.operation import Operation
+from .._core.operation import Operation, typed
 from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
@@ -82,7 +82,7 @@ def triangle_count(
     return op(graph, backend=backend, method=method)
 
 
-op = Operation("triangle_count")
+op = Operation("triangle_count", types=lambda graph: Triangles(typed(jnp.int64), typed(jnp.bool_)))
 
 
 def _not_by_bits(graph) -> str | None:

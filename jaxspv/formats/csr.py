@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.indices import LIMIT, with_pattern
+from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
@@ -181,6 +182,16 @@ def compress(major: Array, extent: int) -> Array:
             f"a compressed axis of {extent} would take as many offsets; it must stay below "
             "2^31 - 1: use format='coo'."
         )
+    return offsets(major, extent=extent)
+
+
+offsets = Operation(
+    "row offsets", types=lambda major, *, extent: typed(major.dtype, extent + 1), internal=True
+)
+
+
+@offsets.register("search")
+def _searched(major: Array, *, extent: int) -> Array:
     bounds = jnp.arange(extent + 1, dtype=major.dtype)
     return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)
 

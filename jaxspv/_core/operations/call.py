@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import Array, lax
+from jax import lax
 from jax.core import Tracer
 
 from ..platforms import EVERYWHERE, Backend, Situation
@@ -72,8 +70,7 @@ class Call:
 
     @functools.cached_property
     def _hash(self) -> int:
-        each = (getattr(self, field.name) for field in dataclasses.fields(self))
-        return hash(tuple(each))
+        return hash((self.tree, self.static, self.backend, self.method, self.allowed, self.lanes))
 
     def __hash__(self) -> int:
         return self._hash
@@ -107,6 +104,9 @@ class Call:
         return tuple(sizes)
 
 
+call_of = functools.lru_cache(maxsize=4096)(Call)  # an equal one is the same one, and hashed once
+
+
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
 
@@ -117,16 +117,6 @@ def types_of(leaves: Sequence[Any]) -> Types:
 
 def x64() -> bool:
     return jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def as_array(leaf: Any) -> Any:
-    """A leaf as an array whose type is not weak: numbers of any kind share a program."""
-    if isinstance(leaf, Array):
-        weak = leaf.aval.weak_type
-        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
-    return np.asarray(leaf, jnp.result_type(leaf))
 
 
 def alike(leaves: Sequence[Any]) -> list[Any]:

@@ -17,16 +17,19 @@ from .call import Call, Types, structs
 def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types]:
     """The structure and the types of an operation's results."""
     del x64  # part of the key
-    plan = op.planned(call, types)
-    static = dict(call.static)
-    result = None if op.types is None else asked(op.types, call, types)
+
+    def both(*operands, **static):
+        plan = op.plan(*operands, backend=call.backend, method=call.method, **static)
+        return plan, None if op.types is None else op.types(*operands, **static)
+
+    plan, result = asked(both, call, types)
     if result is None:
         impl = plan.chosen[-1]  # that in XLA, if there is one
 
         def run(*leaves):
             platform = PLATFORM_OF.get(impl.backend, "other")
             with inside(call.situation(frozenset({platform}))):
-                return impl.run(*jax.tree.unflatten(call.tree, leaves), **static)
+                return impl.run(*jax.tree.unflatten(call.tree, leaves), **dict(call.static))
 
         result = jax.eval_shape(run, *structs(types))
     leaves, structure = jax.tree.flatten(result)

@@ -11,7 +11,7 @@ from jax import Array
 from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
 
 from ..._core.compat import kernels_refused
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ..._core.pytree import pytree_dataclass, static
 from ...formats import BitTiled
 from ...formats.choose import choose_format
@@ -97,7 +97,12 @@ def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
     return None, f"rows are faster: {layout.reason}"
 
 
-op = Operation("bfs")
+def _types(A, source, until, *, parents, bounds, rule):
+    levels = typed(jnp.int32, A.shape[0])
+    return levels, levels if parents else None, typed(jnp.int32), typed(jnp.int32)
+
+
+op = Operation("bfs", types=_types)
 
 
 def _no_kernel(A, source, until, *, bounds, **_) -> str | None:

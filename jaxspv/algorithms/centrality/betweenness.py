@@ -123,23 +123,26 @@ def _scale(count, sources, n: int, normalized: bool, endpoints: bool, directed: 
     The pairs (s, t) that may pass v: N (N - 1) of N = n vertices, or N = n - 1 without v itself.
     Of k sampled sources only k - 1 can pass a source, where its own paths do not count.
     """
-    total = jnp.asarray(count, dtype) - (0 if endpoints else 1)
+    xp = jnp if isinstance(count, Array) else np  # what is known costs no operations
+    total = xp.asarray(count, dtype) - (0 if endpoints else 1)
     both = 1 if directed else 2
 
     def over(taken):
         pairs = taken * (total - 1) if normalized else taken * both
-        factor = 1 / jnp.maximum(pairs, 1) if normalized else total / jnp.maximum(pairs, 1)
-        return jnp.where(total < 2, jnp.ones((), dtype), factor)
+        factor = (1 if normalized else total) / xp.maximum(pairs, 1)
+        return xp.where(total < 2, 1, factor).astype(dtype)
 
     if sources is None:
         return over(total)
-    k = jnp.asarray(len(sources), dtype)
+    k = xp.asarray(len(sources), dtype)
     if endpoints:
         return over(k)
     sampled = jnp.zeros(n, bool).at[jnp.asarray(sources)].set(True, mode="drop")
-    at_sources = jnp.where(k > 1, over(k - 1), jnp.asarray(jnp.nan, dtype))
+    at_sources = xp.where(k > 1, over(k - 1), np.nan).astype(dtype)
     factor = jnp.where(sampled, at_sources, over(k))
-    whole = (k == jnp.asarray(count, dtype)) & (jnp.sum(sampled) == k)
+    if xp is np and k != count:
+        return factor
+    whole = (k == xp.asarray(count, dtype)) & (jnp.sum(sampled) == k)
     return jnp.where(whole, over(total), factor)
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.native_loops import each, read, write
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ...formats import CSR
 from ...graph import Graph
 from ...masks import structure
@@ -14,7 +14,7 @@ from ...ops.mxm.api import mxm
 from ...semirings import plus_pair
 from ..triangles import upward_edges
 
-of_vertices = Operation("triangles of vertices")
+of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 
 
 @of_vertices.register("wedges", backend="cpu")

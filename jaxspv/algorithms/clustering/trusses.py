@@ -79,7 +79,7 @@ def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
     return apply(once, identity, mask=structure(left), nse=once.nse)  # values with a derivative
 
 
-op = Operation("k_truss", constant)
+op = Operation("k_truss", constant, types=lambda A, k: A)
 
 
 @op.register("peeling", backend="cpu")

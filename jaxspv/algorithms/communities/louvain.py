@@ -95,35 +95,38 @@ def louvain(
 
 
 def _louvain(graph: Graph, resolution: Array, *, weighted, backend, method) -> Communities:
-    n = graph.n
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    weights = edge_weights(graph, weighted=weighted, directed=False).astype(jnp.float32)
-    found, levels = op(graph, weights, resolution, backend=backend, method=method)
-    labels = jnp.full(n, n, jnp.int32).at[found].min(vertex)[found] if n else vertex
+    how = {"weighted": weighted, "backend": backend, "method": method}
+    labels, count, levels = op(graph, resolution, **how)
     quality = modularity(graph, labels, resolution=resolution, weighted=weighted, directed=False)
-    if graph.exists is not None:
-        labels = jnp.where(graph.exists, labels, -1)
-    return Communities(labels, jnp.sum(labels == vertex, dtype=jnp.int32), quality, levels)
+    return Communities(labels, count, quality, levels)
 
 
-def _types(graph, weights, resolution):
-    return typed(jnp.int32, graph.n), typed(jnp.int32)
+def _types(graph, resolution, *, weighted):
+    return typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32)
 
 
 op = Operation("louvain", constant, types=_types)
 
 
-@op.register("in_turn", backend="cpu")
-def _in_turn(graph, weights, resolution):
-    """One vertex after the other, in native loops."""
-    if graph.n == 0 or graph.nse == 0:
-        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0)
-    return in_turn(graph.out.indptr, graph.out.indices, weights, resolution)
+def _named(moved):
+    """Communities by their least vertices, of weights in float32; -1 for ghosts of `pad`."""
+
+    def run(graph, resolution, *, weighted):
+        vertex = jnp.arange(graph.n, dtype=jnp.int32)
+        labels, levels = vertex, jnp.int32(0)
+        if graph.n and graph.nse:
+            weights = edge_weights(graph, weighted=weighted, directed=False).astype(jnp.float32)
+            found, levels = moved(graph, weights, resolution)
+            labels = jnp.full(graph.n, graph.n, jnp.int32).at[found].min(vertex)[found]
+        if graph.exists is not None:
+            labels = jnp.where(graph.exists, labels, -1)
+        return labels, jnp.sum(labels == vertex, dtype=jnp.int32), levels
+
+    return run
 
 
-@op.register("at_once")
-def _at_once(graph, weights, resolution):
-    """Half of the vertices at a time."""
-    if graph.n == 0 or graph.nse == 0:
-        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0)
-    return at_once(graph, weights, resolution)
+# One vertex after the other in native loops; elsewhere half of the vertices at a time.
+op.register("in_turn", backend="cpu")(
+    _named(lambda graph, *rest: in_turn(graph.out.indptr, graph.out.indices, *rest))
+)
+op.register("at_once")(_named(at_once))

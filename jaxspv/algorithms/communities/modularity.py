@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import one_program
+from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
@@ -69,10 +69,17 @@ def modularity(
         check_weights(with_real_weights(graph, "modularity"))
     if directed is None:
         directed = not is_undirected(graph)
-    how = {"weighted": weighted, "directed": directed}
-    return one_program(_modularity, graph, labels, jnp.asarray(resolution), **how)
+    return op(graph, labels, resolution, weighted=weighted, directed=directed)
 
 
+def _types(graph, labels, resolution, *, weighted, directed):
+    return typed(_dtype(graph, weighted))
+
+
+op = Operation("modularity", "definition", types=_types)
+
+
+@op.register("sums")
 def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, directed) -> Array:
     n = graph.n
     weights = edge_weights(graph, weighted=weighted, directed=directed)
@@ -89,10 +96,14 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
     return jnp.sum(kept) * per - resolution.astype(weights.dtype) * expected
 
 
+def _dtype(graph: Graph, weighted: bool) -> Any:
+    return jnp.promote_types(graph.dtype, jnp.float32) if weighted else jnp.float32
+
+
 def edge_weights(graph: Graph, *, weighted: bool, directed: bool) -> Array:
     """(nse,) float32 or the dtype of the weights, 0 in the padding; undirected loops doubled."""
     tail, head = ends_of(graph)
-    dtype = jnp.promote_types(graph.dtype, jnp.float32) if weighted else jnp.float32
+    dtype = _dtype(graph, weighted)
     weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)
     weights = jnp.where(tail < graph.n, weights, 0)
     return weights if directed else jnp.where(tail == head, 2, 1) * weights

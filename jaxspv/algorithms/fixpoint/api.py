@@ -12,7 +12,7 @@ from jax import Array
 
 from ..._core.batching import vmapped
 from ..._core.native_loops import read
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import pytree_dataclass, result_tuple, static
 from ...graph import Graph, as_graph, register_layout
@@ -261,7 +261,11 @@ def _advice(semiring, graph, *_, monotone, **__):
     return found
 
 
-op = Operation("fixpoint", _tangent, advice=_advice)
+def _types(semiring, graph, x0, *_, **__):
+    return Fixpoint(typed(x0.dtype, graph.n), typed(jnp.int32), typed(jnp.bool_), typed(jnp.int32))  # pyright: ignore[reportArgumentType]
+
+
+op = Operation("fixpoint", _tangent, types=_types, advice=_advice)
 
 
 @of_call

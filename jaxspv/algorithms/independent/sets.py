@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from pallas_kernels.independent.waiting import independent_set as set_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.native_loops import each, once, read, write
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph
@@ -152,8 +153,14 @@ def greedy_color(
     return finished(found, "greedy_color")
 
 
-independent = Operation("maximal_independent_set")
-colored = Operation("greedy_color")
+def _types(kind, dtype, graph, _):
+    return kind(typed(dtype, graph.n), typed(jnp.int32), typed(jnp.int32))
+
+
+independent = Operation(
+    "maximal_independent_set", types=functools.partial(_types, IndependentSet, jnp.bool_)
+)
+colored = Operation("greedy_color", types=functools.partial(_types, Coloring, jnp.int32))
 MOST_VERTICES = 2**28  # whose four words each are counted in int32
 PLANAR = 6  # planar graphs have fewer entries a row, on average
 

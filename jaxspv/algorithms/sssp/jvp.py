@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.derivatives.tangents import is_zero
+from ..._core.operation import Operation
 from ...formats import CSR
 from .tight_edges import tree_edges
 
@@ -39,29 +41,38 @@ def sum_to_root(values: Array, parent: Array, source: Array) -> Array:
     `(I - P)^-1 = (I + P)(I + P^2)(I + P^4)...`, ceil(log2(depth + 1)) rounds. The factors commute,
     so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
-    n = values.shape[0]
-    ends = (parent == jnp.arange(n, dtype=jnp.int32)) | (parent == source)
-    above = jnp.where(ends, n, parent)  # n: past the root
+    ends = (parent == np.arange(len(parent), dtype=np.int32)) | (parent == source)
+    return sums(values, jnp.where(ends, len(parent), parent), down=False)  # n: past the root
 
-    def up(s, jump):
-        return s.at[jump].get(mode="fill", fill_value=0)
 
-    def with_up(s, jump):
-        return s + up(s, jump)
-
-    def with_down(s, jump):
-        return s.at[jump].add(s, mode="drop")
-
-    def by_doubling(move):
-        def solve(_, b):
-            def double(state):
-                s, jump = state
-                return move(s, jump), jump.at[jump].get(mode="fill", fill_value=n)
-
-            return lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (b, above))[0]
-
-        return solve
-
-    return lax.custom_linear_solve(
-        lambda s: s - up(s, above), values, by_doubling(with_up), by_doubling(with_down)
+def _tangent(primals, tangents, result, *, down):
+    return (
+        jnp.zeros_like(result) if is_zero(tangents[0]) else sums(tangents[0], primals[1], down=down)
     )
+
+
+def _transposed(w, values, above, *, down):
+    return sums(w, above, down=not down), None
+
+
+sums = Operation(
+    "sums along paths",
+    _tangent,
+    transpose=_transposed,
+    types=lambda values, above, *, down: values,
+    internal=True,
+)
+
+
+@sums.register("doubling")
+def _doubled(values: Array, above: Array, *, down: bool) -> Array:
+    def double(state):
+        s, jump = state
+        if down:
+            s = s.at[jump].add(s, mode="drop")
+        else:
+            s = s + s.at[jump].get(mode="fill", fill_value=0)
+        return s, jump.at[jump].get(mode="fill", fill_value=jump.shape[0])
+
+    n = above.shape[0]
+    return lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (values, above))[0]

@@ -28,6 +28,9 @@ _NESTED = frozenset(
 )
 
 
+MOST_NAMED = 60  # letters of the names of operations
+
+
 class Elementwise:
     """A function of vectors and scalars, without the arrays it captures.
 
@@ -44,6 +47,11 @@ class Elementwise:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Elementwise) and self._key == other._key
+
+    def __repr__(self) -> str:
+        """Its operations, as `Elementwise(add min)`."""
+        names = " ".join(eqn.primitive.name for eqn in self.jaxpr.eqns)
+        return f"Elementwise({names if len(names) <= MOST_NAMED else names[:MOST_NAMED] + '...'})"
 
     def __call__(self, captured: Sequence[Any], *args: Any) -> Any:
         """The result at the shape it was traced for."""

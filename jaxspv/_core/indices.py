@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -92,7 +93,11 @@ def within(index: Any, extent: int, dtype: Any = INT32, *, from_end: bool = Fals
         dtype: int32 or int64.
         from_end: negative indices count from the end, as in NumPy.
     """
-    index = jnp.asarray(index)
+    return _within(jnp.asarray(index), extent, np.dtype(dtype), from_end)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))  # one program, under an eager vmap too
+def _within(index: jax.Array, extent: int, dtype: Any, from_end: bool) -> jax.Array:
     if index.dtype.itemsize < np.dtype(dtype).itemsize:
         index = index.astype(dtype)  # an int8 cannot be compared with 1000
     if from_end and jnp.issubdtype(index.dtype, jnp.signedinteger):

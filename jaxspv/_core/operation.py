@@ -147,19 +147,16 @@ class Operation:
         eager = is_eager(*leaves)
         leaves = [as_array(leaf) for leaf in leaves]
         if eager:
-            return PROGRAMS.run((self, call), functools.partial(self._whole, call), leaves)
+            whole = functools.partial(self._named, lambda *leaves: self._bound(leaves, call))
+            return PROGRAMS.run((self, call), whole, leaves)
         return self._bound(leaves, call)
 
     def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
         structure, _ = results_of(self, call, types_of(leaves), x64())
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
-    def _whole(self, call: Call) -> Callable[..., Any]:
-        """A call as a program of its own, named in profiles."""
-
-        def run(*leaves):
-            return self._bound(leaves, call)
-
+    def _named(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A program, named in profiles."""
         run.__name__ = self.primitive.name
         return run
 
@@ -250,17 +247,17 @@ class Operation:
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """The implementation outside of traces, of what a transformation has bound."""
 
-        def make():
-            return functools.partial(self.primitive.bind, call=call)
-
-        return PROGRAMS.run((self, call, None), make, leaves)
+        bind = functools.partial(
+            self._named, lambda *leaves: self.primitive.bind(*leaves, call=call)
+        )
+        return PROGRAMS.run((self, call, None), bind, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
         """The same primitive with one more axis: each form batches its way when lowered."""
         on = tuple(d is not None for d in dims)
         moved = [
-            jnp.moveaxis(x, d, 0) if flag else x
-            for x, d, flag in zip(leaves, dims, on, strict=True)
+            jnp.moveaxis(x, d, 0) if d else x  # None or 0: as it is
+            for x, d in zip(leaves, dims, strict=True)
         ]
         call = dataclasses.replace(call, lanes=(*call.lanes, on))
         out = self.primitive.bind(*alike(moved), call=call)

@@ -11,6 +11,7 @@ from jax import Array, lax
 from pallas_kernels.betweenness import betweenness as betweenness_kernel
 
 from ..._core.compat import kernels_refused
+from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
@@ -108,16 +109,27 @@ def betweenness_centrality(
     chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n)
     if chosen.ndim != 1:
         raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
-    static = {"weighted": weighted, "endpoints": endpoints}
-    found = op(graph, jnp.asarray(chosen), backend=backend, method=method, **static)
+    kind = {"normalized": normalized, "directed": directed}
+    how = {"weighted": weighted, "endpoints": endpoints, "backend": backend, "method": method}
+    return one_program(_scaled, graph, jnp.asarray(chosen), every=every, kind=_Kind(**kind), **how)
+
+
+class _Kind(NamedTuple):
+    """What the sums over sources are scaled for."""
+
+    normalized: bool
+    directed: bool
+
+
+def _scaled(graph: Graph, sources: Array, *, every: bool, kind: _Kind, endpoints: bool, **how):
+    found = op(graph, sources, endpoints=endpoints, **how)
+    n, dtype = graph.n, found.scores.dtype
     count = n if graph.num_vertices is None else graph.num_vertices
-    factor = _scale(
-        count, None if every else chosen, n, normalized, endpoints, directed, found.scores.dtype
-    )
+    factor = _scale(count, None if every else sources, n, *kind, endpoints=endpoints, dtype=dtype)
     return found._replace(scores=found.scores * factor)
 
 
-def _scale(count, sources, n: int, normalized: bool, endpoints: bool, directed: bool, dtype):
+def _scale(count, sources, n: int, normalized: bool, directed: bool, *, endpoints: bool, dtype):
     """Number or (n,): what sums over sources are multiplied by; without division by zero.
 
     The pairs (s, t) that may pass v: N (N - 1) of N = n vertices, or N = n - 1 without v itself.

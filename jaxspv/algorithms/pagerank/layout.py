@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import on_gpu
+from ..._core.compilation import on_gpu, to_device
 from ..._core.pytree import pytree_dataclass
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
@@ -68,7 +68,7 @@ def _strength_on_host(graph: Graph) -> Array:
     row = np.repeat(np.arange(graph.n), degree)
     weights = np.asarray(graph.data)[: row.size].astype(np.float64)
     dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else np.float32
-    return jnp.asarray(np.bincount(row, weights, minlength=graph.n).astype(dtype))
+    return to_device(np.bincount(row, weights, minlength=graph.n).astype(dtype))
 
 
 @register_layout("pagerank", revalue=_revalue)

@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.derivatives.tangents import is_zero
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ...formats import CSR
 from .tight_edges import tree_edges
 
@@ -27,12 +27,13 @@ def path_tangent(A: CSR, A_dot: Any, source: Array, distances: Array) -> Array:
     slot, parent = tree_edges(A.with_data(weights), d, source)
     if A_dot.data.shape[0] == 0:  # JAX gathers nothing from nothing
         return jnp.zeros_like(d)
-    step = A_dot.data.at[slot].get(mode="fill", fill_value=0)
-    return sum_to_root(step, parent, source)
+    return sum_to_root(A_dot.data, parent, source, slot)
 
 
-def sum_to_root(values: Array, parent: Array, source: Array) -> Array:
+def sum_to_root(values: Array, parent: Array, source: Array, slot: Array | None = None) -> Array:
     """`s[v] = sum of values on the path from v up to its root`; a root is its own parent.
+
+    The value of v is `values[v]`, or `values[slot[v]]`, 0 for a slot past the end.
 
     The value of the source, a root, must be 0: paths end below it, for else the transposed sums of
     a whole graph would meet in its one word.
@@ -42,37 +43,42 @@ def sum_to_root(values: Array, parent: Array, source: Array) -> Array:
     so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
     ends = (parent == np.arange(len(parent), dtype=np.int32)) | (parent == source)
-    return sums(values, jnp.where(ends, len(parent), parent), down=False)  # n: past the root
+    above = jnp.where(ends, len(parent), parent)  # n: past the root
+    return sums(values, above, slot, down=None)
+
+
+def _types(values, above, slot, *, down):
+    return typed(values.dtype, above.shape[0] if down is None else down)
 
 
 def _tangent(primals, tangents, result, *, down):
-    return (
-        jnp.zeros_like(result) if is_zero(tangents[0]) else sums(tangents[0], primals[1], down=down)
-    )
+    dot = tangents[0]
+    return jnp.zeros_like(result) if is_zero(dot) else sums(dot, *primals[1:], down=down)
 
 
-def _transposed(w, values, above, *, down):
-    return sums(w, above, down=not down), None
+def _transposed(w, values, above, slot, *, down):
+    return sums(w, above, slot, down=values.shape[0] if down is None else None), None, None
 
 
-sums = Operation(
-    "sums along paths",
-    _tangent,
-    transpose=_transposed,
-    types=lambda values, above, *, down: values,
-    internal=True,
-)
+# down: None, or the number of values that sums over subtrees are handed to, the transpose.
+sums = Operation("sums along paths", _tangent, transpose=_transposed, types=_types, internal=True)
 
 
 @sums.register("doubling")
-def _doubled(values: Array, above: Array, *, down: bool) -> Array:
+def _doubled(values: Array, above: Array, slot: Array | None, *, down: int | None) -> Array:
+    n = above.shape[0]
+    if down is None and slot is not None:
+        values = values.at[slot].get(mode="fill", fill_value=0)
+
     def double(state):
         s, jump = state
-        if down:
-            s = s.at[jump].add(s, mode="drop")
-        else:
+        if down is None:
             s = s + s.at[jump].get(mode="fill", fill_value=0)
-        return s, jump.at[jump].get(mode="fill", fill_value=jump.shape[0])
+        else:
+            s = s.at[jump].add(s, mode="drop")
+        return s, jump.at[jump].get(mode="fill", fill_value=n)
 
-    n = above.shape[0]
-    return lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (values, above))[0]
+    s = lax.while_loop(lambda c: batch_any(jnp.any(c[1] < n)), double, (values, above))[0]
+    if down is None or slot is None:
+        return s
+    return jnp.zeros(down, s.dtype).at[slot].add(s, mode="drop")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,7 +11,7 @@ from pallas_kernels.prepare.adjacency import degree_sizes
 from pallas_kernels.prepare.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
-from ..._core.compilation import is_eager, on_accelerator, on_gpu
+from ..._core.compilation import is_eager, on_accelerator, on_gpu, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
@@ -118,7 +117,7 @@ def _layout(graph: Graph) -> Any:
     out, dtype = graph.out, graph.dtype
     facts = _checked(graph)
     widths, ratios = _widths(graph, facts)
-    negative = jnp.asarray(facts.least < 0)
+    negative = to_device(np.asarray(facts.least < 0))
     layout = {"widths": widths, "over_mean": ratios, "negative": negative, "pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):
         sizes = _sizes(out)
@@ -154,7 +153,7 @@ def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:
         widths = BucketWidths(*(min(width, most) for width in rules))
         ratios = BucketWidths(*map(over_mean, rules))
     widths = BucketWidths(*(None if w is None else np.asarray(w, dtype) for w in widths))
-    return jax.tree.map(jnp.asarray, (widths, ratios))
+    return to_device((widths, ratios))
 
 
 def _infinity(dtype: Any) -> Any:

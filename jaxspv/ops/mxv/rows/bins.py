@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.compilation import to_device
 from . import device
 from .plan import (
     TUNING,
@@ -133,7 +134,11 @@ def build(
     place[place < 0] = results
     order = _column_order(indices[: indptr[-1]], n_cols, platform, by_degree)
     columns = _columns(indices, bottom, order, n_cols)
-    index = functools.partial(jnp.asarray, dtype=np.int32)
+
+    def index(x):
+        host = isinstance(x, np.ndarray)
+        return to_device(x.astype(np.int32, copy=False)) if host else jnp.asarray(x, jnp.int32)
+
     return RowBins(
         columns=index(columns),
         starts=index(bottom.starts),

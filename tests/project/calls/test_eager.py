@@ -21,6 +21,7 @@ def test_an_eager_call_starts_one_program(kind):
         "pagerank": lambda: jsp.pagerank(G, tol=1e-4),
         "connected_components": lambda: jsp.connected_components(G),
         "multiply": lambda: jsp.mxv(G, x),
+        "scaled": lambda: jsp.betweenness_centrality(G, sources=np.arange(3)),
     }
     for name, call in calls.items():
         jax.block_until_ready(call())
@@ -40,6 +41,25 @@ def test_numbers_are_moved_once_and_keep_their_value():
     assert scalar(0.85, np.float32) is scalar(0.85, np.float32)
     assert scalar(False, np.bool_) is not scalar(True, np.bool_) and not scalar(False, np.bool_)
     assert isinstance(jax.jit(lambda: scalar(2, np.int32) + 1)(), jax.Array)
+
+
+@pytest.mark.fast
+def test_a_later_call_moves_nothing_to_the_device():
+    A = jsp.from_edges([0, 1, 2, 3], [1, 0, 3, 2], [1.0, 2.0, 3.0, 4.0], shape=(4, 4))
+    calls = [
+        lambda: jsp.bfs(A, 0).levels,
+        lambda: jsp.bfs(A, np.int32(0)).levels,
+        lambda: jsp.sssp(A, 0).distances,
+        lambda: jsp.pagerank(A, tol=1e-4).scores,
+    ]
+    first = [call() for call in calls]
+    with jax.transfer_guard_host_to_device("disallow"):
+        with pytest.raises(Exception, match="isallowed"):
+            jax.jit(lambda x: x + 1)(np.float32(3))  # it does guard
+        again = [call() for call in calls]
+    for x, y in zip(first, again, strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert jsp.bfs(A, 2).levels.tolist() == [-1, -1, 0, 1]  # another number, another value
 
 
 @pytest.mark.fast

@@ -79,7 +79,7 @@ def process(tree: pathlib.Path, *arguments: str) -> str:
     """What a file of this folder prints, with the package of a tree."""
     run = [sys.executable, *arguments]
     where = {**os.environ, "PYTHONPATH": str(tree)}
-    return subprocess.run(run, env=where, cwd=tree, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.check_output(run, env=where, cwd=tree, text=True)
 
 
 def main() -> None:

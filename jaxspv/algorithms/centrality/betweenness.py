@@ -111,7 +111,7 @@ def betweenness_centrality(
         raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
     kind = {"normalized": normalized, "directed": directed}
     how = {"weighted": weighted, "endpoints": endpoints, "backend": backend, "method": method}
-    return one_program(_scaled, graph, jnp.asarray(chosen), every=every, kind=_Kind(**kind), **how)
+    return one_program(_scaled, graph, chosen, every=every, kind=_Kind(**kind), **how)
 
 
 class _Kind(NamedTuple):

@@ -137,7 +137,7 @@ def _scale(count, sources, n: int, normalized: bool, endpoints: bool, directed: 
     if endpoints:
         return over(k)
     sampled = jnp.zeros(n, bool).at[jnp.asarray(sources)].set(True, mode="drop")
-    at_sources = jnp.where(k > 1, over(k - 1), jnp.asarray(jnp.nan, dtype))
+    at_sources = jnp.where((k > 1) | (total < 2), over(k - 1), jnp.asarray(jnp.nan, dtype))
     factor = jnp.where(sampled, at_sources, over(k))
     whole = (k == jnp.asarray(count, dtype)) & (jnp.sum(sampled) == k)
     return jnp.where(whole, over(total), factor)

@@ -203,8 +203,8 @@ def _accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
     common = common_dtype(c, t)
     if jnp.issubdtype(c.dtype, jnp.integer) and jnp.issubdtype(common, jnp.floating):
         with jax.enable_x64(True):
-            wide = (lax.convert_element_type(v, np.float64) for v in (c, t))
-            return lax.convert_element_type(both(accum, *wide, where), c.dtype)
+            x, y = (lax.convert_element_type(v, np.float64) for v in (c, t))
+            return lax.convert_element_type(both(accum, x, y, where), c.dtype)
     return _as(both(accum, c.astype(common), t.astype(common), where), c.dtype)
 
 

@@ -18,7 +18,18 @@ from jax.typing import DTypeLike
 from . import operators
 from ._core.compat import scatter_add_is_slow
 from ._core.pytree import Algebraic, is_concrete, named, pytree_dataclass, static
-from ._core.reductions import FORMS, OF_TRUTH, Form, Scatter, fold, scan_runs, segment_scan
+from ._core.reductions import (
+    FORMS,
+    OF_TRUTH,
+    ROUNDED,
+    Form,
+    Scatter,
+    add_in_double,
+    fold,
+    scan_runs,
+    segment_scan,
+    zeros_in_double,
+)
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
@@ -199,6 +210,12 @@ class Monoid(Algebraic):
         identity = self.identity_of(terms.dtype)
         return segment_scan(self.op, terms, segments, num_segments, identity, sorted=sorted)
 
+    def accumulator(self, n: int, dtype: Any) -> Shaped[Array, " n"]:
+        """(n,) the identity, `total` of `accumulate` for terms of a dtype; sums are in float64."""
+        if self.kind == "add" and dtype in ROUNDED:
+            return zeros_in_double(n)
+        return jnp.full(n, self.identity_of(dtype)[()], dtype)
+
     def accumulate(
         self,
         total: Shaped[Array, " n"],
@@ -209,13 +226,15 @@ class Monoid(Algebraic):
         """Accumulators `total` joined with `terms[k]` at `place[k]`, and which hold something.
 
         Args:
-            total: (n,) the identity (of `any`: anything) where not `present`.
+            total: (n,) the identity (of `any`: anything) where not `present`; see `accumulator`.
             present: (n,) bool.
             place: (k,) int32; n or beyond drops a term.
             terms: (k,).
         """
         n, scatter = total.shape[0], self.scatter(terms.dtype)
         here = jnp.zeros(n, bool).at[place].set(True, mode="drop")
+        if total.dtype != terms.dtype:
+            return add_in_double(total, place, terms), present | here
         if scatter is not None and terms.dtype != bool:
             return getattr(total.at[place], scatter)(terms, mode="drop"), present | here
         part = self.segment_reduce(terms, place, n)

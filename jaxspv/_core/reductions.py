@@ -158,17 +158,30 @@ def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
     if terms.dtype not in ROUNDED:
         start = jnp.zeros((count, *terms.shape[1:]), terms.dtype)
         return start.at[segments].add(terms, **_DROP)
+    return rounded(
+        add_in_double(zeros_in_double(count, *terms.shape[1:]), segments, terms), terms.dtype
+    )
+
+
+def zeros_in_double(*shape: int) -> Array:
+    """float64 zeros, also where x64 is not enabled: the start of `add_in_double`."""
+    with jax.enable_x64(True):
+        return lax.full(shape, np.float64(0))
+
+
+def add_in_double(total: Array, place: Array, terms: Array) -> Array:
+    """float64 (n, ...) `total` with (k, ...) terms added at (k,) places; others are dropped."""
     with jax.enable_x64(True):
         wide = lax.convert_element_type(terms, np.float64)
         dimensions = lax.ScatterDimensionNumbers(tuple(range(1, terms.ndim)), (0,), (0,))
-        sums = lax.scatter_add(
-            lax.full((count, *terms.shape[1:]), np.float64(0)),
-            segments[:, None],
-            wide,
-            dimensions,
-            mode=lax.GatherScatterMode.FILL_OR_DROP,
-        )
-        return lax.convert_element_type(sums, terms.dtype)
+        drop = lax.GatherScatterMode.FILL_OR_DROP
+        return lax.scatter_add(total, place[:, None], wide, dimensions, mode=drop)
+
+
+def rounded(total: Array, dtype: Any) -> Array:
+    """A total in the dtype of its terms."""
+    with jax.enable_x64(True):
+        return lax.convert_element_type(total, dtype)
 
 
 def exact_sum(counts: Array) -> Array:

@@ -75,8 +75,8 @@ def soft_sssp(
 
     Raises:
         TypeError: G is no graph, `source` no integer.
-        ValueError: a concrete source is out of range, a concrete weight is NaN, a concrete
-            `temperature` is not positive.
+        ValueError: a concrete source is out of range, a concrete weight is NaN or -inf (traced:
+            `converged` is False), a concrete `temperature` is not positive.
 
     Differentiable in `A.data` and `temperature`, both modes and twice, by the implicit function
     theorem: nothing of the iterates is stored, and the solve converges as fast as the relaxation
@@ -95,6 +95,8 @@ def soft_sssp(
     graph = with_real_weights(as_graph(G, "soft_sssp"), "soft_sssp")
     check_weights(graph, negative=True, infinite=True)
     A = graph.out
+    if is_concrete(A) and _has_least(A):
+        raise ValueError("weights must be above -inf: a walk of length -inf outweighs all others.")
     if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
@@ -113,6 +115,12 @@ def soft_sssp(
         return op(A, s, T, tol, max_iterations=max_iterations)
 
     return over(source, one)(source)
+
+
+def _has_least(A: CSR) -> Array:
+    """Whether a stored length is -inf."""
+    there = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
+    return jnp.any(there & (A.data == -jnp.inf))
 
 
 class _Walks(NamedTuple):
@@ -222,4 +230,4 @@ def _iterate(A, source, T, tol, *, max_iterations):
     start = jnp.where(at_source, 0, jnp.asarray(jnp.inf, A.dtype))
     first = (start, jnp.int32(0), jnp.bool_(False))
     d, iterations, converged = jax.lax.while_loop(going, step, first)
-    return SoftSSSP(d, iterations, converged)
+    return SoftSSSP(d, iterations, converged & ~_has_least(A))

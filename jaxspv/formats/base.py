@@ -181,9 +181,13 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         if self.unique:
             return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
         m, n = self.shape
-        flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
-        total = over_trailing(lambda v: plus.segment_reduce(v, flat, m * n), coo.data)
         stored = jnp.zeros(self.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
+        if m * n > LIMIT:  # places have no number in int32
+            at = jnp.zeros_like(dense).at[coo.row, coo.col]
+            total = (at.max if dense.dtype == bool else at.add)(coo.data, mode="drop")
+        else:
+            flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
+            total = over_trailing(lambda v: plus.segment_reduce(v, flat, m * n), coo.data)
         stored = stored.reshape(m, n, *(1 for _ in self.entry_shape))
         return jnp.where(stored, total.reshape(dense.shape), dense)
 

@@ -41,7 +41,7 @@ def betweenness(
             passed += here * paths * (pattern @ share)
         passed[source] = 0
         total += passed
-    pairs = (n - 1) * (n - 2)
+    pairs = max((n - 1) * (n - 2), 1)
     scale = 1 / pairs if normalized else 1 if directed else 0.5
     factor = np.full(n, scale if n > 2 else 1.0)
     if sources is not None and n > 2:

@@ -101,3 +101,10 @@ def test_divergence_is_told_and_batches_agree_with_single_runs():
 def test_bad_temperature(T):
     with pytest.raises(ValueError, match="`temperature` must be positive"):
         jsp.soft_sssp(graph(), 0, T)
+
+
+def test_a_length_of_minus_infinity_is_refused_or_flagged():
+    A = jsp.from_edges([0, 1], [1, 2], [1.0, -jnp.inf], shape=(3, 3))
+    with pytest.raises(ValueError, match="above -inf"):
+        jsp.soft_sssp(A, 0, 0.1)
+    assert not jax.jit(lambda A: jsp.soft_sssp(A, 0, 0.1))(A).converged

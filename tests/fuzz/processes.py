@@ -38,13 +38,13 @@ def spread(kinds: list[str], arguments: Any) -> dict[str, Any]:
 
 def _part(folder: pathlib.Path, kinds: list[str], arguments: Any, k: int):
     path = folder / f"{k}.json"
-    size = -(-arguments.count // arguments.processes)
+    size = -(-arguments.cases // arguments.processes)
     options = {
-        "--count": size,
+        "--cases": size,
         "--draws": arguments.draws,
         "--seed": arguments.seed + k * SEEDS,
         "--seconds": arguments.seconds,
-        "--output": path,
+        "--out": path,
     }
     command = [sys.executable, "-m", "tests.fuzz", *kinds]
     command += [str(part) for pair in options.items() for part in pair]

@@ -9,6 +9,7 @@ from .cases import Fuzzer, Plan, campaign
 from .processes import spread
 
 SHARE = {"programs": 4, "graphblas": 6, "gradients": 2, "graphs": 4, "files": 3}
+SHARE |= {"views": 3, "algorithms": 6, "sums": 4}
 DRAWS = 5  # of data for each
 
 
@@ -48,7 +49,7 @@ def test_what_is_found_is_told(capsys):
 
 
 def test_draws_are_possible_choices():
-    for kind in ("programs", "gradients", "graphs"):
+    for kind in ("programs", "gradients", "graphs", "algorithms"):
         fuzzer = fuzzer_of(kind, x64=True)
         for seed in range(50):
             case = fuzzer.draw(seed)
@@ -59,7 +60,7 @@ def test_draws_are_possible_choices():
 @pytest.mark.long
 def test_processes_share_the_work():
     arguments = argparse.Namespace(
-        processes=2, count=40, draws=10, seed=5, seconds=200.0, x64=False
+        processes=2, cases=40, draws=10, seed=5, seconds=200.0, x64=False
     )
     report = spread(["gradients"], arguments)
     assert "crashed" not in report, report

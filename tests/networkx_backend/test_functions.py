@@ -1,6 +1,7 @@
 """Every function of the NetworkX backend beside NetworkX's own, on graphs of every kind."""
 
 import contextlib
+import functools
 
 import networkx as nx
 import nx_cases
@@ -257,18 +258,20 @@ def converted(name, G):
     return backend.convert_from_nx(G, preserve_graph_attrs=True, **kept)
 
 
+def unordered(name, G, weight, value):
+    """A result without what is free: the order of sets, which of equal paths."""
+    if name == "dijkstra_predecessor_and_distance":
+        return {v: set(tails) for v, tails in value[0].items()}, value[1]
+    if name in ("strongly_connected_components", "attracting_components"):
+        return {frozenset(part) for part in value}
+    return nx_cases.costs(G, value, weight) if name in PATHS else value
+
+
 def compare(name, G, C, arguments):
     """Asserts that a call gives what NetworkX's own gives, or tells why it is not compared."""
     positional, named = arguments
     weight = named.get("weight", None if "shortest" in name else "weight")
-
-    def compared(value):
-        if name == "dijkstra_predecessor_and_distance":
-            return {v: set(tails) for v, tails in value[0].items()}, value[1]
-        if name in ("strongly_connected_components", "attracting_components"):
-            return {frozenset(part) for part in value}
-        return nx_cases.costs(G, value, weight) if name in PATHS else value
-
+    compared = functools.partial(unordered, name, G, weight)
     if backend.can_run(name, (G, *positional), named) is not True:
         return "refused"
     function = original(name)

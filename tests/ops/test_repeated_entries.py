@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv.formats import base
 
 RNG = np.random.default_rng(3)
 ROW, COL = RNG.integers(0, 4, 30), RNG.integers(0, 5, 30)  # of 20 places
@@ -55,3 +56,15 @@ def test_under_jit_and_differentiated():
     place = {pair: w for pair, w in zip(zip(row, col, strict=True), np.asarray(whole), strict=True)}
     for i, j, w in zip(ROW[ORDER], COL[ORDER], np.asarray(slope), strict=False):
         assert place[i, j] == w
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int8, bool])
+def test_dense_where_places_have_no_number(monkeypatch, dtype):
+    """As of a matrix with 2^31 places and more."""
+    arrays = jnp.ones(3, dtype), jnp.array([1, 0, 1]), jnp.array([2, 1, 2]), jnp.asarray(False)
+    A = jsp.COO(*arrays, (2, 3), False, False)
+    want = A.todense(fill=0)
+    monkeypatch.setattr(base, "LIMIT", 5)
+    found = A.todense(fill=0)
+    assert found.dtype == want.dtype and found.tolist() == want.tolist()
+    assert float(found[1, 2]) == (1 if dtype is bool else 2)

@@ -165,3 +165,21 @@ def test_batches():
     for k, (C, T, M) in enumerate(cases):
         one = jax.tree.map(lambda x: x[k], got)
         assert listed(one) == definition(C, T, M, "structure", True, "minus", False)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_integers_joined_with_floats_keep_all_bits(dense):
+    """Of int32 and float32 JAX makes float32, which holds integers up to 2^24."""
+    large = 2**24 + 1
+    T = (
+        jnp.asarray([1.0, 0.5])
+        if dense
+        else jsp.from_edges([0, 1], [0, 1], [1.0, 0.5], shape=(2, 2))
+    )
+    if dense:
+        found = write_vector(T, out=jnp.asarray([large, 4]), accum=jsp.operators.plus)
+    else:
+        T = jsp.from_edges([0, 1], [0, 1], [1.0, 0.5], shape=(2, 2))
+        out = jsp.from_edges([0, 1], [0, 1], [large, 4], shape=(2, 2))
+        found = write_matrix(T, out=out, accum=jsp.operators.plus).data
+    assert found.dtype == jnp.int32 and found.tolist()[:2] == [large + 1, 4]

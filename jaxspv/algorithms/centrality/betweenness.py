@@ -150,7 +150,7 @@ def _scale(count, sources, n: int, normalized: bool, directed: bool, *, endpoint
     if endpoints:
         return over(k)
     sampled = jnp.zeros(n, bool).at[jnp.asarray(sources)].set(True, mode="drop")
-    at_sources = xp.where(k > 1, over(k - 1), np.nan).astype(dtype)
+    at_sources = xp.where((k > 1) | (total < 2), over(k - 1), np.nan).astype(dtype)
     factor = jnp.where(sampled, at_sources, over(k))
     if xp is np and k != count:
         return factor

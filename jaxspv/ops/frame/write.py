@@ -11,8 +11,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
 
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
@@ -194,8 +196,15 @@ def _values(U: Union, C: Entries, T: Entries, accum: BinaryOp | None, from_t: Ar
 
 
 def _accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
-    """`accum(c, t)` in the dtype of c, where both are there."""
+    """`accum(c, t)` in the dtype of c, where both are there.
+
+    Where c is an integer and t a float, both are taken in float64: float32 rounds from 2^24 on.
+    """
     common = common_dtype(c, t)
+    if jnp.issubdtype(c.dtype, jnp.integer) and jnp.issubdtype(common, jnp.floating):
+        with jax.enable_x64(True):
+            x, y = (lax.convert_element_type(v, np.float64) for v in (c, t))
+            return lax.convert_element_type(both(accum, x, y, where), c.dtype)
     return _as(both(accum, c.astype(common), t.astype(common), where), c.dtype)
 
 

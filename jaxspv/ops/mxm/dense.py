@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
+from ..._core.reductions import rounded
 from ...masks import Mask
 from ...semirings import Semiring
 from .esc import offsets
@@ -64,7 +65,7 @@ def multiply_densely(
             return _Block(at, total, present, b.wrapped | wraps(semiring, p, x, y))
 
         start = Position(o.indptr[s.first_row], jnp.int32(0))
-        empty = jnp.full(cells, add.identity_of(dtype)[()], dtype), jnp.zeros(cells, bool)
+        empty = add.accumulator(cells, dtype), jnp.zeros(cells, bool)
         b = lax.while_loop(
             lambda b: batch_any(b.at.entry < end), step, _Block(start, *empty, s.wrapped)
         )
@@ -79,7 +80,7 @@ def multiply_densely(
             s.first_row + rows,
             s.count.at[row].set(jnp.diff(ends, prepend=0), mode="drop"),
             s.indices.at[place].set(column, mode="drop"),
-            s.data.at[place].set(b.total, mode="drop"),
+            s.data.at[place].set(rounded(b.total, dtype), mode="drop"),
             jnp.where(stored < 0, LARGEST, stored),
             b.wrapped,
         )

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
+from ..._core.reductions import rounded
 from ..._core.search import lower_bound
 from ...formats import CSC, CSR
 from ...masks import Mask
@@ -67,12 +68,12 @@ def multiply_by_dots(
         return at, *add.accumulate(total, present, place, terms), wrapped
 
     zero = jnp.int32(0)
-    nothing = jnp.full(places, add.identity_of(dtype)[()]), jnp.zeros(places, bool)
+    nothing = add.accumulator(places, dtype), jnp.zeros(places, bool)
     state = (Position(zero, zero), *nothing, jnp.asarray(False))
     _, total, present, wrapped = lax.while_loop(
         lambda c: batch_any(c[0].entry < places), step, state
     )
-    return compacted(M, total, present, nse, wrapped)
+    return compacted(M, rounded(total, dtype), present, nse, wrapped)
 
 
 def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any, batch_max
+from ..._core.reductions import rounded
 from ...formats import Tiled
 from ...formats.base import serves
 from ...formats.tiles.vector import TiledVector
@@ -150,7 +151,7 @@ def _scatter(c: Call) -> SparseVector:
 def _scatter_chunks(c: Call, runs: Runs, size: int) -> tuple[Array, Array, Array]:
     add, m = c.semiring.add, c.A.shape[0]
     dtype = c.empty(1).dtype
-    start = jnp.full(m, add.identity_of(dtype)[()], dtype)
+    start = add.accumulator(m, dtype)
 
     def step(state):
         first, total, present, flag = state
@@ -158,8 +159,8 @@ def _scatter_chunks(c: Call, runs: Runs, size: int) -> tuple[Array, Array, Array
         return first + size, *add.accumulate(total, present, out, add.admit(terms)), flag | over
 
     state = (jnp.int32(0), start, jnp.zeros(m, bool), jnp.asarray(False))
-    state = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
-    return state[1:]
+    _, total, *rest = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
+    return rounded(total, dtype), *rest
 
 
 def _edge_terms(c: Call, runs: Runs, first: Array, size: int) -> tuple[Array, Array, Array]:

@@ -17,6 +17,7 @@ from jax import Array, lax
 from ..._core.batching import one_by_one
 from ..._core.native_loops import each, read
 from ..._core.platforms import situation
+from ..._core.reductions import ROUNDED, add_in_double, rounded, zeros_in_double
 from ...formats.turning.compressed_cpu import by_rows
 from ...formats.turning.counting_sort import Compressed
 from ..frame.product import take
@@ -125,10 +126,14 @@ def _scatter(semiring, A, X, prepared, *, flip):
         at = jnp.minimum(e * size, nse - size)  # the last begin within those before
         i, j, a = (lax.dynamic_slice_in_dim(v, at, size) for v in (out, inner, A.data))
         i = jnp.where(jnp.arange(size) + at < e * size, A.shape[0], i)
-        return (Y.at[i].add(mul(a[:, None], take(X, j)), mode="drop"),)
+        terms = mul(a[:, None], take(X, j))
+        if dtype in ROUNDED:
+            return (add_in_double(Y, i, terms),)
+        return (Y.at[i].add(terms, mode="drop"),)
 
-    Y = jnp.zeros((A.shape[0], k), _computed(dtype))
-    return each(0, -(-nse // size), some, Y)[0].astype(dtype)
+    shape = A.shape[0], k
+    Y = zeros_in_double(*shape) if dtype in ROUNDED else jnp.zeros(shape, dtype)
+    return rounded(each(0, -(-nse // size), some, Y)[0], dtype)
 
 
 def multiply_rows(

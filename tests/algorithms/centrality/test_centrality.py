@@ -38,6 +38,16 @@ def test_betweenness_is_that_of_networkx(backend, symmetric, weighted, endpoints
     same(jsp.unpad(padded, H).scores, want)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_betweenness_of_one_source_of_a_tiny_graph(n):
+    A = jsp.from_edges([0][: n - 1], [1][: n - 1], shape=(n, n))
+    found = jsp.betweenness_centrality(A, [0])
+    want = networkx.betweenness_centrality(networkx.path_graph(n, networkx.DiGraph), k=1, seed=0)
+    same(found.scores, want)
+    for sources in ([0], None):
+        verify.betweenness(A, jsp.betweenness_centrality(A, sources), sources)
+
+
 @pytest.mark.parametrize("most", [6, betweenness_xla.MOST_LEVELS])
 def test_betweenness_of_many_levels(monkeypatch, most):
     """Levels of fewer bits, and what is done where they do not suffice."""

@@ -1,0 +1,1 @@
+"""Fuzzers of whole answers: algorithms, NetworkX's functions, long sums."""

@@ -1,0 +1,111 @@
+"""Sums along long rows in every precision, against float64 within a few units of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import scipy.sparse
+
+import jaxspv as jsp
+
+from ..cases import Case, Fuzzer
+
+CALLS = {  # name -> (of A, of S in float64); A has a few rows, one of them long
+    "mxv": (lambda A: jsp.mxv(A, jnp.ones(A.shape[1], A.dtype)), lambda S: S.sum(1)),
+    "vxm": (lambda A: jsp.vxm(jnp.ones(A.shape[0], A.dtype), A), lambda S: S.sum(0)),
+    "spmm": (
+        lambda A: jsp.mxm(A, jnp.ones((A.shape[1], 3), A.dtype)),
+        lambda S: np.stack([S.sum(1)] * 3, 1),
+    ),
+    "transposed spmm": (
+        lambda A: jsp.mxm(A.T, jnp.ones((A.shape[0], 3), A.dtype)),
+        lambda S: np.stack([S.sum(0)] * 3, 1),
+    ),
+    "mxm": (lambda A: jsp.mxm(A, A.T, nse=32).todense(), lambda S: (S @ S.T).toarray()),
+    "sparse mxv": (lambda A: jsp.mxv(A, _whole(A.shape[1], A.dtype)).todense(), lambda S: S.sum(1)),
+    "sparse vxm": (lambda A: jsp.vxm(_whole(A.shape[0], A.dtype), A).todense(), lambda S: S.sum(0)),
+    "reduce rows": (lambda A: jsp.reduce(A, axis=1).todense(), lambda S: S.sum(1)),
+    "reduce columns": (lambda A: jsp.reduce(A, axis=0).todense(), lambda S: S.sum(0)),
+    "reduce": (jsp.reduce, lambda S: S.sum()),
+    "mean": (lambda A: A.mean(), lambda S: S.mean()),
+    "aggregate": (jsp.aggregate, lambda S: S.sum(1)),
+    "average": (lambda A: jsp.aggregate(A, "mean"), lambda S: _of_rows(S, np.mean)),
+    "variance": (lambda A: jsp.aggregate(A, "var"), lambda S: _of_rows(S, np.var)),
+    "normalize": (
+        lambda A: jsp.normalize(A, "row").todense(),
+        lambda S: S.toarray() / np.where(S.sum(1) == 0, 1, S.sum(1))[:, None],
+    ),
+    "gradient": (
+        lambda A: jax.grad(lambda x: jnp.sum(jsp.mxv(A, x).astype(jnp.float32)))(
+            jnp.ones(A.shape[1], A.dtype)
+        ),
+        lambda S: S.sum(0),
+    ),
+}
+UNITS = {"float64": 4096}  # of the last place; nothing is joined in more than float64
+IN_FLOAT32 = 256  # units of jaxlib's own product, which adds rows of up to 2^14 entries one by one
+
+
+def _whole(n: int, dtype: Any) -> Any:
+    arrays = jnp.ones(n, dtype), jnp.arange(n), jnp.int32(n), jnp.asarray(False)
+    return jsp.SparseVector(*arrays, (n,), True, True)
+
+
+def _of_rows(S: Any, f: Any) -> np.ndarray:
+    return np.array([f(S[[i]].data) if S[[i]].nnz else 0.0 for i in range(S.shape[0])])
+
+
+def run(case: Case) -> tuple[str, ...]:
+    """Raises where a sum is off by more than its terms' rounding explains."""
+    with jax.enable_x64(case["dtype"] == "float64"):
+        return _run(case)
+
+
+def _run(case: Case) -> tuple[str, ...]:
+    rng = np.random.default_rng(case["seed"])
+    dtype = np.dtype(getattr(ml_dtypes, case["dtype"], case["dtype"]))
+    m, n = 5, case["length"]
+    lengths = np.array([n, 0, 1, 7, n // 2])[rng.permutation(m)]
+    col = [np.sort(rng.permutation(n)[:k]) for k in lengths]
+    row = np.repeat(np.arange(m), lengths)
+    low, high = {"ones": (1, 1), "near 1000": (990, 1010), "below 1": (0, 1)}[case["values"]]
+    data = rng.uniform(low, high, len(row)).astype(dtype)
+    S = scipy.sparse.csr_array((data.astype(np.float64), (row, np.concatenate(col))), shape=(m, n))
+    rows, columns = jnp.asarray(row, jnp.int32), jnp.asarray(np.concatenate(col), jnp.int32)
+    order = rng.permutation(len(row)) if case["format"] == "unsorted" else slice(None)
+    ordered = case["format"] != "unsorted"
+    arrays = jnp.asarray(data)[order], rows[order], columns[order], jnp.asarray(False)
+    A = jsp.COO(*arrays, (m, n), ordered, True)
+    A = A.asformat(case["format"]) if ordered else A
+    call, oracle = CALLS[case["name"]]
+    found, want = np.asarray(call(A)), np.asarray(oracle(S))
+    assert found.dtype == dtype or case["name"] in ("average", "variance", "mean"), found.dtype
+    eps = float(jnp.finfo(found.dtype).eps)
+    if case["name"] == "variance":  # of the terms as they are, no more than cancels in two passes
+        want, slack = want, 64 * eps * np.maximum(want, eps * high**2)
+    else:
+        units = UNITS.get(case["dtype"], IN_FLOAT32 if "spmm" in case["name"] else 4)
+        slack = units * eps * np.abs(want)
+    top = float(jnp.finfo(found.dtype).max)
+    got = found.astype(np.float64)
+    finite = np.abs(want) < top * (1 - eps)
+    wrong = finite & ~(np.abs(got - want) <= slack + 1e-30)
+    assert not wrong.any(), (got[wrong][:3], want[wrong][:3])
+    assert np.isinf(got[np.abs(want) > top * (1 + eps)]).all(), "beyond the largest number"
+    return ("float64",)
+
+
+FUZZER = Fuzzer(
+    {
+        "name": tuple(CALLS),
+        "dtype": ("float32", "float16", "bfloat16", "float64"),
+        "format": ("csr", "coo", "csc", "unsorted"),
+        "length": (3000, 100_000),
+        "values": ("ones", "near 1000", "below 1"),
+    },
+    run,
+)

@@ -1,0 +1,110 @@
+"""Uses that few tests reach: killed readers, graphs along a batch axis, hubs, many components."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.csgraph as csgraph
+
+import jaxspv as jsp
+from jaxspv import verify
+
+HUB = 2**16
+
+
+def star():
+    """A hub with 2^16 neighbours, each an edge both ways."""
+    leaves = np.arange(1, HUB + 1, dtype=np.int32)
+    hub = np.zeros_like(leaves)
+    row, col = np.r_[hub, leaves], np.r_[leaves, hub]
+    return jsp.from_edges(row, col, np.ones(2 * HUB, np.float32), shape=(HUB + 1, HUB + 1))
+
+
+def test_a_hub_of_65536():
+    A = star()
+    S = A.to_scipy()
+    verify.bfs(S, 5, jsp.bfs(A, 5))
+    verify.sssp(S, 5, jsp.sssp(A, 5))
+    verify.components(S, jsp.connected_components(A))
+    assert int(jsp.triangle_count(A).count) == 0
+    scores = np.asarray(jsp.pagerank(A, tol=1e-7).scores, np.float64)
+    np.testing.assert_allclose(scores.sum(), 1, rtol=1e-5)
+    np.testing.assert_allclose(scores[0], 0.45946, rtol=1e-3)
+    np.testing.assert_array_equal(jsp.core_number(A)[0], np.ones(HUB + 1))
+
+
+def test_thousands_of_components():
+    rng = np.random.default_rng(0)
+    start = np.arange(0, 20_000, 5)
+    edges = np.concatenate([np.stack([start + k, start + k + 1], 1) for k in (0, 1)])
+    edges = rng.permutation(20_000)[edges]
+    row, col = np.r_[edges[:, 0], edges[:, 1]], np.r_[edges[:, 1], edges[:, 0]]
+    S = scipy.sparse.csr_array((np.ones(len(row), np.float32), (row, col)), shape=(20_000,) * 2)
+    A = jsp.from_scipy(S)
+    count = csgraph.connected_components(S)[0]
+    for found in (jsp.connected_components(A), jsp.strongly_connected_components(A)):
+        assert len(np.unique(found.labels)) == count == 12_000
+    forest = jsp.minimum_spanning_forest(A)
+    assert int(forest.count) == 20_000 - count
+    assert len(np.unique(jsp.louvain(A).labels)) == count
+
+
+def test_graphs_along_a_batch_axis():
+    """vmap over whole graphs of one capacity, padded apart, in a scan with checkpoint."""
+    rng = np.random.default_rng(1)
+    dense = [(rng.random((9, 9)) < p) * rng.integers(1, 5, (9, 9)) for p in (0.1, 0.3, 0.5)]
+    graphs = [jsp.from_scipy(scipy.sparse.csr_array(D.astype(np.float32))) for D in dense]
+    graphs = [jsp.pad(A, n=16, nse=64).out for A in graphs]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *graphs)
+    want = np.stack([csgraph.dijkstra(D, indices=0) for D in dense])
+    found = jax.vmap(lambda A: jsp.sssp(A, 0).distances)(batch)
+    np.testing.assert_array_equal(np.asarray(found)[:, :9], want)
+
+    @jax.checkpoint
+    def step(total, A):
+        y = jsp.mxv(A, jnp.ones(16))
+        return total + jnp.sum(y), jsp.bfs(A, 0).levels
+
+    total, levels = jax.jit(lambda batch: jax.lax.scan(step, 0.0, batch))(batch)
+    assert float(total) == sum(D.sum() for D in dense)
+    hops = np.stack([csgraph.dijkstra(D, indices=0, unweighted=True) for D in dense])
+    np.testing.assert_array_equal(np.asarray(levels)[:, :9], np.where(np.isinf(hops), -1, hops))
+    slopes = jax.grad(lambda d: jax.lax.scan(step, 0.0, batch.with_data(d))[0])(batch.data)
+    ends = np.asarray([A.indptr[-1] for A in graphs])
+    for slope, end in zip(np.asarray(slopes), ends, strict=True):
+        assert (slope[:end] == 1).all() and (slope[end:] == 0).all()
+
+
+KILLED = """
+    import sys, numpy as np, jaxspv as jsp
+    A = jsp.from_edges(np.arange(200_000), np.arange(200_000)[::-1], shape=(200_000,) * 2)
+    print("ready", flush=True)
+    while True:
+        jsp.save_npz(sys.argv[1], A)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_writer_that_is_killed_leaves_a_whole_file_or_a_clear_error(tmp_path):
+    path = tmp_path / "graph.npz"
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.stdout.close()
+    try:
+        process.wait(0.7)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if path.exists():
+        try:
+            assert jsp.load_npz(path).shape == (200_000, 200_000)
+        except ValueError as error:
+            assert str(path) in str(error)

@@ -99,7 +99,7 @@ def _page(file: str) -> str:
 def summary(readme: str) -> str:
     """The table of README, with links from a page of docs/."""
     block = readme.partition("<!-- numbers: ")[2].partition("-->\n")[2]
-    block = block.partition("- How: ")[0]
+    block = block.partition("- Method: ")[0]
     return block.replace("](benchmarks/results/", "](results/")
 
 

@@ -82,10 +82,10 @@ def results(stored: Stored) -> str:
     """RESULTS.md: a section a benchmark and device, with its commands, clock and main table."""
     parts = [
         "# Results",
-        "Written by `python -m benchmarks report` from the JSON files in `results/`, which name "
-        "the command, commit and versions of every number. Milliseconds by the host's clock where "
-        "a heading names no other; `*`: one run. The protocol is in [README.md](README.md), what "
-        "was predicted and learnt in [NOTES.md](NOTES.md).",
+        "Times are milliseconds by the host's clock unless a heading says otherwise; `*`: a single "
+        "run. The command and commit of each table stand below it. [README.md](README.md) has the "
+        "protocol and the graphs, [NOTES.md](NOTES.md) what was learnt. This page is written by "
+        "`python -m benchmarks report` from the JSON files in `results/`.",
         "## NVIDIA H200",
     ]
     for name, title in NAMES.items():
@@ -118,12 +118,12 @@ def results(stored: Stored) -> str:
 
 
 def _section(stored, device, name, title, table):
-    """A heading, the commands with their commits, the table, the link to all of it."""
+    """A heading, the table, the link to all of it, the commands with their commits."""
     runs = stored[f"{device}/{name}"]["runs"]
     commands = [f"- `{r['command']}`, commit {r['commit']}, {r['date'][:10]}" for r in runs]
     link = f"All of it: [results/{device}/{name}.md](results/{device}/{name}.md)"
     body = [] if table is None else [markdown(*table)]
-    return [f"### {title}", "\n".join(commands), *body, link]
+    return [f"### {title}", *body, f"{link}. Measured by:", "\n".join(commands)]
 
 
 def _programs(document: Document) -> dict[str, dict[str, dict[str, Record]]]:

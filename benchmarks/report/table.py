@@ -43,7 +43,7 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def render(document: dict[str, Any]) -> str:
-    """The tables of a document, of one run or stored; then its runs: commands, versions, commits."""
+    """The tables of a run or of a stored document, then its runs: commands, versions, commits."""
     document = stored.of_run(document)
     runs, parts = document["runs"], []
     newest = sorted(document["records"], key=lambda r: -r["run"])

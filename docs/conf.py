@@ -29,7 +29,8 @@ extensions = [
     "plain_docstrings",
 ]
 exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
-exclude_patterns += [f"results/{part}.md" for part in ("against", "libraries", "summary")]
+INCLUDED = ("against", "headline", "libraries", "summary")  # parts of pages
+exclude_patterns += [f"results/{part}.md" for part in INCLUDED]
 
 # Markdown. Notebooks are run below, by what writes the committed ones.
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]

@@ -234,6 +234,37 @@ def tiles() -> str:
     return page(356, 258, parts)
 
 
+def path_in_matrix() -> str:
+    """A graph of four towns and its matrix; the shortest path from 0 to 3 in both."""
+    places = {"0": (40, 60), "1": (120, 60), "2": (120, 140), "3": (40, 140)}
+    entries = {(0, 1): "2", (0, 2): "7", (1, 2): "3", (2, 3): "1"}
+    path = {(0, 1), (1, 2), (2, 3)}
+    parts = [
+        text(80, 26, "a graph", fill=MUTED),
+        text(273, 26, "its matrix", fill=MUTED),
+        arrow(59, 60, 99, 60, ORANGE),
+        text(79, 52, "2", fill=ORANGE),
+        arrow(54, 74, 105, 125),
+        text(72, 112, "7", fill=MUTED),
+        arrow(120, 79, 120, 119, ORANGE),
+        text(132, 104, "3", fill=ORANGE),
+        arrow(101, 140, 61, 140, ORANGE),
+        text(81, 158, "1", fill=ORANGE),
+    ]
+    parts += [vertex(x, y, name, ORANGE) for name, (x, y) in places.items()]
+    for i in range(4):
+        parts.append(text(196, 74 + 32 * i, str(i), fill=MUTED))
+        parts.append(text(225 + 32 * i, 48, str(i), fill=MUTED))
+        for j in range(4):
+            color = ORANGE if (i, j) in path else INK
+            fill = PALE if (i, j) in path else "#ffffff"
+            parts.append(box(210 + 32 * j, 54 + 32 * i, 30, 30, fill=fill, rx=3))
+            if (i, j) in entries:
+                parts.append(text(225 + 32 * j, 74 + 32 * i, entries[i, j], fill=color))
+    parts.append(text(175, 208, "shortest path 0 to 3: 2 + 3 + 1 = 6", fill=ORANGE))
+    return page(350, 222, parts)
+
+
 def favicon() -> str:
     """The sign in the browser's tab: a small sparse matrix."""
     places = {(0, 0), (0, 2), (1, 1), (2, 0), (2, 2), (1, 3), (3, 1), (3, 3)}
@@ -247,6 +278,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **{f"semiring_{name}": functools.partial(semiring, name) for name in SEMIRINGS},
     **{name: functools.partial(direction, name) for name in ("push", "pull")},
     **{f.__name__: f for f in (capacity, csr, launches, persistent, merge_path, tiles, favicon)},
+    "path_in_matrix": path_in_matrix,
 }
 
 

@@ -178,7 +178,7 @@ def main() -> None:
         child("--folder", folder, "--scales", *scales, "--for", "make")
         for scale in scales:
             entries = np.load(f"{folder}/{scale}_indices.npy", mmap_mode="r").size
-            print(f"rmat {scale}: {2 ** int(scale):,} vertices, {entries:,} entries", flush=True)
+            print(f"rmat{scale}-16: {2 ** int(scale):,} vertices, {entries:,} entries", flush=True)
             for purpose in args.purposes:
                 more = ["--declared"] if args.declared else []
                 child("--folder", folder, "--scales", scale, "--for", purpose, *more)

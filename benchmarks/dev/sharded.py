@@ -1,10 +1,10 @@
 """Sharded graphs beside one device: equality, then times, memory and what the model predicts.
 
-    python -m benchmarks.dev.sharded [rmat21 grid1000 ...] [--calls bfs,pagerank] [--runs 10]
+    python -m benchmarks.dev.sharded [rmat21-22 grid1000 ...] [--calls bfs,pagerank] [--runs 10]
         [--kernels] [--soak 20] [--json OUT]
 
-GRAPH: rmat<scale> (44 edges a vertex before joining), grid<side>, delaunay<scale>, by rows over
-all devices; rmat is made on them. For each call: milliseconds inside jit, medians, all ways in
+GRAPH: rmat<scale>-<edges a vertex> (drawn on the devices), grid<side>, delaunay<scale>, by rows
+over all devices. For each call: milliseconds inside jit, medians, all ways in
 turn, after the results were compared: on one device (prepared), on all by XLA and, on GPUs, in one
 launch on each. `next` is what one more call takes in a loop of the same program. bytes: of
 arguments, results and scratch on one device, as compiled; `model`: milliseconds by `mesh_costs`.
@@ -42,16 +42,16 @@ COLUMNS = 128
 SOURCES = 64
 LOOP = 8  # calls in a loop of one program
 BOUNDS = {  # asked for: time on two GPUs over that on one
-    ("rmat21", "bfs"): 0.75,
-    ("rmat24", "bfs"): 0.62,
+    ("rmat21-22", "bfs"): 0.75,
+    ("rmat24-22", "bfs"): 0.62,
     ("delaunay21", "bfs"): 1.0,
     ("grid1000", "bfs"): 1.1,
-    ("rmat21", "pagerank"): 0.58,
-    ("rmat24", "pagerank"): 0.58,
-    ("rmat21", "sssp"): 0.75,
-    ("rmat20", "columns"): 0.6,
-    ("rmat20", "kept"): 0.6,
-    ("rmat20", "dealt"): 0.6,
+    ("rmat21-22", "pagerank"): 0.58,
+    ("rmat24-22", "pagerank"): 0.58,
+    ("rmat21-22", "sssp"): 0.75,
+    ("rmat20-22", "columns"): 0.6,
+    ("rmat20-22", "kept"): 0.6,
+    ("rmat20-22", "dealt"): 0.6,
 }
 
 
@@ -114,8 +114,8 @@ def graphs_of(name: str, mesh: Any) -> tuple[Any, Any]:
 
 
 def _drawn(name: str, mesh: Any) -> tuple[Any, Any]:
-    if found := re.fullmatch(r"rmat(\d+)", name):
-        drawn = jax.random.key(0), int(found[1]), 22
+    if found := re.fullmatch(r"rmat(\d+)-(\d+)", name):
+        drawn = jax.random.key(0), int(found[1]), int(found[2])
         return jsp.rmat(*drawn), jsp.shard_rmat(*drawn, mesh=mesh)
     if found := re.fullmatch(r"grid(\d+)", name):
         A = jsp.grid2d(jax.random.key(0), int(found[1]))
@@ -259,7 +259,7 @@ def meeting(mesh: Any, rounds: int) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """The graphs one after the other, over all devices of this process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dev.sharded", description=__doc__)
-    parser.add_argument("graphs", nargs="*", default=["rmat21", "grid1000"], metavar="GRAPH")
+    parser.add_argument("graphs", nargs="*", default=["rmat21-22", "grid1000"], metavar="GRAPH")
     parser.add_argument("--calls", default="bfs,sssp,pagerank,components,mxv,columns,kept,dealt")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--loop", action="store_true", help="time `next` too")

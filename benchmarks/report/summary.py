@@ -40,46 +40,52 @@ def readme(stored: Stored) -> str:
     environment = stored[f"{GPU}/bfs"]["runs"][-1]
     versions = environment["versions"]
     head = (
-        f"One {environment['device']}, Python {versions['python']}, JAX {versions['jax']}: "
-        "milliseconds a computation inside one jitted program, by the host's clock; every result "
-        "verified; `*`: one run. PageRank to an L1 change of 1e-6. Peer: the fastest program we "
-        "know of on the same GPU and graph (BLEST, doubleGraph, GSWITCH, ADDS; November 2026)."
+        f"Milliseconds per run inside one jitted program on one {environment['device']} (Python "
+        f"{versions['python']}, JAX {versions['jax']}; host's clock; `*`: a single run). Peer: the "
+        "fastest program that we know of, measured on such a GPU with the same graph (BLEST, "
+        "doubleGraph, GSWITCH, ADDS; November 2026). R-MAT graphs have 44 edges per vertex. "
+        "PageRank runs to an L1 change of 1e-6."
     )
     return "\n\n".join([head, markdown(heads, rows), "\n".join(_bullets(stored))])
 
 
 def _bullets(stored: Stored) -> list[str]:
-    ratios = [
-        f"{title} {number(mean)}" for title, mean, *_ in _against_scipy(stored) if mean is not None
-    ]
-    count = max(row[4] for row in _against_scipy(stored))
-    runs = [run for name in AGAINST_SCIPY for run in stored[f"{CPU}/{name}"]["runs"]]
-    device = "; ".join(dict.fromkeys(run["device"] for run in runs))
+    """Speed on CPUs, what gradients cost, how it was measured."""
     both = _over_forward(stored[f"{GPU}/gradients"], ("prepared, gradient by both",))
     paths = _over_forward(stored[f"{GPU}/gradients"], ("sssp, gradient by weights, inside jit",))
     cpu = [f"prepared, gradient by {what}" for what in GRADIENTS]
     here = _over_forward(stored[f"{CPU}/gradients"], cpu)
     return [
-        f"- On a CPU ({device}), speed relative to SciPy's compiled code, geometric mean over "
-        f"{count} graphs: {', '.join(ratios)}.",
-        f"- Gradients, in times of the forward pass: of a product by values and vector at once "
-        f"{_span(both)} on the GPU, of shortest paths by lengths {_span(paths)}; of a product by "
-        f"values, vector or both {_span(here)} on the CPU.",
-        "- How: results are checked before they are timed, programs take turns in one process, "
-        "each computation starts from the result of the one before. All tables, with the command "
-        "and the commit of each: [benchmarks/RESULTS.md](benchmarks/RESULTS.md); the protocol: "
-        "[benchmarks/README.md](benchmarks/README.md).",
+        f"- Speed on a CPU, SciPy's compiled code = 1 (above 1: jaxspv is faster), geometric mean "
+        f"of {max(row[4] for row in _against_scipy(stored))} graphs: {_on_cpus(stored)}.",
+        f"- Time of a gradient, forward pass = 1: a product by values and vector {_span(both)} "
+        f"(GPU); shortest paths by lengths {_span(paths)} (GPU); a product by values, vector or "
+        f"both {_span(here)} (CPU).",
+        "- Method: every result is verified before it is timed; all programs of a table take turns "
+        "in one process; each run starts from the result of the run before, so that none can be "
+        "skipped. [All tables](benchmarks/RESULTS.md) name the command and the commit of each "
+        "number; the [protocol](benchmarks/README.md) has the details.",
     ]
+
+
+def _on_cpus(stored: Stored) -> str:
+    """`BFS 0.48, SSSP 1.4 (one CPU); SpMV 1.2 (another)`."""
+    found: dict[str, list[str]] = {}
+    for name, (title, mean, *_) in zip(AGAINST_SCIPY, _against_scipy(stored), strict=True):
+        devices = dict.fromkeys(run["device"] for run in stored[f"{CPU}/{name}"]["runs"])
+        if mean is not None:
+            found.setdefault(" and ".join(devices), []).append(f"{title} {number(mean)}")
+    return "; ".join(f"{', '.join(ratios)} ({device})" for device, ratios in found.items())
 
 
 def results(stored: Stored) -> str:
     """RESULTS.md: a section a benchmark and device, with its commands, clock and main table."""
     parts = [
         "# Results",
-        "Written by `python -m benchmarks report` from the JSON files in `results/`, which name "
-        "the command, commit and versions of every number. Milliseconds by the host's clock where "
-        "a heading names no other; `*`: one run. The protocol is in [README.md](README.md), what "
-        "was predicted and learnt in [NOTES.md](NOTES.md).",
+        "Times are milliseconds by the host's clock unless a heading says otherwise; `*`: a single "
+        "run. The command and commit of each table stand below it. [README.md](README.md) has the "
+        "protocol and the graphs, [NOTES.md](NOTES.md) what was learnt. This page is written by "
+        "`python -m benchmarks report` from the JSON files in `results/`.",
         "## NVIDIA H200",
     ]
     for name, title in NAMES.items():
@@ -112,12 +118,12 @@ def results(stored: Stored) -> str:
 
 
 def _section(stored, device, name, title, table):
-    """A heading, the commands with their commits, the table, the link to all of it."""
+    """A heading, the table, the link to all of it, the commands with their commits."""
     runs = stored[f"{device}/{name}"]["runs"]
     commands = [f"- `{r['command']}`, commit {r['commit']}, {r['date'][:10]}" for r in runs]
     link = f"All of it: [results/{device}/{name}.md](results/{device}/{name}.md)"
     body = [] if table is None else [markdown(*table)]
-    return [f"### {title}", "\n".join(commands), *body, link]
+    return [f"### {title}", *body, f"{link}. Measured by:", "\n".join(commands)]
 
 
 def _programs(document: Document) -> dict[str, dict[str, dict[str, Record]]]:

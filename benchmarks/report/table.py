@@ -43,20 +43,9 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def render(document: dict[str, Any]) -> str:
-    """All tables of one document, of a run or stored: its runs, then each benchmark."""
+    """The tables of a run or of a stored document, then its runs: commands, versions, commits."""
     document = stored.of_run(document)
-    runs = document["runs"]
-    several = len(runs) > 1
-    parts = [
-        (f"Run {k}: " if several else "") + _run(environment)
-        for k, environment in enumerate(runs, 1)
-    ]
-    parts.append(
-        "Medians in milliseconds by the host's clock; every result was verified before it was "
-        "timed; `*`: one run, for want of time."
-        + (" A row tells the runs it comes from." if several else "")
-        + ("" if all(map(_is_verified, document["records"])) else " Unchecked are those so called.")
-    )
+    runs, parts = document["runs"], []
     newest = sorted(document["records"], key=lambda r: -r["run"])
     for name in sorted({r["benchmark"] for r in newest}, key=_order(document["records"])):
         records = [r for r in newest if r["benchmark"] == name]
@@ -72,7 +61,24 @@ def render(document: dict[str, Any]) -> str:
     failures = [f"- {f['benchmark']} {f['graph']}: {f['error']}" for f in document["failures"]]
     if failures:
         parts += ["## Not measured", "\n".join(failures)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "## How this was measured", *_runs(document)]) + "\n"
+
+
+def _runs(document: dict[str, Any]) -> list[str]:
+    """What the times are, and a line for each run."""
+    several = len(document["runs"]) > 1
+    checked = all(map(_is_verified, document["records"]))
+    return [
+        "Times are medians in milliseconds by the host's clock unless a heading says otherwise. "
+        "Every result was verified before it was timed"
+        + ("" if checked else ', except those called "unchecked"')
+        + ". `*`: a single run, because ten would have taken too long."
+        + (" The column `runs` names the runs of a row." if several else ""),
+        *(
+            (f"Run {k}: " if several else "") + _run(environment)
+            for k, environment in enumerate(document["runs"], 1)
+        ),
+    ]
 
 
 def _is_verified(record: Record) -> bool:

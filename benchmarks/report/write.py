@@ -23,8 +23,8 @@ def texts() -> dict[pathlib.Path, str]:
     """What every generated file should hold."""
     documents = all_stored()
     found = {
-        path.with_suffix(".md"): f"Written by `python -m benchmarks report` from {path.name}.\n\n"
-        + render(document)
+        path.with_suffix(".md"): f"{render(document)}\n"
+        f"This page is written by `python -m benchmarks report` from {path.name}.\n"
         for path, document in documents.items()
     }
     by_name = {f"{path.parent.name}/{path.stem}": d for path, d in documents.items()}

@@ -97,12 +97,12 @@ class Case:
     levels: int
 
 
-# rmat: as `shard_rmat` makes it of 44 entries a vertex, or 88; levels as searches of these take.
+# rmat<scale>-<edges a vertex>: as `shard_rmat` draws it; levels as searches of these take.
 CASES = (
-    Case("rmat 21", 2**21, 86_316_028, 5),
-    Case("rmat 24", 2**24, 710_970_834, 6),
+    Case("rmat21-22", 2**21, 86_316_028, 5),
+    Case("rmat24-22", 2**24, 710_970_834, 6),
     Case("grid 1000 x 1000", 10**6, 3_996_000, 1_999),
-    Case("rmat 25, 88", 2**25, 2_814_206_558, 6),
+    Case("rmat25-44", 2**25, 2_814_206_558, 6),
     Case("2^30 vertices, 64 a vertex", 2**30, 2**36, 9),
     Case("10^12 entries", 2**31 - 2, 10**12, 9),
 )

@@ -13,6 +13,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+import tasks
+
 # Page, title, what it says first, the modules whose public names it shows; the first fit counts.
 PAGES = (
     ("formats", "Matrices and vectors", "How a matrix or a vector is stored.", ("formats",)),
@@ -93,6 +95,22 @@ def summary(value: Any) -> str:
     return re.split(r"(?<=[.:])\s(?=[A-Z])", text)[0].replace("|", r"\|")
 
 
+def tables(package: Any, names: list[str]) -> Iterator[str]:
+    """A table a task: each name, linked to its entry below, and what it does."""
+    groups = tasks.grouped(package, names)
+    for heading, group in groups.items():
+        if len(groups) > 1:
+            yield f"**{heading}**\n"
+        yield ":::{div} names\n| name | what it is |\n|-|-|"
+        for name in group:
+            value = getattr(package, name)
+            target = f"{{py:obj}}`{name} <{package.__name__}.{name}>`"
+            if inspect.ismodule(value):
+                target = f"[`{name}`](#{name})"
+            yield f"| {target} | {summary(value)} |"
+        yield ":::\n"
+
+
 def directive(package: Any, name: str) -> Iterator[str]:
     """The autodoc directive of a name, in the page's Markdown."""
     value, path = getattr(package, name), f"{package.__name__}.{name}"
@@ -114,12 +132,12 @@ def table_of(package: Any, name: str, module: Any) -> Iterator[str]:
     functions = [k for k, v in vars(module).items() if _own_function(module, k, v)]
     if name in TABLES and hasattr(module, "ALL"):
         items = module.ALL.values() if isinstance(module.ALL, dict) else module.ALL
-        yield f"| `jsp.{name}.` | |\n|-|-|"
+        yield f":::{{div}} names\n| `jsp.{name}.` | what it is |\n|-|-|"
         names = {id(v): k for k, v in vars(module).items()}
         for item in items:
             shown = repr(item).replace("|", r"\|")
             yield f"| `{names.get(id(item), getattr(item, 'name', '?'))}` | `{shown}` |"
-        yield ""
+        yield ":::\n"
     else:
         for function in functions:
             yield f"```{{eval-rst}}\n.. autofunction:: {module.__name__}.{function}\n```\n"
@@ -133,23 +151,20 @@ def _own_function(module: Any, name: str, value: Any) -> bool:
 def write(package: Any, folder: pathlib.Path) -> None:
     """Writes the pages of the reference; what is there and unchanged keeps its time stamp."""
     folder.mkdir(exist_ok=True)
-    pages, index = contents(package), []
+    pages, index, links = contents(package), [], []
     for page, title, text, _ in PAGES:
         if not pages[page]:
             continue
-        lines = [f"# {title}\n", f"{text}\n", "| | |\n|-|-|"]
-        for name in pages[page]:
-            value = getattr(package, name)
-            lines.append(f"| `{name}` | {summary(value)} |")
-        lines.append("")
+        lines = [f"# {title}\n", f"{text}\n", *tables(package, pages[page])]
         for name in pages[page]:
             lines += directive(package, name)
         _update(folder / f"{page}.md", "\n".join(lines))
         index.append(page)
-    toc = "\n".join(index)
-    head = "# Reference\n\nEvery public name of `import jaxspv as jsp`, from its docstring; every "
-    head += "example in it is run by the tests.\n"
-    _update(folder / "index.md", f"{head}\n```{{toctree}}\n:maxdepth: 2\n\n{toc}\n```\n")
+        links.append(f"- [{title}]({page}.md). {text}")
+    toc, links = "\n".join(index), "\n".join(links)
+    head = "# Reference\n\nEvery public name of `import jaxspv as jsp`, from its docstring. The "
+    head += f"tests run every example.\n\n{links}\n"
+    _update(folder / "index.md", f"{head}\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n")
 
 
 def copy_notebooks(examples: pathlib.Path, folder: pathlib.Path, *, run: bool) -> None:

@@ -91,6 +91,21 @@ def peers(page: str, title: str) -> tuple[list[float], set[str]]:
     return ratios, names
 
 
+def headline(page: str, graph: str = "rmat21") -> str:
+    """One number for the first page: a search of one graph beside the fastest peer."""
+    section = page.partition("### BFS: one launch")[2].partition("\n### ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    heads = [cell.strip() for cell in rows[0]]
+    (row,) = (dict(zip(heads, map(str.strip, r), strict=True)) for r in rows if graph in r[0])
+    ours, theirs = row["jaxspv, inside jit"], row["fastest peer"]
+    entries = int(row["entries"].replace(",", "")) / 1e6
+    return (
+        f"On one NVIDIA H200 a breadth-first search of a graph of {entries:.0f} million entries "
+        f"takes **{ours} ms**; the fastest other program that we know of ({row['which']}) takes "
+        f"{theirs} ms. [All results]({_page('index.md')})\n"
+    )
+
+
 def _page(file: str) -> str:
     """The link to a copied page from a page of docs/."""
     return f"results/{file}"
@@ -99,7 +114,7 @@ def _page(file: str) -> str:
 def summary(readme: str) -> str:
     """The table of README, with links from a page of docs/."""
     block = readme.partition("<!-- numbers: ")[2].partition("-->\n")[2]
-    block = block.partition("- How: ")[0]
+    block = block.partition("- Method: ")[0]
     return block.replace("](benchmarks/results/", "](results/")
 
 
@@ -120,6 +135,7 @@ def copy(benchmarks: pathlib.Path, folder: pathlib.Path) -> None:
     (folder / "against.md").write_text(against(benchmarks / "results"))
     (folder / "libraries.md").write_text(libraries(benchmarks / "results"))
     (folder / "summary.md").write_text(summary((benchmarks.parent / "README.md").read_text()))
+    (folder / "headline.md").write_text(headline((benchmarks / "RESULTS.md").read_text()))
     (folder / "tables.md").write_text(_contents(folder))
 
 

@@ -17,9 +17,10 @@ Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over
 barrier, a meeting of the devices and a reduction over a CTA; one pass over the entries before.
 Sums are added in one order: results do not change from run to run, and devices agree when to stop.
 
-Measured (two H200; one GPU, prepared): rmat21 5.2 ms a call (8.5), rmat24 46.2 (92.5), rmat18 1.1
-(1.3). Of an iteration of rmat21 230 us are the walk, 190 G gathers/s, and 20 barriers, cut rows and
-waiting for the slower device; the pass before takes 150. Without gathers the walk takes 110.
+Measured (two H200; one GPU, prepared): rmat21-22 5.2 ms a call (8.5), rmat24-22 46.2 (92.5),
+rmat18-22 1.1 (1.3). Of an iteration of rmat21-22 230 us are the walk, 190 G gathers/s, and 20
+barriers, cut rows and waiting for the slower device; the pass before takes 150. Without gathers the
+walk takes 110.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

@@ -19,9 +19,9 @@ Cost of a level: the work of one device divided by their number; a meeting, some
 the link for a mailed vertex, n / 8 bytes at most for a pull. At the end a byte a place, or 4 where
 the search was deep, and 8 bytes and a random byte a vertex.
 
-Measured (two H200; one GPU, prepared): the kernel takes 0.38 ms of rmat24, 711M entries (0.74), the
-pulls 0.12, 0.05, 0.03 and 0.01 of them, results by vertex 0.06; 0.13 of rmat21 (0.06), most of it
-eight meetings. A call is some 0.25 ms longer than on one GPU: 0.89 (1.08) and 0.55 ms (0.36).
+Measured (two H200; one GPU, prepared): the kernel takes 0.38 ms of rmat24-22, 711M entries (0.74),
+the pulls 0.12, 0.05, 0.03 and 0.01 of them, results by vertex 0.06; 0.13 of rmat21-22 (0.06), most
+of it eight meetings. A call is some 0.25 ms longer than on one GPU: 0.89 (1.08) and 0.55 ms (0.36).
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

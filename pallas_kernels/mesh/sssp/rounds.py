@@ -11,10 +11,10 @@ written and read for each piece of a row, 8 bytes and a gather an edge that is r
 over the link for each length that falls below what this device has sent; a grid barrier and a
 meeting.
 
-Measured (two H200, rmat21, 86.3M entries, lengths 1 to 64): 1.09 relaxations an entry in 14 rounds,
-0.77 ms of the kernel: 0.46 relaxing, up to 180 G/s on each device, 0.17 listing; 1.34M atomics go
-over the link each way. A call takes 1.3 ms, one GPU's 2.6 to 2.9; in a loop of one program 0.85
-and 2.14.
+Measured (two H200, rmat21-22, 86.3M entries, lengths 1 to 64): 1.09 relaxations an entry in 14
+rounds, 0.77 ms of the kernel: 0.46 relaxing, up to 180 G/s on each device, 0.17 listing; 1.34M
+atomics go over the link each way. A call takes 1.3 ms, one GPU's 2.6 to 2.9; in a loop of one
+program 0.85 and 2.14.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

@@ -21,6 +21,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 sys.path.insert(0, str(DOCS / "_ext"))
 import plain_docstrings  # noqa: E402
 import public_api  # noqa: E402
+import tasks  # noqa: E402
 
 BLOCK = re.compile(r"^( *)```(?:python|\{code-block\} python)\n(.*?)^\1```", re.M | re.S)
 PRINTED = re.compile(r"\s*```text\n(.*?)^```", re.M | re.S)
@@ -95,6 +96,15 @@ def test_every_public_name_is_on_one_page_of_the_reference():
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
     assert len(listed) == len(set(listed)) and exported | {"semirings", "monoids"} <= set(listed)
+
+
+def test_tables_of_the_reference_link_every_name_once_under_a_task():
+    for names in public_api.contents(jaxspv).values():
+        groups = tasks.grouped(jaxspv, names)
+        assert sorted(n for group in groups.values() for n in group) == sorted(names)
+        text = "\n".join(public_api.tables(jaxspv, names))
+        for name in names:
+            assert text.count(f"<jaxspv.{name}>`") + text.count(f"(#{name})") == 1, name
 
 
 def test_docstrings_become_text_that_says_the_same():

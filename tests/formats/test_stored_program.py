@@ -9,7 +9,7 @@ import pytest
 import jaxspv as jsp
 
 pytest.importorskip("flatbuffers")
-STORED = pathlib.Path(__file__).parents[2] / "data" / "exported_program.bin"
+STORED = pathlib.Path(__file__).parents[1] / "data" / "exported_program.bin"
 
 
 @pytest.mark.fast

@@ -37,7 +37,9 @@ _LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::n
 class Emitter(Values):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, ctas, threads, shared, devices, remote):
+    def __init__(self, ctas, threads, shared, devices, remote, capability):
+        """capability: the least of the GPUs that run the code."""
+        self.adds_vectors = capability >= (9, 0)
         self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
@@ -181,8 +183,10 @@ class Emitter(Values):
         )
 
     def reduce_vec(self, a, i, values, mask=None):
-        if len(values) == 1:
-            return self.reduce("add", a, i, values[0], mask)
+        if len(values) == 1 or not self.adds_vectors:
+            for j, v in enumerate(values):
+                self.reduce("add", a, i + j, v, mask)
+            return
         regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
         code = f"{{p}}red.relaxed.gpu.global.add.v{len(values)}.f32 {{addr}}, {{{{{regs}}}}};"
         self._predicated(code, None, a, i, values, mask)

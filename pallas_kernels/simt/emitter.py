@@ -149,6 +149,17 @@ class Emitter(Values):
         code = f"{{p}}{op}.v{len(values)}.{ptx} {{addr}}, {{{{{regs}}}}};"
         self._predicated(code, None, a, i, values, mask)
 
+    def _half(self, a, i):
+        wide = arith.shli(arith.extsi(type_of("i64"), self.const(i).v), self.const(1, "i64").v)
+        return Value(self, arith.addi(a.base, wide), "i64")
+
+    def load_half(self, a, i):
+        return self._asm("ld.global.u16 $0, [$1];", "i32", [self._half(a, i)], "=r,l")
+
+    def store_half(self, a, i, v, mask):
+        code = "{ .reg .pred p; setp.ne.b32 p, $2, 0; @p st.global.u16 [$0], $1; }"
+        self._asm(code, None, [self._half(a, i), v, self.cast(mask, "i32")], "l,r,r")
+
     def store_pair(self, a, i, x, y, mask=None):
         code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.SCOPE.global.b64 {addr}, q;"
         values = [self.const(v, a.kind) for v in (x, y)]

@@ -7,10 +7,11 @@ A `Score` puts a function of q[i, h], k[j, h], an edge's own and params[h] in pl
 Rows and entries are shared evenly by the warps (merge path). The lanes of a warp have the features
 of all heads of one entry side by side, 16 bytes a lane; where these are few, groups of lanes have
 entries of their own. Columns, offsets and q are loaded a turn and a row ahead: of the chain of
-accesses of a short row that of k and v alone remains. Each keeps (largest score, sum, weighted rows of v) of a row, scaled when the
-largest changes (Milakov, Gimelshein, 2018); groups are joined by shuffles where the row ends. A row
-cut between warps is joined by the last of them to arrive, in the order of its pieces: nobody waits,
-and results do not change from run to run. Nothing of the size of the entries is written.
+accesses of a short row that of k and v alone remains. Each group keeps (largest score, sum,
+weighted rows of v) of a row, scaled when the largest changes (Milakov, Gimelshein, 2018); groups
+are joined by shuffles where the row ends. A row cut between warps is joined by the last of them to
+arrive, in the order of its pieces: no warp waits, and results do not change from run to run.
+Nothing of the size of the entries is written.
 
 Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L2 cache, where they
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.

@@ -11,6 +11,7 @@ from ..simt.feature_jaxpr import Rowwise
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
+LONG = 16  # mean entries of a row from which on two of them share a warp
 LEAST = 64  # rows and entries of a warp, where there are as many
 
 
@@ -53,8 +54,8 @@ class Operands(NamedTuple):
     slots from indptr[n] on are not read. q[n, heads, d] and, by columns, k[..., d] and v[..., f];
     with a `Score` each of q, k, edges[nse, heads] and params[heads] with features or without. bias:
     (nse,) or (nse, heads). All floats are float32, but v, and k where there is no `Score`,
-    may both be bfloat16 or float16, and then q too; d and f from 1 to MOST. n + nse < `merge_path.LIMIT`; no
-    operand has 2^31 elements.
+    may both be bfloat16 or float16, and then q too; d and f from 1 to MOST. n + nse <
+    `merge_path.LIMIT`; no operand has 2^31 elements.
     """
 
     indptr: jax.Array
@@ -85,15 +86,16 @@ class Schedule:
     unroll: entries of a group of lanes under way together. waves: CTAs over those that are resident
     together. together: heads of a tile, a power of two; with few of them the part of k and v that
     is read at one time is small. ctas: for one tile of heads. features: of a lane at most, where
-    they have 16 bits; 32-bit ones are 4.
+    they have 16 bits, 4 or 8 (None: 8 where rows are long); 32-bit ones are 4. With 1024 threads the
+    compiler keeps to 64 registers: what waits for memory is hidden by warps, not by unrolling.
     """
 
-    unroll: int = 4
+    unroll: int = 2
     waves: int = 1
     together: int | None = None
     ctas: int | None = None
-    threads: int = 256
-    features: int = 8
+    threads: int = 1024
+    features: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Job:
 
     width: features of a head, a power of two; each: of a lane; lanes of a head. narrow: the 16-bit
     floats in the words of v, and of k where that has features, or None. narrow_q, thin: in those of
-    q and of y too. together: heads of a warp, a power of two. ctas: of one tile of heads. own: biases of an entry.
+    q and of y too. together: heads of a warp, a power of two. ctas: of one tile of heads. own:
+    biases of an entry.
     """
 
     n: int
@@ -130,7 +133,8 @@ def job_of(
     width = 1 << (max(f, score.features if score else given.q.shape[2]) - 1).bit_length()
     narrow = NARROW.get(given.v.dtype.name)
     width = max(width, 2) if narrow else width
-    each = min(width, schedule.features if narrow else 4)
+    features = schedule.features or (8 if given.indices.shape[0] > LONG * n else 4)
+    each = min(width, features if narrow else 4)
     lanes = width // each
     together = min(schedule.together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
     together = 1 << (together - 1).bit_length()

@@ -22,7 +22,7 @@ from .attention import LOG2E, Attention
 from .attention_job import Operands, Schedule, Score, job_of, padded
 
 # Lanes side by side add 16 bytes each to the same sectors: also where they read 16-bit floats.
-SCHEDULE = Schedule(unroll=2, features=4)
+SCHEDULE = Schedule(unroll=2, threads=256, features=4)
 
 
 def csr_attention_vjp(

@@ -25,8 +25,7 @@ from ..simt.launch import launch
 from .increments import Increments
 from .steps import Iteration
 
-KINDS = ("f32", "f32")  # of the two sums
-LEAST = 1 << 19  # vertices from which on changes in 16 bits are gathered
+LEAST = 1 << 17, 32  # vertices, and entries of each, from which on changes pay (H200)
 
 
 def pagerank(
@@ -51,10 +50,12 @@ def pagerank(
     prepared: the in-edges by `prepare_pagerank`. Iterates while the L1 change of the last step is
     above tol or fewer than min_iterations were made, at most max_iterations times. change is that
     of the last step (inf before the first). status 0: right; otherwise a grid barrier expired.
-    increments: whether changes in 16 bits are gathered (`increments.py`); None: where n is large.
+    increments: whether changes in 16 bits are gathered (`increments.py`); None: where gathers of
+    many vertices take most of the time.
     """
     n = strength.shape[0]
-    increments = n >= LEAST if increments is None else increments
+    if increments is None:
+        increments = n >= LEAST[0] and prepared["entries"].shape[0] >= LEAST[1] * n
     kind = Increments if increments else Iteration
     c = sizes(prepared, n)
     c.weighted = "values" in prepared
@@ -75,16 +76,16 @@ def pagerank(
         "rank": (c.positions, f32),
         "inverse": (c.positions, f32),
         "teleport": (c.positions, f32),
-        **workspace(c, len(KINDS), ctas, f32),
+        **workspace(c, len(kind.KINDS), ctas, f32),
         **kind.more(c),
     }
     out = launch(
-        lambda k, m: kind(k, c, m, KINDS, batch=batch, unroll=unroll).run(),
+        lambda k, m: kind(k, c, m, kind.KINDS, batch=batch, unroll=unroll).run(),
         operands,
         outputs,
         ctas=ctas,
         threads=threads,
-        shared_words=shared_words(len(KINDS)),
+        shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",
         interpret=interpret,
     )

@@ -6,6 +6,8 @@ from ..rows.sliced import PullRows
 class Iteration(PullRows):
     """One launch: start, steps, result."""
 
+    KINDS = ("f32", "f32")  # of the sums: the L1 change, the mass on vertices without out-edges
+
     @staticmethod
     def more(c) -> dict[str, int | tuple]:
         """Outputs beside those of every form."""

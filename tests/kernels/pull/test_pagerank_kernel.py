@@ -127,7 +127,7 @@ def test_iterations():
 def test_changes_in_16_bits(order, weighted):
     """What is rounded away comes back: the scores are as right as those of 32 bits."""
     form = INTERPRETED | {"increments": True}
-    for graph in (random_graph(150, 400, 3, symmetric=False), GRAPHS["random"], GRAPHS["star with a tail"]):
+    for graph in (random_graph(150, 400, 3, symmetric=False), GRAPHS["star with a tail"]):
         A = matrix(graph, weighted)
         n = A.shape[0]
         p = np.random.default_rng(2).random(n) * (np.arange(n) % 3 == 0)

@@ -11,7 +11,7 @@ from ..simt.feature_jaxpr import Rowwise
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
-LONG = 16  # mean entries of a row from which on two of them share a warp
+LONG = 16  # mean entries of a row beyond which rows are long
 LEAST = 64  # rows and entries of a warp, where there are as many
 
 
@@ -83,14 +83,15 @@ class Operands(NamedTuple):
 class Schedule:
     """How attention is spread over the GPU.
 
-    unroll: entries of a group of lanes under way together. waves: CTAs over those that are resident
-    together. together: heads of a tile, a power of two; with few of them the part of k and v that
-    is read at one time is small. ctas: for one tile of heads. features: of a lane at most, where
-    they have 16 bits, 4 or 8 (None: 8 where rows are long); 32-bit ones are 4. With 1024 threads the
-    compiler keeps to 64 registers: what waits for memory is hidden by warps, not by unrolling.
+    unroll: entries of a group of lanes under way together (None: 4 where rows are long and their
+    features have 32 bits, else 2). waves: CTAs over those that are resident together. together:
+    heads of a tile, a power of two; with few of them the part of k and v that is read at one time
+    is small. ctas: for one tile of heads. features: of a lane at most, where they have 16 bits, 4
+    or 8 (None: 8 where rows are long); 32-bit ones are 4. With 1024 threads the compiler keeps to
+    64 registers: what waits for memory is hidden by warps, not by unrolling.
     """
 
-    unroll: int = 2
+    unroll: int | None = None
     waves: int = 1
     together: int | None = None
     ctas: int | None = None
@@ -133,7 +134,9 @@ def job_of(
     width = 1 << (max(f, score.features if score else given.q.shape[2]) - 1).bit_length()
     narrow = NARROW.get(given.v.dtype.name)
     width = max(width, 2) if narrow else width
-    features = schedule.features or (8 if given.indices.shape[0] > LONG * n else 4)
+    long = given.indices.shape[0] > LONG * n
+    features = schedule.features or (8 if long else 4)
+    unroll = schedule.unroll or (4 if long and not narrow and score is None else 2)
     each = min(width, features if narrow else 4)
     lanes = width // each
     together = min(schedule.together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
@@ -145,7 +148,7 @@ def job_of(
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
     halves = narrow, given.q.dtype.name in NARROW, thin and narrow is not None
     sizes = n, columns, heads, width, each, *halves, lanes, together
-    return Job(*sizes, ctas, own, scale, score, schedule.unroll)
+    return Job(*sizes, ctas, own, scale, score, unroll)
 
 
 def padded(x: jax.Array, width: int) -> jax.Array:

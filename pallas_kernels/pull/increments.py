@@ -5,8 +5,8 @@
 
 What rounding leaves of r is not lost: it stays in r, and goes out with the next step. So r is the
 change that a step of power iteration from x makes, whatever q is; the loop ends by the norm of r,
-and the scores are x + r = F(x). The first step gathers float32 shares of the start. Scores after a bounded number of steps differ
-from those of power iteration by 2^-9 of the last change, at most.
+and the scores are x + r = F(x). The first step gathers float32 shares of the start. Scores after a
+bounded number of steps differ from those of power iteration, by about 2^-9 of the last change.
 
 Rounding may change the mass of x, an error that shrinks by the damping alone where all others mix
 sooner (rmat21: 20 steps instead of 13), and not at all without damping. So each step scales x to
@@ -16,6 +16,8 @@ Source: Gleich, "PageRank beyond the Web", SIAM Review 2015, for residuals; erro
 as in Seide et al., "1-bit stochastic gradient descent", Interspeech 2014.
 """
 
+from typing import Any
+
 from .steps import Iteration
 
 
@@ -24,6 +26,7 @@ class Increments(Iteration):
 
     KINDS = ("f32", "f32", "f32")  # and the mass of x
     first = True  # while the first step is traced
+    scale: Any = None  # of x and r, before a step
 
     @staticmethod
     def more(c):

@@ -177,7 +177,7 @@ def test_vectors_are_added_by_one_instruction_where_gpus_have_it(kind, vectors):
     entries = array(NNZ), array(NNZ), array(NNZ, dtype=F32), array(N, 16, dtype=F32)
     times = ScalarSemiring.of(jax.lax.mul, jax.lax.add, 0.0, F32)
     with on(kind):
-        traced = jax.jit(lambda *a: coo_spmm(*a, N, semiring=times)).trace(*entries)
+        traced = jax.jit(lambda *a: coo_spmm(*a, n=N, semiring=times)).trace(*entries)
         text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert ("red.relaxed.gpu.global.add.v4.f32" in text) == vectors
     assert ("red.relaxed.gpu.global.add.f32" in text) == (not vectors)

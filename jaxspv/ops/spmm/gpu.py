@@ -62,8 +62,8 @@ def _scatter(semiring, A, X, prepared, *, flip):
     """The entries as they lie, each product added in place by atomics; one launch."""
     dtype = result_dtype(semiring, A, X, flip)
     data, X = A.data.astype(jnp.float32), X.astype(jnp.float32)
-    how = scalars(semiring, data, X, flip)
-    return coo_spmm(*A.rowcol(), data, X, A.shape[0], semiring=how).astype(dtype)
+    (row, col), how = A.rowcol(), scalars(semiring, data, X, flip)
+    return coo_spmm(row, col, data, X, A.shape[0], semiring=how).astype(dtype)
 
 
 op.register(

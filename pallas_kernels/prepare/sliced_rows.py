@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..simt.device import resident_ctas
 from .adjacency import breadth_first_order, degree_sizes
 from .ragged import (
     I32,
@@ -30,7 +31,6 @@ LANES = 32
 THREAD_ROWS = (16, 128)  # least and most entries up to which a row is summed by one thread
 WINDOW = 4096  # rows among which those of equal length are put side by side
 SEGMENTS = (512, 8192)  # least and most entries of a long row that one warp sums
-WARPS = 132 * 32  # among which the segments are spread
 ORDERS = ("degree", "breadth_first", "given")
 
 
@@ -70,7 +70,7 @@ def prepare_pagerank(
     sizes = degree_sizes(in_indptr) if sizes is None else sizes
     largest, nnz = np.asarray(sizes)[:2].tolist()
     if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
-        thread_row = int(np.clip(nnz / (2 * WARPS * LANES), *THREAD_ROWS))
+        thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
     segment = _segment(nnz)
     rows, found, padded = _sorted_rows(
         in_indptr,
@@ -126,10 +126,15 @@ def _first_weights(indptr, weights):
     return jnp.where(jnp.diff(indptr) > 0, first, jnp.zeros((), weights.dtype)), same
 
 
+def _warps():
+    """Warps of the machine, among which rows and segments are spread."""
+    return 32 * resident_ctas()
+
+
 def _segment(nnz):
     """Entries of a long row that one warp sums: about its part of all entries."""
     least, most = SEGMENTS
-    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / WARPS)))), least, most))
+    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), least, most))
 
 
 @functools.partial(jax.jit, static_argnames=("order", "widest"))

@@ -6,10 +6,12 @@
 A `Score` puts a function of q[i, h], k[j, h], an edge's own and params[h] in place of the product.
 Rows and entries are shared evenly by the warps (merge path). The lanes of a warp have the features
 of all heads of one entry side by side, 16 bytes a lane; where these are few, groups of lanes have
-entries of their own. Each keeps (largest score, sum, weighted rows of v) of a row, scaled when the
-largest changes (Milakov, Gimelshein, 2018); groups are joined by shuffles where the row ends. A row
-cut between warps is joined by the last of them to arrive, in the order of its pieces: nobody waits,
-and results do not change from run to run. Nothing of the size of the entries is written.
+entries of their own. Columns, offsets and q are loaded a turn and a row ahead: of the chain of
+accesses of a short row that of k and v alone remains. Each group keeps (largest score, sum,
+weighted rows of v) of a row, scaled when the largest changes (Milakov, Gimelshein, 2018); groups
+are joined by shuffles where the row ends. A row cut between warps is joined by the last of them to
+arrive, in the order of its pieces: no warp waits, and results do not change from run to run.
+Nothing of the size of the entries is written.
 
 Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L2 cache, where they
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
@@ -35,22 +37,24 @@ def csr_attention(
     *,
     scale: float,
     score: Score | None = None,
+    thin: bool = False,
     schedule: Schedule = Schedule(),  # noqa: B008 (frozen)
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[n, heads, f], log[n, heads]). score: in place of the dot product.
+    """(y[n, heads, f], log[n, heads]). score: in place of the dot product. thin: y is rounded to
+    the dtype of v, else it is float32, as log is.
 
     A row without entries, or with scores of -inf alone, gets 0 and -inf.
     """
     n, (_, heads, f) = given.q.shape[0], given.v.shape
-    job = job_of(given, scale, score, schedule)
-    width = job.width
+    job = job_of(given, scale, score, schedule, thin)
+    width, words = job.width, job.width // 2 if job.thin else job.width
     tiles, ctas, warps = -(-heads // job.together), job.ctas, schedule.threads // 32
     found = launch(
         lambda kernel, memory: Attention(kernel, memory, job).run(),
         {name: x.reshape(-1) for name, x in given.padded(width).items()},
         {
-            "y": (n * heads * width, jnp.float32),
+            "y": (n * heads * words, jnp.uint32 if job.thin else jnp.float32),
             "log": (n * heads, jnp.float32),
             "parts": (tiles * ctas * warps * 2 * 32 * (2 + job.each), jnp.float32),
         },
@@ -61,7 +65,8 @@ def csr_attention(
         name="csr_attention",
         interpret=interpret,
     )
-    return found["y"].reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)
+    y = jax.lax.bitcast_convert_type(found["y"], given.v.dtype) if job.thin else found["y"]
+    return y.reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)
 
 
 class Attention:
@@ -94,7 +99,8 @@ class Attention:
 
     def run(self):
         k, g, n = self.k, self.g, self.job.n
-        total = k.load(g.indptr, n, cache="nc") + n
+        self.count = k.load(g.indptr, n, cache="nc")
+        total = self.count + n
         self.piece = (total + (self.workers - 1)) // self.workers
         ends = [k.minimum((self.worker + j) * self.piece, total) for j in range(2)]
         rows = search(k, g.indptr, n, ends)
@@ -105,18 +111,23 @@ class Attention:
         reaches = high > opened  # the last row goes on in the next piece
         through = continued & (first == last)
 
-        def whole(r, start, *sums):
-            end = k.load(g.indptr, r + 1, cache="nc")
-            state, sums = self._row(r, start, end, sums)
+        def whole(r, start, end, *carry):
+            ahead, sums = carry[:many], carry[many:]
+            behind, later = self._end_of(r + 1), self._ahead(r + 1, end)
+            state, sums = self._row(start, end, ahead, sums)
             part = continued & (r == first)
             self._store(r, state, ~part)
             self._keep(0, r, state, part)
-            return end, *sums
+            return end, behind, *later, *sums
 
-        _, *sums = k.for_(first, last, 1, whole, low, *self.sums)
+        ahead = self._ahead(first, low)
+        many = len(ahead)
+        start = low, self._end_of(first), *ahead, *self.sums
+        _, _, *carry = k.for_(first, last, 1, whole, *start)
+        ahead, sums = carry[:many], carry[many:]
 
         def rest():
-            state, more = self._row(last, k.maximum(opened, low), high, sums)
+            state, more = self._row(k.maximum(opened, low), high, ahead, sums)
             self._keep(0, last, state, through)
             self._keep(1, last, state, ~through)
             return tuple(more)
@@ -125,14 +136,44 @@ class Attention:
         self._settle((first, continued), (last, reaches & ~through))
         self._finish(sums)
 
-    def _row(self, r, start, end, sums):
-        """(largest score, sum, weighted rows of v) of the entries start to end of row r."""
+    def _end_of(self, r):
+        """Where the entries of row r end; 0 beyond the last row."""
+        return self.k.load(self.g.indptr, r + 1, mask=r < self.job.n, cache="nc")
+
+    def _ahead(self, r, start):
+        """What is loaded a row ahead: the first columns from entry `start` on, the operands of
+        row r."""
+        return *self._columns(start), *self._of_row(r, self.inside & (r < self.job.n))
+
+    def _of_row(self, r, mask):
+        """What this lane has of row r: of q."""
+        q = self._end(self.g.q, 0, r, mask)
+        return q if isinstance(q, list) else [q]
+
+    def _query(self, values):
+        """q as `_of_row` gave it, a list of features or a number."""
+        return values if self.job.score is None or self.job.score.rows[0] else values[0]
+
+    def _places(self, base):
+        job = self.job
+        return [base + u * self.groups + self.group for u in range(job.unroll)]
+
+    def _columns(self, base):
+        """The columns of the next entries of this group, whichever rows these belong to."""
+        places = self._places(base)
+        masks = [p < self.count for p in places]
+        return self.k.loads(self.g.indices, places, masks, other=-1, cache="nc")
+
+    def _row(self, start, end, ahead, sums):
+        """(largest score, sum, weighted rows of v) of the entries start to end of a row."""
         k, job = self.k, self.job
-        q = self._end(self.g.q, 0, r, self.inside)
+        cols, q = ahead[: job.unroll], self._query(list(ahead[job.unroll :]))
         step = self.groups * job.unroll
 
-        def some(base, *state):
-            places, there, _, keys, values = self._met(base, end)
+        def some(base, *carry):
+            cols, state = carry[: job.unroll], carry[job.unroll :]
+            later = self._columns(base + step)
+            places, there, keys, values = self._met(base, end, cols)
             if job.score is None:
                 scores = self._dots(q, keys)
             else:
@@ -140,9 +181,10 @@ class Attention:
                     self._score(job.score.value, q, key, e)[0]
                     for key, e in zip(keys, self._edges(places, there), strict=True)
                 ]
-            return self._added(state, self._levels(scores, places, there), values)
+            return *later, *self._added(state, self._levels(scores, places, there), values)
 
-        return self._of_groups(k.for_(start, end, step, some, *self.nothing)), sums
+        state = k.for_(start, end, step, some, *cols, *self.nothing)[job.unroll :]
+        return self._of_groups(state), sums
 
     def _of_groups(self, state):
         """The states of the groups of a warp as one, in all of them."""
@@ -152,23 +194,22 @@ class Attention:
             d //= 2
         return state
 
-    def _met(self, base, end):
-        """The next entries of this group: places, which exist, columns, their rows of k and v."""
+    def _met(self, base, end, cols):
+        """The next entries of this group: places, which are of the row, their rows of k and v."""
         k, g, job = self.k, self.g, self.job
-        places = [base + u * self.groups + self.group for u in range(job.unroll)]
-        there = [p < end for p in places]
-        cols = k.loads(g.indices, places, there, other=-1, cache="nc")
-        there = [t & k.below(c, job.columns) for t, c in zip(there, cols, strict=True)]
+        places = self._places(base)
+        there = [(p < end) & k.below(c, job.columns) for p, c in zip(places, cols, strict=True)]
         masks = [t & self.inside for t in there]
         keys = [self._end(g.k, 1, c, t) for c, t in zip(cols, masks, strict=True)]
         values = [self._features(g.v, c, t) for c, t in zip(cols, masks, strict=True)]
-        return places, there, cols, keys, values
+        return places, there, keys, values
 
     def _features(self, a, place, mask):
         """This lane's part of a row of features: of v, of k, of what lies by rows."""
-        k, job = self.k, self.job
+        k, g, job = self.k, self.g, self.job
         at, many = self._at(place), job.each
-        narrow = job.narrow if a is self.g.v or (a is self.g.k and not job.score) else None
+        by_products = a is g.k or (a is g.q and job.narrow_q)
+        narrow = job.narrow if a is g.v or (by_products and not job.score) else None
         if narrow:
             at, many = at >> 1, many // 2
         words = [
@@ -259,8 +300,11 @@ class Attention:
         some = total != 0.0  # NaN is some
         below = k.where(some, total, 1.0)
         mask = mask & self.inside & (self.group == 0)
-        y = [k.where(some, a / below, 0.0) for a in acc]
-        self._stored(k.store_vec, g.y, self._at(r), y, mask)
+        y, at = [k.where(some, a / below, 0.0) for a in acc], self._at(r)
+        if job.thin:
+            pairs = zip(y[::2], y[1::2], strict=True)
+            y, at = [k.pack(low, high, job.narrow) for low, high in pairs], at >> 1
+        self._stored(k.store_vec, g.y, at, y, mask)
         log = k.where(some, (most + k.log2(below)) * (1 / LOG2E), LOWEST)
         k.store(g.log, r * job.heads + self.head, log, mask=mask & (self.feature == 0))
 

@@ -11,6 +11,7 @@ from ..simt.feature_jaxpr import Rowwise
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
+LONG = 16  # mean entries of a row beyond which rows are long
 LEAST = 64  # rows and entries of a warp, where there are as many
 
 
@@ -53,8 +54,8 @@ class Operands(NamedTuple):
     slots from indptr[n] on are not read. q[n, heads, d] and, by columns, k[..., d] and v[..., f];
     with a `Score` each of q, k, edges[nse, heads] and params[heads] with features or without. bias:
     (nse,) or (nse, heads). All floats are float32, but v, and k where there is no `Score`,
-    may both be bfloat16 or float16; d and f from 1 to MOST. n + nse < `merge_path.LIMIT`; no
-    operand has 2^31 elements.
+    may both be bfloat16 or float16, and then q too; d and f from 1 to MOST. n + nse <
+    `merge_path.LIMIT`; no operand has 2^31 elements.
     """
 
     indptr: jax.Array
@@ -82,16 +83,20 @@ class Operands(NamedTuple):
 class Schedule:
     """How attention is spread over the GPU.
 
-    unroll: entries of a group of lanes under way together. waves: CTAs over those that are resident
-    together. together: heads of a tile, a power of two; with few of them the part of k and v that
-    is read at one time is small. ctas: for one tile of heads.
+    unroll: entries of a group of lanes under way together (None: 4 where rows are long and their
+    features have 32 bits, else 2). waves: CTAs over those that are resident together. together:
+    heads of a tile, a power of two; with few of them the part of k and v that is read at one time
+    is small. ctas: for one tile of heads. features: of a lane at most, where they have 16 bits, 4
+    or 8 (None: 8 where rows are long); 32-bit ones are 4. With 1024 threads the compiler keeps to
+    64 registers: what waits for memory is hidden by warps, not by unrolling.
     """
 
-    unroll: int = 4
+    unroll: int | None = None
     waves: int = 1
     together: int | None = None
     ctas: int | None = None
-    threads: int = 256
+    threads: int = 1024
+    features: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +104,9 @@ class Job:
     """The static parameters of one launch.
 
     width: features of a head, a power of two; each: of a lane; lanes of a head. narrow: the 16-bit
-    floats in the words of v, and of k where that has features, or None. together: heads
-    of a warp, a power of two. ctas: of one tile of heads. own: biases of an entry.
+    floats in the words of v, and of k where that has features, or None. narrow_q, thin: in those of
+    q and of y too. together: heads of a warp, a power of two. ctas: of one tile of heads. own:
+    biases of an entry.
     """
 
     n: int
@@ -109,6 +115,8 @@ class Job:
     width: int
     each: int
     narrow: str | None
+    narrow_q: bool
+    thin: bool
     lanes: int
     together: int
     ctas: int
@@ -118,13 +126,18 @@ class Job:
     unroll: int
 
 
-def job_of(given: Operands, scale: float, score: Score | None, schedule: Schedule) -> Job:
-    """The launch for these operands."""
+def job_of(
+    given: Operands, scale: float, score: Score | None, schedule: Schedule, thin: bool = False
+) -> Job:
+    """The launch for these operands. thin: y gets 16 bits where v has them."""
     n, (columns, heads, f), bias = given.q.shape[0], given.v.shape, given.bias
     width = 1 << (max(f, score.features if score else given.q.shape[2]) - 1).bit_length()
     narrow = NARROW.get(given.v.dtype.name)
     width = max(width, 2) if narrow else width
-    each = min(width, 8 if narrow else 4)
+    long = given.indices.shape[0] > LONG * n
+    features = schedule.features or (8 if long else 4)
+    unroll = schedule.unroll or (4 if long and not narrow and score is None else 2)
+    each = min(width, features if narrow else 4)
     lanes = width // each
     together = min(schedule.together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
     together = 1 << (together - 1).bit_length()
@@ -133,8 +146,9 @@ def job_of(given: Operands, scale: float, score: Score | None, schedule: Schedul
         most = resident_ctas() * (2048 // threads) * schedule.waves
         ctas = max(1, min(most, -(-(n + given.indices.shape[0]) // (LEAST * (threads // 32)))))
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
-    sizes = n, columns, heads, width, each, narrow, lanes, together
-    return Job(*sizes, ctas, own, scale, score, schedule.unroll)
+    halves = narrow, given.q.dtype.name in NARROW, thin and narrow is not None
+    sizes = n, columns, heads, width, each, *halves, lanes, together
+    return Job(*sizes, ctas, own, scale, score, unroll)
 
 
 def padded(x: jax.Array, width: int) -> jax.Array:

@@ -21,6 +21,9 @@ from ..simt.launch import launch
 from .attention import LOG2E, Attention
 from .attention_job import Operands, Schedule, Score, job_of, padded
 
+# Lanes side by side add 16 bytes each to the same sectors: also where they read 16-bit floats.
+SCHEDULE = Schedule(unroll=2, threads=256, features=4)
+
 
 def csr_attention_vjp(
     given: Operands,
@@ -34,7 +37,7 @@ def csr_attention_vjp(
     values: bool = True,
     biases: bool = False,
     params: bool = True,
-    schedule: Schedule = Schedule(unroll=2),  # noqa: B008 (frozen)
+    schedule: Schedule = SCHEDULE,
     interpret: bool = False,
 ) -> tuple[jax.Array | None, ...]:
     """(dq, dk, dv, dbias, dedges, *dparams); None for what `scores`, `values`, `biases`, `params`
@@ -103,16 +106,24 @@ class _Backward(Attention):
     def _zeros(self, number):
         return [self.k.const(0.0, "f32")] * (self.job.each if self.rows[number] else 1)
 
-    def _row(self, r, start, end, sums):
+    def _of_row(self, r, mask):
+        """Of the cotangent of y, the logarithm, what is taken from its cotangents, and of q."""
+        k, g = self.k, self.g
+        at = r * self.job.heads + self.head
+        numbers = (k.load(a, at, mask=mask, cache="nc") for a in (g.level, g.less))
+        return [*self._features(g.w, r, mask), *numbers, *super()._of_row(r, mask)]
+
+    def _row(self, start, end, ahead, sums):
         k, g, job = self.k, self.g, self.job
-        q, w = self._end(g.q, 0, r, self.inside), self._features(g.w, r, self.inside)
-        at = r * job.heads + self.head
-        level, less = (k.load(a, at, mask=self.inside, cache="nc") for a in (g.level, g.less))
-        own = len(self.nothing)
+        columns, row = list(ahead[: job.unroll]), list(ahead[job.unroll :])
+        w, (level, less), q = row[: job.each], row[job.each :][:2], row[job.each + 2 :]
+        q, own = self._query(q), len(self.nothing)
 
         def some(base, *carry):
+            cols, carry = carry[: job.unroll], carry[job.unroll :]
             dq, sums = carry[:own], carry[own:]
-            places, there, cols, keys, values = self._met(base, end)
+            later = self._columns(base + step)
+            places, there, keys, values = self._met(base, end, cols)
             derived = self._derived(q, keys, places, there)
             weights = [
                 k.exp2(s - level) for s in self._levels([d[0] for d in derived], places, there)
@@ -137,10 +148,10 @@ class _Backward(Attention):
                 if sums:
                     of_params = [x for row in rest[len(rest) - len(self.params) :] for x in row]
                     sums = [a + s * x for a, x in zip(sums, of_params, strict=True)]
-            return *dq, *sums
+            return *later, *dq, *sums
 
         step = self.groups * job.unroll
-        state = k.for_(start, end, step, some, *self.nothing, *sums)
+        state = k.for_(start, end, step, some, *columns, *self.nothing, *sums)[job.unroll :]
         return self._of_groups(state[:own]), state[own:]
 
     def _derived(self, q, keys, places, there):

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from ..rows.columns import Job, Product, Renamed, Tile
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from ..simt.scalar_jaxpr import ScalarSemiring
+from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 LEAST, LONG = 64, 256  # rows and entries of a group, where there are as many: see `ctas_for`
@@ -103,6 +103,98 @@ def csr_spmm(
     )["y"]
     y = jax.lax.bitcast_convert_type(y, x.dtype) if thin else y
     return y.reshape(n, width * per_word)[:, :k]
+
+
+def coo_spmm(
+    row: jax.Array,
+    col: jax.Array,
+    data: jax.Array,
+    x: jax.Array,
+    n: int,
+    *,
+    semiring: ScalarSemiring,
+    tile: Tile | None = None,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> jax.Array:
+    """y[n, k], the sums over the entries e with row[e] = i of mul(data[e], x[col[e]]), by atomics.
+
+    row, col int32[nse], data float32[nse], x float32[columns, k]; no size is 0. An entry with a row
+    or a column out of range adds nothing. `semiring` adds float32. Entries may have any order; that
+    of a sum varies, and with it its last bits. nse, and the words of x and of y, stay below
+    `merge_path.LIMIT`. Any number of CTAs is right.
+
+    A group of lanes has the columns of one entry side by side; a warp loads 32 entries together,
+    those of its next turn before it uses them. Bytes: 12 nse from memory, and out of the L2 cache
+    4 nse k of x, less what entries side by side share in L1, and as many added, 16 bytes an atomic.
+    """
+    (columns, width), nse = x.shape, row.shape[0]
+    tile = tile or tile_for(width)
+    if ctas is None:
+        most = resident_ctas() * (2048 // threads) * tile.waves
+        ctas = max(1, min(most, -(-nse // threads)))
+    return launch(
+        lambda k, g: _Scattered(k, g, (n, columns, width, nse), tile, semiring).run(),
+        {"row": row, "col": col, "data": data, "x": x.reshape(-1)},
+        {},
+        inout={"y": jnp.zeros(n * width, jnp.float32)},
+        ctas=ctas,
+        threads=threads,
+        name="coo_spmm",
+        interpret=interpret,
+    )["y"].reshape(n, width)
+
+
+class _Scattered:
+    """One launch of `coo_spmm`."""
+
+    def __init__(self, k, g, sizes, tile, semiring):
+        self.k, self.g, self.tile, self.semiring = k, g, tile, semiring
+        self.n, self.columns, self.width, self.nse = sizes
+        self.member, self.group = k.lane & (tile.lanes - 1), k.lane // tile.lanes
+        self.step = k.ctas * k.threads
+
+    def run(self):
+        k = self.k
+        first = k.cta * k.threads + k.warp * 32
+        k.for_(first, self.nse, self.step, self._block, *self._fetch(first))
+
+    def _fetch(self, base):
+        """Row, column and value of one entry a lane; row -1 where there is nothing to add."""
+        k, g = self.k, self.g
+        at = base + k.lane
+        there = at < self.nse
+        row, col = (k.load(a, at, mask=there, other=-1, cache="stream") for a in (g.row, g.col))
+        there = k.below(row, self.n) & k.below(col, self.columns)
+        value = k.load(g.data, at, mask=there, cache="stream")
+        return k.where(there, row, -1), col, value
+
+    def _block(self, base, *entries):
+        """The entries that the lanes of this warp hold, `unroll` of each group together."""
+        ahead = self._fetch(base + self.step)
+        turns = self.tile.lanes  # of a group: the warp holds as many entries for it
+        many = min(turns, self.tile.unroll)
+        if turns == many:
+            self._some(0, many, entries)
+        else:
+            self.k.for_(0, turns, many, lambda turn: self._some(turn, many, entries))
+        return ahead
+
+    def _some(self, turn, many, entries):
+        k, g, tile = self.k, self.g, self.tile
+        lanes = [(turn + u) * (32 // tile.lanes) + self.group for u in range(many)]
+        rows, cols, values = ([k.shfl(v, lane) for lane in lanes] for v in entries)
+        for start in range(0, self.width, tile.lanes * tile.words):
+            column = start + self.member * tile.words
+            masks = [(r >= 0) & (column < self.width) for r in rows]
+            x = [
+                k.load_vec(g.x, c * self.width + column, tile.words, mask=t, cache="nc")
+                for c, t in zip(cols, masks, strict=True)
+            ]
+            for r, a, v, t in zip(rows, values, x, masks, strict=True):
+                terms = [evaluate(k, self.semiring.mul, a, u) for u in v]
+                k.reduce_vec(g.y, r * self.width + column, terms, mask=t)
 
 
 def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:

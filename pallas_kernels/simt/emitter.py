@@ -37,7 +37,9 @@ _LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::n
 class Emitter(Values):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
-    def __init__(self, ctas, threads, shared, devices, remote):
+    def __init__(self, ctas, threads, shared, devices, remote, capability):
+        """capability: the least of the GPUs that run the code."""
+        self.adds_vectors = capability >= (9, 0)
         self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
         ids = [self._index(gpu.thread_id(d)) for d in gpu.Dimension]
@@ -147,6 +149,17 @@ class Emitter(Values):
         code = f"{{p}}{op}.v{len(values)}.{ptx} {{addr}}, {{{{{regs}}}}};"
         self._predicated(code, None, a, i, values, mask)
 
+    def _half(self, a, i):
+        wide = arith.shli(arith.extsi(type_of("i64"), self.const(i).v), self.const(1, "i64").v)
+        return Value(self, arith.addi(a.base, wide), "i64")
+
+    def load_half(self, a, i):
+        return self._asm("ld.global.u16 $0, [$1];", "i32", [self._half(a, i)], "=r,l")
+
+    def store_half(self, a, i, v, mask):
+        code = "{ .reg .pred p; setp.ne.b32 p, $2, 0; @p st.global.u16 [$0], $1; }"
+        self._asm(code, None, [self._half(a, i), v, self.cast(mask, "i32")], "l,r,r")
+
     def store_pair(self, a, i, x, y, mask=None):
         code = ".reg .b64 q; mov.b64 q, {{{0}, {1}}}; {p}st.relaxed.SCOPE.global.b64 {addr}, q;"
         values = [self.const(v, a.kind) for v in (x, y)]
@@ -181,8 +194,10 @@ class Emitter(Values):
         )
 
     def reduce_vec(self, a, i, values, mask=None):
-        if len(values) == 1:
-            return self.reduce("add", a, i, values[0], mask)
+        if len(values) == 1 or not self.adds_vectors:
+            for j, v in enumerate(values):
+                self.reduce("add", a, i + j, v, mask)
+            return
         regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
         code = f"{{p}}red.relaxed.gpu.global.add.v{len(values)}.f32 {{addr}}, {{{{{regs}}}}};"
         self._predicated(code, None, a, i, values, mask)

@@ -214,6 +214,18 @@ class Lockstep(Simt):
         for j, v in enumerate(values):
             a.data.reshape(-1)[at + j] = self.const(v, a.kind).v[lanes]
 
+    def load_half(self, a, i):
+        lanes, at = self._where(a, self.const(i) // 2, None)
+        odd = self.const(i).v[lanes] & 1
+        found = self.const(0).v.copy()
+        found[lanes] = a.data.reshape(-1).view(np.uint16)[2 * at + odd]
+        return Value(self, found, "i32")
+
+    def store_half(self, a, i, v, mask):
+        lanes, at = self._where(a, self.const(i) // 2, mask)
+        odd = self.const(i).v[lanes] & 1
+        a.data.reshape(-1).view(np.uint16)[2 * at + odd] = v.v[lanes].astype(np.uint16)
+
     def store_pair(self, a, i, x, y, mask=None):
         self.store_vec(a, i, [x, y], mask)
 

@@ -20,6 +20,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
               k.prefetch(a, i, mask)
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
+              k.load_half(a, i) -> the low 16 bits, k.store_half(a, i, v, mask): i counts halves of
+              the words of global memory
               k.either(c, a, b): for loads, the array of global memory a where c, else b
               k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask, acquire): two words of global
               memory, never half of them; the load acquires what came before the store

@@ -13,6 +13,7 @@ from jax.experimental.mosaic.gpu import utils as mosaic_utils
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxlib.mlir.dialects import llvm
 
+from . import device
 from .emitter import Emitter, Memory
 from .values import type_of
 
@@ -28,6 +29,7 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
     arrays = [*inputs, *outputs, *inout, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
+    capability = device.target().capability or device.CAPABILITY
 
     def body(*refs):
         def scoped(shared):
@@ -36,11 +38,11 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
                 i32, i64 = type_of("i32"), type_of("i64")
                 base = llvm.ptrtoint(i32, mosaic_utils.memref_ptr(memrefs[-1]))
 
-                def remote(ref, device):
-                    there = context.to_remote(ref, device)
+                def remote(ref, number):
+                    there = context.to_remote(ref, number)
                     return llvm.ptrtoint(i64, mosaic_utils.memref_ptr(there))
 
-                k = Emitter(ctas, threads, (base, shared_words), devices, remote)
+                k = Emitter(ctas, threads, (base, shared_words), devices, remote, capability)
                 kernel(
                     k,
                     *(

@@ -19,6 +19,7 @@ from pallas_kernels.cores import cores
 from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.prepare.adjacency import Adjacency
 from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.products.spmm import coo_spmm
 from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
@@ -168,6 +169,18 @@ def test_large_shared_memory_is_used(launched):
             assert not default_bfs_config(2**21, low_degree=True).shared_bits
     small, large = (shared for _, shared in launched)
     assert small <= 99 * 1024 < 4 * HOT[1] <= large
+
+
+@pytest.mark.parametrize(("kind", "vectors"), [("NVIDIA A100", False), ("NVIDIA H200", True)])
+def test_vectors_are_added_by_one_instruction_where_gpus_have_it(kind, vectors):
+    """PTX ISA, `red`: vectors of floats from compute capability 9.0 on; below, one by one."""
+    entries = array(NNZ), array(NNZ), array(NNZ, dtype=F32), array(N, 16, dtype=F32)
+    times = ScalarSemiring.of(jax.lax.mul, jax.lax.add, 0.0, F32)
+    with on(kind):
+        traced = jax.jit(lambda *a: coo_spmm(*a, n=N, semiring=times)).trace(*entries)
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert ("red.relaxed.gpu.global.add.v4.f32" in text) == vectors
+    assert ("red.relaxed.gpu.global.add.f32" in text) == (not vectors)
 
 
 @pytest.mark.parametrize(

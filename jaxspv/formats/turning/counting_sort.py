@@ -57,8 +57,9 @@ def _by_sort(indptr, indices, *, shape):
     major = jnp.where(there, major, major_extent)
     minor = jnp.where(there, indices, minor_extent)
     slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
-    minor, major, slots = lax.sort((minor, major, slots), num_keys=2, is_stable=True)
-    return minor, major, slots
+    # stable, so `major` stays in order; for one key and one value GPUs have a radix sort
+    minor, slots = lax.sort((minor, slots), num_keys=1, is_stable=True)
+    return minor, major[slots], slots
 
 
 def _not_counted(indptr, indices, *, shape) -> str | None:

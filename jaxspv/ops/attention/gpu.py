@@ -67,7 +67,7 @@ def _how(score: Any, operands, V) -> dict[str, Any]:
 def plain(A, operands, V, score) -> kernels.Operands:
     """The operands of the kernels: Q, K, V and edges with one axis of heads, bias with one or none.
 
-    All float32, but V, and of dot products K, in 16 bits where they are.
+    All float32, but V, and of dot products Q and K, in 16 bits where they are.
     """
     captured, Q, K, (bias, edges) = operands
     heads = V.shape[1:-1]
@@ -84,7 +84,8 @@ def plain(A, operands, V, score) -> kernels.Operands:
         parts = _parts(score, operands, V)
         d, found = parts.features, parts.prepared(captured)
     params = tuple(by_head(p[None])[0] for p in found)
-    q, k = by_head(Q), by_head(K, as_they_are and isinstance(score, Dot))
+    narrow = as_they_are and isinstance(score, Dot)
+    q, k = by_head(Q, narrow and Q.dtype == K.dtype), by_head(K, narrow)
     v = V.reshape(len(V), -1, V.shape[-1])
     v = v if as_they_are else v.astype(jnp.float32)
     if bias is not None:
@@ -96,7 +97,7 @@ def plain(A, operands, V, score) -> kernels.Operands:
 
 def _rows(A, operands, V, *, score) -> tuple[Array, Array]:
     """One launch: rows and entries shared evenly by warps, whose lanes have the features."""
-    y, logs = csr_attention(plain(A, operands, V, score), **_how(score, operands, V))
+    y, logs = csr_attention(plain(A, operands, V, score), thin=True, **_how(score, operands, V))
     heads = V.shape[1:-1]
     return y.reshape(A.shape[0], *heads, V.shape[-1]).astype(V.dtype), logs.reshape(-1, *heads)
 

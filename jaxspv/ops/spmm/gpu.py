@@ -5,13 +5,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels.products.spmm import NARROW, csr_spmm
+from pallas_kernels.products.spmm import NARROW, coo_spmm, csr_spmm
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ..mxv.spmv_gpu import SCALARS, no_scalars, scalars
 from .xla import columns_together, no_dense_fold, op, result_dtype, widened
+
+SCATTERED = 64  # columns up to which atomics cost less than a sort of the entries by row
 
 
 def _not_here(semiring, A, X, prepared, *, flip) -> str | None:
@@ -44,6 +46,32 @@ def _merge_path(semiring, A, X, prepared, *, flip):
     return csr_spmm(A.indptr, A.indices, A.data, X, **how).astype(dtype)
 
 
+def _not_scattered(semiring, A, X, prepared, *, flip) -> str | None:
+    """Why the entries of columns are not added in place."""
+    if A.compressed != 1:
+        return "the entries of a row lie side by side"
+    if X.shape[1] > SCATTERED:
+        return f"with more than {SCATTERED} columns a sort of the entries by row costs less"
+    dtype = result_dtype(semiring, A, X, flip)
+    if semiring.add.atomic(dtype) != "add" or dtype.name not in ("float32", *NARROW):
+        return "its atomics add float32"
+    return _not_here(semiring, A, X, prepared, flip=flip)
+
+
+def _scatter(semiring, A, X, prepared, *, flip):
+    """The entries as they lie, each product added in place by atomics; one launch."""
+    dtype = result_dtype(semiring, A, X, flip)
+    data, X = A.data.astype(jnp.float32), X.astype(jnp.float32)
+    (row, col), how = A.rowcol(), scalars(semiring, data, X, flip)
+    return coo_spmm(row, col, data, X, A.shape[0], semiring=how).astype(dtype)
+
+
+op.register(
+    "scatter",
+    backend="pallas",
+    refuse=_not_scattered,
+    batched=columns_together(_scatter, one_by_one),
+)(_scatter)
 op.register(
     "merge_path",
     backend="pallas",

@@ -57,15 +57,13 @@ def push(product, A, X, d, V, prepared):
 
 def pull(product, W, A, X, d, V, prepared):
     """The cotangents of `push`: dots of two rows at each entry, a product with the transpose."""
-    by_values = None if d is None else dots(_steady(A), W, X)
-    by_X = None if V is None else _turned_product(product, A, W, prepared)
+    steady = _steady(A)
+    by_values = None if d is None else dots(steady, W, X)
+    by_X = None
+    if V is not None:  # by the rows of the transpose where somebody has them
+        turned = steady.T if prepared.turned is None else prepared.turned
+        by_X = product(plus_times, turned, W, type(prepared)(None, A), flip=False)
     return None, None, by_values, by_X, None
-
-
-def _turned_product(product, A, W, prepared):
-    """`A^T W` over (+, x), by the rows of the transpose where somebody has them."""
-    turned = _steady(A.T) if prepared.turned is None else prepared.turned
-    return product(plus_times, turned, W, type(prepared)(None, A), flip=False)
 
 
 def _steady(A: Any) -> Any:

@@ -4,7 +4,8 @@ import numpy as np
 
 from pallas_kernels.prepare import sliced_rows
 from pallas_kernels.prepare.adjacency import LOW_MAX, LOW_MEAN
-from pallas_kernels.prepare.sliced_rows import LANES, THREAD_ROWS, WARPS, WINDOW
+from pallas_kernels.prepare.sliced_rows import LANES, THREAD_ROWS, WINDOW
+from pallas_kernels.simt import device
 
 
 def prepare_bfs(
@@ -179,7 +180,7 @@ def prepare_pagerank(
     n, nnz = len(in_indptr) - 1, int(in_indptr[-1])
     in_indices, length = in_indices[:nnz], np.diff(in_indptr)
     if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
-        thread_row = int(np.clip(nnz / (2 * WARPS * LANES), *THREAD_ROWS))
+        thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
     if out_degree is None:
         out_degree = np.bincount(in_indices, minlength=n)
     by_number = _numbering(order, in_indptr, in_indices, np.asarray(out_degree))
@@ -259,10 +260,14 @@ def _positions(length, order, thread_row):
     return np.concatenate([long, pad[0], short, pad[1]]), len(long) + len(pad[0])
 
 
+def _warps():
+    return 32 * device.target().cores
+
+
 def _segment(nnz):
     """Entries of a long row that one warp sums: about its part of all entries."""
     least, most = sliced_rows.SEGMENTS
-    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / WARPS)))), least, most))
+    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), least, most))
 
 
 def _items(length, segment):

@@ -90,18 +90,24 @@ def test_narrow_keys_and_values(dtype, heads, d, f):
     indptr, indices, q, k, v, bias = operands([3, 0, 40, 1, 0, 7, 90, 2], heads, d, f, ())
     rng = np.random.default_rng(3)
     w = jnp.asarray(rng.normal(size=(8, heads, f)), jnp.float32)
-    q, k, v = jnp.asarray(q), jnp.asarray(k).astype(dtype), jnp.asarray(v).astype(dtype)
+    q, k, v = (jnp.asarray(x).astype(dtype) for x in (q, k, v))
     places, bias = (jnp.asarray(indptr), jnp.asarray(indices)), jnp.asarray(bias)
-    how = {"scale": 0.3, "schedule": Schedule(threads=64, ctas=3), "interpret": True}
+    wide = [x.astype(np.float32) for x in (q, k, v)]
     runs = []
-    for pair in ((k, v), (k.astype(np.float32), v.astype(np.float32))):
-        given = Operands(*places, q, *pair, bias)
+    for of_a_lane, operands_of_all in ((8, wide), (8, (q, k, v)), (4, (wide[0], k, v))):
+        schedule = Schedule(threads=64, ctas=3, features=of_a_lane)
+        how = {"scale": 0.3, "schedule": schedule, "interpret": True}
+        given = Operands(*places, *operands_of_all, bias)
         y, log = csr_attention(given, **how)
+        thin = csr_attention(given, thin=True, **how)[0]
+        assert thin.dtype == given.v.dtype
+        np.testing.assert_array_equal(thin, y.astype(given.v.dtype))  # rounded once, to even
         less = jnp.sum(w * y, axis=-1)
         runs.append((y, log, *csr_attention_vjp(given, log, w, less, **how)[:3]))
-    for got, want in zip(*runs, strict=True):
-        assert got.dtype == np.float32 and got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    for run in runs[1:]:
+        for got, want in zip(run, runs[0], strict=True):
+            assert got.dtype == np.float32 and got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 # ---- Derivatives ----

@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from pallas_kernels.products.spmm import csr_spmm, tile_for
+from pallas_kernels.products.spmm import coo_spmm, csr_spmm, tile_for
 from pallas_kernels.rows.columns import Tile
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
@@ -129,6 +129,44 @@ def test_sums_of_exponentials_lower_for_a_gpu():
     for dtype in (jnp.float32, jnp.bfloat16):
         text = lower(lambda X: jsp.mxm(A, X, "log_plus"), jnp.ones((9, 8), dtype))
         assert text.count("custom_call @mosaic_gpu") == 1
+
+
+def check_scattered(lengths, k, tile=None, **options):
+    """Small integers, so that sums do not depend on their order; two places are out of range."""
+    indptr, indices, data = matrix(lengths, np.float32)
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)).astype(np.int32)
+    out, inner = indices[: row.size].copy(), row  # of the transpose: rows lie anywhere
+    data, values = data[: row.size], np.random.default_rng(2).integers(-4, 5, (len(lengths), k))
+    x = values.astype(np.float32)
+    want = np.zeros((COLUMNS, k))
+    np.add.at(want, out, data[:, None] * x[inner])
+    out = np.concatenate([out, [-1, COLUMNS, 0, 0]]).astype(np.int32)
+    inner = np.concatenate([inner, [0, 0, -1, len(lengths)]]).astype(np.int32)
+    data = np.concatenate([data, np.full(4, np.nan, np.float32)])
+    mul, combine, *_ = SEMIRINGS["plus_times"]
+    semiring = ScalarSemiring.of(mul, combine, 0.0, "f")
+    arrays = map(jnp.asarray, (out, inner, data, x))
+    y = coo_spmm(*arrays, COLUMNS, semiring=semiring, tile=tile, **(options or HOST))
+    np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_entries_of_columns_are_added_in_place(rows):
+    for k in (1, 3, 8):
+        check_scattered(ROWS[rows], k)
+
+
+@pytest.mark.parametrize("tile", [Tile(1, 4, 1), Tile(4, 2, 8), Tile(16, 4, 2), Tile(32, 1, 4)])
+def test_tiles_of_scattered_entries(tile):
+    check_scattered(ROWS["hubs"], 72, tile)
+    check_scattered(ROWS["short"], 72, tile, ctas=1, threads=32, interpret=True)
+
+
+@pytest.mark.gpu
+def test_entries_added_in_place_on_a_gpu():
+    for rows in ROWS:
+        for k in (1, 5, 8, 32, 136):
+            check_scattered(ROWS[rows], k, ctas=None)
 
 
 @pytest.mark.gpu

@@ -122,6 +122,20 @@ def test_iterations():
     assert go((0.0, 1e-6, 9, 0))[1] == 1  # no damping: p is the fixpoint
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_changes_in_16_bits(order, weighted):
+    """What is rounded away comes back: the scores are as right as those of 32 bits."""
+    form = INTERPRETED | {"increments": True}
+    for graph in (random_graph(150, 400, 3, symmetric=False), GRAPHS["star with a tail"]):
+        A = matrix(graph, weighted)
+        n = A.shape[0]
+        p = np.random.default_rng(2).random(n) * (np.arange(n) % 3 == 0)
+        prepared = operands(A, order, weighted, segment=8)
+        for knobs in ((0.85, 1e-6, 100, 0), (0.85, 1.0, 1, 1), (0.85, 1.0, 0, 9)):
+            check(A, *prepared, p, knobs, form, slack=2)
+
+
 def test_padding_is_never_gathered():
     A = matrix(GRAPHS["random"], True)
     strength, prepared = operands(A, weighted=True)

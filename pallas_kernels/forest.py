@@ -5,7 +5,8 @@ some `LIGHT` a vertex by a sample of the keys, goes through Boruvka's rounds (19
 the least edge that leaves it, by an atomic minimum of 64 bits, and hangs itself below the tree at
 its other end; edges inside of a tree leave the list. Then only rows outside of the largest tree are
 looked at, whose edges to other trees make the next list: an edge of the largest tree is seen from
-its other end, and that tree takes no edges itself, which the cut property allows. Light edges
+its other end. That tree takes no edges itself, as all its edges would meet at one word; what the
+others take is right by the cut property. Light edges
 first: Kruskal, 1956; both joined with atomics on a GPU: Fallin, Gonzalez, Seo, Burtscher, "A
 high-performance MST implementation for GPUs", SC 2023; skipping the largest tree: Sutton, Ben-Nun,
 Barak, "Optimizing parallel graph connectivity computation via subgraph sampling", IPDPS 2018.
@@ -22,7 +23,6 @@ ends are looked up once, 0.08 ms.
 import types
 
 import jax
-import jax.numpy as jnp
 
 from .rows.flatten import flatten
 from .rows.merge_path import CsrRows
@@ -30,6 +30,7 @@ from .simt.device import resident_ctas
 from .simt.launch import launch
 
 LIGHT = 4  # edges a vertex, both directions counted once, in the first list
+DENSE = 4  # entries a row from which the largest tree takes no edges itself
 SAMPLE = 256  # slots whose keys tell which edges are light
 LISTED = 40  # two control words: how many edges are in each list
 UNROLL = 2  # edges of a list that a thread has under way
@@ -58,6 +59,7 @@ def spanning_forest(
     c = types.SimpleNamespace(n=n, nse=nse, room=nse // 2 + 1, words=-(-nse // 32))
     c.share = min(2 * LIGHT * n / max(nse, 1), 1.0)  # of the slots that are light
     c.light = c.share < 0.5
+    c.dense = nse > DENSE * n
 
     def kernel(k, m):
         k.tell(m.status, _Forest(k, m, c).run())
@@ -134,15 +136,14 @@ class _Forest:
         self._forget()
         self._light_edges()
         ok, count = self._meet(0)
-        ok, turn = self._rounds(ok, k.const(0), count, k.const(-1))
+        ok, turn = self._rounds(ok, k.const(0), count)
         if c.light:
             self._compress()
             self._forget()
             ok, _ = self._meet(turn)
-            skip = self._largest()
-            self._heavy_edges(turn, skip)
+            self._heavy_edges(turn, self._largest())
             ok, count = self._meet(turn)
-            ok, turn = self._rounds(ok, turn, count, skip)
+            ok, turn = self._rounds(ok, turn, count)
         return self._gather(ok)
 
     def _meet(self, turn):
@@ -230,21 +231,28 @@ class _Forest:
         return k.load(self.bound, 0), k.load(self.bound, 1)
 
     def _largest(self):
-        """The root of the commonest of 32 vertices, the same in every warp: trees do not change."""
+        """The root of the commonest of 32 vertices, the same in every CTA: trees do not change."""
         k, c = self.k, self.c
-        label = k.load(self.m.parent, k.lane * max(c.n // 32, 1) % c.n)
-        votes = k.const(0)
-        for d in range(32):
-            votes = votes + k.cast(k.shfl(label, d) == label, "i32")
-        most = k.warp_fold(k.maximum, votes)
-        return k.shfl(label, k.ctz(k.ballot(votes == most)))
+
+        def sample():
+            (root,) = self._roots([k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
+            votes = k.const(0)
+            for d in range(32):
+                votes = votes + k.cast(k.shfl(root, d) == root, "i32")
+            most = k.warp_fold(k.maximum, votes)
+            winner = k.shfl(root, k.ctz(k.ballot(votes == most)))
+            k.store(self.bound, 2, winner, mask=k.lane == 0)
+
+        k.if_(k.warp == 0, sample)
+        k.sync()
+        return k.load(self.bound, 2)
 
     def _heavy_edges(self, turn, skip):
         """Lists the edges between trees that rows outside of the tree `skip` have.
 
         Both rows of an edge have it: that of the smaller end lists it, or the only one looked at.
         """
-        k, m, c = self.k, self.m, self.c
+        k, m = self.k, self.m
 
         def edges(places, owners, there):
             heads = k.loads(m.indices, places, there, cache="nc")
@@ -322,11 +330,12 @@ class _Forest:
 
         k.for_(first, count, k.ctas * k.threads * UNROLL, some)
 
-    def _rounds(self, ok, turn, count, skip):
+    def _rounds(self, ok, turn, count):
         """(ok, turn) after rounds until no edge lies between two trees, from lists of `count`."""
         k = self.k
 
         def round_(ok, turn, count):
+            skip = self._largest() if self.c.dense else k.const(-1)
             self._offer(turn, count, skip)
             ok, more = self._meet(turn + 1)
             self._hang(turn + 1, more, skip)

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.constant import constant
+from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
 from .louvain_cpu import in_turn
+from .louvain_gpu import MOST, in_kernels
 from .louvain_xla import at_once
 from .modularity import edge_weights, modularity
 
@@ -34,12 +37,14 @@ class Communities(NamedTuple):
         count: int32, the number of communities.
         modularity: of the labels.
         levels: int32, how often communities were joined.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
     labels: Int[Array, " n"]
     count: Int[Array, ""]
     modularity: Float[Array, ""]
     levels: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 def louvain(
@@ -61,11 +66,12 @@ def louvain(
         G: a `Graph` or a symmetric sparse matrix of weights >= 0.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
-        backend: "cpu", "xla" or None.
-        method: "in_turn" (native loops on a CPU), "at_once" (elsewhere), or None for these.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "in_turn" (native loops on a CPU), "in_kernels" (a launch a level on a GPU),
+            "at_once" (elsewhere), or None for these.
 
     Returns:
-        `Communities(labels, count, modularity, levels)`.
+        `Communities(labels, count, modularity, levels, status)`.
 
     Raises:
         TypeError: G is no graph.
@@ -91,39 +97,58 @@ def louvain(
         graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     undirected(graph, "louvain", values=weighted)
     how = {"weighted": weighted, "backend": backend, "method": method}
-    return one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
+    found = one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
+    return finished(found, "louvain")
 
 
 def _louvain(graph: Graph, resolution: Array, *, weighted, backend, method) -> Communities:
     n = graph.n
     vertex = jnp.arange(n, dtype=jnp.int32)
     weights = edge_weights(graph, weighted=weighted, directed=False).astype(jnp.float32)
-    found, levels = op(graph, weights, resolution, backend=backend, method=method)
+    found, levels, status = op(graph, weights, resolution, backend=backend, method=method)
     labels = jnp.full(n, n, jnp.int32).at[found].min(vertex)[found] if n else vertex
     quality = modularity(graph, labels, resolution=resolution, weighted=weighted, directed=False)
     if graph.exists is not None:
         labels = jnp.where(graph.exists, labels, -1)
-    return Communities(labels, jnp.sum(labels == vertex, dtype=jnp.int32), quality, levels)
+    count = jnp.sum(labels == vertex, dtype=jnp.int32)
+    return Communities(labels, count, quality, levels, status)
 
 
 def _types(graph, weights, resolution):
-    return typed(jnp.int32, graph.n), typed(jnp.int32)
+    return typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32)
 
 
 op = Operation("louvain", constant, types=_types)
+
+
+def _not_in_kernels(graph, weights, resolution) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse == 0:
+        return "there are no edges"
+    if graph.nse > MOST:
+        return f"{graph.nse} entries exceed the {MOST} that its sums of int32 allow"
+    return None
+
+
+@op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)
+def _in_kernels(graph, weights, resolution):
+    """A quarter of the vertices at a time, in one launch a level."""
+    return in_kernels(graph, weights, resolution)
 
 
 @op.register("in_turn", backend="cpu")
 def _in_turn(graph, weights, resolution):
     """One vertex after the other, in native loops."""
     if graph.n == 0 or graph.nse == 0:
-        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0)
-    return in_turn(graph.out.indptr, graph.out.indices, weights, resolution)
+        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0), jnp.int32(0)
+    found = in_turn(graph.out.indptr, graph.out.indices, weights, resolution)
+    return *found, jnp.int32(0)
 
 
 @op.register("at_once")
 def _at_once(graph, weights, resolution):
     """Half of the vertices at a time."""
     if graph.n == 0 or graph.nse == 0:
-        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0)
+        return jnp.arange(graph.n, dtype=jnp.int32), jnp.int32(0), jnp.int32(0)
     return at_once(graph, weights, resolution)

@@ -79,8 +79,8 @@ def minimum_spanning_forest(
     passes over the lightest, then over those between the trees that these make.
 
     Source: Boruvka, "O jistem problemu minimalnim", 1926; light edges first: Fallin, Gonzalez, Seo,
-    Burtscher, "A high-performance MST implementation for GPUs", SC 2023; as rounds of products: Kepner, Gilbert,
-    "Graph algorithms in the language of linear algebra", SIAM, 2011.
+    Burtscher, "A high-performance MST implementation for GPUs", SC 2023; as rounds of
+    products: Kepner, Gilbert, "Graph algorithms in the language of linear algebra", SIAM, 2011.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 2.0, 4.0], shape=(4, 4))
@@ -120,7 +120,7 @@ op = Operation("minimum_spanning_forest", types=_types)
 
 
 def _slots(chosen: Array, n: int) -> tuple[Array, Array]:
-    """The slots of a forest in order, nse behind them, and the status of a form without a kernel."""
+    """The slots of a forest in order, nse behind them; the status of a form without a kernel."""
     (slots,) = jnp.nonzero(chosen, size=max(n - 1, 0), fill_value=chosen.shape[0])
     return slots.astype(jnp.int32), jnp.int32(0)
 

@@ -44,15 +44,15 @@ def spanning_forest(
     keys: jax.Array,
     *,
     ctas: int | None = None,
-    threads: int = 1024,
+    threads: int = 512,
     interpret: bool = False,
-) -> tuple[jax.Array, jax.Array]:
-    """(slots int32[n - 1], status int32): the edges of the forest of least (key, slot), ascending.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(slots, tails int32[n - 1], status int32): the forest of least (key, slot), slots ascending.
 
     indptr int32[n + 1], indices, keys int32[nnz]: of a graph with both directions of every edge,
     columns ascending in each row, none twice; n at least 2. An edge is named by its slot in the row
-    of its smaller end, whose key counts; self loops do not. Behind the last edge slots are nnz.
-    status 0: right; otherwise a grid barrier expired.
+    of its smaller end, its tail, whose key counts; self loops do not. Behind the last edge slots
+    are nnz, tails n. status 0: right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     ctas = ctas or resident_ctas()
@@ -73,6 +73,7 @@ def spanning_forest(
             "work": 8 * c.room,
             "taken": c.words,
             "slots": n - 1,
+            "tails": n - 1,
             "status": 1,
         },
         ctas=ctas,
@@ -82,7 +83,7 @@ def spanning_forest(
         name="spanning_forest",
         interpret=interpret,
     )
-    return out["slots"], out["status"][0]
+    return out["slots"], out["tails"], out["status"][0]
 
 
 class _Flat:
@@ -144,7 +145,10 @@ class _Forest:
             self._heavy_edges(turn, self._largest())
             ok, count = self._meet(turn)
             ok, turn = self._rounds(ok, turn, count)
-        return self._gather(ok)
+        ok = ok & self._gather()
+        ok_, _ = self._meet(turn)
+        self._find_tails()
+        return ok & ok_
 
     def _meet(self, turn):
         """(ok, how many edges the list of this turn has) after a grid barrier."""
@@ -405,7 +409,7 @@ class _Forest:
 
     # ---- The result ----
 
-    def _gather(self, ok):
+    def _gather(self):
         """The set bits of `taken` in order; ok."""
         k, m, c = self.k, self.m, self.c
         warps = k.threads // 32
@@ -443,7 +447,25 @@ class _Forest:
 
         k.for_(first, stop, 32, put, mine)
         k.spread(c.n - 1, lambda i: k.store(m.slots, i, c.nse, mask=i >= total))
-        return ok & fine
+        return fine
+
+    def _find_tails(self):
+        """The row of each slot: the last that begins at or before it."""
+        k, m, c = self.k, self.m, self.c
+
+        def one(i):
+            slot = k.load(m.slots, i, cache="fresh")
+
+            def halve(low, high):
+                middle = k.shr(low + high + 1, 1)
+                right = k.load(m.indptr, middle, cache="nc") <= slot
+                return k.where(right, middle, low), k.where(right, high, middle - 1)
+
+            high = k.where(slot < c.nse, c.n - 1, 0)
+            low, _ = k.while_(lambda low, high: low < high, halve, 0, high)
+            k.store(m.tails, i, k.where(slot < c.nse, low, c.n))
+
+        k.spread(c.n - 1, one)
 
 
 def _before(k, edge, other):

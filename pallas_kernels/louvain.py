@@ -1,6 +1,6 @@
-"""Louvain's moving phase in one launch: vertices by turns, the weights to communities in hash tables.
+"""Louvain's moving phase in one launch: vertices by turns, weights to communities in hash tables.
 
-Method: in every turn about a quarter of the vertices, drawn by a hash, looks for the community of
+Method: in every turn about half of the vertices, drawn by a hash, looks for the community of
 a neighbour with the largest `w(v, c) - factor k(v) tot(c)`; all that found a better one than
 their own move together after a grid barrier (Lu, Halappanavar, Kalyanaraman, "Parallel heuristics
 for scalable community detection", Parallel Computing 47, 2015). Only a vertex that a neighbour
@@ -26,13 +26,14 @@ from .rows.flatten import flatten
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-TURNS = 96  # at most
-PARTS = 4  # turns in which every vertex comes once, on average
+TURNS = 48  # at most
+PARTS = 2  # turns in which every vertex comes once, on average; a power of two
+ENOUGH = 512  # turns end once PARTS of them move no more than one in so many vertices
 SLOTS = 256  # of the table of a warp
 ROW = 192  # edges that it takes
 FULL = 6  # eighths of the CTA's table that may be filled
 COUNTS = 40  # two pairs of control words by turns: moves of short rows, of long ones
-LONG = 44  # control word: how many rows are long
+LONG, ROWS = 44, 45  # control words: how many rows are long, how many have edges
 EMPTY = -1
 
 
@@ -102,10 +103,13 @@ class _Moves:
     def run(self):
         """ok; `m.group` has the communities."""
         k, m = self.k, self.m
-        k.spread_warps(self.c.n, self._start)
-        ok, long = k.grid_barrier(m.control, [(m.control, LONG)])
+        (rows,) = k.spread_warps(self.c.n, self._start, 0)
+        k.reduce("add", m.control, ROWS, k.warp_sum(rows), mask=k.lane == 0)
+        counted = [(m.control, LONG), (m.control, ROWS)]
+        ok, long, rows = k.grid_barrier(m.control, counted)
+        few = rows // ENOUGH
 
-        def turn_(ok, turn, still):
+        def turn_(ok, turn, before, now):
             word = COUNTS + (turn & 1) * 2
             self.word = word
             self._look(turn)
@@ -118,15 +122,17 @@ class _Moves:
             for j in range(2):
                 k.store(m.control, later + j, 0, mask=(k.cta == 0) & (k.thread == 0))
             (ok,) = k.grid_barrier(m.control)
-            return ok, turn + 1, k.where(short + far > 0, 0, still + 1)
+            now, ends = now + short + far, (turn + 1) % PARTS == 0
+            return ok, turn + 1, k.where(ends, now, before), k.where(ends, 0, now)
 
-        def going(ok, turn, still):
-            return (ok != 0) & (turn < TURNS) & (still < 2 * PARTS)
+        def going(ok, turn, before, now):
+            del now
+            return (ok != 0) & (turn < TURNS) & (before > few)
 
-        return k.while_(going, turn_, ok, 0, 0)[0]
+        return k.while_(going, turn_, ok, 0, 2**31 - 1, 0)[0]
 
-    def _start(self, v):
-        """Every vertex with edges is alone in a community and due; long rows are listed."""
+    def _start(self, v, rows):
+        """Every vertex is alone in a community, those with edges are due; long rows are listed."""
         k, m, c = self.k, self.m, self.c
         there = v < c.n
         begin, end = k.row(m.indptr, v, there)
@@ -135,6 +141,7 @@ class _Moves:
         k.store(m.size, v, 1, mask=there)
         k.store(m.due, v, k.cast(end > begin, "i32"), mask=there)
         self._put(m.long, LONG, (v,), there & (end - begin > ROW))
+        return rows + k.cast(end > begin, "i32")
 
     def _put(self, array, word, values, mask):
         """Appends the values of lanes under the mask, counted by a control word."""

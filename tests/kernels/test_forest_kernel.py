@@ -49,9 +49,11 @@ def keys_of(graph, most, seed):
 
 def check(graph, keys, **how):
     f = jax.jit(functools.partial(spanning_forest, **how))
-    slots, status = f(*map(jnp.asarray, (*graph, keys)))
+    slots, tails, status = f(*map(jnp.asarray, (*graph, keys)))
     assert status == 0
-    np.testing.assert_array_equal(slots, expected(*graph, keys))
+    want = expected(*graph, keys)
+    np.testing.assert_array_equal(slots, want)
+    np.testing.assert_array_equal(tails, np.append(tails_of(graph[0]), len(graph[0]) - 1)[want])
 
 
 def check_all(graph, seed, **how):

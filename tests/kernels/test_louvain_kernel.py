@@ -29,9 +29,10 @@ def looked_at(to, turn, shares):
 
 
 def expected(indptr, indices, weights, strength, factor, holds):
-    """Turns until nothing has moved for long; sums in float32 where the kernel has them."""
+    """Turns until few vertices move; sums in float32 where the kernel has them."""
     n = len(strength)
-    group, due, still = np.arange(n), np.diff(indptr) > 0, 0
+    group, due, moved = np.arange(n), np.diff(indptr) > 0, 0
+    few = due.sum() // module.ENOUGH
     for turn in range(module.TURNS):
         sums, size = np.zeros(n, np.int64), np.bincount(group, minlength=n)
         np.add.at(sums, group, strength)
@@ -61,9 +62,11 @@ def expected(indptr, indices, weights, strength, factor, holds):
         for v, to in found:
             group[v] = to
             due[indices[indptr[v] : indptr[v + 1]]] = True
-        still = 0 if found else still + 1
-        if still == 2 * module.PARTS:
-            break
+        moved += len(found)
+        if (turn + 1) % module.PARTS == 0:
+            if moved <= few:
+                break
+            moved = 0
     return group
 
 
@@ -82,7 +85,6 @@ def check(graph, seed, *, interpret, most=5, **how):
     holds = module.SLOTS * (how.get("threads", 1024) // 32) * module.FULL // 8
     want = expected(indptr, indices, weights, strength, factor, holds)
     np.testing.assert_array_equal(group, want)
-    assert len(np.unique(want)) <= len(want)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -133,7 +133,7 @@ def _not_in_kernels(graph, weights, resolution) -> str | None:
 
 @op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)
 def _in_kernels(graph, weights, resolution):
-    """A quarter of the vertices at a time, in one launch a level."""
+    """Half of the vertices at a time, in one launch a level."""
     return in_kernels(graph, weights, resolution)
 
 

@@ -16,7 +16,7 @@ SWEEPS, LEVELS = 64, 32
 PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
 ENOUGH = 1e-4
 LEAST = 1e-6  # a level must raise the modularity by this
-FEW = 8  # the share of the edges from which on levels work in less room
+SHARES = (4, 32)  # of the edges, from which on levels work in less room
 LEAST_ROOM = 2**16  # edges
 
 
@@ -40,7 +40,7 @@ def at_once(
     moved = moved or _moved
     n, nse = graph.n, graph.nse
     edges = Edges(*ends_of(graph), weights)
-    rooms = [nse, nse // FEW] if nse >= LEAST_ROOM else [nse]
+    rooms = [nse, *(nse // share for share in SHARES)] if nse >= LEAST_ROOM else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
     state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
     state = *state, jnp.int32(0)

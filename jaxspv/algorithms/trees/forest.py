@@ -102,10 +102,8 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
         none = jnp.full(max(n - 1, 0), n, jnp.int32)
         weights = jnp.zeros(none.shape, graph.dtype)
         return SpanningForest(none, none, weights, jnp.int32(0), jnp.zeros((), wide), jnp.int32(0))
-    slots, status = op(graph, backend=backend, method=method)
+    slots, tails, status = op(graph, backend=backend, method=method)
     there = slots < graph.nse
-    tails = jnp.searchsorted(graph.out.indptr, slots, side="right", method="scan_unrolled") - 1
-    tails = jnp.where(there, tails.astype(jnp.int32), n)
     heads = graph.out.indices.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
     weights = graph.data.at[slots].get(mode="fill", fill_value=0)
     count, total = jnp.sum(there, dtype=jnp.int32), jnp.sum(weights, dtype=wide)
@@ -113,16 +111,18 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
 
 
 def _types(graph):
-    return typed(jnp.int32, max(graph.n - 1, 0)), typed(jnp.int32)
+    edges = typed(jnp.int32, max(graph.n - 1, 0))
+    return edges, edges, typed(jnp.int32)
 
 
 op = Operation("minimum_spanning_forest", types=_types)
 
 
-def _slots(chosen: Array, n: int) -> tuple[Array, Array]:
-    """The slots of a forest in order, nse behind them; the status of a form without a kernel."""
+def _slots(chosen: Array, tail: Array, n: int) -> tuple[Array, Array, Array]:
+    """The slots of a forest in order, nse behind them; their tails; a status."""
     (slots,) = jnp.nonzero(chosen, size=max(n - 1, 0), fill_value=chosen.shape[0])
-    return slots.astype(jnp.int32), jnp.int32(0)
+    tails = tail.at[slots].get(mode="fill", fill_value=n)
+    return slots.astype(jnp.int32), tails.astype(jnp.int32), jnp.int32(0)
 
 
 def _not_in_one_launch(graph: Graph) -> str | None:
@@ -142,7 +142,7 @@ def _not_in_one_launch(graph: Graph) -> str | None:
 
 
 @op.register("light_first", backend="pallas", refuse=_not_in_one_launch)
-def _light_first(graph: Graph) -> tuple[Array, Array]:
+def _light_first(graph: Graph) -> tuple[Array, Array, Array]:
     """Rounds over the lightest edges, then over those between the trees that these make."""
     keys = _digits(graph.data) ^ np.uint32(1 << 31)
     keys = lax.bitcast_convert_type(keys, jnp.int32)
@@ -150,12 +150,12 @@ def _light_first(graph: Graph) -> tuple[Array, Array]:
 
 
 @op.register("scan", backend="cpu")
-def _scan(graph: Graph) -> tuple[Array, Array]:
+def _scan(graph: Graph) -> tuple[Array, Array, Array]:
     """A round looks at every vertex's edges in turn, in both directions."""
     n, out = graph.n, graph.out
     tail, head = ends_of(graph)
     if n == 0 or graph.nse == 0:
-        return _slots(jnp.zeros(graph.nse, bool), n)
+        return _slots(jnp.zeros(graph.nse, bool), tail, n)
     slots = jnp.arange(graph.nse, dtype=jnp.int32)
     sides = [Compressed(out.indptr, out.indices, slots)]
     if not graph.symmetric:
@@ -190,7 +190,7 @@ def _scan(graph: Graph) -> tuple[Array, Array]:
             (best,) = each(0, n, functools.partial(vertex, side=side), best)
         return best.slot
 
-    return _slots(_rounds(n, tail, head, lightest), n)
+    return _slots(_rounds(n, tail, head, lightest), tail, n)
 
 
 class _Edge(NamedTuple):
@@ -209,13 +209,14 @@ def _before(a: _Edge, b: _Edge) -> Array:
 
 
 @op.register("ranks")
-def _ranks(graph: Graph) -> tuple[Array, Array]:
+def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
     """Slots sorted by (weight, ends); a round takes the first that leaves each component."""
     n, nse = graph.n, graph.nse
+    ends = ends_of(graph)
     if n == 0 or nse == 0:
-        return _slots(jnp.zeros(nse, bool), n)
+        return _slots(jnp.zeros(nse, bool), ends[0], n)
     slot = _by_weight(graph)
-    tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends_of(graph))
+    tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends)
     rank = jnp.arange(slot.shape[0], dtype=jnp.int32)
 
     def lightest(labels):
@@ -227,7 +228,7 @@ def _ranks(graph: Graph) -> tuple[Array, Array]:
         return jnp.where(least < nse, least, -1)
 
     chosen = _rounds(n, tail, head, lightest)
-    return _slots(jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop"), n)
+    return _slots(jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop"), ends[0], n)
 
 
 def _by_weight(graph: Graph) -> Array:

@@ -24,10 +24,12 @@ import types
 
 import jax
 
-from .rows.flatten import flatten
+from .rows.flatten import Flat
 from .rows.merge_path import CsrRows
+from .rows.set_bits import set_bits
 from .simt.device import resident_ctas
 from .simt.launch import launch
+from .simt.primitives import CONTROL_WORDS
 
 LIGHT = 4  # edges a vertex, both directions counted once, in the first list
 DENSE = 4  # entries a row from which the largest tree takes no edges itself
@@ -55,27 +57,18 @@ def spanning_forest(
     are nnz, tails n. status 0: right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    ctas = ctas or resident_ctas()
+    ctas, share = ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
     c = types.SimpleNamespace(n=n, nse=nse, room=nse // 2 + 1, words=-(-nse // 32))
-    c.share = min(2 * LIGHT * n / max(nse, 1), 1.0)  # of the slots that are light
-    c.light = c.share < 0.5
-    c.dense = nse > DENSE * n
+    c.share, c.light, c.dense = share, share < 0.5, nse > DENSE * n  # of the slots that are light
 
     def kernel(k, m):
         k.tell(m.status, _Forest(k, m, c).run())
 
+    made = {"parent": n, "best": 4 * n, "work": 8 * c.room, "taken": c.words}
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices, "keys": keys},
-        {
-            "parent": n,
-            "best": 4 * n,
-            "work": 8 * c.room,
-            "taken": c.words,
-            "slots": n - 1,
-            "tails": n - 1,
-            "status": 1,
-        },
+        made | {"slots": n - 1, "tails": n - 1, "status": 1},
         ctas=ctas,
         threads=threads,
         shared_words=2 * SAMPLE + 8 + 32 + 4,
@@ -86,39 +79,12 @@ def spanning_forest(
     return out["slots"], out["tails"], out["status"][0]
 
 
-class _Flat:
-    """A shape of `CsrRows`: the entries of 32 rows side by side, all lanes present."""
-
-    def shared_words(self, threads: int) -> int:
-        return 0
-
-    def walker(self, job):
-        return types.SimpleNamespace(walk=lambda first, stop: self._walk(job, first, stop))
-
-    def _walk(self, job, first, stop):
-        k = job.k
-
-        def rows(base):
-            r = base + k.lane
-            begin, end = k.row(job.indptr, r, r < stop)
-            begin, end = k.maximum(begin, job.low), k.minimum(end, job.high)
-            row = job.row(r, r < stop)
-            there = (r < stop) & job.wanted(row)
-            size = k.where(there, k.maximum(end - begin, 0), 0)
-            flatten(k, begin, size, row, job.edges)
-
-        k.for_(first, stop, 32, rows)
-
-
 class _Rows(CsrRows):
-    """Lists edges of its rows; see `_Forest.light_edges` and `heavy_edges`."""
+    """Rows with `edges`, `row` and `wanted` of a list's own."""
 
-    def __init__(self, forest, edges, row, wanted=None):
-        k, m, c = forest.k, forest.m, forest.c
-        super().__init__(k, m.indptr, c.n, (), _Flat())
-        self.edges, self.row = edges, row
-        if wanted is not None:
-            self.wanted = wanted
+    def __init__(self, forest, **how):
+        super().__init__(forest.k, forest.m.indptr, forest.c.n, (), Flat())
+        vars(self).update(how)
 
 
 class _Forest:
@@ -145,7 +111,8 @@ class _Forest:
             self._heavy_edges(turn, self._largest())
             ok, count = self._meet(turn)
             ok, turn = self._rounds(ok, turn, count)
-        ok = ok & self._gather()
+        bits = types.SimpleNamespace(array=m.taken, words=c.words, found=m.slots, room=c.n - 1)
+        ok = ok & set_bits(k, bits, c.nse, m.control, CONTROL_WORDS, (self.counts, self.sums))
         ok_, _ = self._meet(turn)
         self._find_tails()
         return ok & ok_
@@ -197,7 +164,7 @@ class _Forest:
             each = zip(owners, heads, keys, places, strict=True)
             self._append(0, [(r, v, key, p) for (r,), v, key, p in each], masks)
 
-        _Rows(self, edges, lambda r, there: (r,)).walk()
+        _Rows(self, edges=edges, row=lambda r, there: (r,)).walk()
 
     def _bound(self):
         """(key, slot) of which about `share` of all slots are before: one of a sample."""
@@ -273,7 +240,7 @@ class _Forest:
         def row(r, there):
             return r, k.load(m.parent, r, mask=there, other=skip)
 
-        _Rows(self, edges, row, lambda row: row[1] != skip).walk()
+        _Rows(self, edges=edges, row=row, wanted=lambda row: row[1] != skip).walk()
 
     def _slot_of(self, row, column, mask):
         """Where a row has this column."""
@@ -381,7 +348,6 @@ class _Forest:
         turn: of the list, one after that of the offers, which it makes room for.
         """
         k, m = self.k, self.m
-        key_of_none, slot_of_none = NOTHING
         next_list = LISTED + ((turn + 1) & 1)
         k.store(m.control, next_list, 0, mask=(k.cta == 0) & (k.thread == 0))
 
@@ -403,51 +369,11 @@ class _Forest:
                 k.store(m.parent, u, v, mask=first & ~(stays & (u < v)))
                 k.store(m.parent, v, u, mask=second & ~(stays & (v < u)))
             for root, _, t in ends:
-                k.store_pair(m.best, self._best(turn, root), slot_of_none, key_of_none, mask=t)
+                k.store_pair(m.best, self._best(turn, root), *NOTHING[::-1], mask=t)
 
         self._over(turn, count, some)
 
     # ---- The result ----
-
-    def _gather(self):
-        """The set bits of `taken` in order; ok."""
-        k, m, c = self.k, self.m, self.c
-        warps = k.threads // 32
-        each = -(-c.words // (32 * k.ctas * warps)) * 32
-        first = (k.cta * warps + k.warp) * each
-        stop = k.minimum(first + each, c.words)
-        k.store(self.counts, k.thread, 0, mask=k.thread < 32)
-        k.sync()
-
-        def count(i, found):
-            there = i + k.lane < stop
-            word = k.load(m.taken, i + k.lane, mask=there, cache="fresh")
-            return found + k.popc(word)
-
-        (found,) = k.for_(first, stop, 32, count, 0)
-        found = k.warp_sum(found)
-        k.store(self.counts, k.warp, found, mask=k.lane == 0)
-        k.sync()
-        upto, here = k.warp_scan(k.load(self.counts, k.lane))
-        fine, before, total = k.sums_of_ctas(m.control, 64, here, self.sums)
-        mine = before + k.shfl(upto, k.warp) - found
-
-        def put(i, at):
-            there = i + k.lane < stop
-            word = k.load(m.taken, i + k.lane, mask=there, cache="fresh")
-            upto, many = k.warp_scan(k.popc(word))
-
-            def bit(word, place):
-                slot = (i + k.lane) * 32 + k.ctz(word)
-                k.store(m.slots, place, slot, mask=place < c.n - 1)
-                return word & (word - 1), place + 1
-
-            k.while_(lambda word, place: word != 0, bit, word, at + upto - k.popc(word))
-            return at + many
-
-        k.for_(first, stop, 32, put, mine)
-        k.spread(c.n - 1, lambda i: k.store(m.slots, i, c.nse, mask=i >= total))
-        return fine
 
     def _find_tails(self):
         """The row of each slot: the last that begins at or before it."""

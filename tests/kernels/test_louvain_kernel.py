@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import louvain as module
-from pallas_kernels.louvain import moves
+from pallas_kernels.communities import looking, louvain
+from pallas_kernels.communities.louvain import moves
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import lower, ring
@@ -20,7 +20,7 @@ M32 = 2**32 - 1
 def drawn(v, turn):
     x = (v * 0x9E3779B1 + turn * 0x85EBCA6B) & M32
     x = ((x ^ x >> 15) * 0x2C1B3C6D) & M32
-    return ((x ^ x >> 13) >> 7) % module.PARTS == 0
+    return ((x ^ x >> 13) >> 7) % looking.PARTS == 0
 
 
 def looked_at(to, turn, shares):
@@ -32,8 +32,8 @@ def expected(indptr, indices, weights, strength, factor, holds):
     """Turns until few vertices move; sums in float32 where the kernel has them."""
     n = len(strength)
     group, due, moved = np.arange(n), np.diff(indptr) > 0, 0
-    few = due.sum() // module.ENOUGH
-    for turn in range(module.TURNS):
+    few = due.sum() // louvain.ENOUGH
+    for turn in range(louvain.TURNS):
         sums, size = np.zeros(n, np.int64), np.bincount(group, minlength=n)
         np.add.at(sums, group, strength)
         found = []
@@ -42,7 +42,7 @@ def expected(indptr, indices, weights, strength, factor, holds):
             length, own = row.stop - row.start, group[v]
             if not due[v] or not drawn(v, turn):
                 continue
-            shares = -(-length // holds) if length > module.ROW else 1
+            shares = -(-length // holds) if length > looking.ROW else 1
             due[v] = shares > 1
             beside = {}
             for head, w in zip(indices[row], weights[row], strict=True):
@@ -63,7 +63,7 @@ def expected(indptr, indices, weights, strength, factor, holds):
             group[v] = to
             due[indices[indptr[v] : indptr[v + 1]]] = True
         moved += len(found)
-        if (turn + 1) % module.PARTS == 0:
+        if (turn + 1) % looking.PARTS == 0:
             if moved <= few:
                 break
             moved = 0
@@ -82,28 +82,30 @@ def check(graph, seed, *, interpret, most=5, **how):
     f = jax.jit(functools.partial(moves, interpret=interpret, **how))
     group, status = f(*operands, jnp.asarray(factor))
     assert status == 0
-    holds = module.SLOTS * (how.get("threads", 1024) // 32) * module.FULL // 8
+    holds = looking.SLOTS * (how.get("threads", 1024) // 32) * looking.FULL // 8
     want = expected(indptr, indices, weights, strength, factor, holds)
     np.testing.assert_array_equal(group, want)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs(monkeypatch, name):
-    monkeypatch.setattr(module, "TURNS", 24)
+    monkeypatch.setattr(louvain, "TURNS", 24)
     check(undirected(name), 0, interpret=True, **SMALL)
 
 
 @pytest.mark.parametrize("row, slots", [(32, 64), (8, 32), (40, 64)])
 def test_tables_of_warps_and_of_ctas(monkeypatch, row, slots):
     """Rows by tables of warps, by CTAs, and those that see a share of the communities a turn."""
-    for name, value in {"ROW": row, "SLOTS": slots, "TURNS": 16}.items():
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(louvain, "TURNS", 16)
+    for file in (louvain, looking):
+        monkeypatch.setattr(file, "ROW", row)
+        monkeypatch.setattr(file, "SLOTS", slots)
     check(random_of(150, 3000, 1), 1, interpret=True, **SMALL)
 
 
 @pytest.mark.parametrize("edges", [40, 300])
 def test_loops_and_lonely_vertices(monkeypatch, edges):
-    monkeypatch.setattr(module, "TURNS", 24)
+    monkeypatch.setattr(louvain, "TURNS", 24)
     check(random_of(150, edges, edges), 1, interpret=True, **SMALL)
 
 

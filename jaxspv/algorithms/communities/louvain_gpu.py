@@ -7,7 +7,7 @@ import functools
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.louvain import moves
+from pallas_kernels.communities.louvain import moves
 
 from ...graph import Graph
 from .louvain_xla import Edges, at_once, quality_of, strengths

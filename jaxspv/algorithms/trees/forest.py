@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.forest import MOST_SLOTS, spanning_forest
+from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
 
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused

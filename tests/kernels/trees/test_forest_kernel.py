@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels import forest as module
-from pallas_kernels.forest import spanning_forest
 from pallas_kernels.simt import interpret
+from pallas_kernels.trees import forest as module
+from pallas_kernels.trees.forest import spanning_forest
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected

@@ -24,12 +24,12 @@ import types
 
 import jax
 
-from .rows.flatten import Flat
-from .rows.merge_path import CsrRows
-from .rows.set_bits import set_bits
-from .simt.device import resident_ctas
-from .simt.launch import launch
-from .simt.primitives import CONTROL_WORDS
+from ..rows.flatten import Flat
+from ..rows.merge_path import CsrRows
+from ..rows.set_bits import set_bits
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
 
 LIGHT = 4  # edges a vertex, both directions counted once, in the first list
 DENSE = 4  # entries a row from which the largest tree takes no edges itself

@@ -131,7 +131,7 @@ class Looking:
         spot = spot ^ k.shr(spot, 15)
         mask = head != u
         if share is not None:
-            mask = mask & share(to, spot)
+            mask = mask & share(spot)
 
         def put():
             weight = k.load(m.weights, e, cache="nc")
@@ -210,38 +210,40 @@ class Looking:
         def row(i):
             u = k.load(m.long, i, cache="fresh")
             there = self._drawn(u, turn) & (k.load(m.due, u) != 0)
-            k.if_(there, lambda: self._by_cta(turn, u, holds))
+            k.if_(there, lambda: self._by_cta(u, holds))
 
         k.sync()
         k.for_(k.cta, long, k.ctas, row)
 
-    def _by_cta(self, turn, u, holds):
+    def _by_cta(self, u, holds):
         k, m, c = self.k, self.m, self.c
         begin, end = k.row(m.indptr, u)
         shares = (end - begin + (holds - 1)) // holds
+        own, pull = self._own(u)
 
         def clear(j):
             k.store(self.keys, j, EMPTY)
             k.store(self.values, j, 0)
 
-        own, pull = self._own(u)
+        def one_share(number, *found):
+            def mine(spot):
+                return (shares == 1) | (k.shr(spot, 8) % shares == number)
 
-        def share(to, spot):
-            return (to == own) | ((shares == 1) | (k.shr(spot, 8) % shares == turn % shares))
+            def slots(j, *found):
+                to, weight = k.load(self.keys, j + k.thread), k.load(self.values, j + k.thread)
+                return self._better(found, to, weight, own, pull)
 
-        k.sync()  # all have asked whether u is due
-        k.for_(k.thread, c.table, k.threads, clear)
-        k.sync()
-        many = lambda e: self._add(u, e, 0, c.table - 1, share)  # noqa: E731
-        k.for_(begin + k.thread, end, k.threads, many)
-        k.sync()
+            k.sync()  # all have asked whether u is due, or have read the share before
+            k.for_(k.thread, c.table, k.threads, clear)
+            k.sync()
+            many = lambda e: self._add(u, e, 0, c.table - 1, mine)  # noqa: E731
+            k.for_(begin + k.thread, end, k.threads, many)
+            k.sync()
+            return k.for_(0, c.table, k.threads, slots, *found)
+
         found = k.const(EMPTY), k.const(0.0, "f32"), k.const(0)
-
-        def slots(j, *found):
-            to, weight = k.load(self.keys, j + k.thread), k.load(self.values, j + k.thread)
-            return self._better(found, to, weight, own, pull)
-
-        found = self._over(k.for_(0, c.table, k.threads, slots, *found), 32)
+        found = k.for_(0, shares, 1, one_share, *found)
+        found = self._over(found, 32)
         for j, x in enumerate((found[0], found[2])):
             k.store(self.best, j * 32 + k.warp, x, mask=k.lane == 0)
         k.store(self.best_values, k.warp, found[1], mask=k.lane == 0)
@@ -255,7 +257,7 @@ class Looking:
             found = self._over((best, most, inside), 32)
             goes = self._goes(u, k.lane == 0, found, own, pull)
             self.put(m.moved_long, self.word + 1, (u, found[0]), goes)
-            k.store(m.due, u, k.where(shares == 1, 0, 1), mask=k.lane == 0)
+            k.store(m.due, u, 0, mask=k.lane == 0)
 
         k.if_(k.warp == 0, settle)
         k.sync()

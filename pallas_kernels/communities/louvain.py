@@ -10,7 +10,8 @@ other. Weights and their sums are integers, so that no order of additions shows:
 same. A community that several lanes meet is summed by comparing all lanes in rows of up to 8 and 32
 edges, by a table of its warp in shared memory up to `ROW` edges, of the CTA beyond (tables by
 degree: Naim, Manne, Halappanavar, Tumeo, "Community detection on the GPU", IPDPS 2017). A row with
-more edges than the table of the CTA holds looks at a share of the communities in each turn.
+more edges than that holds is read once for each share of the communities that fits: looking at one
+share a turn instead costs rmat16 8% of its modularity.
 
 Traffic: for each vertex that looks, its row, and two gathers an edge, of the neighbour's community
 and that one's sum; for each move the row again and four atomics. Two grid barriers a turn.
@@ -23,13 +24,14 @@ import types
 import jax
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas
+from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from .looking import PARTS, ROW, SLOTS, Looking
 
 TURNS = 48  # at most
 ENOUGH = 512  # turns end once PARTS of them move no more than one in so many vertices
 COUNTS = 40  # two pairs of control words by turns: moves of short rows, of long ones
+LARGE = 160 * 1024  # bytes of shared memory of a CTA from which its table is twice as large
 LONG, ROWS = 44, 45  # control words: how many rows are long, how many have edges
 
 
@@ -52,7 +54,8 @@ def moves(
     grid barrier expired.
     """
     n = indptr.shape[0] - 1
-    table = SLOTS * (threads // 32)
+    many = 2 if target().shared_bytes >= LARGE else 1
+    table = many * SLOTS * (threads // 32)
     c = types.SimpleNamespace(n=n, table=table)
 
     def kernel(k, m):

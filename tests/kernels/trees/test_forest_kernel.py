@@ -13,7 +13,7 @@ from pallas_kernels.trees.forest import spanning_forest
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
-from tests.kernels.test_lowering import lower, ring
+from tests.kernels.test_lowering import gpus, lower, ring
 
 SMALL = {"ctas": 2, "threads": 64, "interpret": True}
 
@@ -93,9 +93,10 @@ def test_warps_that_run_apart_find_the_same(monkeypatch, light):
     check(graph, keys_of(graph, 5, 0), ctas=2, threads=32, interpret=True)
 
 
-def test_one_launch():
+@pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "H200", "B200"])
+def test_one_launch(kind):
     graph = [jnp.asarray(a) for a in ring(256)]
-    text = lower(lambda *a: spanning_forest(*a), *graph, graph[1])
+    text = lower(lambda *a: spanning_forest(*a), *graph, graph[1], mesh=gpus(1, kind))
     assert text.count("custom_call @mosaic_gpu") == 1
 
 

@@ -5,6 +5,7 @@ SLOTS = 256  # of the table of a warp
 ROW = 192  # edges that it takes
 FULL = 6  # eighths of the CTA's table that may be filled
 EMPTY = -1
+COUNTS = 40  # two pairs of control words by turns: moves of short rows, of long ones
 
 
 class Looking:
@@ -16,6 +17,7 @@ class Looking:
         self.listed, self.best = k.shared(k.threads), k.shared(64)
         self.best_values = k.shared(32, "f32")
         self.factor = k.load(m.factor, 0, cache="nc")
+        self.word = k.const(COUNTS)
 
     def put(self, array, word, values, mask):
         """Appends the values of lanes under the mask, counted by a control word."""

@@ -48,8 +48,9 @@ def keys_of(graph, most, seed):
 
 
 def check(graph, keys, **how):
+    operands = [jnp.asarray(a) for a in (*graph, keys)]
     f = jax.jit(functools.partial(spanning_forest, **how))
-    slots, tails, status = f(*map(jnp.asarray, (*graph, keys)))
+    slots, tails, status = f(*operands)
     assert status == 0
     want = expected(*graph, keys)
     np.testing.assert_array_equal(slots, want)

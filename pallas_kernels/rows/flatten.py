@@ -1,5 +1,7 @@
 """Ranges of many lengths shared evenly by the lanes of a warp, and by the warps of a grid."""
 
+import types
+
 UNROLL = 4  # strides of 32 places whose loads are in flight together
 LONG = 512  # a range longer than this is cut into pieces for other warps
 PIECE = 256
@@ -85,3 +87,30 @@ class Ranges:
 def piece_room(places):
     """Pieces that long ranges over so many places can make."""
     return places // PIECE + places // LONG + 1
+
+
+class Flat:
+    """A shape of `merge_path.CsrRows`: entries of 32 rows side by side, all lanes present.
+
+    The job has `edges(places, rows, there)`, which gets what `flatten` gives its function.
+    """
+
+    def shared_words(self, threads: int) -> int:
+        return 0
+
+    def walker(self, job):
+        return types.SimpleNamespace(walk=lambda first, stop: self._walk(job, first, stop))
+
+    def _walk(self, job, first, stop):
+        k = job.k
+
+        def rows(base):
+            r = base + k.lane
+            begin, end = k.row(job.indptr, r, r < stop)
+            begin, end = k.maximum(begin, job.low), k.minimum(end, job.high)
+            row = job.row(r, r < stop)
+            there = (r < stop) & job.wanted(row)
+            size = k.where(there, k.maximum(end - begin, 0), 0)
+            flatten(k, begin, size, row, job.edges)
+
+        k.for_(first, stop, 32, rows)

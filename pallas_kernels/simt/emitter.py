@@ -171,6 +171,11 @@ class Emitter(Values):
         code += "mov.b64 {{$0, $1}}, q;"
         return self._predicated(code, a.kind, a, i, (), mask, outs=2)
 
+    def least_pair(self, a, i, x, y, mask=None):
+        code = f".reg .b64 q; mov.b64 q, {{{{{{0}}, {{1}}}}}}; {{p}}red.relaxed.{a.scope}.global"
+        code += ".min.s64 {addr}, q;"
+        self._predicated(code, None, a, i, [self.const(v, a.kind) for v in (x, y)], mask)
+
     def prefetch(self, a, i, mask=None):
         self._predicated("{p}prefetch.global.L2 {addr};", None, a, i, (), mask)
 

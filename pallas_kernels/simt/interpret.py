@@ -232,6 +232,14 @@ class Lockstep(Simt):
     def load_pair(self, a, i, mask=None, acquire=True):
         return self.load_vec(a, i, 2, mask)
 
+    def least_pair(self, a, i, x, y, mask=None):
+        lanes, at = self._where(a, i, mask, 2)
+        flat, x, y = a.data.reshape(-1), self.const(x).v, self.const(y).v
+        for lane, p in zip(lanes, at, strict=True):
+            new = int(y[lane]), int(x[lane].view(np.uint32))
+            if new < (int(flat[p + 1]), int(flat[p].view(np.uint32))):
+                flat[p], flat[p + 1] = x[lane], y[lane]
+
     def prefetch(self, a, i, mask=None):
         self._where(a, i, mask)
 

@@ -31,6 +31,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
               k.atomic_cas(a, i, compare, v, mask) -> old value
               k.shared(words, kind): memory of the CTA, given out outside of any control flow
+              k.least_pair(a, i, x, y, mask): the pair there becomes (x, y) where that is less, by y
+              and then, unsigned, by x; in one piece, of global memory
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     CTA   k.sync(), k.sync_count(b) -> number of threads with b

@@ -22,9 +22,13 @@ from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 
 
-def h200s(count):
-    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
+def gpus(count, kind):
+    device = AbstractDevice(device_kind=f"NVIDIA {kind}", num_cores=None, platform="gpu")
     return AbstractMesh((count,), ("x",), axis_types=(AxisType.Auto,), abstract_device=device)
+
+
+def h200s(count):
+    return gpus(count, "H200")
 
 
 def lower(f, *args, mesh=None):

@@ -52,6 +52,10 @@ class Warp(interpret.Lockstep):
         with self.launch.lock:
             return super()._atomic(a, i, mask, f)
 
+    def least_pair(self, a, i, x, y, mask=None):
+        with self.launch.lock:
+            super().least_pair(a, i, x, y, mask)
+
     def sync(self):
         self._groups(32, "a CTA barrier")
         self.launch.barriers[self.number].wait()

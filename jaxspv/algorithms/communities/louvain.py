@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.constant import constant
+from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
 from .louvain_cpu import in_turn
+from .louvain_gpu import MOST, in_kernels
 from .louvain_xla import at_once
 from .modularity import edge_weights, modularity
 
@@ -34,12 +37,14 @@ class Communities(NamedTuple):
         count: int32, the number of communities.
         modularity: of the labels.
         levels: int32, how often communities were joined.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
     labels: Int[Array, " n"]
     count: Int[Array, ""]
     modularity: Float[Array, ""]
     levels: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 def louvain(
@@ -61,11 +66,12 @@ def louvain(
         G: a `Graph` or a symmetric sparse matrix of weights >= 0.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
-        backend: "cpu", "xla" or None.
-        method: "in_turn" (native loops on a CPU), "at_once" (elsewhere), or None for these.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "in_turn" (native loops on a CPU), "in_kernels" (a launch a level on a GPU),
+            "at_once" (elsewhere), or None for these.
 
     Returns:
-        `Communities(labels, count, modularity, levels)`.
+        `Communities(labels, count, modularity, levels, status)`.
 
     Raises:
         TypeError: G is no graph.
@@ -91,18 +97,19 @@ def louvain(
         graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     undirected(graph, "louvain", values=weighted)
     how = {"weighted": weighted, "backend": backend, "method": method}
-    return one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
+    found = one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
+    return finished(found, "louvain")
 
 
 def _louvain(graph: Graph, resolution: Array, *, weighted, backend, method) -> Communities:
     how = {"weighted": weighted, "backend": backend, "method": method}
-    labels, count, levels = op(graph, resolution, **how)
+    labels, count, levels, status = op(graph, resolution, **how)
     quality = modularity(graph, labels, resolution=resolution, weighted=weighted, directed=False)
-    return Communities(labels, count, quality, levels)
+    return Communities(labels, count, quality, levels, status)
 
 
 def _types(graph, resolution, *, weighted):
-    return typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32)
+    return typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32), typed(jnp.int32)
 
 
 op = Operation("louvain", constant, types=_types)
@@ -113,20 +120,34 @@ def _named(moved):
 
     def run(graph, resolution, *, weighted):
         vertex = jnp.arange(graph.n, dtype=jnp.int32)
-        labels, levels = vertex, jnp.int32(0)
+        labels, levels, status = vertex, jnp.int32(0), jnp.int32(0)
         if graph.n and graph.nse:
             weights = edge_weights(graph, weighted=weighted, directed=False).astype(jnp.float32)
-            found, levels = moved(graph, weights, resolution)
+            found, levels, status = moved(graph, weights, resolution)
             labels = jnp.full(graph.n, graph.n, jnp.int32).at[found].min(vertex)[found]
         if graph.exists is not None:
             labels = jnp.where(graph.exists, labels, -1)
-        return labels, jnp.sum(labels == vertex, dtype=jnp.int32), levels
+        return labels, jnp.sum(labels == vertex, dtype=jnp.int32), levels, status
 
     return run
 
 
-# One vertex after the other in native loops; elsewhere half of the vertices at a time.
-op.register("in_turn", backend="cpu")(
-    _named(lambda graph, *rest: in_turn(graph.out.indptr, graph.out.indices, *rest))
-)
+def _not_in_kernels(graph, resolution, *, weighted) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse == 0:
+        return "there are no edges"
+    if graph.nse > MOST:
+        return f"{graph.nse} entries exceed the {MOST} that its sums of int32 allow"
+    return None
+
+
+def _one_by_one(graph, weights, resolution):
+    """One vertex after the other, in native loops."""
+    return *in_turn(graph.out.indptr, graph.out.indices, weights, resolution), jnp.int32(0)
+
+
+# Half of the vertices move at a time: in one launch a level, or by sorts.
+op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)(_named(in_kernels))
+op.register("in_turn", backend="cpu")(_named(_one_by_one))
 op.register("at_once")(_named(at_once))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,11 +16,11 @@ SWEEPS, LEVELS = 64, 32
 PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
 ENOUGH = 1e-4
 LEAST = 1e-6  # a level must raise the modularity by this
-FEW = 8  # the share of the edges from which on levels work in less room
+SHARES = (4, 32)  # of the edges, from which on levels work in less room
 LEAST_ROOM = 2**16  # edges
 
 
-class _Edges(NamedTuple):
+class Edges(NamedTuple):
     """Between communities of the level before, which keep the number of one of their vertices."""
 
     tail: Array
@@ -27,37 +28,43 @@ class _Edges(NamedTuple):
     weight: Array
 
 
-def at_once(graph: Graph, weights: Array, resolution: Array) -> tuple[Array, Array]:
-    """(n,) a vertex that names the community of each, and the number of levels.
+def at_once(
+    graph: Graph, weights: Array, resolution: Array, moved: Callable | None = None
+) -> tuple[Array, Array, Array]:
+    """(n,) a vertex that names the community of each, the number of levels, and a status.
 
     Communities keep the number of one of their vertices. Edges that join the same two become one
     after each level; once few are left, the levels after that run in arrays of their size.
+    `moved(n, edges, resolution)`: (n,) the communities of a level, their modularity, a status.
     """
+    moved = moved or _moved
     n, nse = graph.n, graph.nse
-    edges = _Edges(*ends_of(graph), weights)
-    rooms = [nse, nse // FEW] if nse >= LEAST_ROOM else [nse]
+    edges = Edges(*ends_of(graph), weights)
+    rooms = [nse, *(nse // share for share in SHARES)] if nse >= LEAST_ROOM else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
     state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
+    state = *state, jnp.int32(0)
     for room, less in zip(rooms, [*rooms[1:], -1], strict=True):
-        edges = _Edges(edges.tail[:room], edges.head[:room], edges.weight[:room])
+        edges = Edges(edges.tail[:room], edges.head[:room], edges.weight[:room])
 
         def level(carry):
-            (member, quality, number, _, _), edges = carry
-            group, best = _moved(n, edges, resolution)
+            (member, quality, number, _, _, status), edges = carry
+            group, best, failed = moved(n, edges, resolution)
             better = best > quality + LEAST
             member = jnp.where(better, group.at[member].get(mode="clip"), member)
             edges, count = _joined(n, edges, group)
-            return (member, jnp.maximum(quality, best), number + better, better, count), edges
+            state = member, jnp.maximum(quality, best), number + better, better, count
+            return (*state, status | failed), edges
 
         def going(carry, less=less):
-            _, _, number, better, count = carry[0]
-            return better & (number < LEVELS) & (count > less)
+            _, _, number, better, count, status = carry[0]
+            return better & (status == 0) & (number < LEVELS) & (count > less)
 
         state, edges = lax.while_loop(going, level, (state, edges))
-    return state[0], state[2]
+    return state[0], state[2], state[5]
 
 
-def _joined(n: int, edges: _Edges, group: Array) -> tuple[_Edges, Array]:
+def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
     """The edges between groups, one for each two, in front; how many there are."""
     tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
     tail, head, weight = _by_vertex_and_group(tail, head, edges.weight)
@@ -65,7 +72,7 @@ def _joined(n: int, edges: _Edges, group: Array) -> tuple[_Edges, Array]:
     run = jnp.where(tail < n, jnp.cumsum(new, dtype=jnp.int32) - 1, tail.shape[0])
     place = jnp.where(new, run, tail.shape[0])
     nothing = jnp.full(tail.shape, n, jnp.int32)
-    joined = _Edges(
+    joined = Edges(
         nothing.at[place].set(tail, mode="drop"),
         nothing.at[place].set(head, mode="drop"),
         jnp.zeros_like(weight).at[run].add(weight, mode="drop"),
@@ -73,19 +80,26 @@ def _joined(n: int, edges: _Edges, group: Array) -> tuple[_Edges, Array]:
     return joined, jnp.sum(new, dtype=jnp.int32)
 
 
-def _moved(n: int, edges: _Edges, resolution: Array) -> tuple[Array, Array]:
-    """(n,) the best communities that sweeps found, each named by a vertex; their modularity."""
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    k = jnp.zeros(n, jnp.float32).at[edges.tail].add(edges.weight, mode="drop")
+def strengths(n: int, edges: Edges) -> tuple[Array, Array]:
+    """(n,) the sum of the weights of each vertex, and one over that of all."""
+    k = jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
     total = jnp.sum(edges.weight)
-    per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
+    return k, jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
 
-    def quality(group):
-        ends = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
-        start, end = ends
-        inside = jnp.sum(jnp.where(start == end, edges.weight, 0))
-        sums = jnp.zeros(n, jnp.float32).at[group].add(k)
-        return inside * per - resolution * jnp.sum((sums * per) ** 2)
+
+def quality_of(n: int, edges: Edges, group: Array, resolution: Array) -> Array:
+    """The modularity of communities of the vertices of a level."""
+    k, per = strengths(n, edges)
+    start, end = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
+    inside = jnp.sum(jnp.where(start == end, edges.weight, 0))
+    sums = jnp.zeros(n, k.dtype).at[group].add(k)
+    return inside * per - resolution * jnp.sum((sums * per) ** 2)
+
+
+def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array]:
+    """(n,) the best communities that sweeps found, each named by a vertex; their modularity; 0."""
+    vertex = jnp.arange(n, dtype=jnp.int32)
+    k, per = strengths(n, edges)
 
     def sweep(state):
         group, best, most, number, idle = state
@@ -98,18 +112,19 @@ def _moved(n: int, edges: _Edges, resolution: Array) -> tuple[Array, Array]:
         chance = ((mixed ^ (mixed >> 15)) * np.uint32(2246822519)) >> 31
         moves = (gain > 0) & ~(lone & (target > group)) & (chance == 0)
         group = jnp.where(moves, target, group)
-        now = quality(group)
+        now = quality_of(n, edges, group, resolution)
         best = jnp.where(now > most, group, best)
         idle = jnp.where(now > most + ENOUGH, 0, idle + 1)
         return group, best, jnp.maximum(most, now), number + 1, idle
 
-    first = (vertex, vertex, quality(vertex), jnp.int32(0), jnp.int32(0))
+    start = quality_of(n, edges, vertex, resolution)
+    first = (vertex, vertex, start, jnp.int32(0), jnp.int32(0))
     going = lambda s: (s[3] < SWEEPS) & (s[4] < PATIENCE)  # noqa: E731
     _, best, most, _, _ = lax.while_loop(going, sweep, first)
-    return best, most
+    return best, most, jnp.int32(0)
 
 
-def _best_moves(n, edges: _Edges, group, sums, k, factor) -> tuple[Array, Array]:
+def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
     """(n,) what the best move of each vertex gains over staying, and its community."""
     to = group.at[edges.head].get(mode="fill", fill_value=n)
     weight = jnp.where(edges.tail == edges.head, 0, edges.weight)

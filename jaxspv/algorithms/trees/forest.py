@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
+
 from ..._core.batching import while_going
+from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
@@ -19,6 +22,7 @@ from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ..common.edges import ends_of
+from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ class SpanningForest(NamedTuple):
         weights: (n - 1,) their weights.
         count: int32, how many edges: n less the number of components.
         total: the sum of the weights; of integers and booleans float32.
+        status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
     tails: Int[Array, " edges"]
@@ -43,6 +48,7 @@ class SpanningForest(NamedTuple):
     weights: Shaped[Array, " edges"]
     count: Int[Array, ""]
     total: Float[Array, ""]
+    status: Int[Array, ""]
 
 
 def minimum_spanning_forest(
@@ -56,11 +62,12 @@ def minimum_spanning_forest(
     Args:
         G: a `Graph` or a square sparse matrix of weights, stored in one direction or in both; where
             the two differ the smaller counts.
-        backend: "cpu", "xla" or None.
-        method: "scan" (native loops on a CPU), "ranks" (edges sorted once, elsewhere), or None.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "scan" (native loops on a CPU), "light_first" (one launch on a GPU, of a `Graph`
+            known to be symmetric), "ranks" (edges sorted once, elsewhere), or None.
 
     Returns:
-        `SpanningForest(tails, heads, weights, count, total)`.
+        `SpanningForest(tails, heads, weights, count, total, status)`.
 
     Raises:
         TypeError: G is no graph.
@@ -68,10 +75,12 @@ def minimum_spanning_forest(
 
     Differentiable in the weights: those of the forest have slope 1 in the total.
 
-    Cost: at most log2(n) rounds, a pass over the edges each; "ranks" also sorts them.
+    Cost: at most log2(n) rounds, a pass over the edges each; "ranks" also sorts them, "light_first"
+    passes over the lightest, then over those between the trees that these make.
 
-    Source: Boruvka, "O jistem problemu minimalnim", 1926; as rounds of products: Kepner, Gilbert,
-    "Graph algorithms in the language of linear algebra", SIAM, 2011.
+    Source: Boruvka, "O jistem problemu minimalnim", 1926; light edges first: Fallin, Gonzalez, Seo,
+    Burtscher, "A high-performance MST implementation for GPUs", SC 2023; as rounds of
+    products: Kepner, Gilbert, "Graph algorithms in the language of linear algebra", SIAM, 2011.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 2.0, 4.0], shape=(4, 4))
@@ -82,7 +91,8 @@ def minimum_spanning_forest(
     graph = as_graph(G, "minimum_spanning_forest", ())
     with_real_weights(graph, "minimum_spanning_forest")
     check_weights(graph, negative=True, infinite=True)
-    return one_program(_forest, graph, backend=backend, method=method)
+    found = one_program(_forest, graph, backend=backend, method=method)
+    return finished(found, "minimum_spanning_forest")
 
 
 def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> SpanningForest:
@@ -91,27 +101,61 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
     if graph.nse == 0:
         none = jnp.full(max(n - 1, 0), n, jnp.int32)
         weights = jnp.zeros(none.shape, graph.dtype)
-        return SpanningForest(none, none, weights, jnp.int32(0), jnp.zeros((), wide))
-    chosen = op(graph, backend=backend, method=method)
-    count = jnp.sum(chosen, dtype=jnp.int32)
-    (slots,) = jnp.nonzero(chosen, size=max(n - 1, 0), fill_value=graph.nse)
-    tail, head = ends_of(graph)
-    tails, heads = (v.at[slots].get(mode="fill", fill_value=n) for v in (tail, head))
+        return SpanningForest(none, none, weights, jnp.int32(0), jnp.zeros((), wide), jnp.int32(0))
+    slots, tails, status = op(graph, backend=backend, method=method)
+    there = slots < graph.nse
+    heads = graph.out.indices.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
     weights = graph.data.at[slots].get(mode="fill", fill_value=0)
-    total = jnp.sum(weights, dtype=wide)
-    return SpanningForest(tails, heads, weights, count, total)
+    count, total = jnp.sum(there, dtype=jnp.int32), jnp.sum(weights, dtype=wide)
+    return SpanningForest(tails, heads, weights, count, total, status)
 
 
-op = Operation("minimum_spanning_forest", types=lambda graph: typed(jnp.bool_, graph.nse))
+def _types(graph):
+    edges = typed(jnp.int32, max(graph.n - 1, 0))
+    return edges, edges, typed(jnp.int32)
+
+
+op = Operation("minimum_spanning_forest", types=_types)
+
+
+def _slots(chosen: Array, tail: Array, n: int) -> tuple[Array, Array, Array]:
+    """The slots of a forest in order, nse behind them; their tails; a status."""
+    (slots,) = jnp.nonzero(chosen, size=max(n - 1, 0), fill_value=chosen.shape[0])
+    tails = tail.at[slots].get(mode="fill", fill_value=n)
+    return slots.astype(jnp.int32), tails.astype(jnp.int32), jnp.int32(0)
+
+
+def _not_in_one_launch(graph: Graph) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n < 2 or graph.nse == 0:
+        return "there is nothing to join"
+    if not graph.symmetric:
+        return "the graph is not known to have both directions of every edge"
+    if not (graph.out.sorted and graph.out.unique):
+        return "columns do not ascend in each row"
+    if graph.nse > MOST_SLOTS:
+        return f"{graph.nse} entries exceed the {MOST_SLOTS} that its int32 places allow"
+    if graph.dtype.itemsize > 4:
+        return f"weights of {graph.dtype} do not fit into its keys of 32 bits"
+    return None
+
+
+@op.register("light_first", backend="pallas", refuse=_not_in_one_launch)
+def _light_first(graph: Graph) -> tuple[Array, Array, Array]:
+    """Rounds over the lightest edges, then over those between the trees that these make."""
+    keys = _digits(graph.data) ^ np.uint32(1 << 31)
+    keys = lax.bitcast_convert_type(keys, jnp.int32)
+    return spanning_forest(graph.out.indptr, graph.out.indices, keys)
 
 
 @op.register("scan", backend="cpu")
-def _scan(graph: Graph) -> Array:
+def _scan(graph: Graph) -> tuple[Array, Array, Array]:
     """A round looks at every vertex's edges in turn, in both directions."""
     n, out = graph.n, graph.out
     tail, head = ends_of(graph)
     if n == 0 or graph.nse == 0:
-        return jnp.zeros(graph.nse, bool)
+        return _slots(jnp.zeros(graph.nse, bool), tail, n)
     slots = jnp.arange(graph.nse, dtype=jnp.int32)
     sides = [Compressed(out.indptr, out.indices, slots)]
     if not graph.symmetric:
@@ -146,7 +190,7 @@ def _scan(graph: Graph) -> Array:
             (best,) = each(0, n, functools.partial(vertex, side=side), best)
         return best.slot
 
-    return _rounds(n, tail, head, lightest)
+    return _slots(_rounds(n, tail, head, lightest), tail, n)
 
 
 class _Edge(NamedTuple):
@@ -165,13 +209,14 @@ def _before(a: _Edge, b: _Edge) -> Array:
 
 
 @op.register("ranks")
-def _ranks(graph: Graph) -> Array:
+def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
     """Slots sorted by (weight, ends); a round takes the first that leaves each component."""
     n, nse = graph.n, graph.nse
+    ends = ends_of(graph)
     if n == 0 or nse == 0:
-        return jnp.zeros(nse, bool)
+        return _slots(jnp.zeros(nse, bool), ends[0], n)
     slot = _by_weight(graph)
-    tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends_of(graph))
+    tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends)
     rank = jnp.arange(slot.shape[0], dtype=jnp.int32)
 
     def lightest(labels):
@@ -183,7 +228,7 @@ def _ranks(graph: Graph) -> Array:
         return jnp.where(least < nse, least, -1)
 
     chosen = _rounds(n, tail, head, lightest)
-    return jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop")
+    return _slots(jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop"), ends[0], n)
 
 
 def _by_weight(graph: Graph) -> Array:

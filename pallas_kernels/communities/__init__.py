@@ -1,0 +1,1 @@
+"""Communities: vertices look for the best one around them, and move."""

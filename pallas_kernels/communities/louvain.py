@@ -1,0 +1,186 @@
+"""Louvain's moving phase in one launch: vertices by turns, weights to communities in hash tables.
+
+Method: in every turn about half of the vertices, drawn by a hash, looks for the community of
+a neighbour with the largest `w(v, c) - factor k(v) tot(c)`; all that found a better one than
+their own move together after a grid barrier (Lu, Halappanavar, Kalyanaraman, "Parallel heuristics
+for scalable community detection", Parallel Computing 47, 2015). Only a vertex that a neighbour
+joined or left looks again (Ozaki, Tezuka, Inaba, "A simple acceleration method for the Louvain
+algorithm", IJCEE 8, 2016). Of two lone vertices only the one with the larger number moves to the
+other. Weights and their sums are integers, so that no order of additions shows: every run gives the
+same. A community that several lanes meet is summed by comparing all lanes in rows of up to 8 and 32
+edges, by a table of its warp in shared memory up to `ROW` edges, of the CTA beyond (tables by
+degree: Naim, Manne, Halappanavar, Tumeo, "Community detection on the GPU", IPDPS 2017). A row with
+more edges than that holds is read once for each share of the communities that fits: looking at one
+share a turn instead costs rmat16 8% of its modularity.
+
+Traffic: for each vertex that looks, its row, and two gathers an edge, of the neighbour's community
+and that one's sum; for each move the row again and four atomics. Two grid barriers a turn.
+
+Floor (H200): delaunay21's first level looks at its edges four times, 100M gathers of communities
+and sums, 0.7 ms. Measured, all levels with their joins in XLA: delaunay21 17.6 ms, grid1000 7.7,
+coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25. A quarter of the vertices a turn takes twice the
+turns, and is no better: rmat14 0.065 for 0.069, coAuthorsDBLP 0.8250 for 0.8262.
+"""
+
+import types
+
+import jax
+
+from ..rows.flatten import flatten
+from ..simt.device import resident_ctas, target
+from ..simt.launch import launch
+from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
+
+TURNS = 48  # at most
+ENOUGH = 512  # turns end once PARTS of them move no more than one in so many vertices
+LARGE = 160 * 1024  # bytes of shared memory of a CTA from which its table is twice as large
+LONG, ROWS = 44, 45  # control words: how many rows are long, how many have edges
+
+
+def moves(
+    indptr: jax.Array,
+    indices: jax.Array,
+    weights: jax.Array,
+    strength: jax.Array,
+    factor: jax.Array,
+    *,
+    ctas: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(group int32[n], status int32): a community for each vertex, named by a vertex.
+
+    indptr int32[n + 1], indices, weights int32[nnz]: a symmetric graph, weights >= 0; self loops
+    count in strength alone. strength int32[n]: the sum of the weights of each row, all of them
+    below 2^31 together. factor: float32, resolution over that sum. status 0: right; otherwise a
+    grid barrier expired.
+    """
+    n = indptr.shape[0] - 1
+    many = 2 if target().shared_bytes >= LARGE else 1
+    table = many * SLOTS * (threads // 32)
+    c = types.SimpleNamespace(n=n, table=table)
+
+    def kernel(k, m):
+        k.tell(m.status, _Moves(k, m, c).run())
+
+    out = launch(
+        kernel,
+        {
+            "indptr": indptr,
+            "indices": indices,
+            "weights": weights,
+            "strength": strength,
+            "factor": factor.reshape(1),
+        },
+        {
+            "group": n,
+            "sums": n,
+            "size": n,
+            "due": n,
+            "moved": 2 * n,
+            "long": n,
+            "moved_long": 2 * n,
+            "status": 1,
+        },
+        ctas=ctas or resident_ctas(),
+        threads=threads,
+        shared_words=2 * table + threads + 128,
+        name="louvain_moves",
+        interpret=interpret,
+    )
+    return out["group"], out["status"][0]
+
+
+class _Moves(Looking):
+    """The turns of a level."""
+
+    def run(self):
+        """ok; `m.group` has the communities."""
+        k, m = self.k, self.m
+        (rows,) = k.spread_warps(self.c.n, self._start, 0)
+        k.reduce("add", m.control, ROWS, k.warp_sum(rows), mask=k.lane == 0)
+        counted = [(m.control, LONG), (m.control, ROWS)]
+        ok, long, rows = k.grid_barrier(m.control, counted)
+        few = rows // ENOUGH
+
+        def turn_(ok, turn, before, now):
+            word = COUNTS + (turn & 1) * 2
+            self.word = word
+            self.look(turn)
+            self.look_long(turn, long)
+            counted = [(m.control, word), (m.control, word + 1)]
+            ok, short, far = k.grid_barrier(m.control, counted)
+            self._move(short)
+            self._move_long(far)
+            later = COUNTS + ((turn + 1) & 1) * 2
+            for j in range(2):
+                k.store(m.control, later + j, 0, mask=(k.cta == 0) & (k.thread == 0))
+            (ok,) = k.grid_barrier(m.control)
+            now, ends = now + short + far, (turn + 1) % PARTS == 0
+            return ok, turn + 1, k.where(ends, now, before), k.where(ends, 0, now)
+
+        def going(ok, turn, before, now):
+            del now
+            return (ok != 0) & (turn < TURNS) & (before > few)
+
+        return k.while_(going, turn_, ok, 0, 2**31 - 1, 0)[0]
+
+    def _start(self, v, rows):
+        """Every vertex is alone in a community, those with edges are due; long rows are listed."""
+        k, m, c = self.k, self.m, self.c
+        there = v < c.n
+        begin, end = k.row(m.indptr, v, there)
+        k.store(m.group, v, v, mask=there)
+        k.store(m.sums, v, k.load(m.strength, v, mask=there, cache="nc"), mask=there)
+        k.store(m.size, v, 1, mask=there)
+        k.store(m.due, v, k.cast(end > begin, "i32"), mask=there)
+        self.put(m.long, LONG, (v,), there & (end - begin > ROW))
+        return rows + k.cast(end > begin, "i32")
+
+    # ---- Moving ----
+
+    def _change(self, u, to, mask):
+        """u leaves its community for another."""
+        k, m = self.k, self.m
+        own = k.load(m.group, u, mask=mask, cache="fresh")
+        strength = k.load(m.strength, u, mask=mask, cache="nc")
+        k.store(m.group, u, to, mask=mask)
+        for place, sign in ((own, -1), (to, 1)):
+            k.reduce("add", m.sums, place, strength * sign, mask=mask)
+            k.reduce("add", m.size, place, sign, mask=mask)
+
+    def _move(self, count):
+        """Moves of short rows, whose neighbours are due again."""
+        k, m = self.k, self.m
+
+        def some(i):
+            there = i < count
+            u, to = k.load_vec(m.moved, 2 * i, 2, mask=there, cache="fresh")
+            self._change(u, to, there)
+            begin, end = k.row(m.indptr, u, there)
+
+            def tell(places, payloads, there):
+                del payloads
+                heads = k.loads(m.indices, places, there, cache="nc")
+                for head, t in zip(heads, there, strict=True):
+                    k.store(m.due, head, 1, mask=t)
+
+            flatten(k, begin, end - begin, (), tell)
+
+        k.spread_warps(count, some)
+
+    def _move_long(self, count):
+        """Moves of long rows, a CTA each."""
+        k, m = self.k, self.m
+
+        def one(i):
+            u, to = k.load_vec(m.moved_long, 2 * i, 2, cache="fresh")
+            self._change(u, to, k.thread == 0)
+            begin, end = k.row(m.indptr, u)
+
+            def tell(e):
+                k.store(m.due, k.load(m.indices, e, cache="nc"), 1)
+
+            k.for_(begin + k.thread, end, k.threads, tell)
+
+        k.for_(k.cta, count, k.ctas, one)

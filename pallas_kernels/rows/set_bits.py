@@ -1,0 +1,41 @@
+"""The places of set bits in ascending order, by all warps of a grid."""
+
+
+def set_bits(k, bits, other, control, at, shared):
+    """ok; writes the places of the set bits of words, in order, and `other` behind the last.
+
+    bits: array and words, how many of them are read; found and room, where places go. control words
+    from `at` on, one a CTA, are zero at the start and serve once; shared: arrays of 32 and 4 words.
+    """
+    counts, sums = shared
+    warps = k.threads // 32
+    each = -(-bits.words // (32 * k.ctas * warps)) * 32  # words of a warp
+    first = (k.cta * warps + k.warp) * each
+    stop = k.minimum(first + each, bits.words)
+
+    def word(i):
+        return k.load(bits.array, i + k.lane, mask=i + k.lane < stop, cache="fresh")
+
+    k.store(counts, k.thread, 0, mask=k.thread < 32)
+    k.sync()
+    (many,) = k.for_(first, stop, 32, lambda i, many: many + k.popc(word(i)), 0)
+    many = k.warp_sum(many)
+    k.store(counts, k.warp, many, mask=k.lane == 0)
+    k.sync()
+    upto, here = k.warp_scan(k.load(counts, k.lane))
+    ok, before, total = k.sums_of_ctas(control, at, here, sums)
+
+    def put(i, place):
+        mine = word(i)
+        upto, many = k.warp_scan(k.popc(mine))
+
+        def bit(left, place):
+            k.store(bits.found, place, (i + k.lane) * 32 + k.ctz(left), mask=place < bits.room)
+            return left & (left - 1), place + 1
+
+        k.while_(lambda left, place: left != 0, bit, mine, place + upto - k.popc(mine))
+        return place + many
+
+    k.for_(first, stop, 32, put, before + k.shfl(upto, k.warp) - many)
+    k.spread(bits.room, lambda i: k.store(bits.found, i, other, mask=i >= total))
+    return ok

@@ -1,0 +1,1 @@
+"""Trees of a graph in one launch."""

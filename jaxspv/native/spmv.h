@@ -5,25 +5,44 @@
 
 namespace jaxspv {
 
-// Values of the entries: one each, or the same for all (`mask` 0).
-template <class T>
-struct Values {
-  const T* data;
-  int64_t mask;
-  T operator[](int64_t e) const { return data[e & mask]; }
-};
+// Whether every index of the entries [first, last) is a column. One pass, vectorised.
+template <class I>
+bool all_columns(const Csr<I>& a, I first, I last) {
+  bool bad = false;
+  for (I e = first; e < last; ++e) bad |= !a.holds(a.idx[e]);
+  return !bad;
+}
+
+// Rows [first, last); `column(e)` is the column of an entry.
+template <class Add, class Mul, class T, class I, class Column>
+void spmv_rows(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last, const Column& column) {
+  I next = a.begin(first);
+  for (I i = first; i < last; ++i) {
+    typename Add::template Fold<T> fold;
+    I e = next;
+    next = a.end(i);
+    for (; e < next; ++e) fold.add(Mul::template apply<T>(values[e], x[column(e)]));
+    y[i] = fold.result();
+  }
+}
 
 // By rows: each is added up from its first entry to its last, so threads change nothing. Sums of
 // float32 are kept in double. One load of x is what the loop waits for: sums in several parts and
-// vector gathers are not faster.
+// vector gathers are not faster. Blocks of rows whose indices are all in range, which a pass over
+// them finds, need no clamping.
 template <class Add, class Mul, class T, class I, class Team>
-void spmv(Team& team, const Csr<I>& a, Values<T> values, const T* x, T* y) {
+void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
+  constexpr I kBlock = 256;
   over_rows(team, a, [&](I first, I last, int) {
-    for (I i = first; i < last; ++i) {
-      typename Add::template Sum<T> sum = Add::template identity<T>();
-      for (I e = a.begin(i), end = a.end(i); e < end; ++e)
-        sum = Add::template apply<decltype(sum)>(sum, Mul::template apply<T>(values[e], x[a.column(e)]));
-      y[i] = T(sum);
+    for (I i = first; i < last; i += std::min(kBlock, I(last - i))) {
+      const I stop = i + std::min(kBlock, I(last - i));
+      // Bounds that do not ascend may leave the entries between the first and the last one.
+      bool ascend = true;
+      for (I k = i; k < stop; ++k) ascend &= a.begin(k) <= a.end(k);
+      if (ascend && all_columns(a, a.begin(i), a.end(stop - 1)))
+        spmv_rows<Add, Mul>(a, values, x, y, i, stop, [&](I e) { return a.idx[e]; });
+      else
+        spmv_rows<Add, Mul>(a, values, x, y, i, stop, [&](I e) { return a.column(e); });
     }
   });
 }
@@ -31,7 +50,7 @@ void spmv(Team& team, const Csr<I>& a, Values<T> values, const T* x, T* y) {
 // The transposed product, y[j] = add over i of mul(A[i, j], x[i]), on one thread: the entries are
 // read in the order of memory, y is written at random.
 template <class Add, class Mul, class T, class I>
-void spmv_transposed(const Csr<I>& a, Values<T> values, const T* x, T* y) {
+void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y) {
   using Sum = typename Add::template Sum<T>;
   std::unique_ptr<Sum[]> own;
   Sum* sums;

@@ -5,44 +5,32 @@
 
 namespace jaxspv {
 
-// Whether every index of the entries [first, last) is a column. One pass, vectorised.
-template <class I>
-bool all_columns(const Csr<I>& a, I first, I last) {
-  bool bad = false;
-  for (I e = first; e < last; ++e) bad |= !a.holds(a.idx[e]);
-  return !bad;
-}
-
-// Rows [first, last); `column(e)` is the column of an entry.
-template <class Add, class Mul, class T, class I, class Column>
-void spmv_rows(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last, const Column& column) {
-  I next = a.begin(first);
+// Rows [first, last), whose bounds and indices are clamped to the arrays or known to be in range.
+template <class Add, class Mul, bool kClamped, class T, class I>
+void spmv_rows(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
+  I next = kClamped ? a.begin(first) : a.ptr[first];
   for (I i = first; i < last; ++i) {
     typename Add::template Fold<T> fold;
     I e = next;
-    next = a.end(i);
-    for (; e < next; ++e) fold.add(Mul::template apply<T>(values[e], x[column(e)]));
+    next = kClamped ? a.end(i) : a.ptr[i + 1];
+    for (; e < next; ++e) fold.add(Mul::template apply<T>(values[e], x[kClamped ? a.column(e) : a.idx[e]]));
     y[i] = fold.result();
   }
 }
 
 // By rows: each is added up from its first entry to its last, so threads change nothing. Sums of
 // float32 are kept in double. One load of x is what the loop waits for: sums in several parts and
-// vector gathers are not faster. Blocks of rows whose indices are all in range, which a pass over
-// them finds, need no clamping.
+// vector gathers are not faster. Only blocks of rows with anything out of range are clamped.
 template <class Add, class Mul, class T, class I, class Team>
 void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
   constexpr I kBlock = 256;
   over_rows(team, a, [&](I first, I last, int) {
-    for (I i = first; i < last; i += std::min(kBlock, I(last - i))) {
-      const I stop = i + std::min(kBlock, I(last - i));
-      // Bounds that do not ascend may leave the entries between the first and the last one.
-      bool ascend = true;
-      for (I k = i; k < stop; ++k) ascend &= a.begin(k) <= a.end(k);
-      if (ascend && all_columns(a, a.begin(i), a.end(stop - 1)))
-        spmv_rows<Add, Mul>(a, values, x, y, i, stop, [&](I e) { return a.idx[e]; });
+    for (I i = first, stop; i < last; i = stop) {
+      stop = i + std::min(kBlock, I(last - i));
+      if (a.ascends(i, stop) && a.all_columns(a.ptr[i], a.ptr[stop]))
+        spmv_rows<Add, Mul, false>(a, values, x, y, i, stop);
       else
-        spmv_rows<Add, Mul>(a, values, x, y, i, stop, [&](I e) { return a.column(e); });
+        spmv_rows<Add, Mul, true>(a, values, x, y, i, stop);
     }
   });
 }

@@ -322,7 +322,7 @@ bool bellman_ford(Search<T, I> s, int64_t& steps) {
 
 struct Weights {  // of the entries of a graph
   bool negative = false;
-  double mean = 0, most = 0;  // of the finite ones
+  double mean = 0, least = 0, most = 0;  // of the finite ones
 };
 template <class T, class I>
 Weights weights_of(const Csr<I>& g, const T* w) {
@@ -330,7 +330,12 @@ Weights weights_of(const Csr<I>& g, const T* w) {
   double sum = 0, count = 0;
   for (I e = 0, end = g.entries(); e < end; ++e) {
     found.negative |= w[e] < 0;
-    if (w[e] < largest<T>()) sum += double(w[e]), count += 1, found.most = std::max(found.most, double(w[e]));
+    if (!(w[e] < largest<T>())) continue;
+    const double x = double(w[e]);
+    found.least = count ? std::min(found.least, x) : x;
+    found.most = count ? std::max(found.most, x) : x;
+    sum += x;
+    count += 1;
   }
   found.mean = count ? sum / count : 0;
   return found;

@@ -19,6 +19,10 @@ Graph graph_of(const Call& call, const Lanes& lanes, int64_t lane, int ptr) {
           lanes.at<const int32_t>(heads, 1, lane)};
 }
 
+// On one thread a radix heap is faster where all weights are equal, delta-stepping where they are
+// not; the heap cannot be shared.
+constexpr int kManyThreads = 4;
+
 void expect_vertices(const Call& call, int i) {
   expect(length(call.result(i)) == length(call.operand(0)) - 1, "a result has not an element a vertex");
 }
@@ -81,7 +85,6 @@ JAXSPV_HANDLER(bfs_sources) {
 JAXSPV_HANDLER(sssp) {
   expect_vertices(call, 0);
   expect_vertices(call, 1);
-  const bool by_bins = call.number("bins");
   const Lanes lanes(call.result(0), 1);
   const Buffer& weights = call.operand(2);
   expect(length(weights) == length(call.operand(1)), "a weight for each entry");
@@ -103,7 +106,7 @@ JAXSPV_HANDLER(sssp) {
         int64_t steps = 0;
         if (about.negative) {
           converged = bellman_ford(search, steps);
-        } else if (!by_bins || sizeof(T) == 8) {
+        } else if (sizeof(T) == 8 || (about.least == about.most && team.size() < kManyThreads)) {
           steps = radix_heap(search);
         } else if constexpr (sizeof(T) == 4) {
           steps = DeltaStepping(team, search, about.mean).run();

@@ -43,13 +43,7 @@ def search(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...
         out.data,
         jnp.asarray(source, jnp.int32),
         _targets(until),
-        bins=in_bins(graph),
     )
-
-
-def in_bins(graph: Graph) -> bool:
-    """Whether delta-stepping is faster than a radix heap."""
-    return False
 
 
 def _targets(until: Until | None) -> Array | np.ndarray:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.fast
 # named here joins the layer of the highest one it imports.
 LAYERS = (
     ("_core",),
-    ("operators", "until"),
+    ("operators", "until", "native"),
     ("monoids",),
     ("masks", "semirings"),
     ("formats",),

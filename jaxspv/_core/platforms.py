@@ -25,7 +25,8 @@ class Situation(NamedTuple):
     Attributes:
         allowed: the backends that calls without one of their own may take.
         platforms: those the program may be lowered for.
-        portable: whether it must run in a process that never imported what traced it.
+        portable: whether it must hold no calls of handlers that this process registered: it runs
+            in other processes, or XLA divides it among devices.
     """
 
     allowed: tuple[Backend, ...] = BACKENDS

@@ -16,6 +16,7 @@ from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
+from ..native import bind
 from .common.status import finished
 from .connectivity.components_cpu import components_cpu
 
@@ -113,6 +114,25 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
         new = new.at[place].min(low, mode="drop")
     new = jnp.minimum(new, new[new])
     return new, jnp.any(new != labels)
+
+
+def _not_native(graph) -> str | None:
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to join"
+    if graph.out.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
+def _native(graph):
+    """Afforest in C++."""
+    out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
+    symmetric = graph.symmetric
+    found = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
+    if graph.exists is not None:
+        return _of(found[0], graph, jnp.int32(0))
+    return Components(*found, jnp.int32(0))
 
 
 @op.register("union_find", backend="cpu")

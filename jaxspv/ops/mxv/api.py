@@ -28,6 +28,7 @@ from ..frame.repeats import joined
 from ..frame.write import as_accum
 from . import spmspv_gpu as spmspv_gpu  # registers the kernels
 from . import spmspv_xla as spmspv_xla
+from . import spmv_cpu as spmv_cpu
 from . import spmv_gpu as spmv_gpu
 from .rows.layout import Arranged
 from .spmspv import bound_of, multiply_sparse

@@ -17,7 +17,7 @@ from ...semirings import plus_times
 from ..frame.dense_products import Prepared, spmm
 from ..frame.product import Pairs, joined_tangent, picked_tangent, product, safe, take
 from .jvp import cotangents, is_bilinear
-from .rows import binned, cpu, diagonals
+from .rows import binned, diagonals
 from .rows.diagonals import Diagonals
 from .rows.layout import Rows
 from .rows.padded import ell_spmv, sell_spmv
@@ -176,7 +176,7 @@ def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
-def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+def no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
@@ -223,27 +223,9 @@ def pieces(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
-@added_in_float32
-def _row_loop(semiring, A, x, rows, *, flip):
-    """A bare CSR: one native loop over its entries, or products and heads of rows before it."""
-    adds = semiring.add.atomic(result_dtype(semiring, A, x, flip)) == "add"
-    fold = fold_of(semiring, A, x, flip)
-    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, adds=adds, **fold)
-
-
-def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
-    if no_diagonals(semiring, A, x, rows, flip=flip) is None:
-        return "the entries are arranged by diagonals, which is faster"
-    binned = rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None
-    if binned and not cpu.beats_bins(A.nse, A.shape[0]):
-        return "the rows are arranged in bins, which are faster"
-    return _no_pieces(semiring, A, x, rows, flip=flip)
-
-
 op.register("diagonals", refuse=no_diagonals, batched=columns_at_once(by_diagonals))(by_diagonals)
 op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
-op.register("pieces", refuse=_no_pieces, batched=columns_at_once(pieces))(pieces)
-op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)
+op.register("pieces", refuse=no_pieces, batched=columns_at_once(pieces))(pieces)
 
 
 def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:

@@ -1,0 +1,80 @@
+"""Loads the library of C++ kernels, registers its handlers with JAX, and calls them.
+
+A handler claims a version of XLA's C ABI, and a runtime older than that refuses it. Registered
+before the CPU backend starts, such a handler would keep the backend from starting. So the backend
+is started first: then only the registration fails, and the other forms serve.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._core.platforms import situation
+from . import build
+
+SWITCH = "JAXSPV_NATIVE"  # "0": none; else the path of a library
+THREADS = "JAXSPV_NUM_THREADS"
+
+
+def refused() -> str | None:
+    """Why the kernels cannot serve the call that is traced: a sentence, or None.
+
+    Loads them at the first call; in a checkout without a library of its sources compiles them.
+    """
+    if situation().portable:
+        return "what is exported, or spread over devices by XLA, holds no calls of C++ kernels"
+    return _loaded()[1]
+
+
+def call(name: str, results: Any, *operands: Any, **attributes: int) -> Any:
+    """The results of a handler.
+
+    Args:
+        name: of the handler.
+        results: the `jax.ShapeDtypeStruct`, or a tuple of them.
+        operands: arrays. Under vmap all get the same leading axes, of size 1 where one has none.
+        attributes: integers that the handler reads by these names.
+    """
+    run = jax.ffi.ffi_call(f"jaxspv_{name}", results, vmap_method="expand_dims")
+    return run(*operands, **{key: np.int64(value) for key, value in attributes.items()})
+
+
+def set_num_threads(count: int) -> None:
+    """Sets the most threads that a kernel takes; 0: as many as the machine has cores."""
+    library, why = _loaded()
+    if library is not None and why is None:
+        library.jaxspv_set_num_threads(max(0, int(count)))
+
+
+@functools.cache
+def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
+    """(the library, why it cannot be used or None)."""
+    switch = os.environ.get(SWITCH, "")
+    if switch == "0":
+        return None, f"{SWITCH}=0 leaves the C++ kernels out"
+    try:
+        path = switch or str(build.library())
+        jax.devices("cpu")  # before anything is registered
+        library = ctypes.CDLL(path)
+        library.jaxspv_handlers.restype = ctypes.c_char_p
+        for name in library.jaxspv_handlers().decode().split():
+            capsule = jax.ffi.pycapsule(getattr(library, f"jaxspv_{name}"))
+            jax.ffi.register_ffi_target(f"jaxspv_{name}", capsule, platform="cpu")
+    except build.NoCompiler as why:
+        return None, f"there are no C++ kernels: {why}"
+    except Exception as why:  # whatever the linker or the runtime refuses: other forms serve
+        text = str(why).strip().partition("\n")[0]
+        return None, f"the C++ kernels cannot be used: {text}"
+    library.jaxspv_set_num_threads(_threads())
+    return library, None
+
+
+def _threads() -> int:
+    text = os.environ.get(THREADS, "")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,118 @@
+"""Compiles the kernels: for the build hook of the package, and for a checkout of the sources.
+
+Uses the standard library alone, so that the build hook can load it by its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+HERE = pathlib.Path(__file__).parent
+FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
+
+
+class NoCompiler(Exception):
+    """The kernels cannot be compiled; the message says why."""
+
+
+def compiler() -> str | None:
+    """The C++ compiler: `$CXX`, else the first of g++, clang++ and c++; None: there is none."""
+    if os.environ.get("CXX"):
+        return os.environ["CXX"]
+    return next((path for name in ("g++", "clang++", "c++") if (path := shutil.which(name))), None)
+
+
+def sources() -> list[pathlib.Path]:
+    """All files of C++."""
+    return sorted([*HERE.glob("*.h"), *HERE.glob("*.cc")])
+
+
+def filename() -> str:
+    """The name of the library of these sources: one of others is never loaded."""
+    digest = hashlib.sha256(repr((FLAGS, platform.machine())).encode())
+    for path in sources():
+        digest.update(path.name.encode() + path.read_bytes())
+    return f"kernels-{digest.hexdigest()[:16]}{'.dylib' if sys.platform == 'darwin' else '.so'}"
+
+
+def build(folder: pathlib.Path) -> pathlib.Path:
+    """Compiles the sources, each by a process of its own, into `folder / filename()`.
+
+    Raises:
+        NoCompiler: there is none, or it fails; with what it says.
+    """
+    cxx = compiler()
+    if cxx is None:
+        raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")
+    static = () if sys.platform == "darwin" else ("-static-libstdc++", "-static-libgcc", "-pthread")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        units = {path: f"{made}/{path.stem}.o" for path in sources() if path.suffix == ".cc"}
+        _run([[cxx, *FLAGS, "-c", str(path), "-o", out] for path, out in units.items()])
+        library = f"{made}/{filename()}"
+        _run([[cxx, "-shared", *static, *units.values(), "-o", library]])
+        os.replace(library, folder / filename())
+    return folder / filename()
+
+
+def _run(commands: list[list[str]]) -> None:
+    """Runs commands side by side."""
+    pipe = subprocess.PIPE
+    try:
+        running = [subprocess.Popen(c, stdout=pipe, stderr=subprocess.STDOUT) for c in commands]
+    except OSError as error:
+        raise NoCompiler(f"the C++ compiler does not start: {error}") from error
+    told = [(process.communicate()[0], process.returncode) for process in running]
+    failed = [output.decode(errors="replace") for output, code in told if code]
+    if failed:
+        raise NoCompiler(f"the C++ compiler fails: {failed[0].strip()[:2000]}")
+
+
+def in_checkout() -> bool:
+    """Whether the package lies in a checkout of the sources, not in an installation."""
+    return (HERE.parent.parent / "pyproject.toml").exists()
+
+
+def cache_folder() -> pathlib.Path:
+    """Where a checkout keeps the libraries that it compiled."""
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "jaxspv"
+
+
+def library() -> pathlib.Path:
+    """The library of these sources: the installed one; in a checkout one that is compiled once.
+
+    Raises:
+        NoCompiler: there is none, and none can be made; says why.
+    """
+    folders = (HERE, cache_folder())
+    for folder in folders:
+        if (folder / filename()).exists():
+            return folder / filename()
+    if not in_checkout():
+        raise NoCompiler("jaxspv was installed without a C++ compiler; install it again with one")
+    if compiler() is None or os.name != "posix":
+        raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")
+    with _locked(cache_folder()):
+        found = cache_folder() / filename()
+        return found if found.exists() else build(cache_folder())
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path) -> Iterator[None]:
+    """One process at a time."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,76 @@
+// Views of compressed sparse rows over operands that nobody has checked.
+//
+// The bounds of every row are clamped to the arrays, so any bytes are safe to iterate over. Indices
+// are not: a loop either skips the entries that `holds` refuses or clamps by `column`.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace jaxspv {
+
+template <class I>
+struct Csr {
+  using Id = I;
+  using Unsigned = std::make_unsigned_t<I>;
+  I rows, columns;
+  I slots;  // length of `idx`; those from ptr[rows] on are padding
+  const I *ptr, *idx;
+
+  I begin(I row) const { return I(std::min(Unsigned(ptr[row]), Unsigned(slots))); }
+  I end(I row) const { return begin(row + 1); }
+  I degree(I row) const { return std::max(I(0), I(end(row) - begin(row))); }
+  I entries() const { return rows ? end(rows - 1) : 0; }
+  // Whether the bounds of rows [first, last) ascend inside of the arrays, and so need no clamping.
+  bool ascends(I first, I last) const {
+    Unsigned bad = Unsigned(ptr[last]) | Unsigned(slots - std::max(I(0), ptr[last]));
+    for (I i = first; i < last; ++i) bad |= Unsigned(ptr[i]) | (Unsigned(ptr[i + 1]) - Unsigned(ptr[i]));
+    return I(bad) >= 0;  // no sign bit was set
+  }
+  // Whether the indices of entries [first, last) are all columns.
+  bool all_columns(I first, I last) const {
+    Unsigned bad = 0;
+    for (I e = first; e < last; ++e) bad |= Unsigned(idx[e]) | (Unsigned(columns - 1) - Unsigned(idx[e]));
+    return I(bad) >= 0;
+  }
+  bool holds(I column) const { return Unsigned(column) < Unsigned(columns); }
+  // The column of an entry, the last one for an index out of range; `columns` > 0.
+  I column(I entry) const { return I(std::min(Unsigned(idx[entry]), Unsigned(columns - 1))); }
+};
+
+// The first row of piece `piece` of `pieces`, which have about equal rows + entries.
+template <class I>
+I first_row(const Csr<I>& a, int64_t piece, int64_t pieces) {
+  if (piece >= pieces) return a.rows;
+  const int64_t target = (int64_t(a.entries()) + a.rows) / pieces * piece;
+  I low = 0, high = a.rows;
+  while (low < high) {
+    const I middle = low + (high - low) / 2;
+    if (int64_t(a.begin(middle)) + middle < target) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// work(first, last, member) over pieces of rows of about equal work.
+template <class I, class Team, class F>
+void over_rows(Team& team, const Csr<I>& a, const F& work) {
+  const int64_t total = int64_t(a.entries()) + a.rows;
+  const int64_t most = team.size() == 1 ? 1 : 4 * team.size();
+  const int64_t pieces = std::max<int64_t>(1, std::min(most, total / 16384));
+  team.each(pieces, [&](int64_t p, int member) {
+    // Broken bounds make no order of rows; the pieces still cover each row at least once.
+    work(first_row(a, p, pieces), first_row(a, p + 1, pieces), member);
+  });
+}
+
+template <class T>
+std::unique_ptr<T[]> buffer(int64_t n) {  // not initialised
+  return std::unique_ptr<T[]>(new T[n > 0 ? n : 1]);
+}
+
+inline bool test(const uint64_t* bits, int64_t i) { return bits[i >> 6] >> (i & 63) & 1; }
+inline void set(uint64_t* bits, int64_t i) { bits[i >> 6] |= uint64_t(1) << (i & 63); }
+
+}  // namespace jaxspv

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -18,6 +19,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..common.edges import ends_of
 from ..common.weights import check_weights, with_real_weights
 
@@ -102,7 +104,23 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
     return SpanningForest(tails, heads, weights, count, total)
 
 
+NUMBERS = ("float32", "float64", "int32", "int64")  # of weights in C++
 op = Operation("minimum_spanning_forest", types=lambda graph: typed(jnp.bool_, graph.nse))
+
+
+def _not_compiled(graph: Graph) -> str | None:
+    if graph.dtype.name not in NUMBERS:
+        return f"weights are {graph.dtype}, not {', '.join(NUMBERS)}"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_compiled)
+def _native(graph: Graph) -> Array:
+    """Edges sorted digit by digit, trees joined one edge after the other, in C++."""
+    out, symmetric = graph.out, int(graph.symmetric)
+    chosen = jax.ShapeDtypeStruct((graph.nse,), jnp.bool_)
+    operands = out.indptr, out.indices, out.data
+    return bind.call("spanning_forest", chosen, *operands, symmetric=symmetric)
 
 
 @op.register("scan", backend="cpu")

@@ -17,6 +17,7 @@ from ..._core.batching import vmapped
 from ..._core.indices import index_dtype_for
 from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation
+from ...native import bind
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 SPREAD = 16  # offsets an entry up to which a counting sort pays
@@ -73,6 +74,21 @@ def _not_counted(indptr, indices, *, shape) -> str | None:
 
 def _batched(axis_size, in_batched, indptr, indices, *, shape):
     return vmapped(functools.partial(_by_sort, shape=shape), axis_size, in_batched, indptr, indices)
+
+
+def _not_native(indptr, indices, *, shape) -> str | None:
+    return _not_counted(indptr, indices, shape=shape) or bind.refused()
+
+
+@reordered.register("native", backend="cpu", refuse=_not_native, batched=_batched)
+def _in_cpp(indptr, indices, *, shape):
+    """A counting sort in C++."""
+    nse = indices.shape[0]
+    row = jax.ShapeDtypeStruct((nse,), jnp.int32)
+    ends = jax.ShapeDtypeStruct((shape[1] + 1,), jnp.int32)
+    ends, major, slots = bind.call("transpose", (ends, row, row), indptr, indices)
+    minor = bind.call("expand", row, ends)
+    return minor, major, slots
 
 
 @reordered.register("count", backend="cpu", refuse=_not_counted, batched=_batched)

@@ -1,0 +1,39 @@
+// Handlers of products with dense matrices and of conversions.
+#include "convert.h"
+#include "ffi.h"
+#include "operands.h"
+#include "spmm.h"
+
+using namespace jaxspv;
+
+// (indptr, indices, data, X) -> A X
+JAXSPV_HANDLER(spmm) {
+  const Buffer &x = call.operand(3), &y = call.result(0);
+  expect(x.rank == 2 && y.rank == 2 && x.dims[1] == y.dims[1], "X and Y need as many columns");
+  const Matrix a = checked(call, 0, x.dims[0]);
+  expect(y.dims[0] == a.rows, "Y has another number of rows than A");
+  Team team(call.pool());
+  with_types(call, x.dtype, [&](auto add, auto mul, auto zero) {
+    using T = decltype(zero);
+    spmm<decltype(add), decltype(mul), T>(team, a, entries<T>(call.operand(2), a), array<T>(x, 2),
+                                          x.dims[1], array<T>(y, 2));
+  });
+}
+
+// (indptr, indices) -> by the other axis: indptr, indices, the slot of each entry
+JAXSPV_HANDLER(transpose) {
+  const Matrix a = checked(call, 0, length(call.result(0)) - 1);
+  transpose(a, a.slots, a.columns, array<Id>(call.result(0), 1), entries<Id>(call.result(1), a),
+            entries<Id>(call.result(2), a));
+}
+
+// (indptr,) -> the row of each slot
+JAXSPV_HANDLER(expand) {
+  const Buffer &ptr = call.operand(0), &row = call.result(0);
+  expect(length(ptr) > 0, "indptr is empty");
+  const Matrix a{Id(length(ptr) - 1), 0, Id(length(row)), array<Id>(ptr, 1), nullptr};
+  Id* rows = array<Id>(row, 1);
+  std::fill(rows, rows + a.slots, a.rows);
+  for (Id i = 0; i < a.rows; ++i)
+    if (a.begin(i) < a.end(i)) std::fill(rows + a.begin(i), rows + a.end(i), i);
+}

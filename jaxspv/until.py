@@ -57,6 +57,10 @@ class Until:
             return [c for part in self.parts for c in part.conditions()]
         return [self]
 
+    def postfix(self) -> list[tuple[Kind, Any]]:
+        """(kind, value) of its conditions, each `or` and `and` behind its two sides."""
+        return [pair for part in self.parts for pair in part.postfix()] + [(self.kind, self.value)]
+
     def targets(self) -> list[Any]:
         """The nodes of its `reached` conditions, from left to right."""
         return [c.value for c in self.conditions() if c.kind == "reached"]

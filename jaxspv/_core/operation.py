@@ -111,13 +111,13 @@ class Operation:
         *,
         backend: Backend = "xla",
         refuse: Refuse = never,
-        batched: Callable[..., Any] | Literal["map"] | None = None,
+        batched: Callable[..., Any] | Literal["map", "vmap"] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator adding a form; of one backend the first registered is preferred.
 
         `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
-        with a leading axis; "map": `lax.map` over the lanes. Without it: of "xla" JAX's own
-        batching, of "cpu" "map", of "pallas" what the form in XLA does.
+        with a leading axis; "map": `lax.map` over the lanes; "vmap": JAX's own batching. Without
+        it: of "xla" "vmap", of "cpu" "map", of "pallas" what the form in XLA does.
         """
 
         def add(run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -16,6 +17,7 @@ from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
+from ..native import bind
 from .common.status import finished
 from .connectivity.components_cpu import components_cpu
 
@@ -113,6 +115,23 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
         new = new.at[place].min(low, mode="drop")
     new = jnp.minimum(new, new[new])
     return new, jnp.any(new != labels)
+
+
+def _not_native(graph) -> str | None:
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to join"
+    if graph.out.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
+def _native(graph):
+    """Afforest in C++."""
+    out, labels = graph.out, jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    symmetric = graph.symmetric
+    labels = bind.call("components", labels, out.indptr, out.indices, symmetric=symmetric)
+    return _of(labels, graph, jnp.int32(0))
 
 
 @op.register("union_find", backend="cpu")

@@ -1,1 +1,1 @@
-"""Kernels for CPUs in C++: one header an algorithm, handlers of XLA's FFI, what loads and calls them."""
+"""Kernels for CPUs in C++: an algorithm a header, handlers of XLA's FFI, a loader."""

@@ -37,15 +37,16 @@ def codes(semiring: Any, dtype: Any, flip: bool = False) -> dict[str, int] | Non
         flip: the operands of `mul` change places.
     """
     dtype = jnp.dtype(dtype)
+    truth = dtype.name == "bool"
     if dtype.name not in DTYPES or semiring.mul.position is not None:
         return None
     add = ADD.get(str(semiring.add.atomic(dtype)))
     mul = MUL.get(semiring.mul.fn)
-    if add is None or mul is None or (logical(semiring) and dtype != bool):
+    if add is None or mul is None or (logical(semiring) and not truth):
         return None
     mul = FLIPPED.get(mul, mul) if flip else mul
-    few = (FIRST, SECOND, PAIR) if dtype == bool else (TIMES, FIRST, SECOND, PAIR)
-    if dtype == bool and (add == ADD["add"] or mul in (MIN_EXTEND, MAX_EXTEND)):
+    few = (FIRST, SECOND, PAIR) if truth else (TIMES, FIRST, SECOND, PAIR)
+    if truth and (add == ADD["add"] or mul in (MIN_EXTEND, MAX_EXTEND)):
         return None
     return {"add": add, "mul": mul} if mul in (*few, *SELECTING.get(add, ())) else None
 

@@ -34,7 +34,7 @@ class Form:
             an NVIDIA GPU.
         run: `run(*operands, **static) -> result`, traceable.
         batched: `batched(axis_size, in_batched, *operands, **static) -> result`, every leaf with a
-            leading axis: what vmap does. "map": `lax.map` over the lanes. None: see `register`.
+            leading axis: what vmap does; "map", "vmap" and None: see `register`.
         refuse: `refuse(*operands, **static)`: why it cannot serve a call (a sentence), or None.
             Operands have shapes and dtypes alone.
     """
@@ -42,7 +42,7 @@ class Form:
     name: str
     backend: Backend
     run: Callable[..., Any]
-    batched: Callable[..., Any] | Literal["map"] | None = None
+    batched: Callable[..., Any] | Literal["map", "vmap"] | None = None
     refuse: Refuse = never
 
     def __str__(self) -> str:

@@ -27,6 +27,7 @@ from ...until import Until, check_until
 from ..common.path import path_to
 from ..common.sources import check_source, over
 from ..common.status import finished
+from . import native
 from . import tile as tiles
 from .forms import search
 from .multi_source import in_words, of_each, search_sources
@@ -215,6 +216,14 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
     return BFS(levels, tree, num_levels, status)
 
 
+@op.register("native", backend="cpu", refuse=native.refuse, batched=_together)
+def _native(graph, source, until, *, parents, deterministic, bounds):
+    """Direction-optimizing, in C++."""
+    del bounds
+    found = native.search(graph, source, until, parents=parents, deterministic=deterministic)
+    return BFS(*found, jnp.int32(0))
+
+
 def _direction_optimising(form, graph, source, until, *, parents, deterministic, bounds):
     del bounds  # the same numbers are leaves of `until`
     levels, tree, num_levels = search(
@@ -293,6 +302,13 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
     if parents and deterministic:
         tree = of_each(smallest_parents, _adjacency(graph), sources, levels)
     return _of_levels(levels, tree)._replace(status=status)
+
+
+@many.register("native", backend="cpu", refuse=native.refuse, batched=_sources_apart)
+def _native_sources(graph, sources, *, parents, deterministic):
+    """A bit a source, 64 sources a word, in C++."""
+    how = {"parents": parents, "deterministic": deterministic}
+    return _of_levels(*native.search_sources(graph, sources, **how))
 
 
 def _bitmask(form, graph, sources, *, parents, deterministic):

@@ -25,6 +25,7 @@ from ..common.path import path_to
 from ..common.sources import check_source, over
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
+from . import native
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
 from .jvp import path_tangent
@@ -96,8 +97,8 @@ def sssp(
         max_steps: bound on the steps; None: to the end.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),
-            "bellman_ford", "persistent", "relaxation" (all edges in every step, all sources of a
-            vmap in one product), or None for the fastest that accepts the call.
+            "bellman_ford", "native", "persistent", "relaxation" (all edges in every step, all
+            sources of a vmap in one product), or None for the fastest that accepts the call.
 
     Returns:
         `SSSP(distances, parents, steps, converged, overflow, status)`. The dtype of the distances
@@ -253,6 +254,19 @@ def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array,
     top = infinity(distances.dtype)
     distances = jnp.where(distances <= until.limit(distances, top), distances, top)
     return distances, None if tree is None else jnp.where(distances == top, -1, tree)
+
+
+@op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
+def _native(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
+    """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
+    del delta, max_steps, sure
+    distances, tree, *rest = native.search(graph, source, until)
+    if until is not None:
+        distances, tree = _settled(until, distances, tree)
+    if parents and deterministic:
+        out = graph.out
+        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
+    return SSSP(distances, tree if parents else None, *rest, jnp.int32(0))
 
 
 def _has_delta(graph, source, until, delta, **_):

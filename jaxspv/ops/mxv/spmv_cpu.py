@@ -1,4 +1,4 @@
-"""Sparse matrix times dense vector on CPUs: kernels in C++; before them a loop that XLA compiles."""
+"""Sparse matrix times dense vector on CPUs: kernels in C++, else a loop that XLA compiles."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""Breadth-first search on CPUs in C++: direction-optimizing, and many sources by words of bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...graph import Graph
+from ...native import bind
+from ...until import Until
+
+KINDS = ("reached", "unchanged", "max_iterations", "or", "and")  # by their numbers in `until.h`
+
+
+def refuse(graph: Graph, *_: Any, **__: Any) -> str | None:
+    """Why the kernels cannot serve a call: a sentence, or None."""
+    if graph.n == 0 or graph.nse == 0:
+        return "there is nothing to traverse"
+    if graph.out.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+def search(
+    graph: Graph, source: Array, until: Until | None, *, parents: bool, deterministic: bool
+) -> tuple[Array, Array | None, Array]:
+    """`forms.search` in C++: levels, parents or None, the number of levels."""
+    inn = graph.out if graph.symmetric else graph.inn
+    out, n = graph.out, graph.n
+    back = out if inn is None else inn
+    numbers = jax.ShapeDtypeStruct((n,), jnp.int32)
+    tree = numbers if parents else jax.ShapeDtypeStruct((0,), jnp.int32)
+    operands = out.indptr, out.indices, back.indptr, back.indices
+    levels, found, count = bind.call(
+        "bfs",
+        (numbers, tree, jax.ShapeDtypeStruct((), jnp.int32)),
+        *operands,
+        jnp.asarray(source, jnp.int32),
+        _as_numbers(until),
+        pulls=inn is not None,
+        parents=parents,
+        deterministic=deterministic,
+    )
+    return levels, found if parents else None, count
+
+
+def search_sources(
+    graph: Graph, sources: Array, *, parents: bool, deterministic: bool
+) -> tuple[Array, Array | None]:
+    """Levels and parents or None from each source, (count, n)."""
+    out, rows = graph.out, jax.ShapeDtypeStruct((sources.shape[0], graph.n), jnp.int32)
+    tree = rows if parents else jax.ShapeDtypeStruct((0, 0), jnp.int32)
+    how = {"parents": parents, "deterministic": deterministic}
+    sources = jnp.asarray(sources, jnp.int32)
+    levels, found = bind.call("bfs_sources", (rows, tree), out.indptr, out.indices, sources, **how)
+    return levels, found if parents else None
+
+
+def _as_numbers(until: Until | None) -> Array | np.ndarray:
+    """(k, 2) int32: a condition in postfix order, a kind and a value each."""
+    if until is None:
+        return np.zeros((0, 2), np.int32)
+    rows = [(KINDS.index(kind), 0 if v is None else v) for kind, v in until.postfix()]
+    return jnp.stack([jnp.stack([jnp.asarray(v, jnp.int32) for v in row]) for row in rows])

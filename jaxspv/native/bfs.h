@@ -1,0 +1,221 @@
+// Breadth-first search: levels and parents from one source or several.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "csr.h"
+
+namespace jaxspv {
+
+// One source, direction-optimizing. Threads change which of several parents is found, never levels.
+// Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012.
+template <class I, class Team>
+class BreadthFirst {
+ public:
+  // in: the transposed graph, or null: then every level is pushed. level, parent: (rows,); parent
+  // may be null. -1 where unreached.
+  BreadthFirst(Team& team, const Csr<I>& out, const Csr<I>* in, I* level, I* parent)
+      : team_(team), out_(out), in_(in), level_(level), parent_(parent), n_(out.rows),
+        words_((int64_t(n_) + 63) / 64), shared_(team.size() > 1) {}
+
+  // stop(depth, vertices of that level): asked when a level is complete. Returns how many levels
+  // hold a vertex.
+  template <class Stop>
+  I run(I source, const Stop& stop) {
+    std::fill(level_, level_ + n_, I(-1));
+    if (parent_) std::fill(parent_, parent_ + n_, I(-1));
+    if (!out_.holds(source) || source >= n_) return 0;
+    queue_ = buffer<I>(n_);
+    if (shared_ || in_) seen_.assign(words_, 0);
+    found_.resize(team_.size());
+    level_[source] = 0;
+    if (parent_) parent_[source] = source;
+    queue_[0] = source;
+    tail_ = 1;
+    if (shared_) set(seen_.data(), source);
+    seen_known_ = shared_;
+    I depth = 0;
+    while (!stop(depth, tail_ - head_)) {
+      const int64_t before = tail_;
+      ++depth;
+      if (in_ && pull_is_cheaper()) pull(depth);
+      else if (shared_ && tail_ - head_ >= kAlone) push_together(depth);
+      else push_alone(depth);
+      if (tail_ == before) return depth;
+    }
+    return depth + 1;
+  }
+
+ private:
+  static constexpr int64_t kAlone = 4096;  // vertices of a level from which on threads share it
+  static constexpr I kNarrow = 64;         // below n / kNarrow vertices a level is pushed unasked
+
+  // Costs whose ratios matter: an edge pushed 14, an in-neighbour looked at 8, a vertex passed by 4.
+  // About m / edges looks hit the frontier, and never more than the degree.
+  bool pull_is_cheaper() const {
+    if (tail_ - head_ < std::max<int64_t>(1, n_ / kNarrow)) return false;
+    double edges = 0;
+    for (int64_t i = head_; i < tail_; ++i) edges += double(out_.degree(queue_[i]));
+    const double m = double(out_.entries()), n = double(n_);
+    const double looks = std::min(m / (edges + 1), m / n);
+    return 14 * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
+  }
+
+  void push_alone(I depth) {
+    front_known_ = false;
+    for (const int64_t end = tail_; head_ < end; ++head_) {
+      if (head_ + 8 < tail_) __builtin_prefetch(out_.ptr + queue_[head_ + 8]);
+      if (head_ + 4 < tail_) __builtin_prefetch(out_.idx + out_.begin(queue_[head_ + 4]));
+      const I u = queue_[head_];
+      for (I e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
+        const I v = out_.idx[e];
+        if (!out_.holds(v) || level_[v] >= 0) continue;
+        level_[v] = depth;
+        if (parent_) parent_[v] = u;
+        queue_[tail_++] = v;
+        if (seen_known_) set(seen_.data(), v);
+      }
+    }
+  }
+
+  void push_together(I depth) {
+    front_known_ = false;
+    const int64_t begin = head_;
+    team_.blocks(tail_ - head_, 256, [&](int64_t first, int64_t last, int me) {
+      for (int64_t i = begin + first; i < begin + last; ++i) {
+        const I u = queue_[i];
+        for (I e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
+          const I v = out_.idx[e];
+          if (!out_.holds(v) || !claim(v)) continue;
+          level_[v] = depth;
+          if (parent_) parent_[v] = u;
+          found_[me].push_back(v);
+        }
+      }
+    });
+    head_ = tail_;
+    for (auto& some : found_) {
+      std::copy(some.begin(), some.end(), queue_.get() + tail_);
+      tail_ += int64_t(some.size());
+      some.clear();
+    }
+  }
+
+  bool claim(I v) {  // whether this thread is the first to reach v
+    auto& word = reinterpret_cast<std::atomic<uint64_t>&>(seen_[v >> 6]);
+    const uint64_t bit = uint64_t(1) << (v & 63);
+    return !(word.load(std::memory_order_relaxed) & bit) &&
+           !(word.fetch_or(bit, std::memory_order_relaxed) & bit);
+  }
+
+  void pull(I depth) {
+    if (!front_known_) {
+      front_.assign(words_, 0);
+      next_.resize(words_);
+      for (int64_t i = head_; i < tail_; ++i) set(front_.data(), queue_[i]);
+    }
+    if (!seen_known_)
+      for (int64_t i = 0; i < tail_; ++i) set(seen_.data(), queue_[i]);
+    front_known_ = seen_known_ = true;
+    team_.blocks(n_, 1 << 13, [&](int64_t first, int64_t last, int) {
+      for (int64_t w = first >> 6; w < (last + 63) >> 6; ++w) next_[w] = pulled(w, depth);
+    });
+    std::swap(front_, next_);
+    head_ = tail_;
+    for (int64_t w = 0; w < words_; ++w)
+      for (uint64_t left = front_[w]; left; left &= left - 1)
+        queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
+  }
+
+  uint64_t pulled(int64_t w, I depth) {  // those of 64 vertices that have a parent in the frontier
+    uint64_t open = ~seen_[w], got = 0;
+    if (w == words_ - 1 && n_ & 63) open &= (uint64_t(1) << (n_ & 63)) - 1;
+    for (; open; open &= open - 1) {
+      const I v = I(w << 6) + I(__builtin_ctzll(open));
+      for (I e = in_->begin(v), stop = in_->end(v); e < stop; ++e) {
+        const I u = in_->idx[e];
+        if (!in_->holds(u) || !test(front_.data(), u)) continue;
+        level_[v] = depth;
+        if (parent_) parent_[v] = u;
+        got |= open & -open;
+        break;
+      }
+    }
+    seen_[w] |= got;
+    return got;
+  }
+
+  Team& team_;
+  const Csr<I>& out_;
+  const Csr<I>* in_;
+  I *level_, *parent_;
+  const I n_;
+  const int64_t words_;
+  const bool shared_;
+  std::unique_ptr<I[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
+  int64_t head_ = 0, tail_ = 0;
+  std::vector<uint64_t> seen_, front_, next_;  // sets of vertices, a bit each
+  std::vector<std::vector<I>> found_;
+  bool seen_known_ = false, front_known_ = false;  // whether these are up to date
+};
+
+// Of several parents the one of smallest number, from the levels alone. O(rows + entries).
+template <class I>
+void smallest_parents(const Csr<I>& out, I source, const I* level, I* parent) {
+  std::fill(parent, parent + out.rows, I(-1));
+  for (I u = 0; u < out.rows; ++u) {
+    if (level[u] < 0) continue;
+    for (I e = out.begin(u), stop = out.end(u); e < stop; ++e) {
+      const I v = out.idx[e];
+      if (out.holds(v) && parent[v] < 0 && level[v] == level[u] + 1) parent[v] = u;
+    }
+  }
+  if (out.holds(source) && source < out.rows && level[source] == 0) parent[source] = source;
+}
+
+// Up to 64 sources, a bit each: an edge is looked at once for all that share a frontier.
+// level, parent: (count, rows); parent may be null.
+// Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
+template <class I>
+void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* parent) {
+  const int64_t n = out.rows;
+  std::fill(level, level + count * n, I(-1));
+  if (parent) std::fill(parent, parent + count * n, I(-1));
+  std::vector<uint64_t> seen(n, 0), front(n, 0), next(n, 0);
+  std::vector<I> queue, following;
+  for (int b = 0; b < count; ++b) {
+    const I s = sources[b];
+    if (!out.holds(s) || s >= n) continue;
+    if (!front[s]) queue.push_back(s);
+    front[s] |= uint64_t(1) << b;
+    level[b * n + s] = 0;
+    if (parent) parent[b * n + s] = s;
+  }
+  for (const I v : queue) seen[v] = front[v];
+  for (I depth = 1; !queue.empty(); ++depth) {
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const I u = queue[i];
+      const uint64_t bits = front[u];
+      front[u] = 0;
+      for (I e = out.begin(u), stop = out.end(u); e < stop; ++e) {
+        const I v = out.idx[e];
+        if (!out.holds(v)) continue;
+        const uint64_t fresh = bits & ~seen[v];
+        if (!fresh) continue;
+        seen[v] |= fresh;
+        if (!next[v]) following.push_back(v);
+        next[v] |= fresh;
+        for (uint64_t left = fresh; left; left &= left - 1) {
+          const int64_t at = int64_t(__builtin_ctzll(left)) * n + v;
+          level[at] = depth;
+          if (parent) parent[at] = u;
+        }
+      }
+    }
+    queue.clear();
+    queue.swap(following);
+    front.swap(next);
+  }
+}
+
+}  // namespace jaxspv

@@ -1,0 +1,88 @@
+// Weakly connected components: the smallest vertex of each.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "csr.h"
+
+namespace jaxspv {
+
+// Afforest: links a few edges of every vertex, then all edges of those outside of the largest
+// component. `symmetric`: every edge has its reverse; only then the largest may be skipped.
+// Sutton, Ben-Nun, Barak, "Optimizing parallel graph connectivity computation via subgraph
+// sampling", IPDPS 2018.
+template <class I, class Team>
+class Components {
+ public:
+  Components(Team& team, const Csr<I>& graph, I* label) : team_(team), g_(graph), label_(label) {}
+
+  void run(bool symmetric) {
+    for (I v = 0; v < g_.rows; ++v) label_[v] = v;
+    for (I round = 0; round < kRounds; ++round) {
+      team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
+        for (I v = I(first); v < last; ++v)
+          if (g_.degree(v) > round) link(v, g_.idx[g_.begin(v) + round]);
+      });
+      compress();
+    }
+    const I largest = symmetric && g_.rows ? most_frequent() : I(-1);
+    team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
+      for (I v = I(first); v < last; ++v) {
+        if (get(v) == largest) continue;
+        for (I e = g_.begin(v) + std::min(kRounds, g_.degree(v)), stop = g_.end(v); e < stop; ++e)
+          link(v, g_.idx[e]);
+      }
+    });
+    compress();
+  }
+
+ private:
+  static constexpr I kRounds = 2;
+  static constexpr int64_t kBlock = 1 << 13;
+
+  std::atomic<I>& at(I v) const { return reinterpret_cast<std::atomic<I>&>(label_[v]); }
+  I get(I v) const { return at(v).load(std::memory_order_relaxed); }
+
+  void link(I u, I v) {  // joins the trees of u and v: the higher root hooks onto the lower
+    if (!g_.holds(v) || v >= g_.rows) return;
+    I p = get(u), q = get(v);
+    while (p != q) {
+      const I high = std::max(p, q), low = std::min(p, q);
+      I above = get(high);
+      if (above == low) return;
+      if (above == high && at(high).compare_exchange_strong(above, low, std::memory_order_relaxed)) return;
+      p = get(get(high));
+      q = get(low);
+    }
+  }
+
+  void compress() {
+    team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
+      for (I v = I(first); v < last; ++v) {
+        I root = get(v);
+        while (get(root) != root) root = get(root);
+        at(v).store(root, std::memory_order_relaxed);
+      }
+    });
+  }
+
+  I most_frequent() const {  // label of a sample
+    std::vector<I> sample(1024);
+    for (size_t i = 0; i < sample.size(); ++i)
+      sample[i] = label_[uint64_t(i) * uint64_t(g_.rows) / sample.size()];
+    std::sort(sample.begin(), sample.end());
+    size_t most = 0;
+    I found = -1;
+    for (size_t i = 0, j; i < sample.size(); i = j) {
+      for (j = i; j < sample.size() && sample[j] == sample[i];) ++j;
+      if (j - i > most) most = j - i, found = sample[i];
+    }
+    return found;
+  }
+
+  Team& team_;
+  const Csr<I>& g_;
+  I* label_;
+};
+
+}  // namespace jaxspv

@@ -1,0 +1,364 @@
+// Shortest paths from one source: a radix heap, delta-stepping, Bellman-Ford.
+//
+// A label falls only where a path is strictly shorter, so predecessors always make a tree; rounded
+// sums of floats make the distances those of Dijkstra's algorithm in the same arithmetic, to the bit.
+#pragma once
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "csr.h"
+#include "semirings.h"
+
+namespace jaxspv {
+
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+// Lengths >= 0 as unsigned integers of the same order.
+template <class T>
+Bits<T> key_of(T x) {
+  Bits<T> key;
+  std::memcpy(&key, &x, sizeof x);
+  return key;
+}
+template <class T>
+T length_of(Bits<T> key) {
+  T x;
+  std::memcpy(&x, &key, sizeof x);
+  return x;
+}
+
+// Keys never fall below the last one taken. There is no parameter to choose.
+// Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", J. ACM 1990.
+template <class K, class I>
+class RadixHeap {
+ public:
+  using Item = std::pair<K, I>;
+  bool empty() const { return count_ == 0; }
+  void push(K key, I v) {
+    buckets_[width(key ^ last_)].push_back({key, v});
+    ++count_;
+  }
+  Item pop() {
+    if (buckets_[0].empty()) {
+      int i = 1;
+      while (buckets_[i].empty()) ++i;
+      auto& from = buckets_[i];
+      last_ = from[0].first;
+      for (const Item& item : from) last_ = std::min(last_, item.first);
+      for (const Item& item : from) buckets_[width(item.first ^ last_)].push_back(item);
+      from.clear();
+    }
+    const Item item = buckets_[0].back();
+    buckets_[0].pop_back();
+    --count_;
+    return item;
+  }
+
+ private:
+  static constexpr int kBits = 8 * sizeof(K);
+  static int width(K x) {
+    if (!x) return 0;
+    return kBits == 64 ? 64 - __builtin_clzll(x) : 32 - __builtin_clz(unsigned(x));
+  }
+  std::vector<Item> buckets_[kBits + 1];
+  K last_ = 0;
+  int64_t count_ = 0;
+};
+
+// What one search reads and writes. parent may be null but for Bellman-Ford.
+template <class T, class I>
+struct Search {
+  const Csr<I>& graph;
+  const T* weights;
+  I source;
+  T* dist;
+  I* parent;
+  // The search may end when all of these are settled; none: it runs to the end.
+  const I* targets;
+  int64_t target_count;
+
+  bool starts() {
+    std::fill(dist, dist + graph.rows, largest<T>());
+    if (parent) std::fill(parent, parent + graph.rows, I(-1));
+    if (!graph.holds(source) || source >= graph.rows) return false;
+    dist[source] = 0;
+    if (parent) parent[source] = source;
+    return true;
+  }
+  // The length beyond which nothing matters any more.
+  T bound() const {
+    if (!target_count) return largest<T>();
+    T most = T(0);
+    for (int64_t i = 0; i < target_count; ++i) {
+      if (!graph.holds(targets[i]) || targets[i] >= graph.rows) return largest<T>();
+      most = std::max(most, dist[targets[i]]);
+    }
+    return most;
+  }
+};
+
+template <class T, class I>
+int64_t radix_heap(Search<T, I> s) {
+  if (!s.starts()) return 0;
+  RadixHeap<Bits<T>, I> heap;
+  heap.push(0, s.source);
+  int64_t steps = 0;
+  const auto& g = s.graph;
+  while (!heap.empty()) {
+    const auto [key, u] = heap.pop();
+    const T d = length_of<T>(key);
+    if (s.dist[u] < d) continue;
+    if (s.target_count && d > s.bound()) break;
+    ++steps;
+    for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+      const T w = s.weights[e];
+      const T to = MinExtend::apply(d, w);
+      const I v = g.idx[e];
+      if (!g.holds(v) || !(to < s.dist[v]) || !(w >= 0)) continue;
+      s.dist[v] = to;
+      if (s.parent) s.parent[v] = u;
+      heap.push(key_of(to), v);
+    }
+  }
+  return steps;
+}
+
+// Labels of delta-stepping: length and parent in one word, so that threads lower both at once.
+template <class T, class I>
+class PackedLabels {
+ public:
+  static_assert(sizeof(T) == 4 && sizeof(I) == 4);
+  explicit PackedLabels(Search<T, I>& s, bool shared) : s_(s), shared_(shared) {
+    label_ = buffer<std::atomic<uint64_t>>(s.graph.rows);
+    for (I v = 0; v < s.graph.rows; ++v) put(v, pack(s.dist[v], s.parent ? s.parent[v] : I(-1)));
+  }
+  T length(I v) const { return length_of<T>(Bits<T>(get(v) >> 32)); }
+  bool lower(I v, T to, I from) {
+    const uint64_t mine = pack(to, from);
+    uint64_t old = get(v);
+    if (!(to < length_of<T>(Bits<T>(old >> 32)))) return false;
+    if (!shared_) return put(v, mine), true;
+    while (!label_[v].compare_exchange_weak(old, mine, std::memory_order_relaxed))
+      if (!(to < length_of<T>(Bits<T>(old >> 32)))) return false;
+    return true;
+  }
+  void finish() {
+    for (I v = 0; v < s_.graph.rows; ++v) {
+      s_.dist[v] = length(v);
+      if (s_.parent) s_.parent[v] = I(uint32_t(get(v)));
+    }
+  }
+
+ private:
+  static uint64_t pack(T x, I v) { return uint64_t(key_of(x)) << 32 | uint32_t(v); }
+  uint64_t get(I v) const { return label_[v].load(std::memory_order_relaxed); }
+  void put(I v, uint64_t x) { label_[v].store(x, std::memory_order_relaxed); }
+  Search<T, I>& s_;
+  bool shared_;
+  std::unique_ptr<std::atomic<uint64_t>[]> label_;
+};
+
+// By bins of a width, as in the GAP benchmark suite; what lies beyond kBins bins waits in a far bin.
+// Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms 2003.
+template <class T, class I, class Team>
+class DeltaStepping {
+ public:
+  DeltaStepping(Team& team, Search<T, I> search, double delta)
+      : team_(team), s_(search), delta_(std::max(delta, 1e-30)), scale_(1.0 / delta_),
+        bins_(team.size(), std::vector<std::vector<I>>(kBins)), fars_(team.size()) {}
+
+  int64_t run() {
+    if (!s_.starts()) return 0;
+    PackedLabels<T, I> labels(s_, team_.size() > 1);
+    labels_ = &labels;
+    int64_t steps = 0;
+    std::vector<I> front{s_.source};
+    do {
+      ++steps;
+      if (team_.size() > 1 && front.size() > 1024)
+        team_.blocks(int64_t(front.size()), 128, [&](int64_t first, int64_t last, int me) {
+          for (int64_t i = first; i < last; ++i) relax(front[i], me);
+        });
+      else
+        for (const I u : front) relax(u, 0);
+      front.clear();
+      next_bin(front);
+    } while ((!front.empty() || refill(front)) && !settled());
+    labels.finish();
+    return steps;
+  }
+
+ private:
+  static constexpr int64_t kBins = 512;
+
+  double bin_of(T d) const { return std::min((double(d) - base_) * scale_, double(kBins)); }
+
+  bool settled() const {  // whether all targets lie below the current bin
+    for (int64_t i = 0; i < s_.target_count; ++i) {
+      const I v = s_.targets[i];
+      if (!s_.graph.holds(v) || v >= s_.graph.rows) return false;
+      if (!(bin_of(labels_->length(v)) < double(bin_))) return false;
+    }
+    return s_.target_count > 0;
+  }
+
+  void relax(I u, int me) {
+    const auto& g = s_.graph;
+    const T d = labels_->length(u);
+    if (bin_of(d) < double(bin_)) return;  // settled in an earlier bin
+    for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+      const T w = s_.weights[e];
+      const I v = g.idx[e];
+      if (!g.holds(v) || !(w >= 0)) continue;
+      const T to = MinExtend::apply(d, w);
+      if (!labels_->lower(v, to, u)) continue;
+      const int64_t at = std::max(int64_t(bin_of(to)), bin_);
+      (at < kBins ? bins_[me][at] : fars_[me]).push_back(v);
+    }
+  }
+
+  void next_bin(std::vector<I>& front) {  // the next bin of all threads that is not empty
+    for (; bin_ < kBins; ++bin_) {
+      for (auto& mine : bins_) {
+        auto& some = mine[bin_];
+        if (front.empty()) std::swap(front, some);
+        else front.insert(front.end(), some.begin(), some.end());
+        some.clear();
+      }
+      if (!front.empty()) return;
+    }
+  }
+
+  bool refill(std::vector<I>& front) {  // bins from the far vertices, of which the nearest is first
+    for (auto& mine : fars_) {
+      far_.insert(far_.end(), mine.begin(), mine.end());
+      mine.clear();
+    }
+    const double end = base_ + double(kBins) * delta_;
+    T least = largest<T>();
+    for (const I v : far_)
+      if (double(labels_->length(v)) >= end) least = std::min(least, labels_->length(v));
+    if (least == largest<T>()) return false;
+    // Wider bins where one step leads over many empty rounds of bins.
+    while (double(least) + double(kBins) * delta_ <= double(least)) delta_ *= 2, scale_ = 1.0 / delta_;
+    base_ = double(least);
+    bin_ = 0;
+    std::vector<I> rest;
+    for (const I v : far_) {
+      const T d = labels_->length(v);
+      if (d < least) continue;
+      const double at = bin_of(d);
+      if (at < double(kBins)) bins_[0][int64_t(at)].push_back(v);
+      else rest.push_back(v);
+    }
+    far_.swap(rest);
+    next_bin(front);
+    return !front.empty();
+  }
+
+  Team& team_;
+  Search<T, I> s_;
+  double delta_, scale_;
+  PackedLabels<T, I>* labels_ = nullptr;
+  std::vector<std::vector<std::vector<I>>> bins_;  // of each thread
+  std::vector<std::vector<I>> fars_;
+  std::vector<I> far_;
+  double base_ = 0;  // the length at which the first bin begins
+  int64_t bin_ = 0;
+};
+
+// Whether a vertex is its own ancestor. mark: (n,) of zeros.
+template <class I>
+bool has_cycle(const I* parent, I source, I n, std::vector<I>& mark) {
+  std::fill(mark.begin(), mark.end(), I(-1));
+  for (I start = 0; start < n; ++start) {
+    I v = start;
+    while (v >= 0 && mark[v] < 0) {
+      mark[v] = start;
+      if (v == source && parent[v] == source) break;  // the root
+      v = parent[v];
+      if (v >= 0 && mark[v] == start && !(v == source && parent[v] == source)) return true;
+    }
+  }
+  return false;
+}
+
+// Any weights, by rounds over the vertices whose label fell. false: a negative cycle is reachable.
+// Cherkassky, Goldberg, "Negative-cycle detection algorithms", Math. Programming 1999.
+template <class T, class I>
+bool bellman_ford(Search<T, I> s, int64_t& steps) {
+  const auto& g = s.graph;
+  steps = 0;
+  if (!s.starts()) return true;
+  std::vector<I> front{s.source}, next, mark(g.rows);
+  std::vector<uint8_t> waits(g.rows, 0);
+  for (int64_t check = 2; !front.empty();) {
+    for (const I u : front) {
+      waits[u] = 0;
+      const T d = s.dist[u];
+      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+        const I v = g.idx[e];
+        if (!g.holds(v)) continue;
+        const T to = MinExtend::apply(d, s.weights[e]);
+        if (!(to < s.dist[v])) continue;
+        s.dist[v] = to;
+        s.parent[v] = u;
+        if (!waits[v]) waits[v] = 1, next.push_back(v);
+      }
+    }
+    front.clear();
+    front.swap(next);
+    if (++steps == check) {
+      if (has_cycle(s.parent, s.source, g.rows, mark)) return false;
+      check *= 2;
+    }
+  }
+  return true;
+}
+
+struct Weights {  // of the entries of a graph
+  bool negative = false;
+  double mean = 0, most = 0;  // of the finite ones
+};
+template <class T, class I>
+Weights weights_of(const Csr<I>& g, const T* w) {
+  Weights found;
+  double sum = 0, count = 0;
+  for (I e = 0, end = g.entries(); e < end; ++e) {
+    found.negative |= w[e] < 0;
+    if (w[e] < largest<T>()) sum += double(w[e]), count += 1, found.most = std::max(found.most, double(w[e]));
+  }
+  found.mean = count ? sum / count : 0;
+  return found;
+}
+
+// Whether the sum at an edge of a reached vertex is no finite integer.
+template <class T, class I>
+bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
+  if constexpr (!std::is_integral_v<T>) {
+    return false;
+  } else {
+    T far = 0, low = 0, most = 0, least = 0;
+    for (I v = 0; v < g.rows; ++v)
+      if (dist[v] != largest<T>()) far = std::max(far, dist[v]), low = std::min(low, dist[v]);
+    for (I e = 0, end = g.entries(); e < end; ++e)
+      if (w[e] != largest<T>()) most = std::max(most, w[e]), least = std::min(least, w[e]);
+    auto wraps = [](T a, T b) {
+      T sum;
+      return __builtin_add_overflow(a, b, &sum) || sum == largest<T>();
+    };
+    if (!wraps(far, most) && !wraps(low, least)) return false;
+    for (I u = 0; u < g.rows; ++u) {
+      if (dist[u] == largest<T>()) continue;
+      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e)
+        if (w[e] != largest<T>() && wraps(dist[u], w[e])) return true;
+    }
+    return false;
+  }
+}
+
+}  // namespace jaxspv

@@ -64,7 +64,7 @@ bool betweenness(Team& team, const Matrix& g, const Id* sources, int64_t count, 
 // Searches from 64 vertices at once, a bit each: Then et al., "The more the merrier: efficient
 // multi-source graph traversal", VLDB 2014.
 template <class Team>
-void closeness(Team& team, const Matrix& g, Id* reached, double* far, double* harmonic) {
+void closeness(Team& team, const Matrix& g, Id* reached, int64_t* far, double* harmonic) {
   const Id n = g.rows;
   const int64_t searches = (int64_t(n) + 63) / 64, pieces = std::min<int64_t>(searches, 16);
   struct Sums {
@@ -111,9 +111,9 @@ void closeness(Team& team, const Matrix& g, Id* reached, double* far, double* ha
   });
   for (Id v = 0; v < n; ++v) {
     reached[v] = 0;
-    far[v] = harmonic[v] = 0;
+    far[v] = 0, harmonic[v] = 0;
     for (const Sums& mine : sums)
-      reached[v] += mine.reached[v], far[v] += double(mine.far[v]), harmonic[v] += mine.harmonic[v];
+      reached[v] += mine.reached[v], far[v] += mine.far[v], harmonic[v] += mine.harmonic[v];
   }
 }
 

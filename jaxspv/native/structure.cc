@@ -73,10 +73,18 @@ JAXSPV_HANDLER(betweenness) {
   call.result(0).dtype == abi::kF64 ? run(double()) : run(float());
 }
 
-// (indptr, indices) -> how many reach each vertex, their distances, the inverses of them (float64)
+// (indptr, indices) -> the sum of distances to each vertex, upper and lower 24 bits, of their
+// inverses, and how many reach it
 JAXSPV_HANDLER(closeness) {
   const Matrix g = square(call);
   Team team(call.pool());
-  closeness(team, g, vertices<Id>(call.result(0), g), vertices<double>(call.result(1), g),
-            vertices<double>(call.result(2), g));
+  Id *high = vertices<Id>(call.result(0), g), *low = vertices<Id>(call.result(1), g);
+  float* inverse = vertices<float>(call.result(2), g);
+  auto far = buffer<int64_t>(g.rows);
+  auto harmonic = buffer<double>(g.rows);
+  closeness(team, g, vertices<Id>(call.result(3), g), far.get(), harmonic.get());
+  for (Id v = 0; v < g.rows; ++v) {
+    high[v] = Id(far[v] >> 24), low[v] = Id(far[v] & 0xffffff);
+    inverse[v] = float(harmonic[v]);
+  }
 }

@@ -39,14 +39,16 @@ def _method(fn, *args, **kwargs):
     return fn(*args, **kwargs)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_triangles_cores_and_trusses_match_networkx(seed):
     A, G = _graph(seed)
     triangles = nx.triangles(G)
     found = _method(jsp.triangle_count, A)
     assert found.count.dtype == np.int64 and int(found.count) == sum(triangles.values()) // 3
     assert not found.overflow
-    np.testing.assert_allclose(_method(jsp.clustering, A), list(nx.clustering(G).values()), rtol=1e-6)
+    np.testing.assert_allclose(
+        _method(jsp.clustering, A), list(nx.clustering(G).values()), rtol=1e-6
+    )
     cores = nx.core_number(G)
     np.testing.assert_array_equal(_method(jsp.core_number, A).cores, [cores[v] for v in range(N)])
     for k in (2, 3, 4, 5):
@@ -111,7 +113,9 @@ def test_graphs_without_edges_or_vertices():
 def test_vmap_over_patterns_and_weights():
     first, _ = _graph(0)
     order = np.random.default_rng(0).permutation(N)
-    second = jsp.from_scipy(first.to_scipy().tocsr()[order][:, order])
+    permuted = first.to_scipy().tocsr()[order][:, order]
+    permuted.sort_indices()
+    second = jsp.from_scipy(permuted)
     both = jax.tree.map(lambda a, b: jnp.stack([jnp.asarray(a), jnp.asarray(b)]), first, second)
     found = jax.vmap(lambda A: jsp.core_number(A).cores)(both)
     for k, A in enumerate((first, second)):
@@ -126,11 +130,16 @@ def test_a_component_deeper_than_any_call_stack():
     tail = np.arange(n, dtype=np.int32)
     A = jsp.from_edges(tail, (tail + 1) % n, shape=(n, n))
     found = _method(jsp.strongly_connected_components, A)
-    assert int(found.count) == 1 == csgraph.connected_components(A.to_scipy(), connection="strong")[0]
+    assert (
+        int(found.count) == 1 == csgraph.connected_components(A.to_scipy(), connection="strong")[0]
+    )
 
 
-@pytest.mark.parametrize("where", ["indices", "indptr"])
-@pytest.mark.parametrize("value", [-1, N, 2**31 - 1, -(2**31)])
+BROKEN = [("indices", value) for value in (-1, N, 2**31 - 1, -(2**31))]
+BROKEN += [("indptr", value) for value in (-1, 2**31 - 1, -(2**31))]
+
+
+@pytest.mark.parametrize(("where", "value"), BROKEN)
 def test_broken_operands_are_refused_and_nothing_outside_is_read(where, value):
     A, _ = _graph(0)
     broken = jax.jit(lambda A, v: jsp.core_number(_with(A, where, v)).cores)

@@ -276,7 +276,7 @@ def _slots_of_edges(A: SparseMatrix) -> Array:
 @functools.partial(jax.jit, static_argnums=1)
 def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
     """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
-    return FORMATS[name].from_coo(A.to_coo())
+    return FORMATS[name].from_matrix(A)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -37,3 +37,15 @@ JAXSPV_HANDLER(expand) {
   for (Id i = 0; i < a.rows; ++i)
     if (a.begin(i) < a.end(i)) std::fill(rows + a.begin(i), rows + a.end(i), i);
 }
+
+// (row of each slot, ascending) -> how many slots lie before each row
+JAXSPV_HANDLER(compress) {
+  const int64_t slots = length(call.operand(0)), extent = length(call.result(0)) - 1;
+  const Id* row = array<Id>(call.operand(0), 1);
+  Id* ptr = array<Id>(call.result(0), 1);
+  expect(extent >= 0 && slots <= 0x7fffffff, "an extent exceeds int32");
+  int64_t i = 0;  // the next row to begin
+  for (int64_t e = 0; e < slots && i <= extent; ++e)
+    for (; i <= std::min<int64_t>(row[e], extent); ++i) ptr[i] = Id(e);
+  for (; i <= extent; ++i) ptr[i] = Id(slots);
+}

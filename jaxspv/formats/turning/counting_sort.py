@@ -106,6 +106,39 @@ def _by_count(indptr, indices, *, shape):
     return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
 
 
+def compressed_by_minor(
+    indptr: Array, indices: Array, shape: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Entries listed by the first axis, compressed by the second: (offsets, major, slots).
+
+    As `turned`, with offsets (shape[1] + 1,) for the places along the second axis.
+    """
+    return transposition(indptr, indices, shape=shape)
+
+
+def _types_of_transposition(indptr, indices, *, shape):
+    minor, major, slots = _types(indptr, indices, shape=shape)
+    return jax.ShapeDtypeStruct((shape[1] + 1,), minor.dtype), major, slots
+
+
+transposition = Operation("transposition", types=_types_of_transposition, internal=True)
+
+
+@transposition.register("native", backend="cpu", refuse=_not_native)
+def _transposed_in_cpp(indptr, indices, *, shape):
+    """A counting sort in C++."""
+    results = _types_of_transposition(indptr, indices, shape=shape)
+    return tuple(bind.call("transpose", results, indptr, indices))
+
+
+@transposition.register("order")
+def _transposed_by_order(indptr, indices, *, shape):
+    """Entries put in order, then the ends of each place."""
+    minor, major, slots = turned(indptr, indices, shape)
+    places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
+    return jnp.searchsorted(minor, places).astype(minor.dtype), major, slots
+
+
 def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:
     """The same entries compressed along the other axis, of extent `minor`, by a counting sort.
 

@@ -16,7 +16,7 @@ from .jvp import tangent
 from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
 from .loops.masked import multiply_where
-from .native import multiply_natively, not_compiled
+from .loops.native import multiply_natively, not_compiled
 from .result import lists_places, matrix_of, sorted_mask, term_dtype
 
 

@@ -22,8 +22,8 @@ from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
 from .gpu import no_kernels, rows_of
+from .loops.native import counted
 from .methods import no_cells, no_dots, op
-from .native import counted
 from .result import lists_places, sorted_mask
 
 METHODS = ("auto", *dict.fromkeys(impl.name for impl in op.impls))

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.operation import Operation, typed
-from ...formats import SparseMatrix
-from ...formats.csr import sorted_csr
-from ...masks import Mask
-from ...native import bind
-from ...native.codes import MUL, PAIR, codes
-from ...semirings import Semiring
-from .loops.gustavson import count
-from .result import Result, lists_places, sorted_mask, term_dtype
+from ...._core.operation import Operation, typed
+from ....formats import SparseMatrix
+from ....formats.csr import sorted_csr
+from ....masks import Mask
+from ....native import bind
+from ....native.codes import MUL, PAIR, codes
+from ....semirings import Semiring
+from ..result import Result, lists_places, sorted_mask, term_dtype
+from .gustavson import count
 
 NONE, LISTED, WITHOUT = range(3)  # masks as the kernels know them
 ANY_PAIR = {"add": 2, "mul": PAIR}  # of ones any is the largest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -47,10 +47,9 @@ class _Compressed(SparseMatrix):
     def from_matrix(cls, A: SparseMatrix) -> SparseMatrix:
         if isinstance(A, _Compressed) and A.compressed != cls.compressed:
             other = with_pattern(A)
-            major, minor = A.shape[A.compressed], A.shape[cls.compressed]
-            if 0 < minor <= SPREAD * A.nse:
-                place = other.indptr, other.indices, (major, minor)
-                indptr, indices, slots = compressed_by_minor(*place)
+            shape: Any = A.shape if isinstance(A, CSR) else A.shape[::-1]
+            if 0 < shape[1] <= SPREAD * A.nse:
+                indptr, indices, slots = compressed_by_minor(other.indptr, other.indices, shape)
                 data = jnp.asarray(A.data)[slots]
                 return cls(data, indices, indptr, A.overflow, A.shape, True, A.unique)
         return super().from_matrix(A)

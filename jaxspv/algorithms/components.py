@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -128,10 +127,12 @@ def _not_native(graph) -> str | None:
 @op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
 def _native(graph):
     """Afforest in C++."""
-    out, labels = graph.out, jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
     symmetric = graph.symmetric
-    labels = bind.call("components", labels, out.indptr, out.indices, symmetric=symmetric)
-    return _of(labels, graph, jnp.int32(0))
+    found = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
+    if graph.exists is not None:
+        return _of(found[0], graph, jnp.int32(0))
+    return Components(*found, jnp.int32(0))
 
 
 @op.register("union_find", backend="cpu")

@@ -21,6 +21,7 @@ from ..algorithms.sssp.api import sssp
 from ..graph import Graph, prepare
 from ..inputs import files
 from ..inputs.tables.text import write_edges
+from ..native import bind
 from ..ops.mxv.api import mxv
 from . import structure
 from .opening import add_opening, open_graph
@@ -149,7 +150,8 @@ def _version() -> str:
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
     report = describe_matrix(args.file, open_graph(args))
-    return {**report, "compilation_cache": cache_folder()}
+    kernels = bind.refused() or "C++"
+    return {**report, "compilation_cache": cache_folder(), "kernels_on_cpus": kernels}
 
 
 def _convert(args: argparse.Namespace) -> dict[str, Any]:

@@ -22,6 +22,18 @@ struct Csr {
   I end(I row) const { return begin(row + 1); }
   I degree(I row) const { return std::max(I(0), I(end(row) - begin(row))); }
   I entries() const { return rows ? end(rows - 1) : 0; }
+  // Whether the bounds of rows [first, last) ascend inside of the arrays, and so need no clamping.
+  bool ascends(I first, I last) const {
+    Unsigned bad = Unsigned(ptr[last]) | Unsigned(slots - std::max(I(0), ptr[last]));
+    for (I i = first; i < last; ++i) bad |= Unsigned(ptr[i]) | (Unsigned(ptr[i + 1]) - Unsigned(ptr[i]));
+    return I(bad) >= 0;  // no sign bit was set
+  }
+  // Whether the indices of entries [first, last) are all columns.
+  bool all_columns(I first, I last) const {
+    Unsigned bad = 0;
+    for (I e = first; e < last; ++e) bad |= Unsigned(idx[e]) | (Unsigned(columns - 1) - Unsigned(idx[e]));
+    return I(bad) >= 0;
+  }
   bool holds(I column) const { return Unsigned(column) < Unsigned(columns); }
   // The column of an entry, the last one for an index out of range; `columns` > 0.
   I column(I entry) const { return I(std::min(Unsigned(idx[entry]), Unsigned(columns - 1))); }

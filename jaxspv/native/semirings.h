@@ -37,11 +37,33 @@ T wrapping_product(T a, T b) {
   }
 }
 
-// ---- Monoids: `Sum<T>` is what a running result is kept in. NaN spreads, as in NumPy. ----
+// ---- Monoids: `Sum<T>` is what a running result is kept in, `Fold<T>` folds many terms into one.
+// NaN spreads, as in NumPy. ----
+
+template <class T>
+struct SumFold {
+  std::conditional_t<std::is_same_v<T, float>, double, T> sum = 0;
+  void add(T x) { sum = wrapping_sum(sum, decltype(sum)(x)); }
+  T result() const { return T(sum); }
+};
+// The extreme of all terms but NaN, and whether one is NaN: no branch depends on the terms.
+template <class T, bool kLeast>
+struct ExtremeFold {
+  T best = kLeast ? largest<T>() : smallest<T>();
+  bool nan = false;
+  void add(T x) {
+    if constexpr (kLeast) best = x < best ? x : best;
+    else best = best < x ? x : best;
+    if constexpr (!std::is_integral_v<T>) nan |= x != x;
+  }
+  T result() const { return nan ? std::numeric_limits<T>::quiet_NaN() : best; }
+};
 
 struct Plus {
   template <class T>
   using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  template <class T>
+  using Fold = SumFold<T>;
   template <class T>
   static constexpr T identity() { return T(0); }
   template <class T>
@@ -51,6 +73,8 @@ struct Min {
   template <class T>
   using Sum = T;
   template <class T>
+  using Fold = ExtremeFold<T, true>;
+  template <class T>
   static constexpr T identity() { return largest<T>(); }
   template <class T>
   static T apply(T a, T b) { return b < a || b != b ? b : a; }
@@ -58,6 +82,8 @@ struct Min {
 struct Max {
   template <class T>
   using Sum = T;
+  template <class T>
+  using Fold = ExtremeFold<T, false>;
   template <class T>
   static constexpr T identity() { return smallest<T>(); }
   template <class T>

@@ -116,13 +116,17 @@ JAXSPV_HANDLER(sssp) {
   });
 }
 
-// (indptr, indices) -> labels
+// (indptr, indices) -> labels, number of components
 JAXSPV_HANDLER(components) {
   expect_vertices(call, 0);
   const bool symmetric = call.number("symmetric");
   const Lanes lanes(call.result(0), 1);
   lanes.each(call, [&](int64_t lane, Team& team) {
     const Graph g = graph_of(call, lanes, lane, 0);
-    Components(team, g, lanes.at<int32_t>(call.result(0), 1, lane)).run(symmetric);
+    int32_t* label = lanes.at<int32_t>(call.result(0), 1, lane);
+    Components(team, g, label).run(symmetric);
+    int32_t count = 0;
+    for (int32_t v = 0; v < g.rows; ++v) count += label[v] == v;
+    *lanes.at<int32_t>(call.result(1), 0, lane) = count;
   });
 }

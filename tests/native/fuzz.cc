@@ -158,8 +158,8 @@ bool right(Case& c) {
   std::vector<double> x(n), y(n), z(n);
   for (auto& v : x) v = c.in(-9, 9);
   std::vector<double> ones(c.idx.size(), 1);
-  spmv<Plus, Times>(team, g, Values<double>{ones.data(), -1}, x.data(), y.data());
-  spmv_transposed<Plus, Times>(g, Values<double>{ones.data(), 0}, x.data(), z.data());
+  spmv<Plus, Times>(team, g, ones.data(), x.data(), y.data());
+  spmv_transposed<Plus, Times>(g, ones.data(), x.data(), z.data());
   for (Id v = 0; v < n; ++v) {
     double sum = 0;
     for (auto [to, w] : c.edges[v]) sum += x[to];
@@ -195,8 +195,8 @@ bool safe(Case& c) {
   for (auto& w : c.weights) w -= float(c.in(0, 3));
   bellman_ford(search, steps);
   Components(team, g, level.data()).run(c.in(0, 1));
-  spmv<Min, MinExtend>(team, g, Values<float>{c.weights.data(), -1}, x.data(), y.data());
-  spmv_transposed<Max, First>(g, Values<float>{c.weights.data(), -1}, x.data(), y.data());
+  spmv<Min, MinExtend>(team, g, c.weights.data(), x.data(), y.data());
+  spmv_transposed<Max, First>(g, c.weights.data(), x.data(), y.data());
   std::vector<Id> pairs(2 * c.in(0, 9));
   for (auto& v : pairs) v = c.in(-1, 5);
   holds(pairs.data(), int64_t(pairs.size()) / 2, 3, false, [](Id) { return true; });

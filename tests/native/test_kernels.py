@@ -69,14 +69,10 @@ def test_products_combine_the_entries_of_a_row(name, dtype):
 
 
 @needs_kernels
-def test_products_of_truth_values_and_of_one_value_for_all():
+def test_products_of_truth_values():
     x = RNG.random(N) < 0.2
     got = jsp.mxv(matrix(DIRECTED, bool), x, "or_and", method="native")
     np.testing.assert_array_equal(got, (DIRECTED > 0) @ x)
-    A, y = matrix(DIRECTED), RNG.random(N).astype(np.float32)
-    result, two = jax.ShapeDtypeStruct((N,), jnp.float32), np.float32(2)
-    got = bind.call("spmv", result, A.indptr, A.indices, two, y, uniform=1, add=0, mul=0)
-    np.testing.assert_allclose(got, 2 * ((DIRECTED > 0) @ y), rtol=1e-5)
 
 
 @needs_kernels
@@ -243,9 +239,7 @@ def test_a_broken_call_is_an_error_that_names_the_reason():
         ((ptr[:3], idx, np.ones(2, np.float32), x), "another length"),
     ):
         with pytest.raises(Exception, match=text):
-            jax.jit(lambda *o: bind.call("spmv", n, *o, uniform=0, add=0, mul=0))(
-                *bad
-            ).block_until_ready()
+            jax.jit(lambda *o: bind.call("spmv", n, *o, add=0, mul=0))(*bad).block_until_ready()
 
 
 @needs_kernels

@@ -52,10 +52,10 @@ def _native(semiring, A, x, rows, *, flip):
     del rows
     handler = "spmv" if A.compressed == 0 else "spmv_transposed"
     y = jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
-    data = jnp.asarray(A.data)
+    data = jnp.broadcast_to(A.data, A.indices.shape)
     kind = codes(semiring, x.dtype, flip)
     assert kind is not None
-    return bind.call(handler, y, A.indptr, A.indices, data, x, uniform=data.ndim == 0, **kind)
+    return bind.call(handler, y, A.indptr, A.indices, data, x, **kind)
 
 
 op.register("native", backend="cpu", refuse=_refuse, batched=columns_at_once(_native))(_native)

@@ -160,7 +160,9 @@ def test_conversions_keep_every_entry_in_order():
     np.testing.assert_array_equal(A.rowcol()[0], S.tocoo().row)
 
 
-@pytest.mark.parametrize("rows", [slice(0, 0), slice(0, 40), slice(3, 4), slice(7, 31), slice(40, 50)])
+@pytest.mark.parametrize(
+    "rows", [slice(0, 0), slice(0, 40), slice(3, 4), slice(7, 31), slice(40, 50)]
+)
 def test_slices_of_rows(rows):
     S = sp.random_array((40, 700), density=0.1, rng=np.random.default_rng(7), format="csr")
     A = jsp.from_scipy(S.astype(np.float32))

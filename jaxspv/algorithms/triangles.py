@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from pallas_kernels import triangles as kernel
@@ -20,6 +22,7 @@ from .._core.pytree import result_tuple
 from .._core.reductions import exact_sum
 from ..formats import CSR
 from ..masks import structure
+from ..native import bind
 from ..ops.mxm.api import mxm
 from ..semirings import plus_pair
 from .common.undirected import undirected
@@ -109,6 +112,15 @@ def kernel_operands(A: CSR) -> tuple[Array, Array, Array, Array]:
         jnp.diff(L.indptr) >= kernel.HEAVY, size=L.nse // kernel.HEAVY, fill_value=L.shape[0]
     )
     return L.indptr, L.indices, L.rowcol()[0], heavy.astype(jnp.int32)
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph):
+    """Paths u -> v -> w of upward edges closed by u -> w, in C++."""
+    with jax.enable_x64(True):
+        results = jax.ShapeDtypeStruct((), np.int64), jax.ShapeDtypeStruct((), np.bool_)
+        count, over = bind.call("triangles", results, graph.out.indptr, graph.out.indices)
+    return Triangles(count, over | graph.out.overflow)
 
 
 @op.register("wedges", backend="cpu")

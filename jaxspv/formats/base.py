@@ -20,6 +20,7 @@ from .._core.native_loops import read, write
 from .._core.operation import Operation
 from .._core.pytree import is_concrete
 from ..monoids import as_monoid, plus
+from ..native import bind
 from .methods.arithmetic import Products
 from .methods.scipy_methods import SciPyMatrixMethods
 from .stored import Edges, Stored
@@ -273,7 +274,7 @@ def _slots_of_edges(A: SparseMatrix) -> Array:
 @functools.partial(jax.jit, static_argnums=1)
 def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
     """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
-    return FORMATS[name].from_coo(A.to_coo())
+    return FORMATS[name].from_matrix(A)
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -304,6 +305,11 @@ row_search = Operation(
 def _counted_rows(indptr: Array, *, nse: int) -> Array:
     ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
     return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), indptr.shape[0] - 1)
+
+
+@row_search.register("native", backend="cpu", refuse=bind.refused)
+def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
+    return bind.call("expand", jax.ShapeDtypeStruct((nse,), jnp.int32), indptr)
 
 
 @row_search.register("loop", backend="cpu")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -11,11 +11,12 @@ from jax import Array, lax
 from .._core.indices import LIMIT, with_pattern
 from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
+from ..native import bind
 from .base import SparseMatrix, register, search_rows
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
-from .turning.counting_sort import SPREAD, turned
+from .turning.counting_sort import SPREAD, compressed_by_minor, turned
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -41,6 +42,17 @@ class _Compressed(SparseMatrix):
     @property
     def count(self) -> Int[Array, ""]:
         return with_pattern(self).indptr[-1]
+
+    @classmethod
+    def from_matrix(cls, A: SparseMatrix) -> SparseMatrix:
+        if isinstance(A, _Compressed) and A.compressed != cls.compressed:
+            other = with_pattern(A)
+            shape: Any = A.shape if isinstance(A, CSR) else A.shape[::-1]
+            if 0 < shape[1] <= SPREAD * A.nse:
+                indptr, indices, slots = compressed_by_minor(other.indptr, other.indices, shape)
+                data = jnp.asarray(A.data)[slots]
+                return cls(data, indices, indptr, A.overflow, A.shape, True, A.unique)
+        return super().from_matrix(A)
 
     def check_invariants(self: _C) -> _C:
         return check(self, ("indices", "indptr"), of_rows if isinstance(self, CSR) else of_columns)
@@ -188,6 +200,18 @@ def compress(major: Array, extent: int) -> Array:
 offsets = Operation(
     "row offsets", types=lambda major, *, extent: typed(major.dtype, extent + 1), internal=True
 )
+
+
+def _not_native(major, *, extent) -> str | None:
+    if major.dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+@offsets.register("native", backend="cpu", refuse=_not_native)
+def _counted(major, *, extent):
+    """A pass over the entries, in C++."""
+    return bind.call("compress", typed(major.dtype, extent + 1), major)
 
 
 @offsets.register("search")

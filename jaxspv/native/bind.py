@@ -22,7 +22,7 @@ SWITCH = "JAXSPV_NATIVE"  # "0": none; else the path of a library
 THREADS = "JAXSPV_NUM_THREADS"
 
 
-def refused() -> str | None:
+def refused(*operands: Any, **static: Any) -> str | None:
     """Why the kernels cannot serve the call that is traced: a sentence, or None.
 
     Loads them at the first call; in a checkout without a library of its sources compiles them.

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import known_while_tracing
+from .._core.compilation import is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
+from ..formats import CSR
 from .frame.call import Dense, Options, call, format_of, is_dense, operand
 from .frame.entries import (
     Entries,
@@ -81,8 +82,36 @@ def extract(
         if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
         return _element(M, rows, cols)
+    if isinstance(M, CSR) and _on_host(M, rows, cols, options):
+        return _rows_on_host(M, rows)
     static = {"room": _room(M, rows, cols, options)}
     return call(_extract, (M, rows, cols), options, static=static, format=format_of(M))
+
+
+def _on_host(A: CSR, rows: Index, cols: Index, options: Options) -> bool:
+    """Whether neighbouring rows are asked for, eagerly and of a matrix in the memory of a host."""
+    if rows.values is not None or rows.step != 1 or not cols.whole:
+        return False
+    if options.writes or options.nse is not None or not (A.sorted and A.unique):
+        return False
+    return is_eager(A) and not on_accelerator(A.data, A.indptr)
+
+
+def _rows_on_host(A: CSR, rows: Index) -> CSR:
+    """A copy of neighbouring rows by NumPy, which has no program for each size."""
+    indptr = np.asarray(A.indptr)[rows.start : rows.start + rows.size + 1]
+    first, last = int(indptr[0]), int(indptr[-1])
+    shape = (rows.size, A.shape[1])
+    room = eager_capacity(last - first, shape[0] * shape[1])
+
+    def cut(array, fill):
+        array = np.asarray(array)
+        new = np.full((room, *array.shape[1:]), fill, array.dtype)
+        new[: last - first] = array[first:last]
+        return to_device(new)
+
+    data, indices = cut(A.data, 0), cut(A.indices, shape[1])
+    return CSR(data, indices, to_device(indptr - indptr[0]), A.overflow, shape)
 
 
 def _extract_vector(u, i, j, options) -> Any:

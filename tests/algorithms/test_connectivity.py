@@ -109,8 +109,10 @@ def test_wrong_results_are_caught():
 def test_loops_are_native():
     """Every loop of the search and of the peeling is one native function on a CPU."""
     A = jsp.from_scipy(random_matrix(20, 60, 5, symmetric=True))
-    for run in (jsp.strongly_connected_components, jsp.core_number):
-        text = jax.jit(lambda A, run=run: run(A, backend="cpu")).lower(A).compile().as_text()
+    runs = (jsp.strongly_connected_components, "depth_first"), (jsp.core_number, "buckets")
+    for run, method in runs:
+        loops = jax.jit(functools.partial(run, backend="cpu", method=method))
+        text = loops.lower(A).compile().as_text()
         native = text.count('xla_cpu_small_call="true"')
         assert native >= text.count(" while(") - 2 and native >= 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -16,6 +17,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..common.constant import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
@@ -208,6 +210,23 @@ def _blocks(graph, sources, *, weighted, endpoints):
         inn = out.T.asformat("csr") if graph.inn is None else graph.inn
     ends = out.indptr, out.indices, inn.indptr, inn.indices
     return Betweenness(*betweenness_kernel(*ends, sources, endpoints=endpoints))
+
+
+def _not_compiled(graph, sources, *, weighted, endpoints) -> str | None:
+    del sources, endpoints
+    if weighted:
+        return "paths of least weight are counted by loops"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_compiled)
+def _native(graph, sources, *, weighted, endpoints):
+    """One source after the other, in C++."""
+    del weighted
+    scores = jax.ShapeDtypeStruct((graph.n,), _dtype(graph))
+    results = scores, jax.ShapeDtypeStruct((), jnp.bool_)
+    operands = graph.out.indptr, graph.out.indices, sources
+    return Betweenness(*bind.call("betweenness", results, *operands, endpoints=int(endpoints)))
 
 
 @op.register("brandes", backend="cpu", batched="map")

@@ -12,6 +12,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import as_graph
+from ...native import bind
 from ..bfs.api import many as bfs_of_sources
 from ..common.constant import constant
 
@@ -95,6 +96,14 @@ def _types(graph):
 
 
 op = Operation("closeness_centrality", constant, types=_types)
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph):
+    """Searches from 64 vertices at once, in C++."""
+    total, _, harmonic, _ = _types(graph)
+    results = total, total, harmonic, total
+    return tuple(bind.call("closeness", results, graph.out.indptr, graph.out.indices))
 
 
 @op.register("words")

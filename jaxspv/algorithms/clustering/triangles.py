@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -10,11 +11,19 @@ from ..._core.operation import Operation, typed
 from ...formats import CSR
 from ...graph import Graph
 from ...masks import structure
+from ...native import bind
 from ...ops.mxm.api import mxm
 from ...semirings import plus_pair
 from ..triangles import upward_edges
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
+
+
+@of_vertices.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph: Graph) -> Array:
+    """Paths u -> v -> w of upward edges closed by u -> w, in C++."""
+    count = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    return bind.call("triangles_of_vertices", count, graph.out.indptr, graph.out.indices)
 
 
 @of_vertices.register("wedges", backend="cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -14,6 +15,7 @@ from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph
 from ...masks import structure
+from ...native import bind
 from ...operators import identity
 from ...ops.apply import apply
 from ...ops.frame.repeats import joined
@@ -80,6 +82,13 @@ def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
 
 
 op = Operation("k_truss", constant, types=lambda A, k: A)
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(A: CSR, k: Any) -> CSR:
+    """Triangles counted once, then edges of too few taken out one by one, in C++."""
+    there = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
+    return kept(A, bind.call("k_truss", there, A.indptr, A.indices, k))
 
 
 @op.register("peeling", backend="cpu")

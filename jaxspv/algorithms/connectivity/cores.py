@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -15,6 +16,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR
+from ...native import bind
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.status import finished
 from ..common.undirected import undirected
@@ -127,6 +129,13 @@ def _not_in_one_launch(graph) -> str | None:
 def _in_one_launch(graph):
     """Levels and rounds of one launch."""
     return _of(*cores_kernel(graph.out.indptr, graph.out.indices))
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph):
+    """Vertices in order of degree, in C++."""
+    cores = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    return _of(bind.call("cores", cores, graph.out.indptr, graph.out.indices), jnp.int32(0))
 
 
 @op.register("buckets", backend="cpu")

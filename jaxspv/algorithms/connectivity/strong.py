@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -15,6 +16,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..common.edges import ends_of
 from ..common.status import finished
 from ..components import connected_components
@@ -121,6 +123,14 @@ def _in_edges(graph: Graph) -> tuple[Array, Array]:
     place, tail = lax.sort((head.astype(jnp.uint32), tail), num_keys=1)
     ends = jnp.searchsorted(place, jnp.arange(graph.n + 1, dtype=jnp.uint32), method="scan")
     return ends.astype(jnp.int32), tail
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph):
+    """One depth-first search, in C++."""
+    labels = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    labels = bind.call("strong_components", labels, graph.out.indptr, graph.out.indices)
+    return _of(labels, graph, jnp.int32(0))
 
 
 @op.register("depth_first", backend="cpu")

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -21,6 +22,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats.turning.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..common.edges import ends_of
 from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
@@ -147,6 +149,25 @@ def _light_first(graph: Graph) -> tuple[Array, Array, Array]:
     keys = _digits(graph.data) ^ np.uint32(1 << 31)
     keys = lax.bitcast_convert_type(keys, jnp.int32)
     return spanning_forest(graph.out.indptr, graph.out.indices, keys)
+
+
+NUMBERS = ("float32", "float64", "int32", "int64")  # of weights in C++
+
+
+def _not_compiled(graph: Graph) -> str | None:
+    if graph.dtype.name not in NUMBERS:
+        return f"weights are {graph.dtype}, not {', '.join(NUMBERS)}"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_compiled)
+def _native(graph: Graph) -> tuple[Array, Array, Array]:
+    """Edges sorted digit by digit, trees joined one edge after the other, in C++."""
+    out, symmetric = graph.out, int(graph.symmetric)
+    chosen = jax.ShapeDtypeStruct((graph.nse,), jnp.bool_)
+    operands = out.indptr, out.indices, out.data
+    chosen = bind.call("spanning_forest", chosen, *operands, symmetric=symmetric)
+    return _slots(chosen, ends_of(graph)[0], graph.n)
 
 
 @op.register("scan", backend="cpu")

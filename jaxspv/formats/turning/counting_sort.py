@@ -17,6 +17,7 @@ from ..._core.batching import vmapped
 from ..._core.indices import index_dtype_for
 from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation
+from ...native import bind
 
 LARGEST = np.int32(np.iinfo(np.int32).max)
 SPREAD = 16  # offsets an entry up to which a counting sort pays
@@ -76,6 +77,21 @@ def _batched(axis_size, in_batched, indptr, indices, *, shape):
     return vmapped(functools.partial(_by_sort, shape=shape), axis_size, in_batched, indptr, indices)
 
 
+def _not_native(indptr, indices, *, shape) -> str | None:
+    return _not_counted(indptr, indices, shape=shape) or bind.refused()
+
+
+@reordered.register("native", backend="cpu", refuse=_not_native, batched=_batched)
+def _in_cpp(indptr, indices, *, shape):
+    """A counting sort in C++."""
+    nse = indices.shape[0]
+    row = jax.ShapeDtypeStruct((nse,), jnp.int32)
+    ends = jax.ShapeDtypeStruct((shape[1] + 1,), jnp.int32)
+    ends, major, slots = bind.call("transpose", (ends, row, row), indptr, indices)
+    minor = bind.call("expand", row, ends)
+    return minor, major, slots
+
+
 @reordered.register("count", backend="cpu", refuse=_not_counted, batched=_batched)
 def _by_count(indptr, indices, *, shape):
     nse, minor_extent = indices.shape[0], shape[1]
@@ -89,6 +105,39 @@ def _by_count(indptr, indices, *, shape):
     (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
     slots = jnp.arange(nse, dtype=jnp.int32)  # padding stays in its place: a permutation
     return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
+
+
+def compressed_by_minor(
+    indptr: Array, indices: Array, shape: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Entries listed by the first axis, compressed by the second: (offsets, major, slots).
+
+    As `turned`, with offsets (shape[1] + 1,) for the places along the second axis.
+    """
+    return transposition(indptr, indices, shape=shape)
+
+
+def _types_of_transposition(indptr, indices, *, shape):
+    minor, major, slots = _types(indptr, indices, shape=shape)
+    return jax.ShapeDtypeStruct((shape[1] + 1,), minor.dtype), major, slots
+
+
+transposition = Operation("transposition", types=_types_of_transposition, internal=True)
+
+
+@transposition.register("native", backend="cpu", refuse=_not_native)
+def _transposed_in_cpp(indptr, indices, *, shape):
+    """A counting sort in C++."""
+    results = _types_of_transposition(indptr, indices, shape=shape)
+    return tuple(bind.call("transpose", results, indptr, indices))
+
+
+@transposition.register("order")
+def _transposed_by_order(indptr, indices, *, shape):
+    """Entries put in order, then the ends of each place."""
+    minor, major, slots = turned(indptr, indices, shape)
+    places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
+    return jnp.searchsorted(minor, places).astype(minor.dtype), major, slots
 
 
 def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:

@@ -16,6 +16,7 @@ from .jvp import tangent
 from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
 from .loops.masked import multiply_where
+from .loops.native import multiply_natively, not_compiled
 from .result import lists_places, matrix_of, sorted_mask, term_dtype
 
 
@@ -112,6 +113,12 @@ def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
     else:
         r = multiply(semiring, A, B, mask, nse=nse)
     return matrix_of(r, A, B)
+
+
+@op.register("gustavson", backend="cpu", refuse=not_compiled)
+def _native(semiring, A, B, mask, found, *, nse, size, products):
+    """The same in C++."""
+    return matrix_of(multiply_natively(semiring, A, B, mask, nse=nse), A, B)
 
 
 for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last

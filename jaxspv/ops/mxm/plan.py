@@ -22,7 +22,7 @@ from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
 from .gpu import no_kernels, rows_of
-from .loops.gustavson import count
+from .loops.native import counted
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
@@ -240,13 +240,10 @@ def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
         elif gpu:
             need = int(_sorted_total(A, B, mask, size))
         else:
-            need = int(_counted(A, B, mask))
+            need = int(counted(A, B, mask))
     if need == TOO_MANY:
         raise ValueError(BEYOND)
     return need
-
-
-_counted = jax.jit(count)
 
 
 @functools.partial(jax.jit, static_argnums=3)

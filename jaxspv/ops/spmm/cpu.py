@@ -20,6 +20,8 @@ from ..._core.platforms import situation
 from ..._core.reductions import ROUNDED, add_in_double, rounded, zeros_in_double
 from ...formats.turning.compressed_cpu import by_rows
 from ...formats.turning.counting_sort import Compressed
+from ...native import bind
+from ...native.codes import codes
 from ..frame.product import take
 from ..mxv.rows.cpu import running
 from .xla import columns_together, fold_of, no_dense_fold, op, result_dtype, widened
@@ -56,6 +58,30 @@ def _no_loops(semiring, A, X, prepared, *, flip) -> str | None:
     if A.index_dtype != jnp.int32:
         return "loops count in int32"
     return no_dense_fold(semiring, A, X, prepared, flip=flip)
+
+
+def _not_native(semiring, A, X, prepared, *, flip) -> str | None:
+    if reason := _no_loops(semiring, A, X, prepared, flip=flip):
+        return reason
+    if A.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    dtype = result_dtype(semiring, A, X, flip)
+    wide, x = jax.eval_shape(functools.partial(widened, dtype=dtype), A, X)
+    if not wide.dtype == x.dtype == _computed(dtype) or codes(semiring, x.dtype, flip) is None:
+        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
+    return bind.refused()
+
+
+def _native(semiring, A, X, prepared, *, flip):
+    """A loop in C++ over entries for each row and 16 columns."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    rows = A.asformat("csr")
+    kind = codes(semiring, X.dtype, flip)
+    assert kind is not None
+    Y = jax.ShapeDtypeStruct((A.shape[0], X.shape[1]), X.dtype)
+    operands = rows.indptr, rows.indices, jnp.asarray(rows.data), X
+    return bind.call("spmm", Y, *operands, **kind).astype(dtype)
 
 
 def _compiled(semiring, A, X, prepared, *, flip):
@@ -197,6 +223,7 @@ def multiply_rows(
 
 
 for name, run, refuse in (
+    ("native", _native, _not_native),
     ("scatter", _scatter, _not_scattered),
     ("compiled", _compiled, _not_ordinary),
     ("row_loops", _row_loops, _no_loops),

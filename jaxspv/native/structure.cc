@@ -1,0 +1,90 @@
+// Handlers of algorithms on the structure of graphs.
+#include "centrality.h"
+#include "cores.h"
+#include "ffi.h"
+#include "forest.h"
+#include "operands.h"
+#include "strong.h"
+#include "triangles.h"
+
+using namespace jaxspv;
+
+// (indptr, indices) -> int64 triangles, whether the edges to higher rank exceed the slots / 2
+JAXSPV_HANDLER(triangles) {
+  const Matrix g = square(call);
+  Team team(call.pool());
+  int64_t edges = 0;
+  *array<int64_t>(call.result(0), 0) = count_triangles(team, g, &edges);
+  *array<uint8_t>(call.result(1), 0) = edges > g.slots / 2;
+}
+
+JAXSPV_HANDLER(triangles_of_vertices) {
+  const Matrix g = square(call);
+  Team team(call.pool());
+  triangles_of_vertices(team, g, vertices<Id>(call.result(0), g));
+}
+
+// (indptr, indices, k) -> (nse,) whether an entry is in the k-truss; rows sorted, no loops
+JAXSPV_HANDLER(k_truss) {
+  const Matrix g = square(call);
+  Team team(call.pool());
+  uint8_t* keep = entries<uint8_t>(call.result(0), g);
+  std::fill(keep, keep + g.slots, 0);
+  k_truss(team, g, *array<Id>(call.operand(2), 0), keep);
+}
+
+JAXSPV_HANDLER(cores) {
+  const Matrix g = square(call);
+  cores(g, vertices<Id>(call.result(0), g));
+}
+
+JAXSPV_HANDLER(strong_components) {
+  const Matrix g = square(call);
+  strong_components(g, vertices<Id>(call.result(0), g));
+}
+
+// (indptr, indices, weights) -> (nse,) whether an entry is in the forest
+JAXSPV_HANDLER(spanning_forest) {
+  const Matrix g = square(call);
+  uint8_t* chosen = entries<uint8_t>(call.result(0), g);
+  std::fill(chosen, chosen + g.slots, 0);
+  const bool symmetric = call.number("symmetric") != 0;
+  with_values(call.operand(2).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_same_v<T, uint8_t>)
+      spanning_forest(g, entries<T>(call.operand(2), g), symmetric, chosen);
+    else
+      throw Invalid("weights must be numbers");
+  });
+}
+
+// (indptr, indices, sources) -> scores, whether counts of paths overflowed
+JAXSPV_HANDLER(betweenness) {
+  const Matrix g = square(call);
+  const Buffer& sources = call.operand(2);
+  const bool endpoints = call.number("endpoints") != 0;
+  Team team(call.pool());
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    T* scores = vertices<T>(call.result(0), g);
+    *array<uint8_t>(call.result(1), 0) =
+        !betweenness(team, g, array<Id>(sources, 1), length(sources), endpoints, scores);
+  };
+  call.result(0).dtype == abi::kF64 ? run(double()) : run(float());
+}
+
+// (indptr, indices) -> the sum of distances to each vertex, upper and lower 24 bits, of their
+// inverses, and how many reach it
+JAXSPV_HANDLER(closeness) {
+  const Matrix g = square(call);
+  Team team(call.pool());
+  Id *high = vertices<Id>(call.result(0), g), *low = vertices<Id>(call.result(1), g);
+  float* inverse = vertices<float>(call.result(2), g);
+  auto far = buffer<int64_t>(g.rows);
+  auto harmonic = buffer<double>(g.rows);
+  closeness(team, g, vertices<Id>(call.result(3), g), far.get(), harmonic.get());
+  for (Id v = 0; v < g.rows; ++v) {
+    high[v] = Id(far[v] >> 24), low[v] = Id(far[v] & 0xffffff);
+    inverse[v] = float(harmonic[v]);
+  }
+}

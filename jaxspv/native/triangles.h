@@ -1,0 +1,183 @@
+// Triangles of a symmetric pattern: in all, of each vertex, of each edge; trusses.
+//
+// Edges are directed to the end of higher (degree, number), so that no vertex has more than
+// sqrt(2 m) of them: O(m^1.5). Schank, Wagner, "Finding, counting and listing all triangles in large
+// graphs", WEA 2005; Latapy, "Main-memory triangle computations", TCS 407, 2008.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "checked.h"
+
+namespace jaxspv {
+
+// The edges to an end of higher rank, in the order of their rows; `slot`: where each is stored.
+struct Upward {
+  std::unique_ptr<Id[]> ptr, idx, slot;
+  Matrix matrix(Id n) const { return {n, n, ptr[n], ptr.get(), idx.get()}; }
+};
+
+template <class Team>
+Upward upward(Team& team, const Matrix& g, bool slots) {
+  auto higher = [&](Id u, Id v) {
+    const Id a = degree(g, u), b = degree(g, v);
+    return a < b || (a == b && u < v);
+  };
+  Upward up{buffer<Id>(int64_t(g.rows) + 1), nullptr, nullptr};
+  team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
+    for (Id u = Id(begin); u < end; ++u) {
+      Id count = 0;
+      for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) count += higher(u, g.idx[e]);
+      up.ptr[u + 1] = count;
+    }
+  });
+  up.ptr[0] = 0;
+  for (Id u = 0; u < g.rows; ++u) up.ptr[u + 1] += up.ptr[u];
+  up.idx = buffer<Id>(up.ptr[g.rows]);
+  if (slots) up.slot = buffer<Id>(up.ptr[g.rows]);
+  team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
+    for (Id u = Id(begin); u < end; ++u)
+      for (Id e = g.ptr[u], to = up.ptr[u]; e < g.ptr[u + 1]; ++e) {
+        if (!higher(u, g.idx[e])) continue;
+        if (slots) up.slot[to] = e;
+        up.idx[to++] = g.idx[e];
+      }
+  });
+  return up;
+}
+
+// The number of triangles; `edges`: of edges to higher rank, n of them where no edge is a loop.
+template <class Team>
+int64_t count_triangles(Team& team, const Matrix& g, int64_t* edges) {
+  const Upward up = upward(team, g, false);
+  const Matrix l = up.matrix(g.rows);
+  *edges = l.ptr[g.rows];
+  std::vector<std::vector<uint8_t>> marks(team.size());
+  std::atomic<int64_t> total{0};
+  team.blocks(g.rows, 512, [&](int64_t begin, int64_t end, int me) {
+    marks[me].resize(g.rows);
+    uint8_t* mark = marks[me].data();
+    int64_t count = 0;
+    for (Id u = Id(begin); u < end; ++u) {
+      const Id first = l.ptr[u], last = l.ptr[u + 1];
+      if (last - first < 2) continue;
+      for (Id e = first; e < last; ++e) mark[l.idx[e]] = 1;
+      for (Id e = first; e < last; ++e) {
+        const Id v = l.idx[e];
+        Id closed = 0;
+        for (Id f = l.ptr[v]; f < l.ptr[v + 1]; ++f) closed += mark[l.idx[f]];
+        count += closed;
+      }
+      for (Id e = first; e < last; ++e) mark[l.idx[e]] = 0;
+    }
+    total += count;
+  });
+  return total;
+}
+
+template <bool kShared, class T>
+void add_to(T* where, T value) {
+  if constexpr (kShared) __atomic_fetch_add(where, value, __ATOMIC_RELAXED);
+  else *where += value;
+}
+
+// visit(u, v, w, e, f, g) for each triangle of edges e = (u, v), f = (v, w), g = (u, w) of `l`.
+template <class Team, class Visit>
+void each_triangle(Team& team, const Matrix& l, const Visit& visit) {
+  std::vector<std::vector<Id>> marks(team.size());
+  team.blocks(l.rows, 512, [&](int64_t begin, int64_t end, int me) {
+    marks[me].resize(l.rows, -1);
+    Id* mark = marks[me].data();
+    for (Id u = Id(begin); u < end; ++u) {
+      const Id first = l.ptr[u], last = l.ptr[u + 1];
+      if (last - first < 2) continue;
+      for (Id e = first; e < last; ++e) mark[l.idx[e]] = e;
+      for (Id e = first; e < last; ++e) {
+        const Id v = l.idx[e];
+        for (Id f = l.ptr[v]; f < l.ptr[v + 1]; ++f) {
+          const Id g = mark[l.idx[f]];
+          if (g >= 0) visit(u, v, l.idx[f], e, f, g);
+        }
+      }
+      for (Id e = first; e < last; ++e) mark[l.idx[e]] = -1;
+    }
+  });
+}
+
+// count[v]: the triangles that v is a corner of.
+template <class Team>
+void triangles_of_vertices(Team& team, const Matrix& g, Id* count) {
+  const Upward up = upward(team, g, false);
+  std::fill(count, count + g.rows, 0);
+  auto run = [&](auto shared) {
+    each_triangle(team, up.matrix(g.rows), [&](Id u, Id v, Id w, Id, Id, Id) {
+      for (const Id corner : {u, v, w}) add_to<decltype(shared)::value>(count + corner, Id(1));
+    });
+  };
+  team.size() > 1 ? run(std::true_type()) : run(std::false_type());
+}
+
+// The slot of (v, u) for that of (u, v), u > v; its own where rows, sorted, do not hold it.
+inline std::unique_ptr<Id[]> twins(const Matrix& g) {
+  auto twin = buffer<Id>(g.ptr[g.rows]), next = buffer<Id>(g.rows);
+  for (Id u = 0; u < g.rows; ++u) {
+    next[u] = Id(std::upper_bound(g.idx + g.ptr[u], g.idx + g.ptr[u + 1], u) - g.idx);
+    for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
+      const Id v = g.idx[e];
+      twin[e] = e;
+      if (v >= u) continue;
+      Id at = next[v];
+      while (at < g.ptr[v + 1] && g.idx[at] < u) ++at;
+      next[v] = at;
+      if (at < g.ptr[v + 1] && g.idx[at] == u) twin[e] = at;
+    }
+  }
+  return twin;
+}
+
+// keep[e]: whether the entry is in the k-truss. Rows are sorted, without loops. The triangles of
+// each edge are counted once; an edge of too few leaves, which takes one from its triangles' others.
+// Cohen, "Trusses: cohesive subgraphs for social network analysis", 2008.
+template <class Team>
+void k_truss(Team& team, const Matrix& g, Id k, uint8_t* keep) {
+  const Id m = g.ptr[g.rows], least = std::max(k, 2) - 2;
+  const auto edge = twins(g);
+  const Upward up = upward(team, g, true);
+  std::vector<Id> support(m, 0), queue;
+  auto name = [&](Id e) { return edge[up.slot[e]]; };
+  auto run = [&](auto shared) {
+    each_triangle(team, up.matrix(g.rows), [&](Id, Id, Id, Id e, Id f, Id h) {
+      for (const Id side : {e, f, h}) add_to<decltype(shared)::value>(&support[name(side)], Id(1));
+    });
+  };
+  if (least > 0) team.size() > 1 ? run(std::true_type()) : run(std::false_type());
+  std::vector<Id> tail(m);
+  std::vector<char> gone(m, 0);
+  for (Id u = 0; u < g.rows; ++u)
+    for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
+      tail[e] = u;
+      if (edge[e] == e && support[e] < least) queue.push_back(e);
+    }
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const Id e = queue[i];
+    Id u = tail[e], v = g.idx[e];
+    if (degree(g, u) < degree(g, v)) std::swap(u, v);
+    const Id *low = g.idx + g.ptr[u], *high = g.idx + g.ptr[u + 1];
+    for (Id f = g.ptr[v]; f < g.ptr[v + 1]; ++f) {
+      if (gone[edge[f]]) continue;
+      low = std::lower_bound(low, high, g.idx[f]);
+      if (low == high) break;
+      if (*low != g.idx[f]) continue;
+      const Id h = Id(low - g.idx);
+      if (gone[edge[h]]) continue;
+      for (const Id other : {edge[f], edge[h]})
+        if (support[other]-- == least) queue.push_back(other);
+    }
+    gone[e] = 1;
+  }
+  for (Id e = 0; e < m; ++e) keep[e] = !gone[edge[e]];
+}
+
+}  // namespace jaxspv

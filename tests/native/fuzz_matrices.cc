@@ -1,0 +1,262 @@
+// Random matrices through the headers of products, conversions and structure, for the sanitizers.
+// usage: fuzz_matrices COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "centrality.h"
+#include "convert.h"
+#include "cores.h"
+#include "forest.h"
+#include "mxm.h"
+#include "parallel.h"
+#include "semirings.h"
+#include "spmm.h"
+#include "strong.h"
+#include "triangles.h"
+
+using namespace jaxspv;
+using Row = std::map<Id, double>;
+
+#define CHECK(what)                                      \
+  if (!(what)) {                                         \
+    std::printf("wrong: %s, seed %d\n", #what, seed);    \
+    return false;                                        \
+  }
+
+struct Threads {  // of its own, some of which start late; a task may be refused
+  std::mt19937& random;
+  std::vector<std::thread> all;
+  static bool schedule(void* self, void (*task)(void*), void* data) {
+    auto& me = *static_cast<Threads*>(self);
+    if (me.random() % 16 == 0) return false;
+    me.all.emplace_back(task, data);
+    return true;
+  }
+  ~Threads() {
+    for (auto& t : all) t.join();
+  }
+};
+
+struct Sparse {
+  std::vector<Row> rows;
+  Id columns;
+  std::vector<Id> ptr, idx;
+  std::vector<double> data;
+
+  Sparse(std::vector<Row> given, Id n) : rows(std::move(given)), columns(n) {
+    ptr.push_back(0);
+    for (auto& row : rows) {
+      for (auto [j, x] : row) idx.push_back(j), data.push_back(x);
+      ptr.push_back(Id(idx.size()));
+    }
+    idx.resize(idx.size() + 2, n);  // padding
+    data.resize(idx.size(), -99);
+    ptr.shrink_to_fit(), idx.shrink_to_fit(), data.shrink_to_fit();
+  }
+  Matrix matrix() const { return {Id(rows.size()), columns, Id(idx.size()), ptr.data(), idx.data()}; }
+};
+
+struct Case {
+  int seed;
+  std::mt19937 random;
+  explicit Case(int s) : seed(s), random(s) {}
+  int in(int low, int high) { return int(random() % unsigned(high - low + 1)) + low; }
+  Sparse sparse(Id m, Id n, int degree) {
+    std::vector<Row> rows(m);
+    const Id reach = in(0, 3) ? n : std::max(1, n / 50);
+    for (int64_t k = int64_t(m) * in(0, degree); m && n && k > 0; --k)
+      rows[in(0, m - 1)][in(0, reach - 1)] = in(-9, 9);
+    return Sparse(rows, n);
+  }
+};
+
+bool products(Case& c) {
+  const int seed = c.seed;
+  const Id m = c.in(0, seed % 20 ? 60 : 5000), l = c.in(1, 80), n = c.in(1, seed % 7 ? 90 : 9000);
+  const Sparse a = c.sparse(m, l, 6), b = c.sparse(l, n, 6), filter = c.sparse(m, n, 4);
+  Threads threads{c.random, {}};
+  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
+  const Matrix A = a.matrix(), B = b.matrix(), M = filter.matrix();
+  CHECK(valid(A) && valid(B) && valid(M))
+  std::vector<uint8_t> holds(filter.idx.size());
+  for (auto& h : holds) h = uint8_t(c.in(0, 1));
+  const uint8_t* some = c.in(0, 1) ? holds.data() : nullptr;
+  for (int kind = 0; kind < 3; ++kind) {
+    std::vector<Row> want(m);
+    int64_t count = 0;
+    for (Id i = 0; i < m; ++i) {
+      std::set<Id> listed;
+      for (Id e = filter.ptr[i]; e < filter.ptr[i + 1]; ++e)
+        if (!some || some[e]) listed.insert(filter.idx[e]);
+      for (auto [k, x] : a.rows[i])
+        for (auto [j, y] : b.rows[k])
+          if (kind == 0 || (listed.count(j) > 0) == (kind == 1)) want[i][j] += x * y;
+      count += int64_t(want[i].size());
+    }
+    Allowed allowed;
+    if (kind == 2) allowed.without = &M, allowed.holds = some;
+    if (kind != 1) CHECK(count_product(team, A, B, allowed) == count)
+    const int64_t nse = c.in(0, 2) ? count + c.in(0, 2) : c.in(0, int(count));
+    std::vector<Id> ptr(m + 1), idx(nse);
+    std::vector<double> value(nse);
+    const Terms<double> t = terms<Plus, Times>(a.data.data(), b.data.data());
+    const int64_t total =
+        kind == 1 ? multiply_where(team, A, B, t, M, some, nse, ptr.data(), idx.data(), value.data())
+                  : multiply(team, A, B, t, allowed, nse, ptr.data(), idx.data(), value.data());
+    CHECK(total == count)
+    int64_t at = 0;
+    for (Id i = 0; i < m; ++i) {
+      CHECK(ptr[i] == std::min(at, nse))
+      for (auto [j, x] : want[i]) {
+        if (at < nse) CHECK(idx[at] == j && value[at] == x)
+        ++at;
+      }
+    }
+    CHECK(ptr[m] == std::min(at, nse))
+  }
+  const Id k = c.in(1, 40);
+  std::vector<double> x(size_t(l) * k), y(size_t(m) * k);
+  for (auto& v : x) v = c.in(-9, 9);
+  spmm<Plus, Times>(team, A, a.data.data(), x.data(), k, y.data());
+  for (Id i = 0; i < m; ++i)
+    for (Id j = 0; j < k; ++j) {
+      double sum = 0;
+      for (auto [p, v] : a.rows[i]) sum += v * x[size_t(p) * k + j];
+      CHECK(y[size_t(i) * k + j] == sum)
+    }
+  std::vector<Id> ptr(l + 1), row(a.idx.size()), slot(a.idx.size());
+  transpose(A, A.slots, l, ptr.data(), row.data(), slot.data());
+  for (Id j = 0; j < l; ++j)
+    for (Id e = ptr[j]; e < ptr[j + 1]; ++e)
+      CHECK(a.idx[slot[e]] == j && a.rows[row[e]].count(j) && (e == ptr[j] || row[e - 1] < row[e]))
+  return ptr[l] == a.ptr[m];
+}
+
+// Reachability by squaring, and all that is counted from neighbours of each vertex.
+bool structure(Case& c) {
+  const int seed = c.seed;
+  const Id n = c.in(0, 40);
+  const Sparse d = c.sparse(n, n, 3);
+  std::vector<Row> both(n);
+  for (Id u = 0; u < n; ++u)
+    for (auto [v, w] : d.rows[u])
+      if (u != v) both[u][v] = both[v][u] = w;
+  const Sparse s(both, n);
+  const Matrix D = d.matrix(), S = s.matrix();
+  Threads threads{c.random, {}};
+  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
+  std::vector<Id> label(n), core(n), corners(n), want(n, 0);
+  std::vector<std::vector<int64_t>> far(n, std::vector<int64_t>(n, 1 << 20));
+  for (Id u = 0; u < n; ++u) {
+    far[u][u] = 0;
+    for (auto [v, w] : d.rows[u])
+      if (u != v) far[u][v] = 1;
+  }
+  for (Id k = 0; k < n; ++k)
+    for (Id u = 0; u < n; ++u)
+      for (Id v = 0; v < n; ++v) far[u][v] = std::min(far[u][v], far[u][k] + far[k][v]);
+  strong_components(D, label.data());
+  for (Id v = 0; v < n; ++v) {
+    Id least = v;
+    for (Id u = n; u-- > 0;)
+      if (far[u][v] < 1 << 20 && far[v][u] < 1 << 20) least = u;
+    CHECK(label[v] == least)
+  }
+  std::vector<Id> reached(n);
+  std::vector<int64_t> sum(n);
+  std::vector<double> harmonic(n);
+  closeness(team, D, reached.data(), sum.data(), harmonic.data());
+  for (Id v = 0; v < n; ++v) {
+    int64_t all = 0, total = 0;
+    for (Id u = 0; u < n; ++u)
+      if (far[u][v] < 1 << 20) ++all, total += far[u][v];
+    CHECK(reached[v] == all && sum[v] == total)
+  }
+  int64_t triangles = 0, edges = 0;
+  for (Id u = 0; u < n; ++u)
+    for (auto [v, x] : s.rows[u])
+      for (auto [w, y] : s.rows[v])
+        if (u < v && v < w && s.rows[u].count(w)) ++triangles, ++want[u], ++want[v], ++want[w];
+  CHECK(count_triangles(team, S, &edges) == triangles && edges == s.ptr[n] / 2)
+  triangles_of_vertices(team, S, corners.data());
+  CHECK(corners == want)
+  cores(S, core.data());
+  for (Id k = 1; k < n; ++k) {  // the k-core by definition
+    std::set<Id> inside;
+    for (Id v = 0; v < n; ++v) inside.insert(v);
+    for (bool more = true; more;) {
+      more = false;
+      for (Id v = 0; v < n; ++v) {
+        Id degree = 0;
+        for (auto [w, x] : s.rows[v]) degree += Id(inside.count(w));
+        if (inside.count(v) && degree < k) inside.erase(v), more = true;
+      }
+    }
+    for (Id v = 0; v < n; ++v) CHECK((core[v] >= k) == (inside.count(v) > 0))
+  }
+  const Id k = c.in(2, 5);
+  std::vector<uint8_t> keep(s.idx.size()), chosen(s.idx.size());
+  k_truss(team, S, k, keep.data());
+  auto left = both;
+  for (bool more = true; more;) {
+    more = false;
+    for (Id u = 0; u < n; ++u)
+      for (auto it = left[u].begin(); it != left[u].end();) {
+        Id support = 0;
+        for (auto [w, x] : left[u]) support += Id(left[it->first].count(w));
+        if (support >= k - 2) {
+          ++it;
+          continue;
+        }
+        left[it->first].erase(u);
+        it = left[u].erase(it);
+        more = true;
+      }
+  }
+  for (Id u = 0; u < n; ++u)
+    for (Id e = s.ptr[u]; e < s.ptr[u + 1]; ++e) CHECK(keep[e] == left[u].count(s.idx[e]))
+  std::vector<uint8_t> other(d.idx.size());
+  spanning_forest(S, s.data.data(), true, chosen.data());
+  spanning_forest(D, d.data.data(), false, other.data());
+  std::vector<Id> sources(c.in(0, 9));
+  for (auto& v : sources) v = c.in(-2, n + 1);
+  std::vector<double> score(n);
+  return betweenness(team, D, sources.data(), int64_t(sources.size()), true, score.data());
+}
+
+// Any bytes as offsets and indices: what `valid` lets through is safe to walk.
+bool safe(Case& c) {
+  Sparse a = c.sparse(c.in(0, 20), c.in(1, 20), 4);
+  for (auto* list : {&a.ptr, &a.idx})
+    for (auto& v : *list)
+      if (c.in(0, 9) == 0) v = c.in(0, 1) ? Id(c.random()) : c.in(-2, 25);
+  const Matrix A = a.matrix();
+  if (!valid(A)) return true;
+  Team alone;
+  std::vector<Id> ptr(A.columns + 1), row(A.slots), slot(A.slots);
+  transpose(A, A.slots, A.columns, ptr.data(), row.data(), slot.data());
+  if (A.rows != A.columns) return true;
+  std::vector<Id> label(A.rows);
+  std::vector<uint8_t> keep(A.slots);
+  int64_t edges;
+  count_triangles(alone, A, &edges);
+  triangles_of_vertices(alone, A, label.data());
+  k_truss(alone, A, c.in(-1, 5), keep.data());
+  cores(A, label.data());
+  strong_components(A, label.data());
+  spanning_forest(A, a.data.data(), c.in(0, 1) != 0, keep.data());
+  return true;
+}
+
+int main(int count, char** arguments) {
+  const int first = count > 2 ? std::atoi(arguments[2]) : 0;
+  for (int seed = first; seed < first + std::atoi(arguments[1]); ++seed) {
+    Case one(seed), two(seed), three(seed);
+    if (!products(one) || !structure(two) || !safe(three)) return 1;
+  }
+  std::puts("ok");
+}

@@ -1,0 +1,189 @@
+"""The C++ kernels of products of matrices and of conversions, against NumPy and SciPy."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+from jaxspv.native import bind
+
+pytestmark = pytest.mark.fast
+N = 30
+ADD = {"plus": np.add, "min": np.minimum, "max": np.maximum}
+MUL = {
+    "times": np.multiply,
+    "plus": np.add,
+    "first": lambda x, y: x + 0 * y,
+    "second": lambda x, y: y + 0 * x,
+    "pair": lambda x, y: np.ones_like(x * y),
+    "min": np.minimum,
+    "max": np.maximum,
+}
+SEMIRINGS = ["plus_times", "plus_first", "plus_second", "plus_pair", "min_plus", "max_plus"]
+SEMIRINGS += ["min_max", "max_min", "min_first", "max_second"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    if reason := bind.refused():
+        pytest.skip(reason)
+
+
+def _matrix(seed, dtype=np.float32, shape=(N, N), density=0.2):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(1, 9, shape).astype(dtype)
+    there = rng.random(shape) < density
+    return jsp.from_scipy(sp.csr_array(np.where(there, values, 0))), np.where(there, values, 0)
+
+
+def _product(semiring, a, b):
+    """(values, where there are any) of stored entries that meet, all pairs one by one."""
+    add, mul = semiring.split("_")
+    values, there = (
+        np.zeros((a.shape[0], b.shape[1]), a.dtype),
+        np.zeros((a.shape[0], b.shape[1]), bool),
+    )
+    for i, k in zip(*np.nonzero(a), strict=True):
+        for j in np.flatnonzero(b[k]):
+            term = MUL[mul](a[i, k], b[k, j])
+            values[i, j] = ADD[add](values[i, j], term) if there[i, j] else term
+            there[i, j] = True
+    return values, there
+
+
+def _pattern(C):
+    return np.asarray(C.with_data(np.ones(C.nse, np.float32)).todense()) > 0
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_products_of_sparse_matrices(semiring):
+    A, a = _matrix(0)
+    B, b = _matrix(1)
+    M, m = _matrix(2)
+    values, there = _product(semiring, a, b)
+    for mask, allowed in (
+        (None, True),
+        (jsp.structure(M), m > 0),
+        (~jsp.structure(M), m == 0),
+        (M.with_data(M.data - 1), m > 1),
+        (~jsp.masks.Mask(M.with_data(M.data - 1)), m <= 1),
+    ):
+        C = jsp.mxm(A, B, semiring, mask=mask)
+        assert "not cpu/gustavson" not in str(jsp.explain(jsp.mxm, A, B, semiring, mask=mask))
+        np.testing.assert_array_equal(_pattern(C), there & allowed)
+        np.testing.assert_allclose(C.todense(), np.where(there & allowed, values, 0), rtol=1e-6)
+        assert C.sorted and C.check_invariants() is not None and not C.overflow
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "bool"])
+def test_products_in_other_dtypes(dtype):
+    with jax.enable_x64(dtype in ("float64", "int64")):
+        A, a = _matrix(0, dtype)
+        semiring = jsp.semirings.lor_land if dtype == "bool" else "plus_times"
+        C = jsp.mxm(A, A, semiring)
+        assert C.dtype == dtype
+        want = a.astype(np.int64) @ a.astype(np.int64)
+        np.testing.assert_array_equal(C.todense(), want.astype(dtype))
+
+
+def test_columns_far_apart_and_long_rows_are_in_order():
+    rng = np.random.default_rng(3)
+    S = sp.random_array((50, 100_000), density=0.002, rng=rng, format="csr", dtype=np.float32)
+    S = sp.vstack([S, sp.csr_array(np.ones((1, 100_000), np.float32))]).tocsr()
+    L = sp.random_array((40, 51), density=0.2, rng=rng, format="csr", dtype=np.float32)
+    C = jsp.mxm(jsp.from_scipy(L), jsp.from_scipy(S))
+    want = (L @ S).tocsr()
+    want.sort_indices()
+    np.testing.assert_array_equal(C.indptr, want.indptr)
+    np.testing.assert_array_equal(C.indices[: want.nnz], want.indices)
+    np.testing.assert_allclose(C.data[: want.nnz], want.data, rtol=1e-5)
+
+
+def test_a_product_without_room_is_cut_and_says_so():
+    A, a = _matrix(0)
+    cut = jax.jit(lambda A: jsp.mxm(A, A, nse=20))(A)
+    assert bool(cut.overflow) and int(cut.count) == 20
+    dense, whole = np.asarray(cut.todense()), a @ a
+    np.testing.assert_array_equal(dense[dense != 0], whole[dense != 0])
+
+
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "max_min", "plus_second"])
+@pytest.mark.parametrize("columns", [1, 5, 39])
+def test_products_with_dense_matrices(semiring, columns):
+    A, a = _matrix(0)
+    x = np.random.default_rng(5).integers(1, 9, (N, columns)).astype(np.float32)
+    assert "cpu/native" in str(jsp.explain(jsp.mxm, A, x, semiring))
+    values, there = _product(semiring, a, x)
+    empty = {"plus": 0, "min": np.inf, "max": -np.inf}[semiring.split("_")[0]]
+    np.testing.assert_allclose(jsp.mxm(A, x, semiring), np.where(there, values, empty), rtol=1e-6)
+
+
+def test_long_rows_are_added_up_in_double():
+    n = 1 << 16
+    A = jsp.from_scipy(sp.csr_array(np.ones((1, n), np.float32)))
+    x = np.full((n, 3), 1e-4, np.float32)
+    x[0] = 1e4
+    want = np.float32(x.astype(np.float64).sum(0))
+    np.testing.assert_array_equal(A @ x, want[None])
+
+
+def test_gradients_and_vmap_of_products():
+    A, a = _matrix(0)
+    x = np.random.default_rng(6).random((N, 4)).astype(np.float32)
+    grad = jax.grad(lambda d: jnp.sum(jsp.mxm(A.with_data(d), A, nse=900).data))(A.data)
+    col = np.nonzero(a)[1]
+    np.testing.assert_allclose(grad, a.sum(1)[col], rtol=1e-5)
+    of_x = jax.grad(lambda x: jnp.sum((A @ x) ** 2))(x)
+    np.testing.assert_allclose(of_x, 2 * a.T @ (a @ x), rtol=1e-4)
+    both = jnp.stack([A.data, 2 * A.data])
+    several = jax.vmap(lambda d: jsp.mxm(A.with_data(d), A, nse=900).todense())(both)
+    np.testing.assert_allclose(several, np.stack([a @ a, 2 * a @ a]), rtol=1e-5)
+    several = jax.vmap(lambda d: A.with_data(d) @ x)(both)
+    np.testing.assert_allclose(several, np.stack([a @ x, 2 * a @ x]), rtol=1e-5)
+
+
+def test_conversions_keep_every_entry_in_order():
+    S = sp.random_array((40, 70), density=0.1, rng=np.random.default_rng(7), format="csr")
+    S = S.astype(np.float32)
+    A = jsp.from_scipy(S)
+    turned = A.T.asformat("csr")
+    assert "cpu/native" in str(jsp.explain(lambda A: A.T.asformat("csr"), A))
+    want = S.T.tocsr()
+    want.sort_indices()
+    for ours, theirs in ((turned.indptr, want.indptr), (turned.indices, want.indices)):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(turned.data, want.data)
+    np.testing.assert_array_equal(A.rowcol()[0], S.tocoo().row)
+
+
+@pytest.mark.parametrize(
+    "rows", [slice(0, 0), slice(0, 40), slice(3, 4), slice(7, 31), slice(40, 50)]
+)
+def test_slices_of_rows(rows):
+    S = sp.random_array((40, 700), density=0.1, rng=np.random.default_rng(7), format="csr")
+    A = jsp.from_scipy(S.astype(np.float32))
+    part = A[rows]
+    part.check_invariants()
+    want = S[rows].astype(np.float32)
+    assert part.shape == want.shape and part.nnz == want.nnz
+    np.testing.assert_array_equal(part.todense(), want.toarray())
+    traced = jax.jit(lambda A: A[rows])(A)
+    np.testing.assert_array_equal(traced.todense(), want.toarray())
+
+
+BROKEN = [("indices", value) for value in (-1, N, 2**31 - 1, -(2**31))]
+BROKEN += [("indptr", value) for value in (-1, 2**31 - 1, -(2**31))]
+
+
+@pytest.mark.parametrize(("where", "value"), BROKEN)
+def test_broken_operands_are_refused_and_nothing_outside_is_read(where, value):
+    A, _ = _matrix(0)
+    x = jnp.ones((N, 2), jnp.float32)
+    run = jax.jit(lambda A: (jsp.mxm(A, A, nse=900).data, A @ x))
+    broken = dataclasses.replace(A, **{where: jnp.asarray(getattr(A, where)).at[5].set(value)})
+    with pytest.raises(Exception, match="out of range"):
+        jax.block_until_ready(run(broken))

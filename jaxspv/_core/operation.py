@@ -38,7 +38,7 @@ from .operations.call import (
     x64,
 )
 from .operations.lanes import over_lanes, summed
-from .operations.plan import Plan
+from .operations.plan import Plan, foreign_calls_refused
 from .operations.results import asked, results_of
 from .platforms import BACKENDS, PLATFORM_OF, WORDS, Backend, inside, situation
 
@@ -355,7 +355,7 @@ class Operation:
         # Where a value lies or varies is no part of its type in here: forms make arrays of their
         # own, and loops over both kinds.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
-        if _foreign_calls_refused(ctx.module_context):
+        if foreign_calls_refused(ctx.module_context):
             call = dataclasses.replace(call, portable=True)
         rule = mlir.lower_fun(self._traced, multiple_results=True)
         return rule(ctx.replace(avals_in=bare), *args, platform=platform, call=call)
@@ -383,20 +383,6 @@ class Operation:
         if [v.shape for v in want] != [v.shape for v in found]:
             raise TypeError(f"{self.name}: {impl} gives {types_of(found)}, not {want}.")
         return found
-
-
-def _foreign_calls_refused(module: Any) -> bool:
-    """Whether a module must hold no calls of handlers that this process registered.
-
-    An export runs in other processes. XLA cannot divide such a call among devices: it would gather
-    whole operands on each. Inside of a `shard_map` over all axes every device has its own call.
-    """
-    axes = module.axis_context
-    spread = getattr(axes, "num_devices", 1) > 1
-    if (mesh := getattr(axes, "mesh", None)) is not None:
-        automatic = set(mesh.axis_names) - set(axes.manual_axes)
-        spread = any(mesh.shape[name] > 1 for name in automatic)
-    return module.lowering_parameters.for_export or spread
 
 
 def _is_zero(tangent: Any) -> bool:

@@ -312,7 +312,8 @@ def test_explain_tells_what_prepare_would_gain():
     A = directed()
     assert "prepare(A, for_='bfs')" in str(jsp.explain("bfs", A))
     G = jsp.prepare(A, for_=PURPOSES)
-    assert "cpu/delta_stepping on CPUs" in str(jsp.explain(jsp.sssp, G))
+    plan = str(jsp.explain(jsp.sssp, G))
+    assert any(f"cpu/{form} on CPUs" in plan for form in ("native", "delta_stepping"))
     assert "xla/pull" in str(jsp.explain("pagerank", G))
     with pytest.raises(ValueError, match="`op` must be a function or the name of one"):
         jsp.explain("teleport", G)

@@ -129,10 +129,10 @@ def _native(graph):
     """Afforest in C++."""
     out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
     symmetric = graph.symmetric
-    found = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
+    labels, count = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
     if graph.exists is not None:
-        return _of(found[0], graph, jnp.int32(0))
-    return Components(*found, jnp.int32(0))
+        return _of(labels, graph, jnp.int32(0))
+    return Components(labels, count, jnp.int32(0))
 
 
 @op.register("union_find", backend="cpu")

@@ -260,13 +260,14 @@ def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array,
 def _native(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
     del delta, max_steps, sure
-    distances, tree, *rest = native.search(graph, source, until)
+    distances, tree, steps, converged, overflow = native.search(graph, source, until)
     if until is not None:
         distances, tree = _settled(until, distances, tree)
     if parents and deterministic:
         out = graph.out
         tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
-    return SSSP(distances, tree if parents else None, *rest, jnp.int32(0))
+    tree = tree if parents else None
+    return SSSP(distances, tree, steps, converged, overflow, jnp.int32(0))
 
 
 def _has_delta(graph, source, until, delta, **_):

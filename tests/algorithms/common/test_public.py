@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 
 import chex
 import jax
@@ -302,7 +303,8 @@ def test_nothing_leaves_the_device_and_nothing_is_called_back():
     run = jax.jit(lambda G, s: (jsp.bfs(G, s), jsp.sssp(G, s), jsp.pagerank(G)))
     source = jnp.int32(0)
     text = run.lower(G, source).compile().as_text()
-    assert "callback" not in text and "custom-call" not in text.replace("custom-call-", "")
+    targets = re.findall(r'custom_call_target="([^"]*)"', text)
+    assert "callback" not in text and all(name.startswith("jaxspv_") for name in targets)
     jax.block_until_ready(run(G, source))
     with jax.transfer_guard("disallow"):
         jax.block_until_ready(run(G, source))
@@ -312,7 +314,8 @@ def test_explain_tells_what_prepare_would_gain():
     A = directed()
     assert "prepare(A, for_='bfs')" in str(jsp.explain("bfs", A))
     G = jsp.prepare(A, for_=PURPOSES)
-    assert "cpu/delta_stepping on CPUs" in str(jsp.explain(jsp.sssp, G))
+    plan = str(jsp.explain(jsp.sssp, G))
+    assert any(f"cpu/{form} on CPUs" in plan for form in ("native", "delta_stepping"))
     assert "xla/pull" in str(jsp.explain("pagerank", G))
     with pytest.raises(ValueError, match="`op` must be a function or the name of one"):
         jsp.explain("teleport", G)

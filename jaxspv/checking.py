@@ -12,7 +12,7 @@ from jax.experimental import checkify
 from ._core.pytree import is_concrete
 from .algorithms.common.status import seen
 from .formats.stored import Stored
-from .formats.tiles.vector import BitVector, TiledVector
+from .formats.tiled.vector import BitVector, TiledVector
 
 _R = TypeVar("_R")
 

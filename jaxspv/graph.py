@@ -18,10 +18,10 @@ from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
+from .formats.convert.transposition import known_symmetric, transposed_with_slots
 from .formats.foreign import ours
 from .formats.methods.arithmetic import Products
 from .formats.repeats import canonical
-from .formats.turning.transposition import known_symmetric, transposed_with_slots
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped

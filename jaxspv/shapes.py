@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from jaxtyping import ArrayLike, Int, Num, PRNGKeyArray, Shaped
 
+    from .algebra.masks import Mask
     from .formats import SparseMatrix
     from .formats.stored import Stored
     from .graph import Graph
-    from .masks import Mask
 
     Number: TypeAlias = Shaped[ArrayLike, ""]
     Real: TypeAlias = Num[ArrayLike, ""]

@@ -11,16 +11,16 @@ The folders, from the machine upwards:
 
     simt/       what kernels are written for: launches, primitives on the GPU and interpreted,
                 scalar functions of JAX inside of kernels, the GPU that a trace is for
-    prepare/    layouts of a graph that kernels want, made once
+    layouts/    layouts of a graph for kernels, computed once
     rows/       ways to walk rows: evenly by merge path, by lanes, by streams, in slices, flattened
     bfs/        breadth-first search: of low degree, of any degree, from 32 sources, over bit tiles
     sssp/       shortest paths, the trees over them, monotone fixpoints that push
-    pull/       loops that pull over all rows: PageRank, fixpoints of a user's functions
-    mesh/       loops over rows on several GPUs, which reach into each other's memory
+    pagerank/   PageRank: on one GPU, and over the rows of several
+    fixpoint/   loops of a user's products and updates: pull and push
     products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
     spgemm/     sparse matrix times sparse matrix
     independent/ maximal independent sets, greedy colours
-    components  weakly connected components
+    components/ weakly connected components
     cores       core numbers
     strong      strongly connected components
     triangles   how many there are

@@ -16,15 +16,15 @@ import oracles
 from jax import Array
 
 import jaxspv as jsp
-from jaxspv import monoids, semirings
 from jaxspv._core.operation import Operation
 from jaxspv._core.pytree import pytree_dataclass, static
+from jaxspv.algebra import monoids, semirings
 from jaxspv.formats import COO, SparseMatrix
 from jaxspv.formats.base import register
 from jaxspv.formats.stored import first_slots
 from jaxspv.graph import as_graph
-from jaxspv.ops.frame.call import Options, call, matrix
-from jaxspv.ops.frame.entries import entries_of
+from jaxspv.ops.write_rule.call import Options, call, matrix
+from jaxspv.ops.write_rule.entries import entries_of
 from pallas_kernels.simt.launch import launch
 
 # ---- an operator, a monoid, a semiring ----

@@ -22,12 +22,12 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
-from pallas_kernels.components import components
-from pallas_kernels.prepare.adjacency import Adjacency, is_low_degree, prepare_bfs
-from pallas_kernels.prepare.lengths import prepare_sssp
-from pallas_kernels.prepare.sliced_rows import prepare_pagerank
-from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pull.pagerank import pagerank
+from pallas_kernels.components.one_gpu import components
+from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
+from pallas_kernels.layouts.lengths import prepare_sssp
+from pallas_kernels.layouts.sliced_rows import prepare_pagerank
+from pallas_kernels.pagerank.one_gpu import pagerank
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import default_config, default_delta, sssp

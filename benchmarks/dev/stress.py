@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from jax import lax
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
-from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.sssp.api import default_config, default_delta, sssp
 
 from .. import suite

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 import jaxspv as jsp
-from jaxspv.ops.frame.expand import edge_slots, select_runs
+from jaxspv.ops.products.common.expand import edge_slots, select_runs
 
 BUCKETS = 1024
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxspv as jsp
-from jaxspv import semirings
-from jaxspv.operators import second, times, tril, truediv, valuege
+from jaxspv.algebra import semirings
+from jaxspv.algebra.operators import second, times, tril, truediv, valuege
 
 
 def matrix(A: Any) -> Any:

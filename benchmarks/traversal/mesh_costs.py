@@ -6,7 +6,7 @@
 
 with P = R C devices in R rows and C columns of blocks, n vertices and nse entries, n / P of them
 a device. In a level a device gathers n / P bits from each of C (where C > 1), sends n / P bits to
-each of R (where R > 1) and takes part in one sum: what `jaxspv/sharding/bfs.py` does; a step
+each of R (where R > 1) and takes part in one sum: what `jaxspv/algorithms/bfs/mesh.py` does; a step
 holds two exchanges, of which each further one takes a hop, and each hop of a network as much more
 as it is longer. A level whose frontier has few edges is told by lists and looks at these alone.
 PageRank looks at all entries in every round. The constants of the calls come from runs on two

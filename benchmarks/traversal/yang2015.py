@@ -29,9 +29,9 @@ from jax import lax
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.ops.frame.expand import capacities, edge_slots, select_runs
-from jaxspv.ops.mxv.merge import merge_rows
-from jaxspv.ops.mxv.spmspv_xla import CHUNKS
+from jaxspv.ops.products.common.expand import capacities, edge_slots, select_runs
+from jaxspv.ops.products.spmspv.merge import merge_rows
+from jaxspv.ops.products.spmspv.xla import CHUNKS
 
 from .. import suite
 from ..harness import Candidate, WrongResult, jitted, measure, summary, timed

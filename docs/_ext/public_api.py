@@ -22,13 +22,13 @@ PAGES = (
         "inputs",
         "Making and reading",
         "Matrices from edges, arrays, other libraries, files and generators.",
-        ("inputs",),
+        ("construct", "generators", "interop", "io"),
     ),
     (
         "algebra",
         "Algebra",
         "Operators, monoids, semirings and masks: built in, or from your own functions.",
-        ("operators", "monoids", "semirings", "masks"),
+        ("algebra",),
     ),
     (
         "graphs",
@@ -37,6 +37,7 @@ PAGES = (
         ("graph", "sharding"),
     ),
     ("operations", "Operations", "Products and the other operations of GraphBLAS.", ("ops",)),
+    ("learning", "Learning", "What graph neural networks add to products.", ("learning",)),
     (
         "algorithms",
         "Algorithms",

@@ -19,10 +19,10 @@ from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..graph import Graph, prepare
-from ..inputs import files
-from ..inputs.tables.text import write_edges
+from ..io import files
+from ..io.tables.text import write_edges
 from ..native import bind
-from ..ops.mxv.api import mxv
+from ..ops.products.mxv.api import mxv
 from . import structure
 from .opening import add_opening, open_graph
 from .output import check_reader, save_table, show

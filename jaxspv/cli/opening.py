@@ -11,10 +11,11 @@ from typing import Any
 import jax
 
 from ..formats import FORMATS, SparseMatrix
-from ..inputs import datasets, files, generators
-from ..inputs.labeled.labels import Labels
-from ..inputs.sparsity_types import SPARSITY_TYPES, sparsity
-from ..inputs.tables.text import TABLES, read_edges
+from ..generators import graphs as generators
+from ..generators.sparsity_types import SPARSITY_TYPES, sparsity
+from ..interop.labels import Labels
+from ..io import datasets, files
+from ..io.tables.text import TABLES, read_edges
 from .support import waiting
 
 SMALL = 1 << 20  # bytes that are read before a bar could be seen

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from .._core.operations.plan import Plan
+from ..algebra.monoids import min_
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
 from ..algorithms.communities.louvain import louvain
-from ..algorithms.components import connected_components
+from ..algorithms.components.api import connected_components
 from ..algorithms.connectivity.cores import core_number
 from ..algorithms.sssp.api import sssp
-from ..algorithms.triangles import triangle_count
+from ..algorithms.triangles.api import triangle_count
+from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
-from ..inputs.construct import from_edges
-from ..monoids import min_
 from ..until import reached
 from .opening import vertex_of
 from .output import save_table

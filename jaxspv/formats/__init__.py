@@ -9,5 +9,5 @@ from .csr import CSC as CSC
 from .csr import CSR as CSR
 from .ell import ELL as ELL
 from .sell import SELL as SELL
-from .tiles.bit_tiled import BitTiled as BitTiled
-from .tiles.tiled import Tiled as Tiled
+from .tiled.bit_tiled import BitTiled as BitTiled
+from .tiled.tiled import Tiled as Tiled

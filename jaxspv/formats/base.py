@@ -19,7 +19,7 @@ from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.native_loops import read, write
 from .._core.operation import Operation
 from .._core.pytree import is_concrete
-from ..monoids import as_monoid, plus
+from ..algebra.monoids import as_monoid, plus
 from ..native import bind
 from .methods.arithmetic import Products
 from .methods.scipy_methods import SciPyMatrixMethods

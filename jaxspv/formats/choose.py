@@ -12,8 +12,8 @@ from jax import Array, lax
 from .._core.compilation import is_eager, on_accelerator
 from . import CSR, SparseMatrix
 from .sell import SLICE, WINDOW
-from .tiles.arrangement import grid, group_concrete
-from .tiles.bit_tiled import LARGE
+from .tiled.arrangement import grid, group_concrete
+from .tiled.bit_tiled import LARGE
 
 # What the rule was measured with: benchmarks/NOTES.md, "Tiles".
 BFS_SHARE_OF_BITS = 1 / 32  # set bits of a non-empty tile from which TileBFS beats rows

@@ -13,10 +13,10 @@ from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
 from ..native import bind
 from .base import SparseMatrix, register, search_rows
+from .convert.counting_sort import SPREAD, compressed_by_minor, turned
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
-from .turning.counting_sort import SPREAD, compressed_by_minor, turned
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped

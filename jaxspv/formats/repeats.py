@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.batching import over_trailing
-from ..monoids import plus
+from ..algebra.monoids import plus
 from .base import SparseMatrix
 from .coo import COO
 from .csr import CSC, CSR, sorted_csr

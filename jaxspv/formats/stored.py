@@ -17,7 +17,7 @@ from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
-from ..masks import Mask, as_mask
+from ..algebra.masks import Mask, as_mask
 from .methods.scipy_methods import SciPyMethods
 
 if TYPE_CHECKING:

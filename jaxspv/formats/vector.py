@@ -13,7 +13,7 @@ from jax import Array, lax
 from .._core.compilation import known, known_while_tracing, scalar, to_device
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
-from ..monoids import as_monoid, plus
+from ..algebra.monoids import as_monoid, plus
 from .invariants import check, of_list
 from .stored import Stored, first_slots
 

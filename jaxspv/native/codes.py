@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .. import operators
+from ..algebra import operators
 
 ADD = {"add": 0, "min": 1, "max": 2}  # of `Monoid.atomic`
 TIMES, FIRST, SECOND, PAIR, MIN_EXTEND, MAX_EXTEND, LOWER, UPPER = range(8)

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..inputs.labeled.networkx import adjacency, flat
+from ..interop.networkx import adjacency, flat
 
 EXACT = 2**53  # integers beyond it are not held by float64
 LEAST, MOST = 1e-150, 1e150  # products of two stay normal numbers: XLA takes subnormal ones for 0

@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..algebra.masks import structure
+from ..algebra.operators import times
+from ..algebra.semirings import plus_times
 from ..algorithms.clustering.triangles import of_vertices
 from ..formats import CSR
 from ..graph import Graph
-from ..masks import structure
-from ..operators import times
 from ..ops.ewise import ewise_mult
-from ..ops.mxm.api import mxm
-from ..ops.mxv.api import mxv
-from ..semirings import plus_times
+from ..ops.products.mxm.api import mxm
+from ..ops.products.mxv.api import mxv
 from .graph import ConvertedGraph
 from .views import Direction, joined, on_device, pattern, simple_pattern, weighted
 

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from .._core.indices import bucketed
+from ..construct.from_arrays import from_edges
+from ..construct.padding import pad
 from ..formats import CSR
 from ..graph import Graph, prepare
-from ..inputs.construct import from_edges
-from ..inputs.padding import pad
 from .graph import ConvertedGraph
 
 Direction = Literal["out", "in", "both"]

@@ -13,11 +13,11 @@ from jax import Array
 from .._core.batching import over_trailing
 from .._core.indices import with_pattern
 from .._core.reductions import in_float32 as wide
+from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
-from ..monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
-from .frame.call import matrix
-from .frame.entries import take
 from .reduce import beside, joined
+from .write_rule.call import matrix
+from .write_rule.entries import take
 
 if TYPE_CHECKING:
     from jaxtyping import Shaped

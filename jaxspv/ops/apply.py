@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 
 from .._core.operations.overload import overloadable
-from ..monoids import Monoid
-from ..operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
-from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, entries_of, keep
+from ..algebra.monoids import Monoid
+from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
+from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.entries import Entries, entries_of, keep
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
+from ..algebra.masks import Mask, as_mask
+from ..algebra.operators import BinaryOp
 from ..formats.stored import Stored
-from ..masks import Mask, as_mask
-from ..operators import BinaryOp
-from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, entries_of, keep, sort_entries
-from .frame.index import Index, as_index, check_distinct
-from .frame.write import allowed_at, as_accum, cast, merge
+from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.entries import Entries, entries_of, keep, sort_entries
+from .write_rule.index import Index, as_index, check_distinct
+from .write_rule.write import allowed_at, as_accum, cast, merge
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand, Places

@@ -10,9 +10,9 @@ from jax import Array
 from ..formats import SparseMatrix
 from ..formats.vector import SparseVector
 from .assign import subassign
-from .frame.call import Options, call, format_of, operand
-from .frame.entries import Entries, element, entries_of, find, keep
-from .frame.index import as_index
+from .write_rule.call import Options, call, format_of, operand
+from .write_rule.entries import Entries, element, entries_of, find, keep
+from .write_rule.index import as_index
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Shaped

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.indices import index_dtype_for
-from ..monoids import Monoid
-from ..operators import BinaryOp, as_binary, plus, times
-from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, both, entries_of, find, keep, take, union
+from ..algebra.monoids import Monoid
+from ..algebra.operators import BinaryOp, as_binary, plus, times
+from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.entries import Entries, both, entries_of, find, keep, take, union
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand

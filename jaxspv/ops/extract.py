@@ -14,8 +14,8 @@ from .._core.compilation import is_eager, known_while_tracing, on_accelerator, t
 from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import CSR
-from .frame.call import Dense, Options, call, format_of, is_dense, operand
-from .frame.entries import (
+from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.entries import (
     Entries,
     element,
     elements,
@@ -26,7 +26,7 @@ from .frame.entries import (
     sort_entries,
     take,
 )
-from .frame.index import Index, as_index
+from .write_rule.index import Index, as_index
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand, Places

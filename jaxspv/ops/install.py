@@ -18,21 +18,33 @@ from jax import Array
 
 from .._core.compilation import is_eager, known_while_tracing
 from .._core.pytree import is_concrete
+from ..algebra.monoids import max_, min_, plus
+from ..algebra.operators import (
+    IndexUnaryOp,
+    absolute,
+    ainv,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+    pow_,
+    times,
+    truediv,
+)
+from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import foreign
 from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
 from ..formats.methods.scipy_methods import SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored
-from ..inputs.construct import from_bcoo, from_bcsr, from_edges, from_scipy
-from ..inputs.labeled.igraph import from_igraph
-from ..inputs.labeled.networkx import from_networkx
-from ..monoids import max_, min_, plus
-from ..operators import IndexUnaryOp, absolute, ainv, ge, gt, le, lt, ne, pow_, times, truediv
+from ..interop.igraph import from_igraph
+from ..interop.networkx import from_networkx
 from .apply import apply, select
 from .ewise import ewise_add, ewise_union
-from .frame.entries import entries_of
 from .reduce import reduce
 from .structure import diag
 from .sugar import added, item, matmul, rmatmul, scaled, subtracted
+from .write_rule.entries import entries_of
 
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
 NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)

@@ -14,11 +14,11 @@ from jax import Array, lax
 from .._core.batching import over_trailing
 from .._core.indices import LIMIT, with_pattern
 from .._core.operations.overload import overloadable
-from ..monoids import Monoid, as_monoid, plus
-from .frame.call import Dense, Options, call, operand
-from .frame.entries import Entries, entries_of, keep, run_starts, sort_entries, take
-from .frame.product import winners
-from .frame.write import as_accum, common_dtype
+from ..algebra.monoids import Monoid, as_monoid, plus
+from .products.common.product import winners
+from .write_rule.call import Dense, Options, call, operand
+from .write_rule.entries import Entries, entries_of, keep, run_starts, sort_entries, take
+from .write_rule.write import as_accum, common_dtype
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand

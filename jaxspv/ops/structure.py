@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.pytree import is_concrete
+from ..algebra.monoids import Monoid, any_
+from ..algebra.operators import as_binary, times
+from ..construct.arguments import check_shape
+from ..construct.from_arrays import from_edges
 from ..formats.vector import vector_from_entries
-from ..inputs.arguments import check_shape
-from ..inputs.construct import from_edges
-from ..monoids import Monoid, any_
-from ..operators import as_binary, times
-from .frame.call import Options, call, format_of, is_dense, matrix, operand
-from .frame.entries import Entries, both, entries_of, keep, sort_entries
+from .write_rule.call import Options, call, format_of, is_dense, matrix, operand
+from .write_rule.entries import Entries, both, entries_of, keep, sort_entries
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values

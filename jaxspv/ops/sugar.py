@@ -8,18 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..algebra.masks import as_mask
+from ..algebra.operators import minus, plus
 from ..formats import SparseMatrix
 from ..formats.stored import Stored
 from ..graph import Graph
-from ..masks import as_mask
-from ..operators import minus, plus
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract, pairs
-from .frame.call import Options, call, format_of, is_dense, operand
-from .frame.entries import Entries, entries_of, take
-from .mxm.api import mxm
-from .mxv.api import mxv, vxm
+from .products.mxm.api import mxm
+from .products.mxv.api import mxv, vxm
+from .write_rule.call import Options, call, format_of, is_dense, operand
+from .write_rule.entries import Entries, entries_of, take
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand

@@ -1,1 +1,1 @@
-"""Graphs spread over the devices of a mesh, and the public functions on them."""
+"""Graphs over the devices of a mesh: partition, exchange, construction."""

@@ -18,8 +18,8 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec
 
 from .._core.platforms import using
+from ..algebra.monoids import Monoid
 from ..formats import CSR
-from ..monoids import Monoid
 from .partition import WORD, Partition
 
 

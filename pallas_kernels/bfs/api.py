@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from ..prepare.adjacency import Adjacency
+from ..layouts.adjacency import Adjacency
 from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from . import any_degree, low_degree

@@ -22,7 +22,7 @@ import types
 import jax
 import jax.numpy as jnp
 
-from ..prepare.adjacency import Adjacency
+from ..layouts.adjacency import Adjacency
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..prepare.adjacency import is_low_degree
+from ..layouts.adjacency import is_low_degree
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from . import any_degree, low_degree, rounds

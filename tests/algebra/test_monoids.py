@@ -10,8 +10,8 @@ import pytest
 import strategies
 from strategies import DTYPES, bounds, is_float, precision
 
-from jaxspv import monoids
-from jaxspv.monoids import ALL
+from jaxspv.algebra import monoids
+from jaxspv.algebra.monoids import ALL
 
 pytestmark = pytest.mark.fast
 ROUNDS = ("add", "multiply", "logaddexp")  # over floats these are within tolerance

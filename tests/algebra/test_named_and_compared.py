@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv import monoids, operators, semirings
 from jaxspv._core.eager.functions import canonical
+from jaxspv.algebra import monoids, operators, semirings
 
 pytestmark = pytest.mark.fast
 KINDS = (jsp.BinaryOp, jsp.UnaryOp, operators.IndexUnaryOp, jsp.Monoid, jsp.Semiring)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv import operators as o
+from jaxspv.algebra import operators as o
 
 pytestmark = pytest.mark.fast
 X = np.array([-2.5, -1.0, -0.5, 0.25, 0.75, 3.0], np.float32)

@@ -7,8 +7,8 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
-from jaxspv import operators
-from jaxspv.monoids import ALL
+from jaxspv.algebra import operators
+from jaxspv.algebra.monoids import ALL
 
 pytestmark = pytest.mark.fast
 

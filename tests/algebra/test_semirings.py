@@ -11,8 +11,8 @@ import strategies
 from strategies import DTYPES, bounds, is_float, precision
 
 import jaxspv as jsp
-from jaxspv import monoids, operators, semirings
-from jaxspv.semirings import ALL, CORE
+from jaxspv.algebra import monoids, operators, semirings
+from jaxspv.algebra.semirings import ALL, CORE
 
 pytestmark = pytest.mark.fast
 LAWS = ("annihilation", "distributivity")

@@ -13,7 +13,7 @@ from strategies import edges
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.triangles import _total
+from jaxspv.algorithms.triangles.api import _total
 
 METHODS = (None, "wedges", "dot")
 

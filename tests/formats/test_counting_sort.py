@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.platforms import using
-from jaxspv.formats.turning.counting_sort import turned
+from jaxspv.formats.convert.counting_sort import turned
 
 
 @pytest.mark.parametrize("backend", ["cpu", "xla"])

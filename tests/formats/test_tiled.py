@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jaxspv as jsp
 from jaxspv.formats import BitTiled, Tiled
-from jaxspv.formats.tiles.tiled import Capacity
+from jaxspv.formats.tiled.tiled import Capacity
 
 
 def random_matrix(m, n, entries, seed=0, band=None):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pallas_kernels import components as module
-from pallas_kernels.components import components
+from pallas_kernels.components import one_gpu as module
+from pallas_kernels.components.one_gpu import components
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 

@@ -14,22 +14,22 @@ from jaxspv._core import compat
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
-from pallas_kernels.components import components
+from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
+from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.push import fixpoint_push
 from pallas_kernels.independent import in_order, waiting
-from pallas_kernels.prepare.adjacency import Adjacency
-from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.layouts.adjacency import Adjacency
+from pallas_kernels.layouts.sliced_rows import prepare_pagerank
+from pallas_kernels.layouts.tile_bitmasks import count_tiles
+from pallas_kernels.pagerank.one_gpu import pagerank
 from pallas_kernels.products.spmm import coo_spmm
 from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
-from pallas_kernels.products.tile_words import count_tiles
-from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
-from pallas_kernels.pull.pagerank import pagerank
 from pallas_kernels.simt import device, mosaic
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import sssp
-from pallas_kernels.sssp.fixpoint_push import fixpoint_push
 from pallas_kernels.sssp.tight_edges import first_tight
 from pallas_kernels.triangles import triangles
 

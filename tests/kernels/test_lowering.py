@@ -11,15 +11,15 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
-from pallas_kernels.mesh.bfs.api import bfs as bfs_on_mesh
-from pallas_kernels.mesh.bfs.blocks import bfs as bfs_in_blocks
-from pallas_kernels.mesh.components import components as components_on_mesh
-from pallas_kernels.mesh.dealt import spmm_dealt
-from pallas_kernels.mesh.pagerank import pagerank as pagerank_on_mesh
-from pallas_kernels.mesh.spmm import spmm as spmm_on_mesh
-from pallas_kernels.mesh.sssp.api import sssp as sssp_on_mesh
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.bfs.mesh.api import bfs as bfs_on_mesh
+from pallas_kernels.bfs.mesh.blocks import bfs as bfs_in_blocks
+from pallas_kernels.components.mesh import components as components_on_mesh
+from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.pagerank.mesh import pagerank as pagerank_on_mesh
+from pallas_kernels.products.spmm_mesh import spmm as spmm_on_mesh
+from pallas_kernels.products.spmm_row_sharded import spmm_dealt
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
+from pallas_kernels.sssp.mesh.api import sssp as sssp_on_mesh
 
 
 def gpus(count, kind):

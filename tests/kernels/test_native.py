@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.bfs.api import bfs
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.simt.launch import launch
 from tests.kernels.bfs.test_bfs_kernel import NATIVE, check, oracle, random_graph
 

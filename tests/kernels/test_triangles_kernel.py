@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv.algorithms.triangles import kernel_operands
+from jaxspv.algorithms.triangles.api import kernel_operands
 from pallas_kernels import triangles as module
 from pallas_kernels.triangles import triangles
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph

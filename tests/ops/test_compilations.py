@@ -9,7 +9,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.indices import SMALL, eager_capacity
-from jaxspv.operators import minus, truediv, valuegt
+from jaxspv.algebra.operators import minus, truediv, valuegt
 
 SECONDS = "/jax/core/compile/backend_compile_duration"
 COUNTS = [0]

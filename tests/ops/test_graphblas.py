@@ -29,7 +29,7 @@ from graphblas_rows import theirs as theirs_operator
 from strategies import precision
 
 import jaxspv as jsp
-from jaxspv.ops.frame import call, entries, write
+from jaxspv.ops.write_rule import call, entries, write
 
 THOROUGH = bool(os.environ.get("JAXSPV_THOROUGH"))
 ROUNDS = 20 if THOROUGH else 1

@@ -8,7 +8,7 @@ import scipy.sparse
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv import monoids, operators
+from jaxspv.algebra import monoids, operators
 
 DENSE = np.array([[1.0, 0, 2, 0], [0, 3, 0, 0], [4, 0, 5, 6]], np.float32)
 OTHER = np.array([[0, 7.0, 2, 0], [0, 3, 1, 0], [0, 0, 8, 9]], np.float32)

@@ -10,7 +10,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv.ops.frame.write import write_matrix, write_vector
+from jaxspv.ops.write_rule.write import write_matrix, write_vector
 
 SHAPE, ROOM = (4, 5), 12
 KINDS = ("none", "value", "structure", "array")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv import semirings
+from jaxspv.algebra import semirings
 
 N, M = 1009, 3000  # vertices, edges; an array of N or more numbers is a long one
 ENDS = np.random.default_rng(0).integers(0, N, (2, M))

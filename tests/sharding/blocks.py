@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxspv as jsp
-from jaxspv.sharding import api
-from jaxspv.sharding.blocks import halo, line
-from jaxspv.sharding.gpu.bfs import BFSConfig, in_blocks
-from pallas_kernels.mesh.bfs import levels
+from jaxspv.algorithms.bfs.mesh_gpu import BFSConfig, in_blocks
+from jaxspv.sharding.blocks import halo
+from jaxspv.sharding.blocks import ordering as line
+from jaxspv.sharding.builders import shard as api
+from pallas_kernels.bfs.mesh import levels
 
 
 def both_ways(row, col, n):

@@ -12,7 +12,8 @@ from jax.sharding import AxisType
 from sharded_calls import refused
 
 import jaxspv as jsp
-from jaxspv.sharding.builders import files, rmat, spread
+from jaxspv.sharding.builders import files, rmat
+from jaxspv.sharding.builders import redistribute as spread
 from jaxspv.sharding.partition import partition
 
 

@@ -9,9 +9,9 @@ from jax.sharding import AxisType
 from sharded_calls import exact, refused, same
 
 import jaxspv as jsp
-from jaxspv.semirings import as_semiring
-from jaxspv.sharding.gpu.products import in_chunks, in_place
-from jaxspv.sharding.products import multiplied_dealt, on_mesh
+from jaxspv.algebra.semirings import as_semiring
+from jaxspv.ops.products.mesh import multiplied_dealt, on_mesh
+from jaxspv.ops.products.mesh_gpu import in_chunks, in_place
 
 
 def dealt(mesh_of, A):

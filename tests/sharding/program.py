@@ -40,8 +40,8 @@ from sharded_calls import (
 )
 
 import jaxspv as jsp
-from jaxspv.sharding import push
-from jaxspv.sharding.frontier import few
+from jaxspv.algorithms.common.mesh import push
+from jaxspv.algorithms.common.mesh import sparse_frontier as few
 
 RNG = np.random.default_rng(0)
 MESHES = {  # shape, names of the axes, spec
@@ -194,11 +194,11 @@ def quick():
 
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
-    from jaxspv.sharding.gpu.bfs import BFSConfig, one_launch
-    from jaxspv.sharding.gpu.components import one_launch as components
-    from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
-    from jaxspv.sharding.gpu.products import one_launch as multiply
-    from pallas_kernels.mesh.bfs import levels
+    from jaxspv.algorithms.bfs.mesh_gpu import BFSConfig, one_launch
+    from jaxspv.algorithms.components.mesh_gpu import one_launch as components
+    from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
+    from jaxspv.ops.products.mesh_gpu import one_launch as multiply
+    from pallas_kernels.bfs.mesh import levels
 
     levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
@@ -244,7 +244,7 @@ def one_launch():
 
 def stars():
     """Shares of hubs, isolated vertices and two components, to the iteration of exact sums."""
-    from jaxspv.sharding.gpu.pagerank import one_launch as pagerank
+    from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
 
     ranked = functools.partial(pagerank, ctas=2, threads=64, interpret=True)
     knobs = np.float32(0.6), np.float32(1e-4), np.int32(60), np.int32(0)

@@ -4,7 +4,7 @@ import jax
 
 import jaxspv as jsp
 from benchmarks.traversal import mesh_costs
-from jaxspv.sharding.frontier import few
+from jaxspv.algorithms.common.mesh import sparse_frontier as few
 
 
 def sizes(jaxpr, inside=False):

@@ -12,7 +12,7 @@ from jax import Array
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
@@ -28,11 +28,11 @@ from ..common.path import path_to
 from ..common.sources import check_source, over
 from ..common.status import finished
 from . import native
-from . import tile as tiles
+from . import tiles as tiles
 from .forms import search
-from .multi_source import in_words, of_each, search_sources
 from .parents import smallest_parents
-from .tile import TileRule
+from .sources.xla import in_words, of_each, search_sources
+from .tiles import TileRule
 
 if TYPE_CHECKING:
     from jaxtyping import Int

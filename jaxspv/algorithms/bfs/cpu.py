@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.layouts.adjacency import Adjacency
 
 from ..._core.native_loops import is_negative, read, write
 from .direction import pull_is_cheaper

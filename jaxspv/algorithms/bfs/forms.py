@@ -8,7 +8,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.layouts.adjacency import Adjacency
 
 from .cpu import bfs_cpu
 from .xla import bfs_xla

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.layouts.adjacency import Adjacency
 
 from ..common.frontier import Queue, append, distinct_or_dropped, edges_of, one_of_each, rows_of
 from .direction import pull_is_cheaper

@@ -9,9 +9,9 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import while_going
+from ...algebra.semirings import plus_second
 from ...graph import Graph
-from ...ops.mxm.api import mxm
-from ...semirings import plus_second
+from ...ops.products.mxm.api import mxm
 from ..common.edges import ends_of, without_values
 from ..sssp.api import sssp
 

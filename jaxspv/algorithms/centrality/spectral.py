@@ -13,7 +13,7 @@ from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
-from ...ops.mxv.api import mxv, vxm
+from ...ops.products.mxv.api import mxv, vxm
 from ...until import iteration_limit
 from ..common.implicit import fixed_point
 from ..common.names import elsewhere

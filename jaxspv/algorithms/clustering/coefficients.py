@@ -11,12 +11,12 @@ from jax import Array
 from ..._core.compilation import one_program
 from ..._core.platforms import Backend
 from ..._core.reductions import sum_in_double
+from ...algebra.masks import structure
+from ...algebra.monoids import plus
 from ...formats import CSR
 from ...graph import Graph, as_graph
-from ...masks import structure
-from ...monoids import plus
 from ...ops.ewise import ewise_add, ewise_mult
-from ...ops.mxm.api import mxm
+from ...ops.products.mxm.api import mxm
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights

@@ -13,10 +13,10 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.reductions import sum_in_double
+from ...algebra.masks import structure
+from ...algebra.semirings import plus_pair
 from ...graph import Graph
-from ...masks import structure
-from ...ops.mxm.api import mxm
-from ...semirings import plus_pair
+from ...ops.products.mxm.api import mxm
 from ..common.constant import constant
 from ..common.edges import degrees_without_loops, ends_of, kept
 from ..common.undirected import undirected

@@ -8,13 +8,13 @@ from jax import Array
 
 from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
+from ...algebra.masks import structure
+from ...algebra.semirings import plus_pair
 from ...formats import CSR
 from ...graph import Graph
-from ...masks import structure
 from ...native import bind
-from ...ops.mxm.api import mxm
-from ...semirings import plus_pair
-from ..triangles import upward_edges
+from ...ops.products.mxm.api import mxm
+from ..triangles.api import upward_edges
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 

@@ -11,16 +11,16 @@ from jax import lax
 from ..._core.compilation import one_program
 from ..._core.operation import Operation
 from ..._core.platforms import Backend
+from ...algebra.masks import structure
+from ...algebra.operators import identity
+from ...algebra.semirings import plus_pair
 from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph
-from ...masks import structure
 from ...native import bind
-from ...operators import identity
 from ...ops.apply import apply
-from ...ops.frame.repeats import joined
-from ...ops.mxm.api import mxm
-from ...semirings import plus_pair
+from ...ops.products.common.repeats import joined
+from ...ops.products.mxm.api import mxm
 from ..common.constant import constant
 from ..common.edges import ends_of, kept
 from ..common.undirected import undirected

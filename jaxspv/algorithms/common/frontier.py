@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...ops.frame.expand import SelectedRows, select_rows
+from ...ops.products.common.expand import SelectedRows, select_rows
 
 
 class Edges(NamedTuple):

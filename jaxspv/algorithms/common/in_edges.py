@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jax import Array
 
-from pallas_kernels.prepare.adjacency import degree_sizes, is_low_degree
-from pallas_kernels.prepare.sliced_rows import prepare_pagerank
+from pallas_kernels.layouts.adjacency import degree_sizes, is_low_degree
+from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 
 from ..._core.indices import bucketed
 from ...graph import Graph

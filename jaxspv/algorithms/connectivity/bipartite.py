@@ -11,7 +11,7 @@ from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
-from ..components import connected_components
+from ..components.api import connected_components
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int

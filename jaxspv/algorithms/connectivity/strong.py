@@ -19,7 +19,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.edges import ends_of
 from ..common.status import finished
-from ..components import connected_components
+from ..components.api import connected_components
 from .strong_cpu import strong_components_cpu
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import pytree_dataclass, result_tuple, static
+from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import Graph, as_graph, register_layout
-from ...ops.frame.elementwise import trace
-from ...ops.mxv.rows.layout import Rows, arrange
-from ...ops.mxv.spmv import op as spmv_op
-from ...semirings import Semiring, as_semiring, min_plus, plus_times
+from ...ops.products.common.elementwise import trace
+from ...ops.products.row_layouts.layout import Rows, arrange
+from ...ops.products.spmv.api import op as spmv_op
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
 from . import gpu_dense

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.prepare.sliced_rows import weights_of_vertices
-from pallas_kernels.pull.fixpoint_dense import fixpoint_dense
+from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.layouts.sliced_rows import weights_of_vertices
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar

@@ -10,16 +10,16 @@ import numpy as np
 from jax import Array, lax
 
 from pallas_kernels.bfs.api import bfs as bfs_kernel
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.fixpoint.push import DTYPES, ORDERS
+from pallas_kernels.fixpoint.push import fixpoint_push as kernel
+from pallas_kernels.layouts.adjacency import Adjacency
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.sssp.fixpoint_push import DTYPES, ORDERS
-from pallas_kernels.sssp.fixpoint_push import fixpoint_push as kernel
 
-from ... import operators
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
+from ...algebra import operators
 from ...graph import LAYOUTS, Graph
-from ...ops.frame.elementwise import trace
+from ...ops.products.common.elementwise import trace
 from ..common.weights import facts_of
 from .step import Call, of_call
 

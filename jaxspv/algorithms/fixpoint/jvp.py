@@ -10,8 +10,8 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from ..._core.derivatives.tangents import dense_tangent, is_zero
-from ...ops.frame.product import product, safe, take
-from ...ops.mxv.spmv import op as spmv_op
+from ...ops.products.common.product import product, safe, take
+from ...ops.products.spmv.api import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
 from ..common.implicit import richardson
 from ..sssp.cpu import OutEdges

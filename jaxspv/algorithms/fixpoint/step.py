@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...algebra.operators import BinaryOp
+from ...algebra.semirings import Semiring
 from ...graph import Graph
-from ...operators import BinaryOp
-from ...ops.frame.elementwise import Elementwise
-from ...ops.frame.product import product, safe, take
-from ...ops.mxv.spmv import op as spmv_op
-from ...semirings import Semiring
+from ...ops.products.common.elementwise import Elementwise
+from ...ops.products.common.product import product, safe, take
+from ...ops.products.spmv.api import op as spmv_op
 from ...until import Until
 from .xla import Loop, Push, differs
 

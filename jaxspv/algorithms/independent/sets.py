@@ -18,9 +18,9 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
+from ...algebra.semirings import min_second
 from ...graph import Graph
-from ...ops.mxv.api import mxv
-from ...semirings import min_second
+from ...ops.products.mxv.api import mxv
 from ..common.edges import ends_of, without_values
 from ..common.status import finished
 from ..common.undirected import undirected

@@ -12,11 +12,11 @@ from ..._core.compilation import one_program
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
+from ...algebra.semirings import min_plus
 from ...graph import Graph
-from ...semirings import min_plus
 from ..common.edges import degrees_without_loops, ends_of
 from ..common.undirected import undirected
-from ..components import connected_components
+from ..components.api import connected_components
 from ..fixpoint.api import fixpoint
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.pull.pagerank import pagerank as pagerank_kernel
+from pallas_kernels.pagerank.one_gpu import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_gpu, scalar
@@ -19,8 +19,8 @@ from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double
+from ...algebra.monoids import plus
 from ...graph import Graph, as_graph
-from ...monoids import plus
 from ...until import iteration_limit
 from ..common.names import elsewhere
 from ..common.status import finished

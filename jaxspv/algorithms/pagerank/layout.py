@@ -15,8 +15,8 @@ from ..._core.pytree import pytree_dataclass
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, register_layout
-from ...ops.mxv.rows.bins import RowBins, build
-from ...ops.mxv.rows.layout import Rows, arrange, bins_of
+from ...ops.products.row_layouts.bins import RowBins, build
+from ...ops.products.row_layouts.layout import Rows, arrange, bins_of
 from ..common.in_edges import sliced_in_edges
 from ..common.weights import check_weights, facts_of
 

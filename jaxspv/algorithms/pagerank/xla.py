@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...ops.mxv.rows import binned
-from ...ops.mxv.rows.bins import RowBins
+from ...ops.products.row_layouts import binned
+from ...ops.products.row_layouts.bins import RowBins
 
 
 class _State(NamedTuple):

@@ -28,9 +28,9 @@ from ..common.weights import with_real_weights
 from . import native
 from .dense import relax
 from .forms import FORMS, search, shortest_path_tree, traced_delta
-from .jvp import path_tangent
 from .layout import choose_delta, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
+from .tree.jvp import path_tangent
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Num

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
+from ...algebra.semirings import min_plus
 from ...graph import Graph
-from ...ops.mxv.api import mxv
-from ...semirings import min_plus
+from ...ops.products.mxv.api import mxv
 from .forms import shortest_path_tree
 from .lengths import infinity, wraps
 

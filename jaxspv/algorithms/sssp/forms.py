@@ -17,7 +17,7 @@ from . import cpu, xla
 from .cpu import OutEdges
 from .delta_stepping import bellman_ford, delta_stepping, overflow
 from .lengths import infinity
-from .parents import parents_cpu, parents_xla
+from .tree.parents import parents_cpu, parents_xla
 
 Form = Literal["cpu", "xla"]
 FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {

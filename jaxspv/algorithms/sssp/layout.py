@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from pallas_kernels.prepare.adjacency import degree_sizes
-from pallas_kernels.prepare.lengths import prepare_sssp, revalue
+from pallas_kernels.layouts.adjacency import degree_sizes
+from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
 from ..._core.compilation import is_eager, on_accelerator, on_gpu, to_device

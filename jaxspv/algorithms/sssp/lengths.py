@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ...operators import min_extend
+from ...algebra.operators import min_extend
 
 
 def infinity(dtype: Any) -> Array:

@@ -20,7 +20,7 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.turning.counting_sort import Compressed, transpose
+from ...formats.convert.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.edges import ends_of

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.mesh.bfs.low_degree import DEVICE_BITS, IDS
-from pallas_kernels.prepare.adjacency import degree_sizes, low_degree_arrays
+from pallas_kernels.bfs.mesh.low_degree import DEVICE_BITS, IDS
+from pallas_kernels.layouts.adjacency import degree_sizes, low_degree_arrays
 
 from ..._core.pytree import pytree_dataclass, static
 

@@ -1,1 +1,1 @@
-"""Sharded graphs made on their devices, none of which ever holds all: edges, R-MAT, files."""
+"""Sharded graphs made from a matrix, edges, R-MAT parameters or files."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._core.indices import LIMIT
-from ...inputs.arguments import narrow
-from ...inputs.edges import taken
-from ...monoids import Monoid, as_monoid, plus
+from ...algebra.monoids import Monoid, as_monoid, plus
+from ...construct.arguments import narrow
+from ...construct.edges import taken
 from ..graph import ShardedGraph
 from ..partition import partition
-from .own import Own, agree, put
-from .spread import spread
+from .local_edges import Own, agree, put
+from .redistribute import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec
 
     from ...shapes import Indices, Values
-    from .own import Agreed
+    from .local_edges import Agreed
 
 
 def shard_edges(

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ...inputs.arguments import in_dtype, narrow
-from ...inputs.files import mtx_dtype
-from ...inputs.mtx_header import LONGEST_LINE, Header, read_header
-from ...inputs.opening import existing, opened, parsed, refusing
-from ...inputs.tables.columns import values_of
-from ...inputs.tables.fields import check_delimiter
-from ...inputs.tables.lines import Text, blocks, kept, weight_kind
-from ...monoids import Monoid, plus
+from ...algebra.monoids import Monoid, plus
+from ...construct.arguments import in_dtype, narrow
+from ...io.files import mtx_dtype
+from ...io.mtx_header import LONGEST_LINE, Header, read_header
+from ...io.opening import existing, opened, parsed, refusing
+from ...io.tables.columns import values_of
+from ...io.tables.fields import check_delimiter
+from ...io.tables.lines import Text, blocks, kept, weight_kind
 from ..graph import ShardedGraph
 from .edges import sharded
-from .own import Agreed, Own
+from .local_edges import Agreed, Own
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec

@@ -11,12 +11,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding
 
-from ...inputs.generators import check_odds, check_size, rmat_edges
-from ...inputs.random import check_key
-from ...monoids import plus
+from ...algebra.monoids import plus
+from ...generators.graphs import check_odds, check_size, rmat_edges
+from ...generators.random import check_key
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
-from .spread import spread
+from .redistribute import spread
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec

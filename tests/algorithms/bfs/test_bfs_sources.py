@@ -9,11 +9,11 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.bfs.multi_source import search_sources
-from jaxspv.algorithms.bfs.multi_source_cpu import bfs_sources_cpu
-from jaxspv.algorithms.bfs.multi_source_parents import BITS, parents_of
-from jaxspv.formats.turning.counting_sort import Compressed, transpose
-from pallas_kernels.prepare.adjacency import Adjacency
+from jaxspv.algorithms.bfs.sources.cpu import bfs_sources_cpu
+from jaxspv.algorithms.bfs.sources.parents import BITS, parents_of
+from jaxspv.algorithms.bfs.sources.xla import search_sources
+from jaxspv.formats.convert.counting_sort import Compressed, transpose
+from pallas_kernels.layouts.adjacency import Adjacency
 
 FORMS = ("cpu", "xla")
 

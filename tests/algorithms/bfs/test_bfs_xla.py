@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from jaxspv._core.operation import Operation
 from jaxspv.algorithms.bfs import forms
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.layouts.adjacency import Adjacency
 
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
 FORMS = ("cpu", "xla")

@@ -12,7 +12,7 @@ import scipy.sparse
 
 import jaxspv as jsp
 from jaxspv.algorithms.pagerank.xla import pagerank_xla, pull_row_bins
-from jaxspv.ops.mxv.rows import bins
+from jaxspv.ops.products.row_layouts import bins
 
 RUN = jax.jit(lambda matrix, *args, **kwargs: pagerank_xla(pull_row_bins(*matrix), *args, **kwargs))
 

@@ -7,7 +7,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv.semirings import log_plus, plus_times
+from jaxspv.algebra.semirings import log_plus, plus_times
 
 N = 12
 RNG = np.random.default_rng(3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv import semirings
+from jaxspv.algebra import semirings
 
 N = 300
 EDGES = np.random.default_rng(0).integers(0, N, (2, 900))

@@ -9,8 +9,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.algorithms.sssp import tight_edges
-from jaxspv.algorithms.sssp.tight_edges import tree_edges
+from jaxspv.algorithms.sssp.tree import tight_edges
+from jaxspv.algorithms.sssp.tree.tight_edges import tree_edges
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
 from pallas_kernels.sssp.tight_edges import first_tight

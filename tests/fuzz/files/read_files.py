@@ -12,7 +12,7 @@ import sys
 
 import jaxspv as jsp
 from jaxspv.cli.main import main
-from jaxspv.inputs import files
+from jaxspv.io import files
 
 ROOM = 1 << 30  # bytes of address space beyond those of the warm process; files are below 10 kB
 SECONDS = 60  # for a file, compiling included

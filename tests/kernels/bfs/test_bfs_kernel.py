@@ -11,7 +11,7 @@ import pytest
 
 from pallas_kernels.bfs import any_degree
 from pallas_kernels.bfs.api import BFSConfig, bfs
-from pallas_kernels.prepare.adjacency import Adjacency, prepare_bfs
+from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
 
 def csr(n, edges, symmetric=True):

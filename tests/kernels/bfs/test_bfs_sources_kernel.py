@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from pallas_kernels.bfs.multi_source import bfs_sources
-from pallas_kernels.prepare.adjacency import Adjacency
+from pallas_kernels.layouts.adjacency import Adjacency
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, check, random_graph
 from tests.kernels.test_lowering import lower, ring
 

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.products.attention import csr_attention
-from pallas_kernels.products.attention_job import Operands, Schedule, Score
-from pallas_kernels.products.attention_vjp import csr_attention_vjp
+from pallas_kernels.products.attention.forward import csr_attention
+from pallas_kernels.products.attention.job import Operands, Schedule, Score
+from pallas_kernels.products.attention.vjp import csr_attention_vjp
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, matrix
 from tests.kernels.test_lowering import lower
 

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.platforms import using
-from jaxspv.ops.mxv import spmv_gpu
-from jaxspv.ops.mxv.rows import bins
-from jaxspv.ops.mxv.rows import layout as rows_layout
-from jaxspv.ops.mxv.rows import vjp as pull_back
-from jaxspv.ops.mxv.rows.grouped import grouped as grouped_rows
+from jaxspv.ops.products.row_layouts import bins
+from jaxspv.ops.products.row_layouts import layout as rows_layout
+from jaxspv.ops.products.row_layouts.grouped import grouped as grouped_rows
+from jaxspv.ops.products.spmv import gpu as spmv_gpu
+from jaxspv.ops.products.spmv import vjp as pull_back
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.products.spmv import SHAPES, csr_spmv
 from pallas_kernels.products.spmv_vjp import csr_vjp

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.prepare.lengths import prepare_sssp, revalue
+from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp import rounds
 from pallas_kernels.sssp.api import Config, _search, default_config, default_delta, later, sssp
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_sssp_kernel import SMALL, check, search, symmetric_weights
 
-from pallas_kernels.prepare.lengths import prepare_sssp
+from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.sssp import any_degree
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv.ops.mxv.rows.vjp import csr_vjp
+from jaxspv.ops.products.spmv.vjp import csr_vjp
 
 DENSE = np.array([[0, 2, 0, 3.5], [0, 0, 0, 0], [1, 0.5, 4, 7], [0, 0, 6, 0]], np.float32)
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv.ops.mxv.rows import diagonals, grouped
-from jaxspv.ops.mxv.rows import layout as rows_layout
+from jaxspv.ops.products.row_layouts import diagonals, grouped
+from jaxspv.ops.products.row_layouts import layout as rows_layout
 
 OFFSETS = {
     "main": [0],
@@ -38,7 +38,7 @@ def arranged(S):
 
 
 def fold(semiring, A, x, D):
-    from jaxspv.ops.mxv.spmv import by_diagonals
+    from jaxspv.ops.products.spmv.api import by_diagonals
 
     return jax.jit(lambda D, x: by_diagonals(semiring, A, x, D, flip=False))(D, x)
 

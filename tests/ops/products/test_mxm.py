@@ -14,8 +14,8 @@ from test_mxv import NUMPY_ADD, NUMPY_MUL, SEMIRINGS, VALUES, dense_of
 import jaxspv as jsp
 from jaxspv._core.indices import bucketed
 from jaxspv.formats import FORMATS, SparseMatrix
-from jaxspv.ops.mxm import plan
-from jaxspv.ops.mxm.counts import count_on_device, count_on_host, searches_on_host
+from jaxspv.ops.products.mxm import plan
+from jaxspv.ops.products.mxm.counts import count_on_device, count_on_host, searches_on_host
 
 ALL_METHODS = tuple(m for m in plan.METHODS if m != "rows")  # which needs a GPU
 METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
@@ -297,7 +297,7 @@ def test_places_beyond_2_to_the_32():
 
 def test_blocks_of_rows(monkeypatch):
     """Dense accumulators of two rows, steps that end inside a row and inside a block."""
-    monkeypatch.setattr("jaxspv.ops.mxm.dense.CELLS", 2 * N)
+    monkeypatch.setattr("jaxspv.ops.products.mxm.dense.CELLS", 2 * N)
     A, B = matrix(A_CELLS, (M, L)), matrix(B_CELLS, (L, N))
     mask = ~jsp.structure(matrix(MASK_CELLS, (M, N)))
     for semiring in (jsp.semirings.plus_times, jsp.semirings.any_first, jsp.semirings.lor_lor):

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core import compilation
-from jaxspv.ops.frame import capacity
-from jaxspv.ops.mxm import gpu, methods, plan
+from jaxspv.ops.products.mxm import gpu, methods, plan
+from jaxspv.ops.write_rule import capacity
 
 
 @pytest.fixture

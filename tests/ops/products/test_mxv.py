@@ -13,7 +13,7 @@ from strategies import PROBLEMS
 
 import jaxspv as jsp
 from jaxspv.formats import COO, FORMATS
-from jaxspv.ops.mxv.spmspv import METHODS
+from jaxspv.ops.products.spmspv.api import METHODS
 
 M, N, CAPACITY = 7, 9, 40  # one shape: one compilation for all examples
 CORE = (

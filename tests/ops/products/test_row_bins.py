@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxspv as jsp
-from jaxspv.ops.mxv.rows import binned, bins, xla
-from jaxspv.ops.mxv.rows.cpu import csr_spmv_heads, csr_spmv_loop
-from jaxspv.ops.mxv.rows.plan import TUNING, Tuning, plan_bins
+from jaxspv.ops.products.row_layouts import binned, bins
+from jaxspv.ops.products.row_layouts.plan import TUNING, Tuning, plan_bins
+from jaxspv.ops.products.spmv import xla
+from jaxspv.ops.products.spmv.cpu import csr_spmv_heads, csr_spmv_loop
 
 TUNINGS = {
     "cpu": TUNING["cpu"],

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv.algebra.semirings import min_plus
 from jaxspv.formats import FORMATS, STRUCTURES
-from jaxspv.semirings import min_plus
 
 SCOPE = re.compile(r"([\w-]+)\.(cpu|xla)\.([A-Za-z_]+)")
 RNG = np.random.default_rng(0)

@@ -56,6 +56,6 @@ def test_a_call_goes_the_way_that_is_drawn(name):
         pytest.skip(reason)
     found, files = ways(CALLS[name]), drawn(name)
     if name == "mxm" and not large_loops_are_native():
-        files.insert(-1, "ops/mxm/loops/gustavson_by_columns.py")
+        files.insert(-1, "ops/products/mxm/loops/gustavson_by_columns.py")
     assert found and len(files) <= MOST_FILES
     assert tuple(files) in found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from ....algorithms.components import connected_components as components_of
+from ....algorithms.components.api import connected_components as components_of
 from ....checking import check
 from ...graph import ConvertedGraph
 from ...registry import implements

@@ -13,7 +13,7 @@ from jax import lax
 from ....algorithms.clustering.trusses import k_truss as truss_of
 from ....algorithms.connectivity.cores import core_number as cores_of
 from ....graph import Graph
-from ....ops.mxv.api import mxv
+from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph, convert_to_nx
 from ...products import apply_matrix
 from ...registry import implements

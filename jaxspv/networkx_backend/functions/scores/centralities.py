@@ -14,7 +14,7 @@ from jax import lax
 from ....algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
 from ....checking import check
 from ....graph import Graph
-from ....ops.mxv.api import mxv
+from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph
 from ...registry import implements
 from ...results import by_node

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from ....algorithms.pagerank.api import pagerank as pagerank_of
-from ....inputs.padding import unpad
+from ....construct.padding import unpad
 from ...registry import implements
 from ...results import by_node
 from ...views import weighted

@@ -1,0 +1,1 @@
+"""Operators, monoids, semirings and masks: what products and writes are made of."""

@@ -1,0 +1,100 @@
+"""Masks: which places of a result may be written, by value or by structure, complemented or not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from .._core.pytree import describe, pytree_dataclass, static
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+    from ..shapes import Sparse
+
+
+@pytree_dataclass
+class Mask:
+    """What `mask=` understands: a source and how to read it, as in the GraphBLAS C API.
+
+    Attributes:
+        source: a sparse vector or matrix, or a boolean array.
+        structural: a stored entry allows its place whatever its value; otherwise a true value does.
+        complement: allow exactly the other places.
+
+    >>> import jax.numpy as jnp
+    >>> (~Mask(jnp.array([True, False]))).allowed().tolist()
+    [False, True]
+    >>> ~Mask(jnp.array([True, False]))
+    Mask(not values of bool[2])
+    """
+
+    source: Any
+    structural: bool = static(default=False)
+    complement: bool = static(default=False)
+
+    def __invert__(self) -> Mask:
+        return dataclasses.replace(self, complement=not self.complement)
+
+    def __repr__(self) -> str:
+        read = "structure" if self.structural else "values"
+        source = describe(self.source) if hasattr(self.source, "dtype") else "?"
+        if hasattr(self.source, "todense"):
+            source = repr(self.source)
+        return f"Mask({'not ' if self.complement else ''}{read} of {source})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result it fits."""
+        return self.source.shape
+
+    def allowed(self) -> Bool[Array, "*shape"]:
+        """A dense boolean array: True where the result may be written. O(size)."""
+        if hasattr(self.source, "todense"):
+            if self.structural:
+                true = jnp.ones(self.source.nse, bool)
+                inside = dataclasses.replace(self.source, data=true).todense(False)
+            else:
+                inside = self.source.astype(bool).todense(False)
+        else:
+            inside = jnp.asarray(self.source).astype(bool)
+        return ~inside if self.complement else inside
+
+
+def structure(source: Sparse) -> Mask:
+    """A mask by structure: every stored entry of `source` allows its place.
+
+    >>> from jaxspv import vector_from_entries
+    >>> v = vector_from_entries([1], [0.0], 3)
+    >>> (~structure(v)).allowed().tolist()
+    [True, False, True]
+    """
+    if isinstance(source, Mask):
+        return dataclasses.replace(structure(source.source), complement=source.complement)
+    if getattr(source, "entry_shape", ()):
+        source = source.with_data(jnp.ones(source.nse, bool))
+    return Mask(source, structural=True)
+
+
+def as_mask(mask: Any) -> Mask:
+    """A `Mask` as it is; a sparse object or a boolean array as a mask by value."""
+    return mask if isinstance(mask, Mask) else Mask(mask)
+
+
+def check_mask(mask: Any, shape: tuple[int, ...]) -> Mask | None:
+    """`mask` as a `Mask` that fits `shape`, or None.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    if mask is None:
+        return None
+    checked = as_mask(mask)
+    if not hasattr(checked.source, "shape"):
+        checked = dataclasses.replace(checked, source=jnp.asarray(checked.source))
+    if tuple(checked.shape) != tuple(shape):
+        raise ValueError(f"`mask` must have the shape {shape} of the result; got {checked.shape}.")
+    return checked

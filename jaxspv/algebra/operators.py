@@ -1,0 +1,383 @@
+"""Unary and binary operators: named scalar functions, with parameters that are pytree leaves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.eager.functions import canonical
+from .._core.operations.captured import lifted
+from .._core.pytree import Algebraic, named, pytree_dataclass, static
+
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Int, Shaped
+
+Position = Literal["firsti", "firstj", "secondi", "secondj"]
+
+
+@pytree_dataclass
+class UnaryOp(Algebraic):
+    """`z = fn(x, *params)`, element by element; `fn` is static, `params` are leaves.
+
+    >>> import jax.numpy as jnp
+    >>> scale = UnaryOp(lambda x, a: a * x, "scale", params=(jnp.float32(2.0),))
+    >>> float(scale(3.0))
+    6.0
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+
+    def __post_init__(self):
+        _take(self)
+
+    def __call__(self, x: Any) -> Array:
+        return self.fn(x, *self.params)
+
+    def __repr__(self) -> str:
+        return f"UnaryOp({self.name})"
+
+
+@pytree_dataclass
+class BinaryOp(Algebraic):
+    """`z = fn(x, y, *params)`, element by element; `fn` is static, `params` are leaves.
+
+    Attributes:
+        fn: any JAX-traceable element-wise function of two arrays of one shape.
+        name: shown in messages.
+        params: pytree leaves (a temperature, say), passed after the operands.
+        overflow: `overflow(x, y)` is true where the result does not fit its dtype and was clamped;
+            None where nothing is ever clamped.
+        position: for the positional operators of GraphBLAS, the index that is the result:
+            for `c[i, j] += a[i, k] * b[k, j]`, `firsti` gives i, `firstj` and `secondi` give k,
+            `secondj` gives j. `fn` is then not called.
+        index_dtype: of positional results, "int32" or "int64"; operations on operands with int64
+            indices set it.
+
+    >>> import jax.numpy as jnp
+    >>> hypot = BinaryOp(jnp.hypot, "hypot")
+    >>> hypot, float(hypot(3.0, 4.0))
+    (BinaryOp(hypot), 5.0)
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+    overflow: Callable[..., Any] | None = static(default=None)
+    position: Position | None = static(default=None)
+    index_dtype: str = static(default="int32")
+
+    def __post_init__(self):
+        _take(self)
+
+    def __call__(self, x: Any, y: Any) -> Array:
+        if self.position is not None:
+            raise TypeError(f"`{self.name}` is positional: it needs indices, not values.")
+        return self.fn(x, y, *self.params)
+
+    def at(
+        self,
+        x: Shaped[ArrayLike, "*terms"],
+        y: Shaped[ArrayLike, "*terms"],
+        i: Int[ArrayLike, "*terms"],
+        k: Int[ArrayLike, "*terms"],
+        j: Int[ArrayLike, "*terms"],
+    ) -> Shaped[Array, "*terms"]:
+        """The product of `a[i, k] = x` and `b[k, j] = y`, positional operators included."""
+        if self.position is None:
+            return self(x, y)
+        index = {"firsti": i, "firstj": k, "secondi": k, "secondj": j}[self.position]
+        return jnp.broadcast_to(
+            jnp.asarray(index, self.index_dtype), jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y))
+        )
+
+    def __repr__(self) -> str:
+        return f"BinaryOp({self.name})"
+
+
+@pytree_dataclass
+class IndexUnaryOp(Algebraic):
+    """`z = fn(x, i, j, thunk, *params)` of an entry's value, row and column (0 for vectors).
+
+    >>> import jax.numpy as jnp
+    >>> near = IndexUnaryOp(lambda x, i, j, width: abs(i - j) <= width, "near")
+    >>> bool(near(jnp.float32(2.0), 3, 4, 1))
+    True
+    """
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+
+    def __post_init__(self):
+        _take(self)
+
+    def __call__(self, x: Any, i: Any, j: Any, thunk: Any = 0) -> Array:
+        return self.fn(x, i, j, thunk, *self.params)
+
+    def __repr__(self) -> str:
+        return f"IndexUnaryOp({self.name})"
+
+
+def _take(op: Any) -> None:
+    """Sees to it that the function of a new operator can be traced anywhere."""
+    fn, captured = lifted(traceable(op.fn))
+    object.__setattr__(op, "fn", fn)
+    object.__setattr__(op, "params", (*op.params, *captured))
+
+
+def traceable(fn: Any) -> Any:
+    """`fn`, or one that does the same; of a NumPy ufunc, which cannot be traced, the function of
+    its name in `jax.numpy`.
+
+    Raises:
+        TypeError: it is no function, or a ufunc without such a name.
+    """
+    if isinstance(fn, np.ufunc):
+        fn = getattr(jnp, fn.__name__, None) or fn
+    if not callable(fn) or isinstance(fn, np.ufunc):
+        raise TypeError(f"an operator needs a function of JAX arrays; got {fn!r}.")
+    return canonical(fn)
+
+
+def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
+    """`op`, if a trace of it on arrays of some dtype gives one number for two.
+
+    Raises:
+        TypeError: it joins tuples, vectors or matrices, or gives them.
+    """
+    if op.position is not None or op.fn in _BUILT_IN:
+        return op
+    reason = ""
+    for dtype, shape in itertools.product((np.float32, np.int32, np.bool_, np.complex64), _SHAPES):
+        operand = jax.ShapeDtypeStruct(shape, dtype)
+        try:
+            found = jax.eval_shape(op, operand, operand)
+        except Exception as error:  # whatever a function of the user raises
+            reason = reason or f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        if getattr(found, "shape", None) in (shape, ()):
+            return op
+        reason = f"of arrays of shape {shape} it makes {found}"
+        break
+    raise TypeError(
+        f"`{name}` must work element by element, on one number of each operand: there are no "
+        f"semirings of tuples or vectors; got {op!r}: {reason}."
+    )
+
+
+def as_binary(op: Any, name: str = "op") -> BinaryOp:
+    """`op` itself, that of a monoid, the operator of a name, or a function of two arrays as one.
+
+    Raises:
+        TypeError: it takes one operand, or is no operator at all.
+        ValueError: no operator has that name.
+    """
+    op = getattr(op, "op", op)  # of a Monoid
+    if isinstance(op, BinaryOp):
+        return op
+    if isinstance(op, str):
+        known = {o.name: o for o in globals().values() if isinstance(o, BinaryOp)}
+        if op not in known:
+            raise ValueError(f"`{name}` must be one of {sorted(known)}; got {op!r}.")
+        return known[op]
+    if isinstance(op, (UnaryOp, IndexUnaryOp)):
+        raise TypeError(f"`{name}` must be an operator of two operands; got {op!r}.")
+    if not callable(op):
+        raise TypeError(f"`{name}` must be a BinaryOp or a function of two arrays; got {op!r}.")
+    return BinaryOp(op, getattr(op, "__name__", "user"))
+
+
+def _absorbing_sum(x, y, infinity, low, high):
+    """Integer `x + y` with `infinity` absorbing and finite sums clamped to [low, high]."""
+    total = x + y
+    wrapped_up = (y > 0) & (total < x)
+    wrapped_down = (y < 0) & (total > x)
+    total = jnp.where(wrapped_up, high, jnp.where(wrapped_down, low, total))
+    return jnp.where((x == infinity) | (y == infinity), infinity, total)
+
+
+def _overflows(x, y, infinity):
+    """Where the sum of two finite lengths is no finite length: it wrapped, or it is `infinity`."""
+    total = x + y
+    wrapped = ((y > 0) & (total < x)) | ((y < 0) & (total > x))
+    return (wrapped | (total == infinity)) & (x != infinity) & (y != infinity)
+
+
+def _extend(top: bool) -> BinaryOp:
+    """Addition of path lengths; for integers the largest (or smallest) value is infinity.
+
+    Infinity is that of the common dtype: operands of a narrower integer dtype have none.
+    """
+
+    def info(dtype):
+        i = jnp.iinfo(dtype)
+        return (i.max if top else i.min), i.min, i.max
+
+    def add(x, y):
+        dtype = jnp.result_type(x, y)
+        if not top and dtype.kind in "bu":
+            raise TypeError(f"max_plus has no -infinity in {dtype}: use a signed or float dtype.")
+        if not jnp.issubdtype(dtype, jnp.integer):
+            return jnp.add(x, y)
+        infinity, low, high = (jnp.asarray(v, dtype) for v in info(dtype))
+        return _absorbing_sum(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity, low, high)
+
+    def overflow(x, y):
+        dtype = jnp.result_type(x, y)
+        if not jnp.issubdtype(dtype, jnp.integer):
+            return jnp.zeros(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), bool)
+        infinity = jnp.asarray(info(dtype)[0], dtype)
+        return _overflows(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity)
+
+    return BinaryOp(add, "min_extend" if top else "max_extend", overflow=overflow)
+
+
+def _one_like(x, y):
+    return jnp.ones(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), jnp.result_type(x, y))
+
+
+def _first(x, y):
+    return jnp.broadcast_to(x, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
+
+
+def _second(x, y):
+    return jnp.broadcast_to(y, jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)))
+
+
+def _logaddexp(x, y):
+    """`log(exp x + exp y)`, whose derivative at (-inf, -inf) is 0 and not NaN."""
+    nothing = (x == -jnp.inf) & (y == -jnp.inf)
+    total = jnp.logaddexp(jnp.where(nothing, 0, x), jnp.where(nothing, 0, y))
+    return jnp.where(nothing, -jnp.inf, total)
+
+
+def _reversed(fn):
+    return lambda x, y: fn(y, x)
+
+
+def _positional(*_):
+    raise TypeError("positional operators are evaluated by `BinaryOp.at`.")
+
+
+# GraphBLAS C API 2.1, sections 3.5.1 and 3.5.2, and extensions under python-graphblas' names.
+plus = BinaryOp(jnp.add, "plus")
+minus = BinaryOp(jnp.subtract, "minus")
+rminus = BinaryOp(_reversed(jnp.subtract), "rminus")
+times = BinaryOp(jnp.multiply, "times")
+truediv = BinaryOp(jnp.true_divide, "truediv")
+rtruediv = BinaryOp(_reversed(jnp.true_divide), "rtruediv")
+floordiv = BinaryOp(jnp.floor_divide, "floordiv")
+pow_ = BinaryOp(jnp.power, "pow")
+minimum = BinaryOp(jnp.minimum, "min")
+maximum = BinaryOp(jnp.maximum, "max")
+first = BinaryOp(_first, "first")
+second = BinaryOp(_second, "second")
+pair = BinaryOp(_one_like, "pair")
+any_ = BinaryOp(_first, "any")
+lor = BinaryOp(jnp.logical_or, "lor")
+land = BinaryOp(jnp.logical_and, "land")
+lxor = BinaryOp(jnp.logical_xor, "lxor")
+lxnor = BinaryOp(lambda x, y: ~jnp.logical_xor(x, y), "lxnor")
+eq = BinaryOp(jnp.equal, "eq")
+ne = BinaryOp(jnp.not_equal, "ne")
+lt = BinaryOp(jnp.less, "lt")
+le = BinaryOp(jnp.less_equal, "le")
+gt = BinaryOp(jnp.greater, "gt")
+ge = BinaryOp(jnp.greater_equal, "ge")
+band = BinaryOp(jnp.bitwise_and, "band")
+bor = BinaryOp(jnp.bitwise_or, "bor")
+bxor = BinaryOp(jnp.bitwise_xor, "bxor")
+bxnor = BinaryOp(lambda x, y: ~jnp.bitwise_xor(x, y), "bxnor")
+atan2 = BinaryOp(jnp.arctan2, "atan2")
+hypot = BinaryOp(jnp.hypot, "hypot")
+fmod = BinaryOp(jnp.fmod, "fmod")
+remainder = BinaryOp(jnp.remainder, "remainder")
+copysign = BinaryOp(jnp.copysign, "copysign")
+ldexp = BinaryOp(jnp.ldexp, "ldexp")
+logaddexp = BinaryOp(_logaddexp, "logaddexp")
+min_extend = _extend(top=True)
+max_extend = _extend(top=False)
+firsti = BinaryOp(_positional, "firsti", position="firsti")
+firstj = BinaryOp(_positional, "firstj", position="firstj")
+secondi = BinaryOp(_positional, "secondi", position="secondi")
+secondj = BinaryOp(_positional, "secondj", position="secondj")
+
+identity = UnaryOp(jnp.asarray, "identity")
+ainv = UnaryOp(jnp.negative, "ainv")
+minv = UnaryOp(jnp.reciprocal, "minv")
+lnot = UnaryOp(jnp.logical_not, "lnot")
+bnot = UnaryOp(jnp.bitwise_not, "bnot")
+absolute = UnaryOp(jnp.abs, "abs")
+one = UnaryOp(jnp.ones_like, "one")
+signum = UnaryOp(jnp.sign, "signum")
+sqrt = UnaryOp(jnp.sqrt, "sqrt")
+cbrt = UnaryOp(jnp.cbrt, "cbrt")
+exp = UnaryOp(jnp.exp, "exp")
+exp2 = UnaryOp(jnp.exp2, "exp2")
+expm1 = UnaryOp(jnp.expm1, "expm1")
+log = UnaryOp(jnp.log, "log")
+log2 = UnaryOp(jnp.log2, "log2")
+log10 = UnaryOp(jnp.log10, "log10")
+log1p = UnaryOp(jnp.log1p, "log1p")
+sin = UnaryOp(jnp.sin, "sin")
+cos = UnaryOp(jnp.cos, "cos")
+tan = UnaryOp(jnp.tan, "tan")
+asin = UnaryOp(jnp.arcsin, "asin")
+acos = UnaryOp(jnp.arccos, "acos")
+atan = UnaryOp(jnp.arctan, "atan")
+sinh = UnaryOp(jnp.sinh, "sinh")
+cosh = UnaryOp(jnp.cosh, "cosh")
+tanh = UnaryOp(jnp.tanh, "tanh")
+erf = UnaryOp(jax.scipy.special.erf, "erf")
+lgamma = UnaryOp(jax.scipy.special.gammaln, "lgamma")
+ceil = UnaryOp(jnp.ceil, "ceil")
+floor = UnaryOp(jnp.floor, "floor")
+trunc = UnaryOp(jnp.trunc, "trunc")
+round_ = UnaryOp(jnp.round, "round")
+isinf = UnaryOp(jnp.isinf, "isinf")
+isnan = UnaryOp(jnp.isnan, "isnan")
+isfinite = UnaryOp(jnp.isfinite, "isfinite")
+
+# GraphBLAS C API 2.1, section 3.5.3.
+rowindex = IndexUnaryOp(lambda x, i, j, s: i + s, "rowindex")
+colindex = IndexUnaryOp(lambda x, i, j, s: j + s, "colindex")
+diagindex = IndexUnaryOp(lambda x, i, j, s: j - i + s, "diagindex")
+tril = IndexUnaryOp(lambda x, i, j, s: j <= i + s, "tril")
+triu = IndexUnaryOp(lambda x, i, j, s: j >= i + s, "triu")
+diag = IndexUnaryOp(lambda x, i, j, s: j == i + s, "diag")
+offdiag = IndexUnaryOp(lambda x, i, j, s: j != i + s, "offdiag")
+rowle = IndexUnaryOp(lambda x, i, j, s: i <= s, "rowle")
+rowgt = IndexUnaryOp(lambda x, i, j, s: i > s, "rowgt")
+colle = IndexUnaryOp(lambda x, i, j, s: j <= s, "colle")
+colgt = IndexUnaryOp(lambda x, i, j, s: j > s, "colgt")
+valueeq = IndexUnaryOp(lambda x, i, j, s: x == s, "valueeq")
+valuene = IndexUnaryOp(lambda x, i, j, s: x != s, "valuene")
+valuelt = IndexUnaryOp(lambda x, i, j, s: x < s, "valuelt")
+valuele = IndexUnaryOp(lambda x, i, j, s: x <= s, "valuele")
+valuegt = IndexUnaryOp(lambda x, i, j, s: x > s, "valuegt")
+valuege = IndexUnaryOp(lambda x, i, j, s: x >= s, "valuege")
+
+_SHAPES = ((5, 3), ())
+_BUILT_IN = {v.fn for v in list(globals().values()) if isinstance(v, BinaryOp)}
+named(__name__, globals())
+INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUnaryOp))
+UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
+BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))
+__all__ = [
+    "BINARY",
+    "INDEX_UNARY",
+    "UNARY",
+    "BinaryOp",
+    "IndexUnaryOp",
+    "Position",
+    "UnaryOp",
+    "as_binary",
+]

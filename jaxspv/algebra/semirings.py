@@ -1,0 +1,294 @@
+"""Semirings: `add` combines what reaches one place, `mul` extends a path by an edge.
+
+To add one, add a line at the end of this file; `ALL` (and so every test) picks it up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from .._core.pytree import Algebraic, named, pytree_dataclass, static
+from . import monoids, operators
+from .monoids import Monoid, as_monoid
+from .operators import BinaryOp, as_binary, element_by_element
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
+
+Domain = Callable[[np.dtype], tuple[Any, Any] | None]
+Law = Literal["annihilation", "distributivity"]
+
+
+@pytree_dataclass
+class Semiring(Algebraic):
+    """`C[i, j] = add over k of mul(A[i, k], B[k, j])`.
+
+    A pytree: functions are static, parameters of its operators are leaves. Build one with
+    `semiring(add, mul)`, once, at module level: a new function means a new compilation, unless all
+    that it reads are numbers and functions of JAX and NumPy.
+
+    Attributes:
+        add: the monoid that combines.
+        mul: the operator that extends.
+        name: `add_mul`, as in python-graphblas.
+        annihilation: where `mul(zero, x) == mul(x, zero) == zero` with `zero` the identity of
+            `add`: a function from dtype to the closed interval `(low, high)` of all x for which it
+            holds, or to None where it does not; None: nowhere.
+        distributivity: where `mul` distributes over `add` from both sides, in the same form; exact
+            but for sums of floats, which round.
+
+    >>> import jaxspv as jsp
+    >>> jsp.semirings.max_times.add, jsp.semirings.max_times.mul
+    (Monoid(max), BinaryOp(times))
+    """
+
+    add: Monoid
+    mul: BinaryOp
+    name: str = static(default="user")
+    annihilation: Domain | None = static(default=None)
+    distributivity: Domain | None = static(default=None)
+
+    def __post_init__(self):
+        object.__setattr__(self, "add", as_monoid(self.add))
+        mul = element_by_element(as_binary(self.mul, "mul"), "mul")
+        object.__setattr__(self, "mul", mul)
+
+    def __repr__(self) -> str:
+        return f"Semiring({self.name})"
+
+    def domain(self, law: Law, dtype: DTypeLike) -> tuple[Any, Any] | None:
+        """The closed interval of the numbers for which a law holds in `dtype`, or None.
+
+        >>> min_plus.domain("distributivity", np.int8)
+        (-128, 127)
+        """
+        stated = getattr(self, law)
+        if stated is None or not self.add.accepts(dtype):
+            return None
+        return stated(np.dtype(dtype))
+
+    def zero(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
+        """The value of a missing entry when a result is made dense: the identity of `add`."""
+        return self.add.identity_of(dtype)
+
+
+def semiring(
+    add: Monoid | BinaryOp | Callable[..., Any],
+    mul: BinaryOp | Callable[..., Any],
+    *,
+    name: str | None = None,
+) -> Semiring:
+    """A semiring of your own from any JAX-traceable functions.
+
+    Args:
+        add: a `Monoid`, or a well-known function such as `jnp.minimum`.
+        mul: a `BinaryOp`, or a function of two arrays.
+        name: shown in messages; `add_mul` by default.
+
+    >>> import jax.numpy as jnp
+    >>> semiring(jnp.maximum, jnp.minimum)
+    Semiring(max_minimum)
+    """
+    joined, extend = as_monoid(add), as_binary(mul, "mul")
+    return Semiring(joined, extend, name or f"{joined.name}_{extend.name}")
+
+
+def _all(dtype: np.dtype) -> tuple[Any, Any] | None:
+    """Every number but NaN."""
+    if dtype == np.bool_:
+        return False, True
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return info.min, info.max
+    return (-np.inf, np.inf) if jnp.issubdtype(dtype, jnp.floating) else None
+
+
+def _on(kinds: str, floats: Callable[[Any], tuple[Any, Any]] | None = None) -> Domain:
+    """Every number of a dtype of these kinds, and floats in the interval `floats(finfo)`."""
+
+    def domain(dtype: np.dtype):
+        if jnp.issubdtype(dtype, jnp.floating):
+            return floats(jnp.finfo(dtype)) if floats else None
+        return _all(dtype) if dtype.kind in kinds else None
+
+    return domain
+
+
+def _factors(dtype: np.dtype) -> tuple[Any, Any] | None:
+    """What multiplies monotonically: not negative, and integers whose products do not wrap."""
+    if dtype.kind in "iu":
+        return 0, math.isqrt(np.iinfo(dtype).max)
+    return _on("b", lambda f: (0, f.max))(dtype)
+
+
+def _s(add: Monoid, mul: BinaryOp, a: Domain | None = None, d: Domain | None = None, name=None):
+    return Semiring(add, mul, name or f"{add.name}_{mul.name}", a, d)
+
+
+_bool = _on("b")
+_no_bottom = _on("biu", lambda f: (f.min, np.inf))  # infinity minus infinity is NaN
+_no_top = _on("i", lambda f: (-np.inf, f.max))
+_finite = _on("biu", lambda f: (f.min, f.max))
+_half_exponent = _on("biu", lambda f: (-(float(f.max) ** 0.5) / 2, float(f.max) ** 0.5 / 2))
+_positive = _on("", lambda f: (f.smallest_normal, np.inf))
+_positive_or_unsigned = _on("bu", lambda f: (f.smallest_normal, np.inf))
+
+_o, _m = operators, monoids
+min_first = _s(_m.min_, _o.first, d=_all)
+min_second = _s(_m.min_, _o.second, d=_all)
+min_pair = _s(_m.min_, _o.pair, a=_bool, d=_all)
+min_min = _s(_m.min_, _o.minimum, d=_all)
+min_max = _s(_m.min_, _o.maximum, a=_all, d=_all)
+min_plus = _s(_m.min_, _o.min_extend, a=_no_bottom, d=_no_bottom, name="min_plus")
+min_minus = _s(_m.min_, _o.minus)
+min_times = _s(_m.min_, _o.times, a=_positive, d=_factors)
+min_truediv = _s(_m.min_, _o.truediv)
+max_first = _s(_m.max_, _o.first, d=_all)
+max_second = _s(_m.max_, _o.second, d=_all)
+max_pair = _s(_m.max_, _o.pair, d=_all)
+max_min = _s(_m.max_, _o.minimum, a=_all, d=_all)
+max_max = _s(_m.max_, _o.maximum, d=_all)
+max_plus = _s(_m.max_, _o.max_extend, a=_no_top, d=_no_top, name="max_plus")
+max_minus = _s(_m.max_, _o.minus)
+max_times = _s(_m.max_, _o.times, a=_positive_or_unsigned, d=_factors)
+max_truediv = _s(_m.max_, _o.truediv)
+plus_first = _s(_m.plus, _o.first, d=_bool)
+plus_second = _s(_m.plus, _o.second, d=_bool)
+plus_pair = _s(_m.plus, _o.pair, d=_bool)
+plus_min = _s(_m.plus, _o.minimum, a=_on("bu"), d=_bool)
+plus_max = _s(_m.plus, _o.maximum, d=_bool)
+plus_plus = _s(_m.plus, _o.plus, d=_bool)
+plus_minus = _s(_m.plus, _o.minus)
+plus_times = _s(_m.plus, _o.times, a=_finite, d=_half_exponent)
+plus_truediv = _s(_m.plus, _o.truediv)
+times_first = _s(_m.times, _o.first, d=_bool)
+times_second = _s(_m.times, _o.second, d=_bool)
+times_pair = _s(_m.times, _o.pair, a=_all, d=_all)
+times_min = _s(_m.times, _o.minimum, d=_bool)
+times_max = _s(_m.times, _o.maximum, a=_bool, d=_bool)
+times_plus = _s(_m.times, _o.plus, a=_bool, d=_bool)
+times_minus = _s(_m.times, _o.minus)
+times_times = _s(_m.times, _o.times, d=_bool)
+times_truediv = _s(_m.times, _o.truediv)
+any_first = _s(_m.any_, _o.first, d=_all)
+any_second = _s(_m.any_, _o.second, d=_all)
+any_pair = _s(_m.any_, _o.pair, d=_all)
+any_min = _s(_m.any_, _o.minimum, d=_all)
+any_max = _s(_m.any_, _o.maximum, d=_all)
+any_plus = _s(_m.any_, _o.plus, d=_all)
+any_minus = _s(_m.any_, _o.minus, d=_on("iu", lambda f: (-np.inf, np.inf)))
+any_times = _s(_m.any_, _o.times, d=_all)
+any_truediv = _s(_m.any_, _o.truediv, d=_all)
+min_firsti = _s(_m.min_, _o.firsti)
+min_firstj = _s(_m.min_, _o.firstj)
+min_secondi = _s(_m.min_, _o.secondi)
+min_secondj = _s(_m.min_, _o.secondj)
+max_firsti = _s(_m.max_, _o.firsti)
+max_firstj = _s(_m.max_, _o.firstj)
+max_secondi = _s(_m.max_, _o.secondi)
+max_secondj = _s(_m.max_, _o.secondj)
+plus_firsti = _s(_m.plus, _o.firsti)
+plus_firstj = _s(_m.plus, _o.firstj)
+plus_secondi = _s(_m.plus, _o.secondi)
+plus_secondj = _s(_m.plus, _o.secondj)
+times_firsti = _s(_m.times, _o.firsti)
+times_firstj = _s(_m.times, _o.firstj)
+times_secondi = _s(_m.times, _o.secondi)
+times_secondj = _s(_m.times, _o.secondj)
+any_firsti = _s(_m.any_, _o.firsti)
+any_firstj = _s(_m.any_, _o.firstj)
+any_secondi = _s(_m.any_, _o.secondi)
+any_secondj = _s(_m.any_, _o.secondj)
+lor_first = _s(_m.lor, _o.first, d=_all)
+lor_second = _s(_m.lor, _o.second, d=_all)
+lor_pair = _s(_m.lor, _o.pair, d=_all)
+lor_lor = _s(_m.lor, _o.lor, d=_all)
+or_and = _s(_m.lor, _o.land, a=_all, d=_all, name="or_and")
+lor_lxor = _s(_m.lor, _o.lxor)
+lor_lxnor = _s(_m.lor, _o.lxnor)
+land_first = _s(_m.land, _o.first, d=_all)
+land_second = _s(_m.land, _o.second, d=_all)
+land_pair = _s(_m.land, _o.pair, a=_all, d=_all)
+land_lor = _s(_m.land, _o.lor, a=_all, d=_all)
+land_land = _s(_m.land, _o.land, d=_all)
+land_lxor = _s(_m.land, _o.lxor)
+land_lxnor = _s(_m.land, _o.lxnor)
+lxor_first = _s(_m.lxor, _o.first)
+lxor_second = _s(_m.lxor, _o.second)
+lxor_pair = _s(_m.lxor, _o.pair)
+lxor_lor = _s(_m.lxor, _o.lor)
+lxor_land = _s(_m.lxor, _o.land, a=_all, d=_all)
+lxor_lxor = _s(_m.lxor, _o.lxor)
+lxor_lxnor = _s(_m.lxor, _o.lxnor)
+lxnor_first = _s(_m.lxnor, _o.first)
+lxnor_second = _s(_m.lxnor, _o.second)
+lxnor_pair = _s(_m.lxnor, _o.pair, a=_all, d=_all)
+lxnor_lor = _s(_m.lxnor, _o.lor, a=_all, d=_all)
+lxnor_land = _s(_m.lxnor, _o.land)
+lxnor_lxor = _s(_m.lxnor, _o.lxor)
+lxnor_lxnor = _s(_m.lxnor, _o.lxnor)
+bor_bor = _s(_m.bor, _o.bor, d=_all)
+bor_band = _s(_m.bor, _o.band, a=_all, d=_all)
+bor_bxor = _s(_m.bor, _o.bxor)
+bor_bxnor = _s(_m.bor, _o.bxnor)
+band_bor = _s(_m.band, _o.bor, a=_all, d=_all)
+band_band = _s(_m.band, _o.band, d=_all)
+band_bxor = _s(_m.band, _o.bxor)
+band_bxnor = _s(_m.band, _o.bxnor)
+bxor_bor = _s(_m.bxor, _o.bor)
+bxor_band = _s(_m.bxor, _o.band, a=_all, d=_all)
+bxor_bxor = _s(_m.bxor, _o.bxor)
+bxor_bxnor = _s(_m.bxor, _o.bxnor)
+bxnor_bor = _s(_m.bxnor, _o.bor, a=_all, d=_all)
+bxnor_band = _s(_m.bxnor, _o.band)
+bxnor_bxor = _s(_m.bxnor, _o.bxor)
+bxnor_bxnor = _s(_m.bxnor, _o.bxnor)
+log_plus = _s(_m.logaddexp, _o.plus, a=_no_top, d=_no_top, name="log_plus")
+
+lor_land = or_and  # python-graphblas' name
+
+named(__name__, globals())
+_NAMED = {name: v for name, v in globals().items() if isinstance(v, Semiring)}
+ALL: tuple[Semiring, ...] = tuple(dict.fromkeys(_NAMED.values()))
+CORE = (
+    plus_times,
+    min_plus,
+    max_plus,
+    max_times,
+    min_max,
+    max_min,
+    or_and,
+    plus_pair,
+    any_pair,
+    any_secondi,
+    min_first,
+    min_second,
+    log_plus,
+)  # one of each kind, for tests that are too slow for ALL
+
+
+def as_semiring(semiring: Semiring | str) -> Semiring:
+    """A semiring as it is, or the one of a name.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: there is none of that name.
+
+    >>> as_semiring("min_plus") is min_plus
+    True
+    """
+    if isinstance(semiring, Semiring):
+        return semiring
+    if not isinstance(semiring, str):
+        raise TypeError(f"`semiring` must be a Semiring; got {type(semiring).__name__}.")
+    if semiring not in _NAMED:
+        raise ValueError(
+            f"`semiring` must be one of `jaxspv.semirings`, such as 'min_plus'; got {semiring!r}."
+        )
+    return _NAMED[semiring]

@@ -1,0 +1,204 @@
+"""Breadth-first search on a sharded graph: frontiers as lists or bits, parents by one more pass."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.platforms import using
+from ...algebra.monoids import min_, plus
+from ...sharding.exchange import Local, mine, on_mesh
+from ...sharding.operation import mesh_op, refused
+from ...until import check_until
+from ..common.frontier import one_of_each
+from ..common.mesh.push import pulled_by, reached_by
+from ..common.mesh.sparse_frontier import compacted, followed, listed, room_of
+from ..common.sources import check_source
+from ..common.status import finished
+from .api import BFS, UNTIL
+from .sources.mesh import search_words
+from .sources.xla import in_words
+
+NOBODY = np.int32(np.iinfo(np.int32).max)
+
+
+class _State(NamedTuple):
+    """Between levels, on each device: `levels` of its piece; the rest is common.
+
+    Attributes:
+        levels: (r,) int32, -1 where unreached; the vertices of level `depth` are new.
+        depth: int32.
+        size: float32, vertices of level `depth` on all devices, about; 0: none.
+        edges: float32, that leave them; exact where they are few.
+        left: float32, edges that leave vertices without a level, about.
+        found: (targets,) bool, of the nodes that `until` waits for.
+    """
+
+    levels: Array
+    depth: Array
+    size: Array
+    edges: Array
+    left: Array
+    found: Array
+
+
+class _Few(NamedTuple):
+    """Levels of few edges, on each device.
+
+    Attributes:
+        state: as between other levels.
+        places: (room,) int32, those of the new vertices of its piece that have edges, then r.
+        claims: (r,) int32, scratch.
+    """
+
+    state: _State
+    places: Array
+    claims: Array
+
+
+def search(
+    local: Local, source: Array, until: Any = None, counts: Array | None = None
+) -> tuple[Array, Array]:
+    """(r,) levels of a piece, and how many levels there are; by the entries that count (all).
+
+    A level of few edges is told by lists. Of the others, in symmetric graphs, one is pulled if the
+    vertices without a level have fewer edges than the new ones; else it is pushed.
+    """
+    targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
+    r, room = local.part.places, room_of(local.part)
+    degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
+
+    def after(s: _State, levels, size, edges):
+        """The state after a level, of which a device knows its own part; one sum over them all."""
+        has = [jnp.any(mine(local, t) & (levels >= 0)) for t in targets]
+        own = [jnp.sum(x.astype(jnp.float32)) for x in (size, edges, *has)]
+        size, edges, *has = local.total(jnp.stack(own))
+        found = jnp.stack(has) > 0 if has else jnp.zeros(0, bool)
+        return _State(levels, s.depth + 1, size, edges, s.left - edges, found)
+
+    def going(s: _State):
+        if until is None:
+            return s.size > 0
+        stop = until.holds(iteration=s.depth, reached=list(s.found), unchanged=s.size == 0)
+        return (s.size > 0) & ~jnp.asarray(stop)
+
+    def entered(s: _State, new):
+        new &= s.levels < 0
+        levels = jnp.where(new, s.depth + 1, s.levels)
+        return after(s, levels, new, jnp.where(new, degrees, 0))
+
+    def push(s: _State):
+        rows = local.bits_along_rows(s.levels == s.depth)
+        return entered(s, local.fold_cols_of_bits(reached_by(local.block, rows, counts)))
+
+    def pull(s: _State):
+        sought = local.bits_along_cols(s.levels == s.depth)
+        rows = local.bits_along_rows(s.levels < 0)
+        return entered(s, local.fold_rows_of_bits(pulled_by(local.block, rows, sought)))
+
+    def few(f: _Few):
+        s, _, claims = f
+        place, _ = followed(local, f.places, counts)
+        fresh = s.levels.at[place].get(mode="fill", fill_value=0) < 0
+        claims, new = one_of_each(claims, place, fresh)
+        levels = s.levels.at[jnp.where(new, place, r)].set(s.depth + 1, mode="drop")
+        degree = jnp.where(new, degrees.at[place].get(mode="clip"), 0)
+        s = after(s, levels, new, degree)
+        return _Few(s, compacted(place, degree > 0, room, r), claims)
+
+    def few_levels(s: _State):
+        here = listed(local, (s.levels == s.depth) & (degrees > 0), room)
+        start = _Few(s, here, jnp.zeros(r, jnp.int32))
+        return lax.while_loop(lambda f: going(f[0]) & (f[0].edges <= room), few, start).state
+
+    pulls = local.symmetric and counts is None
+    forms = [push, *([pull] if pulls else []), *([few_levels] if room else [])]
+
+    def some_levels(s: _State):
+        """By one of the forms: on a GPU each choice by value costs as much as a short exchange."""
+        form = jnp.int32(pulls) * (s.left < s.edges)
+        form = jnp.where(s.edges <= room, len(forms) - 1, form) if room else form
+        return lax.switch(form, forms, s)
+
+    first = mine(local, source)
+    start = jnp.full(r, -1, jnp.int32)
+    zero = jnp.float32(0)
+    nothing = _State(start, jnp.int32(-1), zero, zero, zero, jnp.zeros(0, bool))
+    every = local.total(jnp.sum(degrees.astype(jnp.float32)))
+    start = entered(nothing._replace(left=every), first)
+    end = lax.while_loop(going, some_levels, start)
+    return end.levels, (end.depth + (end.size > 0)).astype(jnp.int32)
+
+
+def smallest_parents(
+    local: Local, levels: Array, source: Array, counts: Array | bool = True
+) -> Array:
+    """(r,) of the in-neighbours one level nearer to the source the one of smallest number."""
+    row, col = local.block.rowcol()
+    above = local.along_rows(levels).at[row].get(mode="fill", fill_value=-1)
+    below = local.along_cols(levels).at[col].get(mode="fill", fill_value=-1)
+    best = least_tail(local, counts & (above >= 0) & (below == above + 1))
+    best = jnp.where(levels == 0, source, best)
+    return jnp.where(levels >= 0, best, -1).astype(jnp.int32)
+
+
+def least_tail(local: Local, counts: Array) -> Array:
+    """(r,) the smallest vertex that an entry that counts comes from; NOBODY: there is none."""
+    row, col = local.block.rowcol()
+    extent = local.part.block_shape[1]
+    tail = local.along_rows(local.order).at[row].get(mode="clip")
+    at = jnp.where(counts & (row < local.part.block_shape[0]), col, extent)
+    return local.fold_cols(jnp.full(extent, NOBODY).at[at].min(tail, mode="drop"), min_)
+
+
+op = mesh_op("bfs")
+
+
+@op.register("collectives")
+def _levels(G, source, until, *, parents):
+    """Levels by lists, bitmaps or, of several sources, words; then one pass for the parents."""
+
+    def body(local, source, until):
+        def told(levels, s):
+            tree = smallest_parents(local, levels, s) if parents else None
+            return [None if v is None else local.everywhere(v) for v in (levels, tree)]
+
+        def one(s):
+            levels, deep = search(local, s, until)
+            return *told(levels, s), deep, jnp.int32(0)
+
+        def word(sources):
+            return lax.map(lambda c: told(*c), (search_words(local, sources), sources))
+
+        if source.ndim == 0:
+            return one(source)
+        if until is not None or source.shape[0] < 2:  # each source stops on its own
+            return lax.map(one, source)
+        levels, tree = in_words(word, source, G.n)
+        return (
+            levels,
+            tree,
+            jnp.max(levels, axis=1, initial=-1) + 1,
+            jnp.zeros(source.shape, jnp.int32),
+        )
+
+    return BFS(*on_mesh(body, G, source, until))
+
+
+def sharded_bfs(
+    G, source, *, until=None, parents=True, deterministic=False, format="auto", **options
+):
+    """Parents are those of `deterministic=True`, always."""
+    del deterministic
+    options.pop("rule", None)
+    if format not in ("auto", "csr"):
+        raise NotImplementedError(f"`format` of bfs is 'csr' for a ShardedGraph; got {format!r}.")
+    how = {k: options.pop(k, None) for k in ("backend", "method")}
+    refused("bfs", options)
+    until = check_until(until, UNTIL, "bfs", G.n)
+    source = check_source(source, G.n)
+    with using(how["backend"]):
+        return finished(op(G, source, until, parents=parents, **how), "bfs")

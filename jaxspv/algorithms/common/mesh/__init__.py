@@ -1,0 +1,1 @@
+"""What traversals on a mesh share: sparse frontiers, pushed edges."""

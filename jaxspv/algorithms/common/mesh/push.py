@@ -1,0 +1,91 @@
+"""The work of one device between two exchanges: the edges of a set of rows, pushed or pulled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ....formats import CSR
+from ...sssp.lengths import extend
+from ..frontier import Edges, Queue, append, for_edges
+
+VERTICES, EDGES = 2**14, 2**16  # of a set that are expanded together, at most
+MOST_LONGER = 16  # times that, where nothing is looked at all at once
+MANY = 8  # beyond one entry of so many all entries are looked at in order
+
+
+def reached_by(block: CSR, rows: Array, counts: Array | None = None) -> Array:
+    """(columns,) bool: where an entry of the rows (bool) lies, of those that count (all)."""
+    extent = block.shape[1]
+
+    def mark(reached, edges: Edges):
+        valid = edges.valid
+        if counts is not None:
+            valid &= counts.at[edges.slot].get(mode="clip")
+        v = block.indices.at[edges.slot].get(mode="clip")
+        return reached.at[jnp.where(valid, v, extent)].set(True, mode="drop")
+
+    return over_rows(block, rows, jnp.zeros(extent, bool), mark)
+
+
+def pulled_by(block: CSR, rows: Array, sought: Array) -> Array:
+    """(rows,) bool: which of the rows (bool) have an entry in a column that is sought (bool)."""
+    extent = block.shape[0]
+
+    def mark(found, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        hit = edges.valid & sought.at[v].get(mode="fill", fill_value=False)
+        return found.at[jnp.where(hit, edges.tail, extent)].set(True, mode="drop")
+
+    return over_rows(block, rows, jnp.zeros(extent, bool), mark)
+
+
+def relaxed(block: CSR, lengths: Array, top: Array, sparing: bool = False) -> Array:
+    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`.
+
+    sparing: of memory: never over all entries at once.
+    """
+    extent = block.shape[1]
+
+    def relax(best, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        value = extend(lengths[edges.tail], block.data.at[edges.slot].get(mode="clip"))
+        return best.at[jnp.where(edges.valid, v, extent)].min(value, mode="drop")
+
+    return over_rows(block, lengths < top, jnp.full(extent, top), relax, sparing)
+
+
+def over_rows(
+    block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges], Any], sparing: bool = False
+) -> Any:
+    """`visit` over the entries of the rows in chunks, or over all at once where they are many.
+
+    Cost: O(rows) and the entries of the rows, or all entries, which take some 16 bytes of memory
+    each; sparing: always in chunks, longer ones.
+    """
+    m, nse = block.shape[0], block.nse
+
+    def at_once(carry):
+        row, _ = block.rowcol()
+        there = rows.at[row].get(mode="fill", fill_value=False)
+        slot = jnp.arange(nse, dtype=jnp.int32)
+        return visit(carry, Edges(slot, jnp.minimum(row, m - 1), there))
+
+    if nse <= EDGES:  # nothing to save
+        return at_once(carry)
+    degrees = jnp.diff(block.indptr)
+    longer = max(min(nse // (32 * EDGES), MOST_LONGER), 1) if sparing else 1
+    entries = jnp.sum(jnp.where(rows, degrees, 0).astype(jnp.float32))
+
+    def in_chunks(carry):
+        empty = Queue(jnp.zeros(m, jnp.int32), jnp.int32(0), jnp.int32(0))
+        queue = append(empty, jnp.arange(m, dtype=jnp.int32), rows & (degrees > 0))
+        many, size = VERTICES * longer, EDGES * longer
+        return for_edges(block.indptr, nse, queue, carry, visit, vertices=many, edges=size)
+
+    if sparing:
+        return in_chunks(carry)
+    return lax.cond(entries * MANY > nse, at_once, in_chunks, carry)

@@ -1,0 +1,98 @@
+"""Frontiers of few edges: devices tell each other lists of fixed room instead of whole bitmaps.
+
+A list never overflows: how many edges leave the frontier is summed in the exchange that ends the
+level before, and a frontier with more of them than the lists have room travels as a bitmap. The
+work of such a level is in proportion to the lists, not to the vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ....ops.products.common.expand import SelectedRows
+from ....sharding.exchange import Local
+from ....sharding.partition import Partition
+from ..frontier import edges_of
+
+MOST = 2**13  # places of a list, at most
+LEAST = 32  # places of a list that is worth having
+SHARE = 64  # places of a piece for each place of a list
+
+
+def room_of(part: Partition, bytes_of_place: float = 1 / 8) -> int:
+    """Places of a list, a power of two; 0: every frontier is a bitmap.
+
+    A list of 4-byte numbers is at most half as long as a message of `bytes_of_place` for each place
+    of a piece, the bit of a bitmap.
+    """
+    places = min(int(part.places * 8 * bytes_of_place) // SHARE, MOST)
+    return 0 if places < LEAST else 1 << (places.bit_length() - 1)
+
+
+def listed(local: Local, here: Array, room: int) -> Array:
+    """(room,) the places where `here` (r,) is true, then r."""
+    (places,) = jnp.nonzero(here, size=room, fill_value=local.part.places)
+    return places.astype(jnp.int32)
+
+
+def compacted(places: Array, keep: Array, room: int, nobody: int) -> Array:
+    """(room,) the places that `keep` selects, of which there are at most as many, then `nobody`."""
+    at = jnp.cumsum(keep, dtype=jnp.int32) - 1
+    empty = jnp.full(room, nobody, jnp.int32)
+    return empty.at[jnp.where(keep, at, room)].set(places, mode="drop")
+
+
+def followed(
+    local: Local,
+    places: Array,
+    counts: Array | None = None,
+    carried: Array | None = None,
+    travel: Callable[[Array, Array], Array] | None = None,
+) -> tuple[Array, Array | None]:
+    """Where the entries of listed rows lead, told to the devices whose piece it is.
+
+    Args:
+        places: (room,) of this piece, r: none. The edges that leave the lists of all devices
+            together are at most `room`.
+        counts: (nse,) bool, the entries that count; None: all.
+        carried, travel: (room,) a value of each listed place, and what it makes of that and of an
+            entry: the value told; None: none.
+
+    Returns:
+        (k,) places of this piece, r where there is none, and the value told to each, or None.
+    """
+    part, block = local.part, local.block
+    r, room = part.places, places.shape[0]
+    rows = places
+    if part.col_axes:
+        everyone = lax.all_gather(places, part.col_axes)
+        first = jnp.arange(everyone.shape[0], dtype=jnp.int32)[:, None] * r
+        rows = jnp.where(everyone < r, first + everyone, part.block_shape[0]).reshape(-1)
+        if carried is not None:
+            carried = lax.all_gather(carried, part.col_axes, tiled=True)
+    number = jnp.arange(rows.shape[0], dtype=jnp.int32)
+    edges = edges_of(number, _rows(block.indptr, rows), jnp.int32(0), room)
+    valid = edges.valid
+    if counts is not None:
+        valid &= counts.at[edges.slot].get(mode="clip")
+    col = block.indices.at[edges.slot].get(mode="clip")
+    col, told = jnp.where(valid, col, part.block_shape[1]), None
+    if carried is not None and travel is not None:
+        told = travel(carried[edges.tail], block.data.at[edges.slot].get(mode="clip"))
+    if not part.row_axes:
+        return col, told
+    col = lax.all_gather(col, part.row_axes, tiled=True)
+    told = None if told is None else lax.all_gather(told, part.row_axes, tiled=True)
+    place = col - lax.axis_index(part.row_axes).astype(jnp.int32) * r
+    return jnp.where((place >= 0) & (place < r), place, r), told
+
+
+def _rows(indptr: Array, rows: Array) -> SelectedRows:
+    """These rows, in any order; out of range: empty."""
+    start = indptr.at[rows].get(mode="clip")
+    length = jnp.where(rows < indptr.shape[0] - 1, indptr.at[rows + 1].get(mode="clip") - start, 0)
+    ends = jnp.cumsum(length, dtype=jnp.int32)
+    return SelectedRows(start, ends, ends[-1])

@@ -1,0 +1,1 @@
+"""Weakly connected components: the public call and its forms."""

@@ -1,0 +1,50 @@
+"""Connected components of a sharded graph: each device joins its own ends, then all meet."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core.batching import while_going
+from ..._core.platforms import using
+from ...sharding.exchange import Local, on_mesh
+from ...sharding.operation import mesh_op
+from ..common.status import finished
+from .api import counted, hooked
+
+
+def _labels(local: Local) -> Array:
+    """(n,) on every device: rounds of its own entries until nothing changes, then the minimum over
+    the devices, until that changes nothing either.
+
+    Labels only fall, and the label of v is a vertex of its component; at the end both ends of every
+    entry agree on every device, hence on the smallest vertex.
+    """
+    n = local.part.n
+    tail, head = local.ends()
+
+    def own_round(state):
+        return hooked(state[0], tail, head)
+
+    def common_round(state):
+        before, _ = state
+        own, _ = while_going(own_round, (before, jnp.asarray(True)))
+        new = lax.pmin(own, local.part.axes)
+        return new, jnp.any(new != before)
+
+    start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
+    return while_going(common_round, start)[0]
+
+
+op = mesh_op("connected_components")
+
+
+@op.register("collectives")
+def _rounds(G):
+    """A minimum of n labels over the devices a round; few rounds, as each settles what is local."""
+    return counted(on_mesh(_labels, G), jnp.int32(0))
+
+
+def sharded_connected_components(G, *, backend=None, method=None):
+    with using(backend):
+        return finished(op(G, backend=backend, method=method), "connected_components")

@@ -1,0 +1,126 @@
+"""PageRank on a sharded graph: the iteration of one device, on pieces of its vectors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.platforms import using
+from ..._core.pytree import is_concrete
+from ..._core.reductions import sum_in_double
+from ...algebra.monoids import plus
+from ...sharding.exchange import Local, on_mesh
+from ...sharding.operation import largest_weight, least_weight, mesh_op
+from ..common.status import finished
+from .api import PageRank, checked_numbers, checked_personalization
+from .jvp import implicit_tangent
+from .xla import pagerank_xla
+
+Sum = Callable[[Array, Array, int], Array]
+
+
+def _strength(local: Local, add: Sum = plus.segment_reduce) -> Array:
+    """A piece of the row sums. add: sums by segments."""
+    row, _ = local.block.rowcol()
+    return local.fold_rows(add(local.block.data, row, local.part.block_shape[0]), plus)
+
+
+def _flow(local: Local, share: Array, add: Sum = plus.segment_reduce) -> Array:
+    """A piece of `share A`, from one of `share`. add: sums by segments."""
+    row, col = local.block.rowcol()
+    rows, cols = local.part.block_shape
+    terms = local.block.data * jnp.take(local.along_rows(share), row, mode="clip")
+    return local.fold_cols(add(terms, jnp.where(row < rows, col, cols), cols), plus)
+
+
+def _tangent(primals, tangents, result):
+    G, p, damping, tol, _, _ = primals
+
+    def everywhere(piece_of):
+        def on(data, *vectors):
+            def body(local, *vectors):
+                return local.everywhere(piece_of(local, *map(local.piece, vectors)))
+
+            return on_mesh(body, G.with_data(data), *vectors)
+
+        return on
+
+    scores = implicit_tangent(
+        result.scores,
+        (G.data, jnp.full(G.n, 1 / G.n, G.dtype) if p is None else p, damping),
+        (tangents[0].data, tangents[1], tangents[2]),
+        strength=everywhere(_strength),
+        flow=everywhere(_flow),
+        tol=tol,
+    )
+    return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
+
+
+op = mesh_op("pagerank", _tangent)
+
+
+def start_of(local: Local, p, dtype) -> Array:
+    """A piece of the personalization: uniform if p is None."""
+    if p is None:
+        return jnp.where(local.order < local.part.n, jnp.asarray(1 / local.part.n, dtype), 0)
+    return local.piece(p)
+
+
+def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterations):
+    """A piece of the scores, the number of iterations, whether they converged.
+
+    Sums in float64: a hub has many equal shares.
+    """
+    return pagerank_xla(
+        functools.partial(_flow, local, add=sum_in_double),
+        _strength(local, sum_in_double),
+        mine,
+        mine,
+        damping=damping,
+        tol=tol,
+        max_iterations=max_iterations,
+        min_iterations=min_iterations,
+        total=lambda x: local.total(jnp.sum(x)),
+    )
+
+
+@op.register("collectives")
+def _pieces(G, p, damping, tol, max_iterations, min_iterations):
+    """An exchange of the shares and two sums over the devices an iteration."""
+
+    def body(local: Local, p, *knobs):
+        mine = start_of(local, p, G.dtype)
+        scores, iterations, converged = iterate(local, mine, *knobs)
+        return local.everywhere(scores), iterations, converged, jnp.int32(0)
+
+    return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))
+
+
+def sharded_pagerank(
+    G,
+    damping=0.85,
+    tol=1e-6,
+    max_iterations=100,
+    personalization=None,
+    *,
+    min_iterations=0,
+    backend=None,
+    method=None,
+):
+    if not jnp.issubdtype(G.dtype, jnp.floating):
+        G = G.astype(jnp.float32)
+    if G.n == 0:
+        raise ValueError("pagerank needs at least one vertex.")
+    if is_concrete(G.data):
+        least, largest = least_weight(G), largest_weight(G)
+        if not (least >= 0 and largest < float("inf")):
+            raise ValueError(
+                f"weights must be finite and >= 0; they lie between {least} and {largest}."
+            )
+    p = checked_personalization(personalization, G.n, G.dtype)
+    numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
+    with using(backend):
+        return finished(op(G, p, *numbers, backend=backend, method=method), "pagerank")

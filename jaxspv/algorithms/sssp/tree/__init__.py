@@ -1,0 +1,1 @@
+"""The tree of shortest paths from distances: tight edges and parents."""

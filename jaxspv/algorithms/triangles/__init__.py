@@ -1,0 +1,1 @@
+"""Triangle counting: the public call and its form on a mesh."""

@@ -1,0 +1,1 @@
+"""Matrices from arrays, edges and other libraries' sparse matrices; padding."""

@@ -1,0 +1,289 @@
+"""Making sparse matrices: from SciPy, dense arrays, edge lists, BCOO and BCSR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core.compilation import is_eager, known_while_tracing, on_accelerator, to_device
+from .._core.indices import LIMIT, index_dtype_for
+from .._core.pytree import is_concrete
+from ..algebra.monoids import Monoid, as_monoid, plus
+from ..formats import COO, CSR, FORMATS
+from .arguments import (
+    check_range,
+    check_shape,
+    checked_capacity,
+    checked_indices,
+    checked_values,
+    narrow,
+    smallest_square,
+)
+from .edges import in_order, moved, noted, unique_host, unique_traced
+
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Shaped
+
+    from ..shapes import Indices, Number, Values
+
+
+def from_edges(
+    senders: Indices,
+    receivers: Indices,
+    values: Values | Number | None = None,
+    *,
+    shape: tuple[int, int] | None = None,
+    nse: int | None = None,
+    dup: Monoid = plus,
+    return_slots: bool = False,
+    format: str = "csr",
+    index_dtype: Any = None,
+) -> Any:
+    """A matrix from an edge list in any order: entry (senders[e], receivers[e]) holds values[e].
+
+    Args:
+        senders, receivers: int (edges,).
+        values: (edges,), or a scalar for all; float32 ones by default.
+        shape: (m, n), Python integers; None: (n, n), one more than the largest index there is. It
+            must be given under jit.
+        nse: capacity; by default the number of distinct pairs where indices are concrete, the
+            number of edges under jit. Where the edges are not in the order of the slots, or may not
+            be, and the slots would be as many, it is one more: `with_data`, which takes values in
+            slot order, so refuses values in the order of the edges; see `with_edge_data`.
+        dup: the monoid that combines the values of equal pairs.
+        return_slots: also give, for each edge, the slot that holds it (`nse` where it was dropped),
+            for `with_edge_data(slots, values)`; there is no slot to spare then.
+        format: name of the format.
+        index_dtype: int32 or int64 (under x64); None: int32, unless an extent or the number of
+            edges needs int64. The dtype of `senders` and `receivers` is not looked at.
+
+    Returns:
+        The matrix, sorted and unique; or (matrix, slots). Under jit an edge out of range is
+        dropped, and pairs beyond `nse` are dropped and set `overflow`.
+
+    Raises:
+        ValueError: shapes differ, an index is out of range, `nse` is too small, int64 indices are
+            asked for or needed without x64.
+        TypeError: indices are no integers, `shape` is no pair of Python integers.
+
+    >>> A, slots = from_edges([1, 0, 1], [0, 1, 0], [1.0, 2.0, 4.0], shape=(2, 2),
+    ...                       return_slots=True)
+    >>> A.todense().tolist(), slots.tolist()
+    ([[0.0, 2.0], [5.0, 0.0]], [1, 0, 1])
+    """
+    _check_format(format)
+    dup = as_monoid(dup, "dup")
+    row, col = checked_indices("senders", senders), checked_indices("receivers", receivers)
+    if row.shape != col.shape or row.ndim != 1:
+        raise ValueError(
+            "`senders` and `receivers` must be 1-D and of one length; "
+            f"got {row.shape} and {col.shape}."
+        )
+    shape = check_shape(smallest_square(row, col) if shape is None else shape)
+    data = checked_values(values, row.shape[0])
+    dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
+    concrete = is_concrete(row, col)
+    if concrete:
+        check_range("senders", row, shape[0])
+        check_range("receivers", col, shape[1])
+    on_host = concrete and not (is_eager(data) and on_accelerator(row, col, data))  # traced: host
+    sort = unique_host if on_host else unique_traced
+    row, col, slots, count = sort(row, col, shape, dtype)
+    edges = slots.shape[0]
+    if nse is None and not return_slots and not (concrete and in_order(slots, count, format)):
+        nse = edges + 1 if not concrete or int(count) == edges else None
+    capacity = checked_capacity(nse, count, concrete, edges)
+    overflow = jnp.asarray(count > capacity)
+    slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
+    if on_host and is_concrete(data) and count == data.shape[0]:  # no program to compile
+        joined = np.zeros(capacity, data.dtype)
+        joined[slots] = data
+        joined = to_device(joined)
+    else:
+        joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
+    row, col = _fit(row, capacity, shape[0], dtype), _fit(col, capacity, shape[1], dtype)
+    matrix = COO(joined, row, col, overflow, shape)
+    A = as_format(matrix, format)
+    if not return_slots:
+        return noted(A, matrix, slots, count) if concrete else A
+    return A, moved(type(A), A.nse, matrix, slots)
+
+
+def from_dense(
+    dense: Shaped[ArrayLike, "m n *entry"] | Sequence[Any],
+    *,
+    nse: int | None = None,
+    fill: Number = 0,
+    format: str = "csr",
+    index_dtype: Any = None,
+) -> Any:
+    """The entries of a dense matrix that differ from `fill`.
+
+    Args:
+        dense: (m, n) array.
+        nse: capacity; by default the number of entries. It must be given under jit.
+        fill: the value of what is left out; NaN leaves out NaN.
+        format, index_dtype: as in `from_edges`.
+
+    Raises:
+        ValueError: `dense` is no matrix; `nse` is too small, or missing under jit.
+
+    >>> from_dense([[0.0, 2.0], [3.0, 0.0]])
+    CSR(float32[2], shape=(2, 2))
+    """
+    dense = jnp.asarray(dense)
+    if dense.ndim != 2:
+        raise ValueError(f"`dense` must be a matrix; got shape {dense.shape}.")
+    _check_format(format)
+    if nse is None and not is_concrete(dense):
+        raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
+    with known_while_tracing():
+        differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
+        count = jnp.sum(differs, dtype=jnp.int32)
+    capacity = checked_capacity(nse, count, is_concrete(dense), dense.size)
+    m, n = dense.shape
+    if dense.size:
+        row, col = jnp.nonzero(differs, size=capacity, fill_value=(m, n))
+        data = dense.at[row, col].get(mode="fill", fill_value=0)
+    else:  # JAX neither fills the places of nothing nor gathers from it
+        row, col = jnp.full(capacity, m), jnp.full(capacity, n)
+        data = jnp.zeros(capacity, dense.dtype)
+    overflow = jnp.asarray(count > capacity)
+    dtype = index_dtype_for(sizes=(m, n, capacity), asked=index_dtype)
+    coo = COO(data, row.astype(dtype), col.astype(dtype), overflow, (m, n))
+    return as_format(coo, format)
+
+
+def from_scipy(
+    matrix: Any,
+    *,
+    nse: int | None = None,
+    dtype: Any = None,
+    dup: Monoid = plus,
+    format: str = "csr",
+    index_dtype: Any = None,
+) -> Any:
+    """A matrix from any `scipy.sparse` array or matrix (host).
+
+    Explicit zeros stay entries; duplicates are joined by `dup`. float64 and int64 values become
+    float32 and int32 unless x64 is enabled, as everywhere in JAX; int64 values that do not fit
+    raise. Indices become int32, whatever SciPy holds, unless `index_dtype` or a size asks for
+    int64, as in `from_edges`.
+
+    Raises:
+        TypeError: `matrix` is not sparse.
+        ValueError: it needs int64 indices (an extent or 2^31 - 1 entries) without x64, or values do
+            not fit.
+
+    >>> import scipy.sparse
+    >>> from_scipy(scipy.sparse.eye_array(3, format="csr"))
+    CSR(float32[3], shape=(3, 3))
+    """
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        raise TypeError(f"`matrix` must be a scipy.sparse array; got {type(matrix).__name__}.")
+    _check_format(format)
+    coo = matrix.tocoo()
+    values = narrow(coo.data if dtype is None else coo.data.astype(dtype))
+    row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
+    if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
+        return _csr_from_host(matrix, values, nse, index_dtype)
+    return from_edges(
+        row, col, values, shape=coo.shape, nse=nse, dup=dup, format=format, index_dtype=index_dtype
+    )
+
+
+def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
+    """A matrix from `jax.experimental.sparse.BCOO` with two sparse dimensions; traceable.
+
+    The capacity and the index dtype stay.
+
+    >>> import jax.numpy as jnp
+    >>> from jax.experimental import sparse
+    >>> from_bcoo(sparse.BCOO.fromdense(jnp.eye(2)))
+    CSR(float32[2], shape=(2, 2))
+    """
+    if getattr(matrix, "n_sparse", None) != 2 or matrix.n_batch or matrix.n_dense:
+        raise ValueError("`matrix` must be a BCOO of two sparse and no batch or dense dimensions.")
+    row, col = matrix.indices[:, 0], matrix.indices[:, 1]
+    return _from_padded(row, col, matrix.data, matrix.shape, matrix.nse, dup, format)
+
+
+def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
+    """A matrix from `jax.experimental.sparse.BCSR` without batch or dense dimensions; traceable.
+
+    The capacity and the index dtype stay.
+
+    >>> import jax.numpy as jnp
+    >>> from jax.experimental import sparse
+    >>> from_bcsr(sparse.BCSR.fromdense(jnp.eye(2)))
+    CSR(float32[2], shape=(2, 2))
+    """
+    if matrix.n_batch or matrix.n_dense:
+        raise ValueError("`matrix` must be a BCSR without batch or dense dimensions.")
+    csr = CSR(matrix.data, matrix.indices, matrix.indptr, jnp.asarray(False), matrix.shape)
+    return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)
+
+
+def _check_format(name: str) -> None:
+    if name not in FORMATS:
+        raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {name!r}.")
+
+
+def as_format(coo: COO, name: str) -> Any:
+    """A sorted, unique COO in the format called `name`."""
+    if (
+        name == "csr"
+        and coo.shape[0] < LIMIT
+        and is_concrete(coo.row)
+        and not on_accelerator(coo.row)
+    ):
+        m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
+        counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)
+        return CSR(coo.data, coo.col, to_device(indptr), coo.overflow, (m, n))
+    return FORMATS[name].from_coo(coo)
+
+
+def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
+    """`index` cut or padded with `extent` to `capacity`."""
+    padding = (0, max(capacity - index.shape[0], 0))
+    if isinstance(index, np.ndarray):
+        kept = np.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
+        return to_device(kept)
+    return jnp.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
+
+
+def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:
+    m, n = check_shape(tuple(int(s) for s in matrix.shape))
+    capacity = checked_capacity(nse, matrix.nnz, True, matrix.nnz)
+    dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
+    data = to_device(np.pad(values, (0, capacity - matrix.nnz)))  # a copy
+    indptr = to_device(matrix.indptr.astype(dtype))
+    indices = _fit(matrix.indices, capacity, n, dtype)
+    return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
+
+
+def _from_padded(row, col, data, shape, nse, dup, format):
+    """From triplets whose padding lies out of range; the capacity and the index dtype stay."""
+    _check_format(format)
+    kept = row.dtype if row.dtype == np.int64 else None
+    dtype = index_dtype_for(sizes=(*shape, nse), asked=kept)
+    if is_concrete(row, col, data) and not on_accelerator(row, col, data):
+        row, col = np.asarray(row), np.asarray(col)
+        inside = (row >= 0) & (row < shape[0]) & (col >= 0) & (col < shape[1])
+        slots = np.full(row.shape, nse, dtype)
+        row, col, slots[inside], count = unique_host(row[inside], col[inside], shape, dtype)
+        row, col = _fit(row, nse, shape[0], dtype), _fit(col, nse, shape[1], dtype)
+    else:
+        row, col, slots, count = unique_traced(row, col, shape, dtype)
+        slots = jnp.where(slots < nse, slots, nse)
+    values = as_monoid(dup, "dup").segment_reduce(data, jnp.asarray(slots), nse)
+    coo = COO(values, row, col, jnp.asarray(count > nse), tuple(shape))
+    A = as_format(coo, format)
+    return noted(A, coo, slots, count) if is_concrete(slots) else A

@@ -1,1 +1,0 @@
-"""Rows for columns: counting sorts, matrices by either axis for loops, transposes with slots."""

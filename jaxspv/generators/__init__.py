@@ -1,0 +1,1 @@
+"""Random and regular graphs, made on the device."""

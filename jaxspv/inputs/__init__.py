@@ -1,1 +1,0 @@
-"""Making matrices: from edges, from other libraries' objects, from files, by generators."""

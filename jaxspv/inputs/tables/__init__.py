@@ -1,1 +1,0 @@
-"""Graphs as tables with a row an edge: data frames, Parquet, and text with separators."""

@@ -1,0 +1,1 @@
+"""Graphs from and to NetworkX, igraph and edge lists of graph neural networks."""

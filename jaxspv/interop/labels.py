@@ -1,0 +1,104 @@
+"""Names of vertices: `Labels`, and results by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._core.pytree import is_concrete
+from ..formats import SparseMatrix
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+VERTICES = ("parents", "labels")  # fields of results that hold vertices
+
+
+class Labels:
+    """Names of vertices, and the way from one to the other.
+
+    Attributes:
+        names: the name of each vertex.
+
+    >>> import jaxspv as jsp
+    >>> A, labels = jsp.from_pandas({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
+    ...                             "from", "to")
+    >>> found = labels.named(jsp.bfs(A, labels.vertex("Rome")))
+    >>> found.levels, found.parents["Lucca"]
+    ({'Rome': 0, 'Pisa': 1, 'Lucca': 2}, 'Pisa')
+    """
+
+    def __init__(self, names: Iterable):
+        self.names = list(names)
+        self._vertices = dict(zip(self.names, range(len(self.names)), strict=True))
+        if len(self._vertices) != len(self.names):
+            raise ValueError("`names` must not hold a name twice.")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Labels of {len(self)} vertices"
+
+    def vertex(self, name: Any) -> int:
+        """The vertex of a name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        try:
+            return self._vertices[name]
+        except (KeyError, TypeError):
+            raise ValueError(f"`name` must be that of a vertex; got {name!r}.") from None
+
+    def vertices(self, names: Iterable) -> Int[np.ndarray, " k"]:
+        """(k,) int32, the vertices of several names.
+
+        Raises:
+            ValueError: one is not there.
+        """
+        return np.array([self.vertex(name) for name in names], np.int32)
+
+    def named(self, result: Any) -> Any:
+        """A result with dictionaries by name in place of arrays over the vertices.
+
+        Args:
+            result: an array whose last axis is over the vertices (or longer: ghosts of `pad` are
+                cut off), or a named tuple of an algorithm, whose other fields become Python
+                numbers or stay. Vertices in it (`parents`, `labels`) become names, None for -1.
+
+        Returns:
+            name -> value, a list of such dictionaries for a leading axis, or the named tuple.
+
+        Raises:
+            ValueError: `result` is traced, or no array over the vertices.
+        """
+        if not is_concrete(result):
+            raise ValueError("`named` needs concrete values: call it outside of jit.")
+        if not hasattr(result, "_fields"):
+            return self._by_name(np.asarray(result), False)
+        fields = zip(result._fields, result, strict=True)
+        return type(result)(*(self._field(name, value) for name, value in fields))
+
+    def _field(self, name: str, value: Any) -> Any:
+        if value is None or isinstance(value, SparseMatrix):
+            return value
+        array = np.asarray(value)
+        if array.ndim and array.shape[-1] >= len(self):
+            return self._by_name(array, name in VERTICES)
+        return array.tolist()
+
+    def _by_name(self, array: np.ndarray, vertices: bool) -> Any:
+        if array.ndim == 0 or array.shape[-1] < len(self):
+            raise ValueError(
+                f"`result` must have {len(self)} places or more in its last axis; "
+                f"got shape {array.shape}."
+            )
+        if array.ndim > 1:
+            return [self._by_name(row, vertices) for row in array]
+        values = array[: len(self)].tolist()
+        if vertices:
+            values = [self.names[v] if v >= 0 else None for v in values]
+        return dict(zip(self.names, values, strict=True))

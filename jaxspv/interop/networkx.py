@@ -1,0 +1,139 @@
+"""From and to NetworkX."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..construct.from_arrays import from_edges
+from ..formats import SparseMatrix
+from ..graph import Graph
+from .labeled_edges import edges_of
+from .labels import Labels
+
+
+def from_networkx(
+    graph: Any,
+    *,
+    weight: str | None = "weight",
+    nodelist: Sequence | None = None,
+    dtype: Any = None,
+    format: str = "csr",
+    labels: bool = False,
+) -> Any:
+    """The adjacency matrix of a NetworkX graph: A[i, j] is the edge nodelist[i] -> nodelist[j].
+
+    Args:
+        graph: Graph, DiGraph, or a multigraph (parallel edges add up).
+        weight: edge attribute, 1 where an edge lacks it; None for ones.
+        nodelist: order of the vertices; the graph's by default.
+        dtype: of the values; float32 by default.
+        format: name of the format.
+        labels: also give the `Labels` of the vertices.
+
+    Returns:
+        The matrix; or (matrix, `Labels`).
+
+    Raises:
+        TypeError: `graph` is no NetworkX graph.
+        ValueError: `nodelist` holds a node twice.
+
+    >>> import networkx as nx
+    >>> from_networkx(nx.path_graph(3)).todense().tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    if not hasattr(graph, "adjacency"):
+        raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
+    nodes, row, col, data = adjacency(graph)
+    values = np.ones(len(row)) if weight is None else [d.get(weight, 1) for d in flat(data)]
+    values = np.asarray(values, np.float32 if dtype is None else dtype)
+    if nodelist is not None:
+        places = {node: k for k, node in enumerate(nodelist)}
+        if len(places) != len(nodelist):
+            raise ValueError("`nodelist` must not hold a node twice.")
+        place = np.array([places.get(node, -1) for node in nodes], np.int32)
+        nodes, row, col = list(nodelist), place[row], place[col]
+        kept = (row >= 0) & (col >= 0)
+        row, col, values = row[kept], col[kept], values[kept]
+    A = from_edges(row, col, values, shape=(len(nodes), len(nodes)), format=format)
+    return (A, Labels(nodes)) if labels else A
+
+
+flat = itertools.chain.from_iterable
+_values = operator.methodcaller("values")  # of dictionaries, and of the views of subgraphs
+
+
+def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, list[Iterable[dict]]]:
+    """Nodes, ends and attributes of the adjacency of a NetworkX graph, in its own order.
+
+    An undirected edge is there twice, a self loop once, parallel edges each on their own. `flat`
+    goes through the attributes edge by edge, as often as one likes.
+    """
+    near = dict(graph.adjacency())  # what a class of the user's own may have changed
+    if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
+        near = {node: dict(_mapping(graph, node, found).items()) for node, found in near.items()}
+    nodes = list(near)
+    degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
+    index = dict(zip(nodes, range(len(nodes)), strict=True))
+    heads: Iterable = flat(near.values())
+    if list(index) != list(range(len(nodes))):
+        heads = map(index.__getitem__, heads)
+    col = np.fromiter(heads, np.int32, int(degrees.sum()))
+    row = np.repeat(np.arange(len(nodes), dtype=np.int32), degrees)
+    data = list(map(_values, near.values()))
+    if graph.is_multigraph():
+        bundles = list(flat(data))
+        parallel = np.fromiter(map(len, bundles), np.int64, len(bundles))
+        row, col = np.repeat(row, parallel), np.repeat(col, parallel)
+        data = list(map(_values, bundles))
+    return nodes, row, col, data
+
+
+def _mapping(graph: Any, node: Any, neighbors: Any) -> Any:
+    """Neighbours with attributes; some classes of NetworkX's own yield bare sets of them."""
+    return neighbors if hasattr(neighbors, "items") else graph[node]
+
+
+def to_networkx(
+    A: SparseMatrix | Graph,
+    labels: Labels | None = None,
+    *,
+    weight: str | None = "weight",
+    directed: bool = True,
+) -> Any:
+    """A NetworkX graph with the edge i -> j for every entry A[i, j], stored zeros included.
+
+    Args:
+        A: square matrix in any format, or a `Graph` (without its ghosts).
+        labels: names of the nodes; None: 0, 1, ...
+        weight: the edge attribute that takes the values; None: none does.
+        directed: False: a `Graph`, for a matrix that equals its transpose.
+
+    Returns:
+        A `DiGraph`, or a `Graph`.
+
+    Raises:
+        TypeError: A is no sparse matrix or Graph.
+        ValueError: it is traced or not square, `labels` are not as many as vertices, or
+            `directed=False` and A differs from its transpose.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 2], [2.0, 3.0], shape=(3, 3))
+    >>> list(jsp.to_networkx(A, jsp.Labels("abc")).edges(data="weight"))
+    [('a', 'b', 2.0), ('b', 'c', 3.0)]
+    """
+    import networkx as nx
+
+    names, tails, heads, values = edges_of(A, labels, directed)
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_nodes_from(names)
+    ends = [[names[v] for v in side.tolist()] for side in (tails, heads)]
+    if weight is None:
+        graph.add_edges_from(zip(*ends, strict=True))
+    else:
+        graph.add_weighted_edges_from(zip(*ends, values.tolist(), strict=True), weight=weight)
+    return graph

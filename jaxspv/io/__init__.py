@@ -1,0 +1,1 @@
+"""Graphs in files: Matrix Market, NumPy archives, tables, data sets by name."""

@@ -1,0 +1,355 @@
+"""Reading and writing matrices: Matrix Market files, NumPy archives, the bundled graphs (host)."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import importlib.resources
+import json
+import os
+import pathlib
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy  # its modules are imported when they are first used
+
+from .._core.pytree import is_concrete
+from ..algebra.monoids import Monoid, plus
+from ..construct.arguments import in_dtype, narrow
+from ..construct.from_arrays import from_edges, from_scipy
+from ..formats import FORMATS, SparseMatrix
+from ..formats.stored import Stored
+from ..formats.vector import SparseVector
+from .mtx_header import Header, read_header
+from .opening import existing, opened, parsed, refusing
+
+_SUFFIXES = (".mtx", ".mtx.gz", ".npz")
+_HEADER = "jaxspv"  # the archive's member that holds everything but arrays
+_VECTOR = "sparse_vector"
+# Formats that SciPy has: their arrays of indices, and the axis whose extent stands in padding.
+SCIPY = {"coo": {"row": 0, "col": 1}, "csr": {"indices": 1}, "csc": {"indices": 0}}
+
+
+def read_mtx(
+    path: str | os.PathLike[str],
+    *,
+    dtype: Any = None,
+    dup: Monoid = plus,
+    nse: int | None = None,
+    format: str = "csr",
+    progress: bool = False,
+) -> Any:
+    """A matrix from a Matrix Market file, `.mtx` or `.mtx.gz`.
+
+    Symmetric, skew-symmetric and Hermitian files are expanded to both triangles. Stored zeros stay
+    entries. Exponents may be written as in Fortran: `1.5D+02`.
+
+    Args:
+        path: the file, or the name of a bundled graph.
+        dtype: of the values; by default float32 for real and pattern (ones) files, int32 for
+            integer ones, complex64 for complex ones.
+        dup: the monoid that combines entries at one place.
+        nse: capacity; the number of entries by default.
+        format: name of the format.
+        progress: shows a bar on stderr.
+
+    Raises:
+        FileNotFoundError, IsADirectoryError: there is no such file.
+        ValueError: the file is broken, `dtype` does not hold a value (300 in int8, 1.5 in int32,
+            1e39 in float32), or the header claims more than the file can hold; names the file.
+
+    >>> read_mtx("karate")
+    CSR(float32[156], shape=(34, 34))
+    """
+    named = not os.path.exists(path) and str(path) in bundled_names()
+    path = bundled(str(path)) if named else existing(path)
+    with refusing(path, "Matrix Market file"):
+        with opened(path, progress=False) as file:
+            header, start = read_header(file), file.tell()
+        header.check(path, compressed=format != "coo")
+        field, symmetry = header.field, header.symmetry
+        with opened(path, progress) as file:
+            if header.entries or header.layout != "array":
+                matrix = parsed(file, header, start)
+            else:  # SciPy divides by the number of rows
+                matrix = _nothing(header, file)
+        coo: Any = scipy.sparse.coo_array(matrix)
+        if symmetry != "general" and coo.shape[0] != coo.shape[1]:
+            raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
+        dtype = mtx_dtype(coo.data, field) if dtype is None else dtype
+        values = narrow(in_dtype("it holds", coo.data, dtype))
+    kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
+    # Nobody holds values in the order of the file: no slot is spared against them.
+    row, col = coo.coords
+    return from_edges(row, col, values, **kept, return_slots=True)[0]
+
+
+def write_mtx(
+    path: str | os.PathLike[str], A: Any, *, comment: str = "", symmetry: str | None = None
+) -> None:
+    """Writes a matrix as a Matrix Market coordinate file, compressed where `path` ends in `.gz`.
+
+    Values are written so that `read_mtx(path, dtype=A.dtype)` gives them back to the last bit.
+    Booleans become integers 0 and 1.
+
+    Args:
+        path: `.mtx` or `.mtx.gz`.
+        A: a matrix of jaxspv or SciPy.
+        comment: put into the header.
+        symmetry: "general", "symmetric" or "skew-symmetric"; None: found out, so that just the
+            stored entries read back, zeros among them.
+
+    Raises:
+        ValueError: `path` has another suffix, A is traced, or it has no such symmetry.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.mtx"
+    ...     write_mtx(path, from_dense([[0.0, 2.5]]))
+    ...     read_mtx(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = pathlib.Path(path)
+    if not path.name.endswith((".mtx", ".mtx.gz")):
+        raise ValueError(f"`path` must end in .mtx or .mtx.gz; got {path}.")
+    matrix = A.to_scipy() if isinstance(A, SparseMatrix) else A
+    coo = scipy.sparse.coo_array(matrix)
+    if coo.dtype == bool:
+        coo = coo.astype(np.int8)
+    elif coo.dtype.kind not in "iufc" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
+        coo = coo.astype(np.float32)  # float16, bfloat16
+    held = _symmetries_of(coo)
+    symmetry = held[0] if symmetry is None else symmetry
+    if symmetry not in held:
+        raise ValueError(f"`symmetry` of this matrix must be one of {held}; got {symmetry!r}.")
+    with gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb") as file:
+        scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
+
+
+def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -> None:
+    """Writes a matrix of any format, or a SparseVector, field by field; `load_npz` reads it back.
+
+    Capacity, padding, flags and dtype survive. `scipy.sparse.load_npz` takes a sorted COO, CSR or
+    CSC, too, of a dtype that NumPy has.
+
+    Raises:
+        TypeError: A is neither.
+        ValueError: `path` does not end in .npz, or A is traced.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = pathlib.Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"`path` must end in .npz; got {path}.")
+    arrays: dict[str, np.ndarray] = {}
+    header = _pack(A, "", arrays)
+    if header["format"] in SCIPY and A.sorted and header["leaves"]["data"] == arrays["data"].dtype:
+        arrays |= _as_scipy_has_them(A, arrays)
+    write = np.savez_compressed if compressed else np.savez
+    write(path, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
+
+
+def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
+    """What `save_npz` wrote; or a `scipy.sparse.save_npz` file, as CSR.
+
+    Args:
+        path: the file.
+        format: convert a matrix to this format; None: as it was saved.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is broken, of another kind, needs x64, or holds a vector while `format`
+            is given; names the file.
+
+    >>> import pathlib, tempfile
+    >>> from jaxspv import from_dense
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.npz"
+    ...     save_npz(path, from_dense([[0.0, 2.5]]))
+    ...     load_npz(path).todense().tolist()
+    [[0.0, 2.5]]
+    """
+    path = existing(path)
+    with refusing(path, "archive of a sparse matrix", (TypeError, AttributeError, IndexError)):
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
+            if _HEADER in archive:
+                header = json.loads(str(archive[_HEADER]))
+                loaded = _unpack(header, archive)
+                if "spare" in archive:
+                    loaded = _with_spare(loaded, jnp.asarray(archive["spare"]))
+                loaded.check_invariants()
+            elif "format" in archive and "shape" in archive:
+                loaded = from_scipy(scipy.sparse.load_npz(path))
+            else:
+                raise ValueError("it was written neither by jaxspv nor by scipy.sparse.save_npz")
+    if format is not None and not isinstance(loaded, SparseMatrix):
+        raise ValueError(f"{path} holds a vector, no matrix: it has no format {format!r}.")
+    return loaded if format is None else loaded.asformat(format)
+
+
+def load(path: str | os.PathLike[str], *, format: str = "csr", progress: bool = False) -> Any:
+    """A matrix from a file by its suffix, or a bundled graph by its name.
+
+    Raises:
+        FileNotFoundError: neither a file nor a bundled graph.
+        ValueError: the suffix is not known, or the file is broken.
+
+    >>> load("karate", format="coo")
+    COO(float32[156], shape=(34, 34))
+    """
+    name = str(path)
+    if not os.path.exists(name) and name in bundled_names():
+        path = bundled(name)
+    if str(path).endswith((".mtx", ".mtx.gz")):
+        return read_mtx(path, format=format, progress=progress)
+    if str(path).endswith(".npz"):
+        return load_npz(path, format=format)
+    if not os.path.exists(name):
+        raise FileNotFoundError(
+            f"no file and no bundled graph is called {name!r}; bundled: "
+            f"{', '.join(bundled_names())}."
+        )
+    raise ValueError(f"`path` must end in one of {', '.join(_SUFFIXES)}; got {name}.")
+
+
+def bundled_names() -> list[str]:
+    """Names of the small real graphs that come with the package.
+
+    >>> bundled_names()
+    ['delaunay_n13', 'jazz', 'karate', 'minnesota']
+    """
+    return sorted(p.name.split(".")[0] for p in _data_folder().iterdir() if ".mtx" in p.name)
+
+
+def bundled(name: str) -> pathlib.Path:
+    """The file of a graph that comes with the package, for `read_mtx`.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    >>> bundled("karate").name
+    'karate.mtx'
+    """
+    for suffix in (".mtx", ".mtx.gz"):
+        path = _data_folder() / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
+
+
+def _data_folder() -> pathlib.Path:
+    return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
+
+
+def _nothing(header: Header, file: Any) -> Any:
+    """The matrix of an array file without values; ValueError where the file has some."""
+    read_header(file)
+    if file.read().strip():
+        raise ValueError(f"it has values, and says {header.rows} by {header.cols}")
+    return scipy.sparse.coo_array((header.rows, header.cols))
+
+
+def _symmetries_of(coo: Any) -> list[str]:
+    """Which symmetries the stored entries and values have (for SciPy, zeros are absent)."""
+    csr = coo.tocsr()
+    csr.sum_duplicates()
+    flipped = csr.T.tocsr()
+    pairs = ((csr.indptr, flipped.indptr), (csr.indices, flipped.indices))
+    if csr.shape[0] != csr.shape[1] or not all(np.array_equal(a, b) for a, b in pairs):
+        return ["general"]
+    on_diagonal = (coo.coords[0] == coo.coords[1]).any()
+    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -flipped.data)
+    equal = np.array_equal(csr.data, flipped.data)
+    skew = ["skew-symmetric"] if opposite and not on_diagonal else []
+    return [*(["symmetric"] if equal else []), *skew, "general"]
+
+
+def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
+    """The dtype that the values of a file have here, by the field of its header."""
+    if "integer" not in field:  # integer, or unsigned-integer
+        return np.dtype(np.complex64 if field == "complex" else np.float32)
+    info = np.iinfo(np.int32)
+    fits = values.size == 0 or (values.min() >= info.min and values.max() <= info.max)
+    return np.dtype(np.int32) if fits else values.dtype
+
+
+def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The header of a matrix or vector; its arrays go into `arrays` under `prefix` + field."""
+    if not isinstance(node, Stored):
+        raise TypeError(f"`A` must be a sparse matrix or vector; got {type(node).__name__}.")
+    if not is_concrete(node):
+        raise ValueError("`A` holds traced values: save it outside of jit.")
+    kind = node.format if isinstance(node, SparseMatrix) else _VECTOR
+    static, leaves, children = {}, {}, {}
+    for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
+        value = getattr(node, field.name)
+        if field.metadata.get("transient"):
+            continue
+        if field.metadata.get("static"):
+            static[field.name] = value
+        elif value is None:
+            leaves[field.name] = None
+        elif isinstance(value, Stored):
+            children[field.name] = _pack(value, f"{prefix}{field.name}.", arrays)
+        else:
+            array = np.asarray(value)
+            leaves[field.name] = array.dtype.name
+            arrays[prefix + field.name] = _as_bits(array)
+    return {"format": kind, "static": static, "leaves": leaves, "children": children}
+
+
+def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
+    kind = header["format"]
+    if kind != _VECTOR and kind not in FORMATS:
+        raise ValueError(f"its format is {kind!r}, known are {sorted(FORMATS)}")
+    cls = SparseVector if kind == _VECTOR else FORMATS[kind]
+    fields = {name: _tuples(value) for name, value in header["static"].items()}
+    for name, dtype in header["leaves"].items():
+        if dtype is not None:
+            array = archive[prefix + name]
+            array = array if array.dtype.name == dtype else array.view(jnp.dtype(dtype))
+            fields[name] = jnp.asarray(narrow(array))
+        else:
+            fields[name] = None
+    for name, child in header["children"].items():
+        fields[name] = _unpack(child, archive, f"{prefix}{name}.")
+    return cls(**fields)
+
+
+def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The entries without padding, under SciPy's names."""
+    count = int(A.count)
+    entries = {name: arrays[name][:count] for name in ("data", *SCIPY[A.format])}
+    shape, format = np.array(A.shape), np.array(A.format.encode())
+    spare = arrays["data"][count:]
+    head = {"shape": shape, "format": format, "_is_array": np.array(True), "spare": spare}
+    return {**entries, **head}
+
+
+def _with_spare(A: Any, spare: Any) -> Any:
+    """A matrix read without its padding, with it."""
+    room = (0, spare.shape[0])
+    indices = {
+        name: jnp.pad(getattr(A, name), room, constant_values=A.shape[axis])
+        for name, axis in SCIPY[A.format].items()
+    }
+    return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)
+
+
+def _as_bits(array: np.ndarray) -> np.ndarray:
+    """Dtypes that NumPy does not have (bfloat16) as unsigned integers of their size."""
+    if array.dtype.kind != "V":
+        return array
+    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Graphs as tables, one row an edge: data frames, Parquet, text with separators."""

@@ -1,0 +1,170 @@
+"""Data frames: pandas, polars, Arrow, or a dictionary of columns, there and back; Parquet."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...algebra.monoids import Monoid, plus
+from ...formats import SparseMatrix
+from ...graph import Graph
+from ...interop.labels import Labels
+from .columns import entries_named, matrix_of, numbered, values_of
+
+BY_NAME = ("pandas", "polars", "pyarrow")  # libraries whose tables give columns by name
+
+
+def from_pandas(
+    frame: Any,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = None,
+    *,
+    directed: bool = True,
+    dup: Monoid = plus,
+    dtype: Any = None,
+    format: str = "csr",
+) -> tuple[Any, Labels]:
+    """A matrix and the labels of its vertices from a table with a row an edge.
+
+    Args:
+        frame: a data frame of pandas or polars, a table of Arrow, any mapping of names to columns
+            (a dict of arrays); or what else has `__arrow_c_stream__` (DuckDB), by pyarrow.
+        source, target: the columns of the ends: labels of any hashable kind.
+        weight: the column of the values; None: ones.
+        directed: False: every row is an edge in both directions.
+        dup: the monoid that combines equal pairs.
+        dtype: of the values; float32 by default.
+        format: name of the format.
+
+    Returns:
+        (matrix, `Labels`), vertices in the order in which the table meets them, row by row.
+
+    Raises:
+        ValueError: a column is not there, columns differ in length, or a row lacks an end.
+        TypeError: `frame` is no table.
+        ImportError: it needs pyarrow, which is not installed.
+
+    >>> A, labels = from_pandas({"source": ["b", "b"], "target": ["a", "c"]}, directed=False)
+    >>> labels.names, A.todense().tolist()
+    (['b', 'a', 'c'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    """
+    names = [source, target, *([] if weight is None else [weight])]
+    tails, heads, *rest = columns = [column_of(frame, name) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(tails):
+            raise ValueError(f"{name!r} and {source!r} differ in length.")
+    labels, row, col = numbered(tails, heads)
+    values = values_of(rest[0] if rest else None, len(row), dtype)
+    how: dict[str, Any] = {"directed": directed, "dup": dup, "format": format}
+    return matrix_of(row, col, values, shape=(len(labels), len(labels)), **how), labels
+
+
+def to_table(
+    A: SparseMatrix | Graph,
+    labels: Labels | None = None,
+    *,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = "weight",
+) -> dict[str, Any]:
+    """Columns with a row an entry, row by row of A, stored zeros too: for any kind of data frame.
+
+    `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` take it.
+
+    Args:
+        A: matrix in any format, or a `Graph` (without its ghosts).
+        labels: names of the vertices; None: 0, 1, ...
+        source, target, weight: names of the columns; no `weight`: no column of values.
+
+    Returns:
+        Name -> column: the ends a list, the values an array.
+
+    Raises:
+        TypeError: A is no sparse matrix or Graph.
+        ValueError: it is traced, `labels` are not one a vertex, or two columns have one name.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 1], [2.0, 3.0], shape=(2, 2))
+    >>> jsp.to_table(A, jsp.Labels(["Rome", "Pisa"]), weight=None)
+    {'source': ['Rome', 'Pisa'], 'target': ['Pisa', 'Pisa']}
+    """
+    if len({source, target, weight}) < 3:
+        names = (source, target, weight)
+        raise ValueError(f"`source`, `target` and `weight` must differ; got {names}.")
+    tails, heads, values = entries_named(A, labels)
+    columns: dict[str, Any] = {source: tails, target: heads}
+    return columns if weight is None else columns | {weight: values}
+
+
+def column_of(frame: Any, name: str) -> np.ndarray:
+    """One column of a table as an array.
+
+    Raises:
+        ValueError: there is none of that name.
+        TypeError: `frame` is no table.
+    """
+    library = type(frame).__module__.partition(".")[0]
+    if hasattr(frame, "__arrow_c_stream__") and library not in BY_NAME:
+        frame = required("pyarrow", f"a table of {library}").table(frame)
+    if not hasattr(frame, "__getitem__"):
+        raise TypeError(f"`frame` must be a data frame or a dictionary of columns; got {frame!r}.")
+    try:
+        column = frame[name]
+        array = np.asarray(column)
+    except Exception as error:  # KeyError, IndexError, polars' own: each library has another
+        names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
+        names = names if names is not None else getattr(frame, "keys", list)()
+        known = [str(known) for known in names]
+        if name in known:
+            raise
+        raise ValueError(f"`frame` has no column {name!r}; it has {known}.") from error
+    if array.dtype.kind in "US" and not hasattr(column, "dtype"):  # a list: NumPy made text of all
+        array = np.fromiter(column, object, len(array))
+    return array
+
+
+def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | None]) -> list[Any]:
+    """The columns of a Parquet or Feather file, by name or number; None for None.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        ValueError: there is no such column; names those that there are.
+    """
+    required("pyarrow", f"a file such as {os.path.basename(path)}")
+    if str(path).endswith(".parquet"):
+        kind = importlib.import_module("pyarrow.parquet")
+        known = kind.read_schema(path).names
+    else:
+        kind = importlib.import_module("pyarrow.feather")
+        known = kind.read_table(path, memory_map=True).column_names
+    names = [c if c is None or isinstance(c, str) else _at(known, c) for c in columns]
+    for name in names:
+        if name is not None and name not in known:
+            raise ValueError(f"it has no column {name!r}; it has {known}")
+    table = kind.read_table(path, columns=[name for name in names if name is not None])
+    return [None if name is None else table[name].to_numpy() for name in names]
+
+
+def _at(known: Sequence[str], k: int) -> str:
+    if not 0 <= k < len(known):
+        raise ValueError(f"it has no column number {k}; it has {known}")
+    return known[k]
+
+
+def required(name: str, what: str) -> Any:
+    """An optional library of the extra `data`.
+
+    Raises:
+        ImportError: it is not installed; says what to do.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs {name}, which is not installed: python -m pip install 'jaxspv[data]'"
+        ) from error

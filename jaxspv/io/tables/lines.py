@@ -1,0 +1,244 @@
+"""Lines of text with an edge each, read in blocks so that what is held beside the edges is bounded.
+
+Numbers are read by NumPy; where it refuses a block, the first line that is wrong is looked for and
+named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import itertools
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+from ...interop.labels import Labels
+from ..files import opened
+from .fields import INTEGER, NUMBER_BEGINS, SEPARATORS, fields_of, is_integer, is_number
+
+BLOCK = 1 << 22  # characters
+
+
+@dataclasses.dataclass
+class Text:
+    """How the lines of one file are read; what is None is found out from its first line.
+
+    Attributes:
+        columns: of source, target and weight.
+        labels: False, True, or those that names are of.
+        shape: what ends must be less than, or None.
+        delimiter, header: as in `read_edges`.
+        kind: dtype in which weights are read: that of integers of 64 bits, else float64.
+    """
+
+    columns: Sequence[Any]
+    labels: bool | Labels
+    shape: tuple[int, int] | None
+    delimiter: str | None
+    header: bool | None
+    kind: Any = np.float64
+
+    def read(self, path: pathlib.Path, comments: str, progress: bool) -> Any:
+        """Both ends of all edges, their values or None, and the `Labels` or None."""
+        parts, ids = [], {}
+        with opened(path, progress) as file:
+            raw: Any = file
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
+            for numbers, lines in blocks(text, comments):
+                if not parts and (skip := self.look(lines[0], numbers[0])):
+                    numbers, lines = numbers[skip:], lines[skip:]
+                read = self.numbers if self.labels is False else self._names
+                parts.append(read(numbers, lines, ids))
+        columns = [np.concatenate(c) for c in zip(*parts, strict=True)]
+        row, col = columns[:2] if columns else np.zeros((2, 0), np.int64)
+        values = None if self.columns[2] is None else columns[2] if columns else np.zeros(0)
+        found = Labels(ids) if self.labels is True else self.labels or None
+        return row, col, values, found
+
+    def look(self, line: str, number: int) -> int:
+        """Finds out what is not told from the first line; how many lines are the header."""
+        if self.delimiter is None:
+            self.delimiter = next((mark for mark in SEPARATORS if mark in line), None)
+        fields = self._split(number, line)
+        named = any(isinstance(column, str) for column in self.columns)
+        if self.header is None:
+            self.header = named or self._is_header(number, fields)
+        if named and not self.header:
+            raise ValueError("columns are asked for by name, and `header` is False")
+        for column in self.columns:
+            if isinstance(column, str) and column not in fields:
+                raise ValueError(f"line {number}: the header {fields} has no column {column!r}")
+        self.columns = [fields.index(c) if isinstance(c, str) else c for c in self.columns]
+        return int(self.header)
+
+    def _is_header(self, number: int, fields: list[str]) -> bool:
+        """Whether the first line names columns: of numbers where it holds words alone.
+
+        Raises:
+            ValueError: it is neither that nor an edge.
+        """
+        ends = [fields[k] for k in self.columns[:2] if k < len(fields)]
+        if self.labels is not False:
+            return ends == ["source", "target"]  # as `write_edges` writes
+        if all(map(is_integer, ends)):
+            return False
+        if any(is_number(field) or NUMBER_BEGINS.match(field) for field in fields):
+            try:
+                self._check(number, fields)
+            except ValueError as error:
+                raise ValueError(f"{error}; header=True takes the line for a header") from error
+        if len(ends) < 2 or not all(ends):
+            raise ValueError(f"line {number}: {fields} is neither an edge nor a header")
+        return True
+
+    def _split(self, number: int, line: str) -> list[str]:
+        return fields_of(line, self.delimiter, number)
+
+    def numbers(self, numbers: Sequence[int], lines: list[str], _: Any) -> list[np.ndarray]:
+        """The columns of lines that hold numbers alone."""
+        used = [k for k in self.columns if k is not None]
+        kinds = [("row", np.int64), ("col", np.int64), ("value", self.kind)][: len(used)]
+        if not lines:
+            return [np.zeros(0, kind) for _, kind in kinds]
+        try:
+            table = np.loadtxt(
+                lines,
+                np.dtype(kinds),
+                comments=None,
+                delimiter=self.delimiter,
+                usecols=used,
+                ndmin=1,
+                quotechar='"',
+            )
+            if len(table) != len(lines):  # a quote went on in the next line
+                raise ValueError(f"{len(lines)} lines hold {len(table)} edges")
+        except ValueError as error:
+            for number, line in zip(numbers, lines, strict=True):
+                self._check(number, self._split(number, line))
+            raise ValueError(f"lines {numbers[0]} to {numbers[-1]}: {error}") from error
+        for name, extent in zip(("row", "col"), self.shape or (2**63 - 1,) * 2, strict=True):
+            wrong = np.flatnonzero((table[name] < 0) | (table[name] >= extent))
+            if wrong.size:
+                k = wrong[0]
+                most = f"in [0, {extent})" if self.shape else ">= 0"
+                raise ValueError(
+                    f"line {numbers[k]}: a vertex must be {most}; got {table[name][k]}"
+                )
+        if len(used) == 3:
+            self._check_infinite(numbers, lines, table["value"])
+        return [table[name].copy() for name, _ in kinds]
+
+    def _check_infinite(self, numbers: Sequence[int], lines: list[str], values: Any) -> None:
+        """Raises where a weight is infinite and its text is a number: `1e400`."""
+        for k in np.flatnonzero(np.isinf(values)).tolist():
+            self._check(numbers[k], self._split(numbers[k], lines[k]))
+
+    def _check(self, number: int, fields: list[str]) -> None:
+        """Raises where a line is not what it should be."""
+        for what, k in zip(("source", "target", "weight"), self.columns, strict=True):
+            if k is None:
+                continue
+            if k >= len(fields):
+                raise ValueError(
+                    f"line {number}: it has {len(fields)} columns, and `{what}` is column {k}"
+                )
+            if what != "weight" and not fields[k]:
+                raise ValueError(f"line {number}: an end has no name")
+            if what == "weight" and not self._is_weight(fields[k]):
+                kind = "a number" if self.kind is np.float64 else "an integer"
+                raise ValueError(f"line {number}: `weight` must be {kind}; got {fields[k]!r}")
+            if what != "weight" and self.labels is False and not is_integer(fields[k]):
+                raise ValueError(
+                    f"line {number}: `{what}` must be an integer; got {fields[k]!r} "
+                    "(labels=True takes names)"
+                )
+            if what != "weight" and isinstance(self.labels, Labels):
+                try:
+                    self.labels.vertex(fields[k])
+                except ValueError as error:
+                    raise ValueError(f"line {number}: {error}") from error
+
+    def _is_weight(self, text: str) -> bool:
+        if self.kind is np.float64:
+            return is_number(text) and (not np.isinf(float(text)) or "n" in text.lower())
+        info = np.iinfo(self.kind)
+        return bool(INTEGER.fullmatch(text)) and info.min <= int(text) <= info.max
+
+    def _weights(self, column: list[str]) -> np.ndarray:
+        """Fields as numbers; ValueError or OverflowError where one is none."""
+        text = "".join(column)
+        made = np.array(list(map(float if self.kind is np.float64 else int, column)), self.kind)
+        odd = "_" in text or not text.isascii() or np.isinf(made).any()
+        if odd and not all(map(self._is_weight, column)):
+            raise ValueError("a weight is no number")
+        return made
+
+    def _names(
+        self, numbers: Sequence[int], lines: list[str], ids: dict[str, int]
+    ) -> list[np.ndarray]:
+        """The columns of lines whose ends are names; `ids` collects those that are new."""
+        try:
+            tails, heads, *values = self._columns(lines)
+            values = [self._weights(column) for column in values]
+            if not (all(tails) and all(heads)):
+                raise ValueError("an end has no name")
+            if not isinstance(self.labels, Labels):
+                for name in dict.fromkeys(itertools.chain(*zip(tails, heads, strict=True))):
+                    ids.setdefault(name, len(ids))
+                ends = [list(map(ids.__getitem__, side)) for side in (tails, heads)]
+            else:
+                ends = [self.labels.vertices(side) for side in (tails, heads)]
+        except (IndexError, ValueError, OverflowError):
+            for number, line in zip(numbers, lines, strict=True):
+                self._check(number, self._split(number, line))
+            raise
+        return [*(np.array(side, np.int32) for side in ends), *values]
+
+    def _columns(self, lines: list[str]) -> list[list[str]]:
+        """The fields of each column that is asked for; IndexError where a line is too short."""
+        used, mark = [k for k in self.columns if k is not None], self.delimiter
+        widths = set() if mark is None else {line.count(mark) + 1 for line in lines}
+        if mark is not None and len(widths) == 1 and (width := widths.pop()) > max(used):
+            whole = mark.join(lines)
+            if '"' not in whole:  # no list a line: collecting garbage would take most of the time
+                fields = whole.split(mark)
+                return [list(map(str.strip, fields[k::width])) for k in used]
+        rows = [fields_of(line, mark, 0) for line in lines]
+        return [[row[k] for row in rows] for k in used]
+
+
+def weight_kind(dtype: Any) -> Any:
+    """In which dtype weights are read: floats of 64 bits do not hold all integers of 64 bits."""
+    wide = dtype is not None and np.dtype(dtype) in (np.int64, np.uint64)
+    return np.dtype(dtype).type if wide else np.float64
+
+
+def blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:
+    """The lines that hold edges, or the header, with their numbers, in blocks."""
+    skipped, number, rest = tuple(comments), 1, ""
+    while block := file.read(BLOCK):
+        whole, end, rest = (rest + block).rpartition("\n")
+        if len(rest) > BLOCK:
+            raise ValueError(f"line {number} is longer than {BLOCK} characters")
+        if end:
+            yield from kept(number, whole, skipped)
+            number += whole.count("\n") + 1
+    yield from kept(number, rest, skipped)
+
+
+def kept(
+    number: int, text: str, skipped: tuple[str, ...]
+) -> Iterator[tuple[Sequence[int], list[str]]]:
+    """The lines of a text, without comments and empty ones, and their numbers; or nothing."""
+    lines = text.split("\n")
+    numbers: Sequence[int] = range(number, number + len(lines))
+    ended = f"\n{text}\n"
+    if any(mark in ended for mark in (*skipped, "\n\n", " \n", "\t\n")):  # perhaps
+        kept = [k for k, line in enumerate(lines) if line and not line.isspace()]
+        kept = [k for k in kept if not lines[k].lstrip().startswith(skipped)] if skipped else kept
+        numbers, lines = [numbers[k] for k in kept], [lines[k] for k in kept]
+    if lines:
+        yield numbers, lines

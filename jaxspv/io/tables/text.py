@@ -1,0 +1,273 @@
+"""Files with an edge a line: text (CSV, TSV, SNAP's), Parquet; reading and writing."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...algebra.monoids import Monoid, plus
+from ...construct.arguments import check_shape
+from ...formats import SparseMatrix
+from ...graph import Graph
+from ...interop.labels import Labels
+from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
+from ..opening import existing, refusing
+from .columns import entries_named, matrix_of, numbered, values_of
+from .fields import SEPARATORS, check_delimiter, written
+from .frames import read_parquet, required, to_table
+from .lines import Text, weight_kind
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+LINES = 1 << 16  # written at once
+TABLES = (".parquet", ".feather", ".arrow")
+Column = int | str
+
+
+def read_edges(
+    path: str | os.PathLike[str],
+    *,
+    source: Column = 0,
+    target: Column = 1,
+    weight: Column | None = None,
+    labels: bool | Labels = False,
+    directed: bool = True,
+    shape: tuple[int, int] | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    comments: str = "#%",
+    dup: Monoid = plus,
+    dtype: Any = None,
+    format: str = "csr",
+    progress: bool = False,
+) -> Any:
+    """A matrix from a file with an edge a line: text (`.gz` or not), `.parquet`, `.feather`.
+
+    Args:
+        path: the file; its suffix tells the kind, and what is no table is text in UTF-8.
+        source, target: the columns of the ends, by number or by the name in the header.
+        weight: the column of the values; None: ones.
+        labels: False: ends are vertices, integers from 0. True: they are names of any kind, and the
+            `Labels` are given too. `Labels`: they are names of these.
+        directed: False: every line is an edge in both directions.
+        shape: (m, n); None: the smallest square that holds the vertices.
+        delimiter: between columns of a text; None: a tab, `,`, `;`, `|`, what comes first of these
+            in the first line, else white space. Fields may be in quotes, but for white space;
+            blanks at the ends of a field are left out, those within quotes are kept.
+        header: whether the first line of a text names the columns; None: it does where a column is
+            asked for by name, where ends should be integers and the line holds words alone, and
+            where its ends read `source` and `target`.
+        comments: a line of a text that starts with one of these characters is left out, as is an
+            empty one.
+        dup: the monoid that combines equal pairs.
+        dtype: of the values; float32 by default.
+        format: name of the format.
+        progress: shows a bar on stderr.
+
+    Returns:
+        The matrix; or (matrix, `Labels`) where `labels` are asked for: names as text (of Parquet:
+        as they are), in the order in which the lines meet them.
+
+    Raises:
+        FileNotFoundError, IsADirectoryError: there is no such file.
+        ValueError: a line is wrong, it tells which and why; or `shape` does not hold a vertex.
+        ImportError: Parquet needs pyarrow, which is not installed.
+
+    Cost: O(edges); 20 bytes an edge and a block of the text while it is read.
+
+    >>> import pathlib, tempfile
+    >>> import jaxspv as jsp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "roads.csv"
+    ...     _ = path.write_text("from,to,km\\nRome,Pisa,3\\nPisa,Lucca,2\\n")
+    ...     A, labels = jsp.read_edges(path, weight="km", labels=True)
+    >>> labels.names, A.todense()[0].tolist()
+    (['Rome', 'Pisa', 'Lucca'], [0.0, 3.0, 0.0])
+    """
+    path, columns = existing(path), (source, target, weight)
+    check_delimiter(delimiter)
+    shape = _checked(columns, labels, shape, directed)
+    with refusing(path, "list of edges"):
+        if str(path).endswith(TABLES):
+            row, col, values, found = _of_table(path, columns, labels)
+        else:
+            text = Text(columns, labels, shape, delimiter, header, weight_kind(dtype))
+            row, col, values, found = text.read(path, comments, progress)
+        shape = _shape(path, row, col, found, shape, format)
+        values = values_of(values, len(row), dtype)
+    how: dict[str, Any] = {"directed": directed, "dup": dup, "format": format}
+    A = matrix_of(row, col, values, shape=shape, **how)
+    return A if found is None else (A, found)
+
+
+def write_edges(
+    path: str | os.PathLike[str],
+    A: SparseMatrix | Graph,
+    labels: Labels | None = None,
+    *,
+    weight: str | None = "weight",
+    delimiter: str | None = None,
+) -> None:
+    """Writes a line an entry, row by row of A, under a header `source,target,weight`.
+
+    `read_edges(path, weight="weight", dtype=A.dtype)` reads it back, values to the last bit; with
+    names of vertices, `labels=True`: as text, to the last character. Vertices without an entry are
+    not written.
+
+    Args:
+        path: `.parquet`, `.feather`, `.arrow` (these need pyarrow), else text, compressed where it
+            ends in `.gz`.
+        A: matrix in any format, or a `Graph` (without its ghosts).
+        labels: names of the vertices, of text those that need it in quotes; None: 0, 1, ...
+        weight: name of the column of values; None: there is none.
+        delimiter: None: a comma where `path` ends in `.csv` or `.csv.gz`, else a tab. `read_edges`
+            finds out a tab, `,`, `;`, `|` and a blank by itself.
+
+    Raises:
+        TypeError: A is no sparse matrix or Graph.
+        ValueError: it is traced or complex, `labels` are not one a vertex, or the file cannot hold
+            a name: one that is empty, has line ends, or reads as another does.
+        ImportError: Parquet needs pyarrow, which is not installed.
+
+    >>> import pathlib, tempfile
+    >>> import jaxspv as jsp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.csv"
+    ...     jsp.write_edges(path, jsp.from_edges([0, 1], [1, 1], [2.0, 0.5]))
+    ...     path.read_text().split()
+    ['source,target,weight', '0,1,2.0', '1,1,0.5']
+    """
+    name = os.fspath(path)
+    check_delimiter(delimiter)
+    if weight in ("source", "target") or not isinstance(weight, str | None):
+        raise ValueError(f"`weight` must be a name other than source and target; got {weight!r}.")
+    if name.endswith(TABLES):
+        return _write_table(name, to_table(A, labels, weight=weight))
+    mark = delimiter or ("," if name.removesuffix(".gz").endswith(".csv") else "\t")
+    if weight is not None and (written(weight, mark) != weight or set(weight) & set(SEPARATORS)):
+        raise ValueError(f"`weight` must be a word without marks and quotes; got {weight!r}.")
+    known = None if labels is None else Labels(_written(labels.names, mark))
+    tails, heads, values = entries_named(A, known)
+    _check_real(values)
+    columns: list[Any] = [tails, heads]
+    if weight is not None:
+        columns.append(values.astype(np.int8) if values.dtype == bool else values)
+    open_text = gzip.open if name.endswith(".gz") else open
+    with open_text(name, "wt", encoding="utf-8", newline="") as file:
+        file.write(mark.join(["source", "target", *([] if weight is None else [weight])]) + "\n")
+        for start in range(0, len(tails), LINES):
+            parts = (c[start : start + LINES] for c in columns)
+            texts = (p.astype(str) if isinstance(p, np.ndarray) else map(str, p) for p in parts)
+            file.writelines(f"{mark.join(row)}\n" for row in zip(*texts, strict=True))
+
+
+def _written(names: Sequence[Any], mark: str) -> list[str]:
+    """Names as lines hold them.
+
+    Raises:
+        ValueError: one is neither text nor a number, a line cannot hold it, or two read alike.
+    """
+    for name in names:
+        if not isinstance(name, str | int | float):
+            raise ValueError(f"`labels` must be text or numbers in a text file; got {name!r}.")
+    texts = [written(str(name), mark) for name in names]
+    if None in texts:
+        raise ValueError(
+            f"`labels` holds {names[texts.index(None)]!r}, which a line with {mark!r} between its "
+            "columns cannot hold: a .parquet file can."
+        )
+    if len(set(texts)) < len(texts):
+        seen = dict(zip(texts, names, strict=True))
+        first, second = next(
+            (a, seen[t]) for t, a in zip(texts, names, strict=True) if a is not seen[t]
+        )
+        raise ValueError(f"`labels` holds {first!r} and {second!r}, which are one name in a text.")
+    return [text for text in texts if text is not None]
+
+
+def _check_real(values: np.ndarray) -> None:
+    if values.dtype.kind == "c":
+        raise ValueError(
+            f"`A` must hold real values in a list of edges; got {values.dtype}: write_mtx and "
+            "save_npz take them."
+        )
+
+
+def _write_table(name: str, columns: dict[str, Any]) -> None:
+    """Columns as Parquet, or Feather where the name does not end in `.parquet`."""
+    arrow = required("pyarrow", f"a file such as {os.path.basename(name)}")
+    for values in columns.values():
+        if isinstance(values, np.ndarray):
+            _check_real(values)
+    if any(end is None or end != end for side in ("source", "target") for end in columns[side]):
+        raise ValueError("`labels` must not hold None or NaN: a table has no name there.")
+    try:
+        table = arrow.table(columns)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        raise ValueError(f"`labels` must be names of one kind in a table; {error}") from error
+    if name.endswith(".parquet"):
+        required("pyarrow.parquet", "a file of Parquet").write_table(table, name)
+    else:
+        required("pyarrow.feather", "a file of Feather").write_feather(table, name)
+
+
+def _checked(
+    columns: Sequence[Any], labels: Any, shape: Any, directed: bool
+) -> tuple[int, int] | None:
+    """The shape, where it was given; arguments that cannot be meant are refused."""
+    for name, column in zip(("source", "target", "weight"), columns, strict=True):
+        number = isinstance(column, int) and not isinstance(column, bool) and column >= 0
+        if not (number or isinstance(column, str) or (column is None and name == "weight")):
+            raise ValueError(f"`{name}` must be the name or number of a column; got {column!r}.")
+    if not isinstance(labels, bool | Labels):
+        raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
+    if shape is None:
+        return None
+    if labels is not False:
+        raise ValueError("`shape` is that of `labels`: leave one of them out.")
+    shape = check_shape(shape)
+    if not directed and shape[0] != shape[1]:
+        raise ValueError(f"`shape` must be square for `directed=False`; got {shape}.")
+    return shape
+
+
+def _of_table(path: pathlib.Path, columns: Sequence[Column | None], labels: bool | Labels) -> Any:
+    tails, heads, values = read_parquet(path, columns)
+    if isinstance(labels, Labels):
+        row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
+        return row, col, values, labels
+    if labels:
+        found, row, col = numbered(tails, heads)
+        return row, col, values, found
+    for name, side in zip(("source", "target"), (tails, heads), strict=True):
+        if side.dtype.kind not in "iu":
+            raise ValueError(f"`{name}` holds {side.dtype}, no integers: labels=True takes names")
+    return tails.astype(np.int64), heads.astype(np.int64), values, None
+
+
+def _shape(
+    path: pathlib.Path,
+    row: Int[np.ndarray, " edges"],
+    col: Int[np.ndarray, " edges"],
+    labels: Labels | None,
+    shape: tuple[int, int] | None,
+    format: str,
+) -> tuple[int, int] | None:
+    """The shape of the matrix; refused where offsets for it are out of proportion to the file."""
+    if labels is not None:
+        return len(labels), len(labels)
+    if shape is not None or not len(row):
+        return shape
+    n = int(max(row.max(), col.max())) + 1
+    if format != "coo" and n > OFFSETS_ANYWAY + ROWS_A_BYTE * path.stat().st_size:
+        raise ValueError(
+            f"its largest vertex is {n - 1}, and an offset for each would take too much memory: "
+            "labels=True numbers those that there are, format='coo' has no offsets"
+        )
+    return n, n

@@ -1,0 +1,1 @@
+"""What graph neural networks add: attention, normalisation, batching, sampling."""

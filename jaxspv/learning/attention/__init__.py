@@ -1,0 +1,1 @@
+"""Attention over the entries of each row: the public call, its forms, its derivative."""

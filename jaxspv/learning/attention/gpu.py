@@ -1,0 +1,174 @@
+"""Attention on NVIDIA GPUs: when the kernel over a CSR serves a call, and how it is called."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from pallas_kernels.products.attention import job as kernels
+from pallas_kernels.products.attention.forward import csr_attention
+from pallas_kernels.products.attention.job import MOST
+from pallas_kernels.products.attention.vjp import csr_attention_vjp
+from pallas_kernels.rows.merge_path import LIMIT
+
+from ..._core.batching import one_by_one
+from ..._core.compat import kernels_refused
+from ...ops.products.spmv.api import no_rows
+from .score import Dot, Score
+from .traced import Parts
+from .xla import op, pulled
+
+_FLOATS = ("float32", "bfloat16", "float16")
+
+
+def not_here(A, operands, V, *, score) -> str | None:
+    """Why the kernel cannot compute these."""
+    _, Q, K, (bias, edges) = operands
+    if reason := kernels_refused() or no_rows(A):
+        return reason
+    if isinstance(score, Score):
+        if reason := _parts(score, operands, V).refuses():
+            return reason
+    if 0 in (A.nse, *Q.shape, *K.shape, *V.shape):
+        return "there is nothing to attend to"
+    if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
+        return "kernels count rows and entries in int32"
+    if max(V.shape[-1], Q.shape[-1] if isinstance(score, Dot) else 1) > MOST:
+        return f"a head has more than {MOST} features"
+    if max(len(Q), len(K)) * math.prod(V.shape[1:-1]) * MOST > LIMIT:
+        return "kernels count the numbers of Q, K and V in int32"
+    for v in (Q, K, V, *([] if bias is None else [bias])):
+        if v.dtype.name not in _FLOATS:
+            return f"kernels compute in float32, not {v.dtype}"
+    own = 1 if edges is None or edges.ndim < V.ndim else MOST
+    if A.nse * math.prod(V.shape[1:-1]) * own > LIMIT:
+        return "kernels count what entries have of their own in int32"
+    return None
+
+
+def _parts(score: Score, operands, V) -> Parts:
+    captured, Q, K, (_, edges) = operands
+    ends = (Q, K) if edges is None else (Q, K, edges)
+    return Parts.of(score, captured, ends, V.shape[1:-1])
+
+
+def _how(score: Any, operands, V) -> dict[str, Any]:
+    """`scale=` and `score=` of the kernels."""
+    if isinstance(score, Dot):
+        return {"scale": score.scale}
+    return {"scale": score.scale, "score": _parts(score, operands, V).kernel_score()}
+
+
+def plain(A, operands, V, score) -> kernels.Operands:
+    """The operands of the kernels: Q, K, V and edges with one axis of heads, bias with one or none.
+
+    All float32, but V, and of dot products Q and K, in 16 bits where they are.
+    """
+    captured, Q, K, (bias, edges) = operands
+    heads = V.shape[1:-1]
+    as_they_are = isinstance(score, Score) or K.dtype == V.dtype
+
+    def by_head(x, narrow=False):
+        row = d and x.shape[1:] == (*heads, d)
+        x = x.reshape(len(x), math.prod(heads), *[d] * bool(row))
+        return x if narrow else x.astype(jnp.float32)
+
+    found: list[Array] = []
+    d = Q.shape[-1]
+    if isinstance(score, Score):
+        parts = _parts(score, operands, V)
+        d, found = parts.features, parts.prepared(captured)
+    params = tuple(by_head(p[None])[0] for p in found)
+    narrow = as_they_are and isinstance(score, Dot)
+    q, k = by_head(Q, narrow and Q.dtype == K.dtype), by_head(K, narrow)
+    v = V.reshape(len(V), -1, V.shape[-1])
+    v = v if as_they_are else v.astype(jnp.float32)
+    if bias is not None:
+        bias = bias.astype(jnp.float32)
+        bias = bias if bias.ndim == 1 else bias.reshape(A.nse, -1)
+    edges = None if edges is None else by_head(edges)
+    return kernels.Operands(A.indptr, A.indices, q, k, v, bias, edges, params)
+
+
+def _rows(A, operands, V, *, score) -> tuple[Array, Array]:
+    """One launch: rows and entries shared evenly by warps, whose lanes have the features."""
+    y, logs = csr_attention(plain(A, operands, V, score), thin=True, **_how(score, operands, V))
+    heads = V.shape[1:-1]
+    return y.reshape(A.shape[0], *heads, V.shape[-1]).astype(V.dtype), logs.reshape(-1, *heads)
+
+
+def _batched(axis_size, in_batched, A, operands, V, *, score):
+    """vmap over Q, K and V alone: heads of one launch."""
+    captured, Q, K, (bias, edges) = operands
+    others = jax.tree.leaves((in_batched[0], in_batched[1][0], in_batched[1][3]))
+    alone = isinstance(score, Score) or (bias is not None and bias.ndim > 1)
+    if any(others) or alone:
+        run = functools.partial(_rows, score=score)
+        return one_by_one(run, axis_size, in_batched, A, operands, V)
+
+    def heads(v, on):
+        if on:
+            return jnp.moveaxis(v, 0, 1)
+        return jnp.broadcast_to(v[:, None], (len(v), axis_size, *v.shape[1:]))
+
+    marks = (*in_batched[1][1:3], in_batched[2])
+    Q, K, V = (heads(v, on) for v, on in zip((Q, K, V), marks, strict=True))
+    found = op(A, (captured, Q, K, (bias, edges)), V, score=score)
+    return tuple(jnp.moveaxis(v, 1, 0) for v in found)
+
+
+op.register("rows", backend="pallas", refuse=not_here, batched=_batched)(_rows)
+
+
+def _not_pulled(A, operands, V, *_, score, **__) -> str | None:
+    return not_here(A, operands, V, score=score)
+
+
+@pulled.register("rows", backend="pallas", refuse=_not_pulled, batched="map")
+def _pulled(A, operands, V, y, logs, w, u, *, score, perturbed, by_value) -> list[Array]:
+    """The transpose of the tangent by the kernel of cotangents."""
+    captured, Q, K, (bias, edges) = operands
+    count = len(captured)
+    by_query, by_key, *rest = perturbed[count:]
+    by_bias = bias is not None and rest[0]
+    by_edge = edges is not None and rest[-1]
+    live = [c for c, on in zip(captured, perturbed, strict=False) if on]
+
+    given = plain(A, operands, V, score)
+    less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
+    log, less = (x.reshape(A.shape[0], -1).astype(jnp.float32) for x in (logs, less))
+    dq, dk, dv, db, de, *dp = csr_attention_vjp(
+        given,
+        log,
+        w.reshape(*log.shape, -1).astype(jnp.float32),
+        less,
+        **_how(score, operands, V),
+        scores=by_query or by_key or by_edge,
+        values=by_value,
+        biases=by_bias,
+        params=bool(live),
+    )
+    if by_bias and bias is not None and db is not None:
+        db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
+    found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_edge, de, edges)
+    found = (*found, (by_value, dv, V))
+    ends = [x.reshape(like.shape) for on, x, like in found if on]
+    return [*_by_captured(score, operands, V, perturbed[:count], dp), *ends] if live else ends
+
+
+def _by_captured(score, operands, V, perturbed, cotangents) -> list[Array]:
+    """From the cotangents of the prepared arrays those of the captured ones."""
+    parts, captured = _parts(score, operands, V), operands[0]
+
+    def f(live):
+        live = iter(live)
+        given = [next(live) if on else c for c, on in zip(captured, perturbed, strict=True)]
+        return parts.prepared(given)
+
+    made, back = jax.vjp(f, [c for c, on in zip(captured, perturbed, strict=True) if on])
+    return back([d.reshape(x.shape) for d, x in zip(cotangents, made, strict=True)])[0]

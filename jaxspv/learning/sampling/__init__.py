@@ -1,0 +1,1 @@
+"""Random neighbours and random walks of static sizes, on the device."""

@@ -1,0 +1,241 @@
+"""`sample_neighbors`: some neighbours of vertices, some of theirs, and so on, in static sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._core.batching import batch_max
+from ..._core.eager.kept import kept
+from ..._core.indices import within
+from ..._core.pytree import is_concrete, result_tuple
+from ...algorithms.common.names import refuse_names
+from ...formats import SparseMatrix
+from ...formats.foreign import ours
+from ...generators.random import check_key
+from ...graph import Graph, as_graph
+from ...ops.write_rule.entries import take
+from .draws import NEVER, below, bits, race
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from ...shapes import Key, Matrix, Sources, Values
+
+UNROLLED = 16  # fan-outs up to here are compared in one fused program
+WIDTH = 32  # slots of a row that a weighted draw looks at together
+
+
+@result_tuple
+class Neighbors(NamedTuple):
+    """The result of `sample_neighbors`, hop by hop.
+
+    Attributes:
+        nodes: of each hop an int32 array (*shape of the nodes, fan-out of hop 1, ..., of this hop):
+            the neighbour; n where there is none.
+        slots: in the same shape its entry of A, `A.data[slot]` being its value; nse where there is
+            none.
+    """
+
+    nodes: tuple[Int[Array, "*hop"], ...]
+    slots: tuple[Int[Array, "*hop"], ...]
+
+
+def sample_neighbors(
+    key: Key,
+    G: Matrix,
+    nodes: Sources,
+    fanouts: int | Sequence[int],
+    *,
+    replace: bool = False,
+    weights: Values | None = None,
+) -> Neighbors:
+    """Draws `fanouts[0]` out-neighbours of each node, `fanouts[1]` of each of those, ...
+
+    On the device, under jit and vmap: sizes are static, a node with fewer neighbours has places
+    without one. For the in-neighbours hand over `A.T`.
+
+    Args:
+        key: `jax.random.key`; equal keys give equal samples on every platform.
+        G: square matrix or `Graph`; A[i, j] the edge i -> j.
+        nodes: int array; what is out of range (of a hop before, say) has no neighbours.
+        fanouts: positive integers, one a hop.
+        replace: whether a neighbour may be drawn again. Without, a node with no more neighbours
+            than its fan-out gets all of them, any other a set of them, each set as likely; the
+            places of a set are in no random order.
+        weights: (nse,) array in slot order, such as `G.data`: neighbours are drawn with odds in
+            proportion, without replacement one after the other of those left; those of weight 0 or
+            below, NaN or infinity never. None: all as likely.
+
+    Returns:
+        `Neighbors(nodes, slots)`, one array a hop in each.
+
+    Raises:
+        TypeError: `nodes` are no integers, a fan-out is none, G is no matrix.
+        ValueError: a fan-out is below 1, a concrete node out of range, `weights` of another shape,
+            or G lists a place twice.
+
+    Cost: O(fan-outs squared) comparisons for each node without replacement (Floyd), O(fan-out)
+    with; weighted, of the largest number of neighbours of a node of the hop.
+
+    Source: Hamilton, Ying, Leskovec, "Inductive representation learning on large graphs", NeurIPS
+    2017; Bentley, Floyd, "A sample of brilliance", CACM 30 (9), 1987.
+
+    >>> import jax, jaxspv as jsp
+    >>> star = jsp.from_edges([0, 0, 0, 1], [1, 2, 3, 0], shape=(4, 4))
+    >>> found = sample_neighbors(jax.random.key(0), star, [0, 1, 2], [2, 1])
+    >>> found.nodes[0].shape, found.nodes[1].shape, found.nodes[0][1:].tolist()
+    ((3, 2), (3, 2, 1), [[0, 4], [4, 4]])
+    """
+    G, own = _by_rows(G)
+    sizes = (fanouts,) if isinstance(fanouts, (int, np.integer)) else tuple(fanouts)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"`fanouts` must be integers; got {size!r}.")
+        if size < 1:
+            raise ValueError(f"`fanouts` must be at least 1; got {size}.")
+    nodes = check_nodes("nodes", nodes, G.n)
+    if weights is not None:
+        weights = jnp.asarray(weights)
+        if weights.shape != (G.nse,):
+            raise ValueError(f"`weights` must have shape ({G.nse},); got {weights.shape}.")
+        weights = weights if own is None else take(weights, own)
+    found = _sampled(check_key(key), G, nodes, weights, tuple(map(int, sizes)), bool(replace))
+    if own is None:
+        return found
+    slots = (own.at[s].get(mode="fill", fill_value=G.nse) for s in found.slots)
+    return found._replace(slots=tuple(slots))
+
+
+def _by_rows(G: Any) -> tuple[Graph, Array | None]:
+    """`G` as a Graph, and for its slots those of G; None: they are the same.
+
+    Raises:
+        ValueError: G lists a place twice, so that no slot holds its value.
+    """
+    A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
+    listed: Any = A if isinstance(A, SparseMatrix) and A.takes_arrays else None  # COO, CSR, CSC
+    if listed is None or (listed.row_sorted and listed.sorted and listed.unique):
+        return as_graph(G, "`sample_neighbors`", ()), None
+    if not listed.unique:
+        raise ValueError(
+            "`G` must be a matrix that lists no place twice: samples name slots. "
+            "`jsp.prepare(G)` joins its entries."
+        )
+    numbers = jnp.arange(listed.nse, dtype=jnp.int32)
+
+    def numbered():
+        rows = dataclasses.replace(listed, data=numbers, edges=None)
+        return as_graph(rows, "`sample_neighbors`", ())
+
+    graph = kept(tuple(jax.tree.leaves(listed)), "rows with numbers of slots", numbered)
+    return graph, graph.data
+
+
+def check_nodes(name: str, nodes: Any, n: int) -> Array:
+    """Vertices as int32, n where they are traced and out of range.
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: a concrete one is not in [0, n]; n itself is where there is no vertex.
+    """
+    refuse_names(name, nodes)
+    concrete = is_concrete(nodes)
+    array = np.asarray(nodes) if concrete else jnp.asarray(nodes)
+    if not jnp.issubdtype(array.dtype, jnp.integer) and array.size:
+        raise TypeError(f"`{name}` must be integers; got {array.dtype}.")
+    if concrete and array.size and (array.min() < 0 or array.max() > n):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise ValueError(f"`{name}` must lie in [0, {n}); got {wrong}.")
+    return jnp.asarray(within(array, n)) if array.size else jnp.zeros(array.shape, jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _sampled(key, G: Graph, nodes, weights, sizes, replace) -> Neighbors:
+    found, places = [], []
+    for hop, size in zip(jax.random.split(key, len(sizes)), sizes, strict=True):
+        first, degree = rows_of(G, nodes.ravel())
+        if weights is not None:
+            slots = _weighted(hop, first, degree, weights.astype(jnp.float32), size, replace)
+        else:
+            draws = bits(hop, (size, degree.shape[0]))
+            picked = below(draws, degree) if replace else _distinct(draws, degree, size)
+            there = jnp.where(replace, degree > 0, jnp.arange(size)[:, None] < degree)
+            slots = jnp.where(there, first + picked, G.nse)
+        slots = slots.T.reshape(*nodes.shape, size)
+        nodes = jnp.where(slots < G.nse, take(G.out.indices, slots), G.n).astype(jnp.int32)
+        found.append(nodes)
+        places.append(slots)
+    return Neighbors(tuple(found), tuple(places))
+
+
+def rows_of(G: Graph, nodes: Array) -> tuple[Array, Array]:
+    """The first slot and the number of the entries of each node; no entries out of range."""
+    last = jnp.minimum(nodes + 1, G.n)
+    first = take(G.out.indptr, jnp.minimum(nodes, G.n))
+    return first, take(G.out.indptr, last) - first
+
+
+def _distinct(draws: Array, degree: Array, size: int) -> Array:
+    """(size, nodes): a uniform set of `size` of [0, degree), by Floyd; 0, 1, ... where all fit.
+
+    Step i draws of [0, degree - size + i]; what is there already stands for the last of them, which
+    cannot be.
+    """
+    enough = degree > size
+
+    def chosen_at(i, draw, before):
+        last = degree - size + i
+        t = below(draw, last + 1)
+        t = jnp.where(jnp.any(before == t, axis=0), last, t)
+        return jnp.where(enough, t, i)
+
+    if size <= UNROLLED:
+        rows: list[Array] = []
+        for i in range(size):
+            before = jnp.stack(rows) if rows else jnp.full((1, degree.shape[0]), -1, jnp.int32)
+            rows.append(chosen_at(i, draws[i], before))
+        return jnp.stack(rows)
+
+    def step(i, chosen):
+        row = chosen_at(i, lax.dynamic_index_in_dim(draws, i, keepdims=False), chosen)
+        return lax.dynamic_update_index_in_dim(chosen, row, i, 0)
+
+    return lax.fori_loop(0, size, step, jnp.full(draws.shape, -1, jnp.int32))
+
+
+def _weighted(key, first, degree, weights, size, replace) -> Array:
+    """(size, nodes) slots of the smallest `race` of each row, WIDTH entries at a time."""
+    count, nse = degree.shape[0], weights.shape[0]
+    longest = batch_max(jnp.max(degree, initial=0))
+
+    def step(state):
+        block, best, slots = state
+        at = block * WIDTH + jnp.arange(WIDTH, dtype=jnp.int32)[:, None]
+        there, slot = at < degree, first + at
+        weight = jnp.where(there, take(weights, slot), 0)
+        draw = functools.partial(bits, jax.random.fold_in(key, block))
+        if replace:
+            times = race(draw((WIDTH, size, count)), weight[:, None])
+            winner = jnp.argmin(times, axis=0)
+            time = jnp.min(times, axis=0)
+            slot = first + block * WIDTH + winner.astype(jnp.int32)
+            better = time < best
+            best, slots = jnp.where(better, time, best), jnp.where(better, slot, slots)
+        else:
+            times = race(draw((WIDTH, count)), weight)
+            whole = jnp.concatenate([best, times]), jnp.concatenate([slots, slot])
+            best, slots = (x[:size] for x in lax.sort(whole, dimension=0, num_keys=1))
+        return block + 1, best, slots
+
+    best = jnp.full((size, count), NEVER)
+    start = jnp.int32(0), best, jnp.full((size, count), nse, jnp.int32)
+    _, best, slots = lax.while_loop(lambda s: s[0] * WIDTH < longest, step, start)
+    return jnp.where(best < NEVER, slots, nse)

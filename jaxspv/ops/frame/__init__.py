@@ -1,1 +1,0 @@
-"""The shared stages of operations: checked operands, entries, products, the write rule."""

@@ -1,1 +1,0 @@
-"""Matrix times vector: the public call, SpMV and SpMSpV by form, derivatives."""

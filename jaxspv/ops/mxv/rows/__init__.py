@@ -1,1 +1,0 @@
-"""A CSR walked row by row for products: prepared bins, native loops, XLA, derivatives."""

@@ -1,0 +1,1 @@
+"""Products over any semiring: one package for each kind of operands."""

@@ -1,0 +1,1 @@
+"""What products share: terms, expansion, repeated entries, empty rows."""

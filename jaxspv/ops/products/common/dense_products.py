@@ -1,0 +1,49 @@
+"""Products with dense matrices, declared below those that use them.
+
+The derivative of sparse times dense is a product sampled at the entries and the other way round;
+products with many vectors are one with a matrix. Forms and derivatives are in `spmm` and `sddmm`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...._core.operation import Operation
+from ....algebra.semirings import plus_times
+
+if TYPE_CHECKING:
+    from ....formats import SparseMatrix
+    from ..row_layouts.layout import Arranged
+
+
+class Prepared(NamedTuple):
+    """Prepared arrays of the matrix A of a product.
+
+    Attributes:
+        rows: the rows of A in bins; those by diagonals serve one vector alone.
+        turned: the transpose of A as a CSR, with its values, for the derivative by X.
+    """
+
+    rows: Arranged | None = None
+    turned: SparseMatrix | None = None
+
+
+spmm = Operation("spmm")  # `spmm(semiring, A, X, prepared, flip=)`
+sddmm = Operation("sddmm")  # `sddmm(semiring, A, X, Y)`
+
+
+def bare(A: Any) -> Any:
+    """The pattern of A, with values that nobody reads."""
+    slots = (*A.overflow.shape, A.nse) if hasattr(A.overflow, "shape") else (A.nse,)
+    return dataclasses.replace(A, data=np.zeros(slots, bool)) if A.takes_arrays else A
+
+
+def dots(A: Any, W: Array, X: Array) -> Array:
+    """`<W_i, X_j>` at the entries, of arrays of two dtypes in that of the result of a product."""
+    dtype = jnp.promote_types(W.dtype, X.dtype)
+    return sddmm(plus_times, bare(A), W.astype(dtype), X.astype(dtype)).astype(X.dtype)

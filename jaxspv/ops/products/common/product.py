@@ -1,0 +1,226 @@
+"""Products of the entries of a matrix and a vector, and the tangent of their reduction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...._core.derivatives.tangents import is_zero, jvp_of_perturbed
+from ....algebra.monoids import Monoid, plus
+from ....algebra.semirings import Semiring
+
+
+def product(
+    semiring: Semiring, data: Array, out: Array, inner: Array, x: Array, *, flip: bool
+) -> Array:
+    """`mul(data, x)` of entries at (out, inner) with the vector's value at `inner`.
+
+    `flip`: the vector is the first operand (vxm), the matrix the second.
+    """
+    if flip:
+        return semiring.mul.at(x, data, 0, inner, out)
+    return semiring.mul.at(data, x, out, inner, 0)
+
+
+def positions_as(semiring: Any, dtype: Any) -> Any:
+    """The semiring whose positional operator gives indices of `dtype`."""
+    mul = getattr(semiring, "mul", None)
+    if mul is None or mul.position is None or mul.index_dtype == dtype:
+        return semiring
+    return dataclasses.replace(semiring, mul=dataclasses.replace(mul, index_dtype=str(dtype)))
+
+
+def take(x: Array, index: Array) -> Array:
+    """`x[index]`; an index past the end reads the last element (the caller masks it)."""
+    if x.shape[0] == 0:
+        return jnp.zeros(index.shape, x.dtype)
+    return jnp.take(x, index, axis=0, mode="clip")
+
+
+def safe(data: Array, valid: Array, fill: int = 0) -> Array:
+    """`data` with `fill` in padding: nothing stored there reaches a product or its derivative.
+
+    1 where derivatives follow: x / 0 has none, and masking one that is infinite leaves a NaN.
+    """
+    return jnp.where(valid, data, jnp.asarray(fill, data.dtype))
+
+
+def product_tangent(semiring, semiring_dot, data, data_dot, out, inner, x, x_dot, *, flip):
+    """(terms, tangent of terms), element-wise; a tangent that is known to be zero costs nothing."""
+
+    def terms(s, d, v):
+        return product(s, d, out, inner, v, flip=flip)
+
+    return jvp_of_perturbed(terms, (semiring, data, x), (semiring_dot, data_dot, x_dot))
+
+
+class Pairs(NamedTuple):
+    """The entries of a matrix and what they meet of a vector: the factors of a product.
+
+    Attributes:
+        data: (nse,) values of the entries; arbitrary in padding.
+        out, inner: (nse,) their places, as in `product`.
+        x: (k,) values of the vector.
+        place: (nse,) int32, where in x the value is that an entry meets.
+        valid: (nse,) bool, which entries are there and meet one.
+    """
+
+    data: Array
+    out: Array
+    inner: Array
+    x: Array
+    place: Array
+    valid: Array
+
+
+def joined_tangent(
+    semiring: Semiring,
+    semiring_dot: Any,
+    pairs: Pairs,
+    data_dot: Any,
+    x_dot: Any,
+    segments: Array,
+    y: Array,
+    *,
+    flip: bool,
+    sorted: bool = False,
+    ascending: bool = False,
+) -> Array:
+    """The tangent of `y[s] = add of mul(data, x) over the pairs of segment s`; it transposes.
+
+    See `picked_tangent` for selective monoids (min, max, any), of which at ties the pair of the
+    smallest `inner` wins, and `reduce_tangent` for the rest.
+
+    Args:
+        data_dot, x_dot: (nse,) and (k,) tangents, or symbolic zeros.
+        segments: (nse,) int32, out of [0, len(y)) for pairs that are not valid.
+        y: the result.
+        sorted: whether the segments ascend.
+        ascending: whether `inner` ascends with the slots of every segment.
+    """
+    if segments.shape[0] == 0:
+        return jnp.zeros_like(y)
+    if semiring.add.selective:
+        constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
+        frozen, data, x, best = constant
+        terms = product(frozen, data, pairs.out, pairs.inner, take(x, pairs.place), flip=flip)
+        by = None if ascending else pairs.inner
+        slots = winners(frozen.add, frozen.add.admit(terms), segments, best, by)
+        out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))
+        return picked_tangent(
+            semiring,
+            semiring_dot,
+            pairs.data,
+            data_dot,
+            slots,
+            out,
+            inner,
+            pairs.x,
+            x_dot,
+            place,
+            flip=flip,
+        )
+
+    def met(v):
+        return safe(take(v, pairs.place), pairs.valid, 1)
+
+    terms, dots = product_tangent(
+        semiring,
+        semiring_dot,
+        safe(pairs.data, pairs.valid, 1),
+        data_dot if is_zero(data_dot) else safe(data_dot, pairs.valid),
+        pairs.out,
+        pairs.inner,
+        met(pairs.x),
+        x_dot if is_zero(x_dot) else met(x_dot),
+        flip=flip,
+    )
+    dots = jnp.where(pairs.valid, dots, 0)
+    return reduce_tangent(semiring.add, semiring_dot.add, terms, dots, segments, y, sorted=sorted)
+
+
+def picked_tangent(
+    semiring, semiring_dot, data, data_dot, slots, out, inner, x, x_dot, place, *, flip
+) -> Array:
+    """The tangent of `mul(data[slots], x[place])`: all that a selective monoid has.
+
+    Args:
+        slots: (m,) int32 slots of data (nse,), one a result; the tangent is 0 where it is nse.
+        out, inner: (m,) places of these entries in the matrix.
+        place: (m,) int32 slots of x.
+        data_dot, x_dot: tangents of data and x, or symbolic zeros.
+
+    Time and memory in proportion to m, whatever nse is; of the transpose too, but for its result.
+    """
+    there = slots < data.shape[0]
+    place = jnp.where(there, place, x.shape[0])
+
+    def value(v, index):
+        return v.at[index].get(mode="fill", fill_value=1)
+
+    def dot(t, index):
+        return t if is_zero(t) else t.at[index].get(mode="fill", fill_value=0)
+
+    dots = product_tangent(
+        semiring,
+        semiring_dot,
+        value(data, slots),
+        dot(data_dot, slots),
+        out,
+        inner,
+        value(x, place),
+        dot(x_dot, place),
+        flip=flip,
+    )[1]
+    return jnp.where(there, dots, 0)
+
+
+def reduce_tangent(
+    add: Monoid,
+    add_dot: Any,
+    terms: Array,
+    terms_dot: Array,
+    segments: Array,
+    y: Array,
+    *,
+    sorted: bool = False,
+) -> Array:
+    """The tangent of `y = add.segment_reduce(terms, segments, len(y))`, of a monoid that combines.
+
+    A weighted sum of tangents where the monoid has weights: 1 of (+), softmax of logaddexp. Else
+    through the derivative of its own operator along a segmented scan, exact where a product has
+    zeros. All of it transposes.
+    """
+    count = y.shape[0]
+    if add.sums_tangents:
+        totals, inside = take(y, segments), (segments >= 0) & (segments < count)
+        dots = add.weighted(terms_dot, jnp.where(inside, terms, totals), totals)
+        return plus.segment_reduce(dots, segments, count, sorted=sorted)
+
+    def scan(monoid, values):
+        return monoid.segment_scan(values, segments, count, sorted=sorted)
+
+    return jvp_of_perturbed(scan, (add, terms), (add_dot, terms_dot))[1]
+
+
+def winners(add: Monoid, terms: Array, segments: Array, y: Array, by: Array | None = None) -> Array:
+    """The first slot whose term is the result of its segment; `len(terms)` where there is none.
+
+    Args:
+        by: (nse,) integers: of such slots those where it is smallest.
+    """
+    count, nse = y.shape[0], terms.shape[0]
+    slot = jnp.arange(nse, dtype=jnp.int32)
+    hit = (segments >= 0) & (segments < count)
+    if not add.takes_first:
+        hit &= terms == take(y, segments)
+        if by is not None:
+            least = jnp.full(count, jnp.iinfo(by.dtype).max, by.dtype)
+            least = least.at[jnp.where(hit, segments, count)].min(by, mode="drop")
+            hit &= by == take(least, segments)
+    first = jnp.full(count, nse, jnp.int32)
+    return first.at[jnp.where(hit, segments, count)].min(slot, mode="drop")

@@ -1,0 +1,301 @@
+"""Operations on a sharded graph: `mxv`, `vxm`, `mxm` with an array, `reduce`, `apply`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import NamedSharding
+
+from ..._core.platforms import using
+from ...algebra.masks import Mask
+from ...algebra.monoids import Monoid, as_monoid, lor, plus
+from ...algebra.semirings import Semiring, as_semiring, plus_times
+from ...formats.stored import Stored
+from ...sharding.exchange import Local, on_mesh
+from ...sharding.graph import ShardedGraph
+from ...sharding.operation import (
+    dealt,
+    differentiated,
+    explicit_mesh,
+    mesh_op,
+    placed,
+    refused,
+    whole,
+)
+from ..apply import applied, bound
+from ..write_rule.call import Dense, Options, as_operand_mask, call
+from ..write_rule.write import write_vector
+from .mxm.api import mxm
+from .mxv.api import mxv, vxm
+from .spmm.api import allowed_at, along
+
+
+def product(
+    G: ShardedGraph,
+    x: Array,
+    semiring: Semiring,
+    *,
+    flip: bool,
+    keep: bool = False,
+    kernels: bool = False,
+) -> Array:
+    """y[i] = add_j mul(A[i, j], x[j]), or with `flip` y[j] = add_i mul(x[i], A[i, j]); x (n, ...).
+
+    The product of one device, by vertices where x has columns: x lies whole on every device, so
+    that none of it travels or moves. With `flip`, of x along the rows; a fold of what devices of
+    the same rows (columns) got. Where x is dealt, so is y: x travels along columns (rows). keep: y
+    is dealt too where x is whole; by rows over all devices then nothing travels.
+    """
+    if dealt(G, x):
+        body = functools.partial(multiplied_dealt, flip=flip)
+        return on_mesh(body, G, semiring, values=x, whole=False, kernels=kernels)
+    if keep:
+        body = functools.partial(multiplied_here, flip=flip)
+        return on_mesh(body, G, x, semiring, whole=False, kernels=kernels)
+    return on_mesh(functools.partial(multiplied, flip=flip), G, x, semiring, kernels=kernels)
+
+
+def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
+    """`product` on one device."""
+    return local.everywhere(multiplied_here(local, x, semiring, flip=flip))
+
+
+def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
+    """`product` on one device, of the whole x to the rows of y of its places."""
+    if flip:
+        partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
+        return local.fold_cols(partial, semiring.add)
+    if x.ndim == 1:
+        mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
+        partial = mxv(local.block, mine, semiring)
+    else:
+        partial = mxm(local.by_vertices(), x, semiring)
+    return local.fold_rows(partial, semiring.add)
+
+
+def multiplied_dealt(
+    local: Local, semiring: Semiring, x: Array, *, flip: bool = False, columns: int | None = None
+) -> Array:
+    """`product` on one device of the rows of x of its places, to those of y.
+
+    columns: of x that are gathered together, no matter how many there are; None: all.
+    """
+    if flip:
+        partial = _times_left(local.along_rows(x), local.block, semiring)
+        return local.fold_cols(partial, semiring.add)
+
+    def times(x):
+        multiply = mxv if x.ndim == 1 else mxm
+        return local.fold_rows(multiply(local.block, local.along_cols(x), semiring), semiring.add)
+
+    if columns is None or x.shape[-1] <= columns:
+        return times(x)
+
+    def some(c, y):  # the last ones overlap those before
+        at = jnp.minimum(c * columns, x.shape[1] - columns)
+        part = times(lax.dynamic_slice_in_dim(x, at, columns, 1))
+        return lax.dynamic_update_slice_in_dim(y, part, at, 1)
+
+    dtype = jax.eval_shape(times, x).dtype
+    return lax.fori_loop(0, -(-x.shape[1] // columns), some, jnp.zeros(x.shape, dtype))
+
+
+def _times_left(x, block, semiring):
+    return vxm(x, block, semiring) if x.ndim == 1 else mxm(x.T, block, semiring).T
+
+
+op = mesh_op("product", differentiated(product))
+op.register("collectives")(product)
+
+
+def _multiply(
+    name: str,
+    G: ShardedGraph,
+    x: Any,
+    semiring: Any,
+    options: dict[str, Any],
+    flip: bool,
+    keep: bool = False,
+) -> Array:
+    """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
+    semiring = as_semiring(semiring)
+    backend = options.pop("backend", None)
+    write = _options(name, options)
+    if semiring.add.identity is None or semiring.mul.position is not None:
+        raise NotImplementedError(
+            f"{name} of a ShardedGraph takes semirings whose addition has an identity and whose "
+            f"operator is not positional; got {semiring}."
+        )
+    if not isinstance(x, Stored) and np.ndim(x) > 2:
+        return _multiply_dealt(name, G, x, semiring, write, flip, backend)
+    turned = flip and np.ndim(x) == 2
+    if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
+        got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
+        raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
+    if keep:
+        if turned:
+            raise NotImplementedError("`dealt` of mxm takes the matrix on the right of the graph.")
+        return _stays_dealt(name, G, whole(G, x), semiring, write, flip, backend)
+    x = whole(G, jnp.asarray(x).T if turned else x)
+    with using(backend):
+        y = op(G, x, semiring, flip=flip, backend=backend)
+    y = y.T if turned else y
+    if write.mask is None and write.out is None:
+        return y
+    mask, present = as_operand_mask(write.mask), None
+    last = y.ndim == 1 or turned  # the axis of the vertices
+    if mask is not None:
+        mask = Mask(allowed_at(mask, y, last))
+    if write.out is not None:
+        present = along(_present(G, axis=0 if flip else 1), last)
+        present = jnp.broadcast_to(present, y.shape)
+    fill = semiring.zero(y.dtype if write.out is None else jnp.asarray(write.out).dtype)
+    how = {"accum": write.accum, "out": write.out, "replace": write.replace}
+    return write_vector(y, mask=mask, fill=fill, present=present, **how)
+
+
+def _multiply_dealt(
+    name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
+) -> Array:
+    if not dealt(G, x) or (flip and np.ndim(x) > 3):
+        places = (*G.part.grid, G.part.places)
+        raise ValueError(
+            f"{name} of a ShardedGraph takes what `G.deal` gives, an array {places} of a vector "
+            f"or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
+        )
+    return _stays_dealt(name, G, placed(G, x), semiring, write, flip, backend)
+
+
+def _stays_dealt(
+    name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
+) -> Array:
+    """The product by what is dealt, or by what is whole, each row with its vertex."""
+    refused(name + " with a dealt result", dataclasses.asdict(write))
+    how: dict[str, Any] = {"flip": flip, "keep": not dealt(G, x)}
+
+    def run(G, x):
+        return op(G, x, semiring, backend=backend, **how)
+
+    operands = [G, x]
+    with using(backend):
+        if (mesh := explicit_mesh(operands)) is None:
+            return run(*operands)
+        dealt_too = NamedSharding(mesh, G.part.spec)  # an operation makes what lies everywhere
+        anywhere: Any = jax.sharding.auto_axes(run, axes=mesh.axis_names, out_sharding=dealt_too)
+        return anywhere(*operands)
+
+
+def _options(name: str, given: dict[str, Any]) -> Options:
+    """Where and how a vector result is written; other options are refused."""
+    known = {k: given[k] for k in ("mask", "accum", "out", "replace") if k in given}
+    refused(name, {k: v for k, v in given.items() if k not in known})
+    if isinstance(known.get("out"), Stored):
+        raise NotImplementedError(
+            f"`out` of {name} of a ShardedGraph is an array; got a sparse one."
+        )
+    return Options(**known)
+
+
+def sharded_mxv(A, x, semiring=plus_times, **options) -> Array:
+    return _multiply("mxv", A, x, semiring, options, flip=False)
+
+
+def sharded_vxm(x, A, semiring=plus_times, **options) -> Array:
+    return _multiply("vxm", A, x, semiring, options, flip=True)
+
+
+def sharded_mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
+    left = isinstance(A, ShardedGraph)
+    G, X = (A, B) if left else (B, A)
+    if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
+        raise NotImplementedError(
+            f"mxm of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
+            f"gives; got {type(X).__name__}."
+        )
+    return _multiply("mxm", G, X, semiring, options, flip=not left, keep=dealt)
+
+
+# ---- Reductions ----
+
+
+def _reduced(G: ShardedGraph, add: Monoid, *, axis: int | None) -> Any:
+    def body(local: Local, add):
+        row, col = local.block.rowcol()
+        terms = add.admit(local.block.data)
+        rows, cols = local.part.block_shape
+        if axis is None:
+            mine = add.segment_reduce(terms, jnp.where(row < rows, 0, 1), 1)
+            return add.reduce(lax.all_gather(mine, local.part.axes).reshape(-1))
+        at, extent = (row, rows) if axis == 1 else (jnp.where(row < rows, col, cols), cols)
+        fold = local.fold_rows if axis == 1 else local.fold_cols
+        values = fold(add.segment_reduce(terms, at, extent, sorted=axis == 1), add)
+        return local.everywhere(values), local.everywhere(_there(local, axis))
+
+    return on_mesh(body, G, add)
+
+
+reduce_op = mesh_op("reduce", differentiated(_reduced))
+reduce_op.register("collectives")(_reduced)
+
+
+def _there(local: Local, axis: int) -> Array:
+    """A piece: which rows (axis 1) or columns (axis 0) store an entry."""
+    row, col = local.block.rowcol()
+    rows, cols = local.part.block_shape
+    if axis == 1:
+        return local.fold_rows(jnp.zeros(rows, bool).at[row].set(True, mode="drop"), lor)
+    at = jnp.where(row < rows, col, cols)
+    return local.fold_cols(jnp.zeros(cols, bool).at[at].set(True, mode="drop"), lor)
+
+
+def _present(G: ShardedGraph, *, axis: int) -> Array:
+    return on_mesh(lambda local: local.everywhere(_there(local, axis)), G)
+
+
+def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:
+    write = _options("reduce", options)
+    if axis not in (None, 0, 1, -1, -2) or isinstance(axis, bool):
+        raise ValueError(f"`axis` must be None, 0 or 1; got {axis!r}.")
+    add = as_monoid(add)
+    if add.identity is None:
+        raise NotImplementedError(
+            f"reduce of a ShardedGraph takes no monoid without identity: {add}."
+        )
+    if axis is None:
+        refused("reduce to a scalar", options)
+        return reduce_op(A, add, axis=None)
+    return call(_as_entries, reduce_op(A, add, axis=axis % 2), write)
+
+
+def _as_entries(values, present):
+    return Dense(values, present)
+
+
+# ---- Operators ----
+
+
+def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: bool) -> Array:
+    def body(local: Local, op, scalar):
+        keys = local.ends()
+        there = keys[0] < G.n
+        x = jnp.where(there, local.block.data, jnp.ones((), local.block.data.dtype))
+        z = applied(op, scalar, x, keys, bind=bind, weak=weak)
+        return jnp.where(there, z, jnp.zeros((), z.dtype))
+
+    return on_mesh(body, G, op, scalar, whole=False)
+
+
+apply_op = mesh_op("apply", differentiated(_applied))
+apply_op.register("collectives")(_applied)
+
+
+def sharded_apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
+    refused("apply", options)
+    op, scalar, static = bound(op, left, right, thunk)
+    return dataclasses.replace(A, data=apply_op(A, op, scalar, **static))

@@ -1,0 +1,160 @@
+"""Products of a sharded graph by kernels: those of one GPU on each its own rows, or one launch on
+all whose rows go everywhere as they come (`pallas_kernels/products/spmm_mesh.py`)."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh
+
+from pallas_kernels.products.spmm import csr_spmm
+from pallas_kernels.products.spmm_mesh import spmm as kernel
+from pallas_kernels.products.spmm_row_sharded import CHUNK
+from pallas_kernels.products.spmm_row_sharded import spmm_dealt as dealt_kernel
+from pallas_kernels.rows.merge_path import LIMIT
+
+from ..._core.compat import kernels_refused
+from ...sharding.exchange import Local, on_mesh
+from ...sharding.kernels import apart, unasked
+from .mesh import multiplied, multiplied_dealt, op, product
+from .spmv.api import no_dense_fold
+from .spmv.gpu import SCALARS, no_scalars, scalars
+
+LATE = 8  # columns that travel together where the kernels waited in vain: no more room than theirs
+
+
+def _not_together(G, x, semiring, *, flip, keep=False) -> str | None:
+    if keep:
+        return "rows of the result stay where they are computed: nothing has to be sent"
+    return _not_whole(G, x, semiring, flip)
+
+
+def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
+    if not keep:
+        return "the result is asked for whole on every device"
+    return _not_whole(G, x, semiring, flip)
+
+
+def _not_whole(G, x, semiring, flip) -> str | None:
+    if flip or x.ndim != 2:
+        return "it multiplies by a matrix on the right: `mxm(G, X)`"
+    if reason := apart(G):
+        return reason
+    if 0 in x.shape or G.data.shape[-1] == 0:
+        return "there is nothing to multiply"
+    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
+    if G.n * x.shape[1] > LIMIT or G.part.places + G.data.shape[-1] > LIMIT:
+        return "kernels count rows, entries and the numbers of X and of the result in int32"
+    if reason := no_dense_fold(semiring, G, x, None, flip=flip):
+        return reason
+    return no_scalars(semiring, G, x, flip)
+
+
+@op.register("one_launch", backend="pallas", refuse=_not_together)
+def one_launch(G, x, semiring, *, flip, keep=False, **options):
+    """Rows of the result go to all devices as they come; where devices waited in vain, as the form
+    without kernels. options: of the kernel."""
+
+    del keep
+
+    def body(local: Local, x, semiring):
+        block, how = local.block, scalars(semiring, G, x, flip)
+        arrays = block.indptr, block.indices, block.data, x, local.everyone
+        y, status = kernel(*arrays, axes=local.part.axes, n=local.part.n, semiring=how, **options)
+        late = lax.pmax(status, local.part.axes)
+
+        def again(carry):
+            return jnp.int32(0), multiplied(local, x, semiring).astype(y.dtype)
+
+        # a loop keeps y where it is; the branches of a conditional would copy it
+        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+
+    return on_mesh(body, G, x, semiring)
+
+
+@op.register("in_place", backend="pallas", refuse=_not_in_place)
+def in_place(G, x, semiring, *, flip, keep=True, **options):
+    """Rows of the result stay where they are computed: the kernel of one GPU over the rows of each.
+    options: of the kernel."""
+    del keep
+
+    def body(local: Local, x, semiring):
+        block, how = local.block, scalars(semiring, G, x, flip)
+        arrays = block.indptr, block.indices, block.data, x, local.everyone
+        return csr_spmm(*arrays, semiring=how, mixed=True, **options)
+
+    return on_mesh(body, G, x, semiring, whole=False, kernels=True)
+
+
+def _not_dealt(G, x, semiring, *, flip, keep=False) -> str | None:
+    del keep
+    if flip or x.ndim != 4:
+        return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
+    if reason := apart(G):
+        return reason
+    columns = x.shape[-1]
+    others = G.part.places * (G.part.grid[0] - 1)
+    if 0 in x.shape or G.data.shape[-1] == 0:
+        return "there is nothing to multiply"
+    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
+    if max(G.part.places * columns, others * CHUNK) > LIMIT:
+        return "kernels count the numbers of a device's rows of X and of the result in int32"
+    one = jax.ShapeDtypeStruct((G.n, columns), x.dtype)
+    if reason := no_dense_fold(semiring, G, one, None, flip=flip):
+        return reason
+    return no_scalars(semiring, G, one, flip)
+
+
+@op.register("in_chunks", backend="pallas", refuse=_not_dealt)
+def in_chunks(G, x, semiring, *, flip, keep=False, **options):
+    """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
+    vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
+    del keep
+    one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
+
+    def body(local: Local, semiring, x):
+        block, how = local.block, scalars(semiring, G, one, flip)
+        graph = block.indptr, block.indices, block.data, x
+        last = _rows_with_entries(block.indptr) if G.symmetric else G.part.places
+        y, status = dealt_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
+        late = lax.pmax(status, G.part.axes)
+
+        def again(carry):
+            del carry
+            y = multiplied_dealt(local, semiring, x, columns=LATE)
+            return jnp.int32(0), y.astype(how.dtype)
+
+        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+
+    return on_mesh(body, G, semiring, values=x, whole=False, kernels=True)
+
+
+def _rows_with_entries(indptr):
+    """The number of rows up to the last one that has an entry; where A is symmetric, of the rows of
+    x that anybody needs."""
+    places = jnp.arange(1, indptr.shape[0], dtype=jnp.int32)
+    return jnp.max(jnp.where(jnp.diff(indptr) > 0, places, 0))
+
+
+def _not_apart(G, x, semiring, *, flip, keep=False) -> str | None:
+    del x, semiring, keep
+    mesh = G.part.mesh
+    if (reason := kernels_refused()) is not None:
+        return reason
+    if flip:
+        return "kernels of one GPU gather along rows: `mxv`, and `mxm` with the array on the right"
+    if not isinstance(mesh, Mesh) or any(
+        d.platform not in ("gpu", "cuda") for d in mesh.devices.flat
+    ):
+        return "its devices are no NVIDIA GPUs"
+    return unasked(mesh)
+
+
+op.register("kernels", backend="pallas", refuse=_not_apart)(
+    functools.partial(product, kernels=True)
+)

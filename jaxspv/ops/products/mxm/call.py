@@ -1,0 +1,175 @@
+"""The checked operands of a product of two sparse matrices, and bounds from their shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...._core.indices import with_pattern
+from ...._core.reductions import is_narrow
+from ....algebra.masks import Mask, check_mask
+from ....algebra.operators import BinaryOp
+from ....algebra.semirings import Semiring, as_semiring
+from ....formats import COO, CSC, CSR, SparseMatrix
+from ....formats.foreign import ours
+from ....graph import Graph, linked
+from ..common.repeats import joined
+from .result import term_dtype
+
+_TURNED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One checked product.
+
+    Attributes:
+        semiring, A, B, mask: the operands; for two CSC those of the transpose, B^T A^T.
+        flip: whether they are.
+        coo: whether the result is asked for as a COO.
+        narrow: the dtype of a result in a float narrower than float32, in which it is computed.
+    """
+
+    semiring: Semiring
+    A: SparseMatrix
+    B: SparseMatrix
+    mask: Mask | None
+    flip: bool
+    coo: bool
+    narrow: Any = None
+
+    @property
+    def operands(self) -> tuple[Semiring, SparseMatrix, SparseMatrix, Mask | None]:
+        """The operands of an implementation."""
+        return self.semiring, self.A, self.B, self.mask
+
+    @functools.cached_property
+    def pattern(self) -> Any:
+        """Everything that decides where C has entries."""
+        by_value = self.mask is not None and not self.mask.structural
+        mask = self.mask if by_value else self.mask and _indices(self.mask.source)
+        return _indices(self.A), _indices(self.B), mask
+
+    @property
+    def without_values(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
+        """The operands where only the pattern counts: values are the numbers of their slots."""
+        A, B, mask = _slots(self.A), _slots(self.B), self.mask
+        if mask is not None and mask.structural and isinstance(mask.source, SparseMatrix):
+            mask = dataclasses.replace(mask, source=_slots(mask.source))
+        return A, B, mask
+
+    @property
+    def bound(self) -> int:
+        """The entries C can have, by shapes alone."""
+        (m, l), (_, n), a, b = self.A.shape, self.B.shape, self.A.nse, self.B.nse
+        bound = min(m * n, a * min(n, b), b * min(m, a)) if l else 0
+        if self.mask is None or self.mask.complement:
+            return bound
+        source = self.mask.source
+        return min(bound, source.nse if isinstance(source, SparseMatrix) else source.size)
+
+    def finish(self, C: CSR) -> SparseMatrix:
+        """The result in its format."""
+        if self.narrow is not None:
+            C = C.astype(self.narrow)
+        if self.flip:
+            return C.T
+        return C.to_coo() if self.coo else C
+
+
+def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
+    """The operands of a product, if they are some.
+
+    Raises:
+        TypeError, ValueError: as `mxm`.
+    """
+    semiring = as_semiring(semiring)
+    A, B = (joined(_matrix(name, M), semiring) for name, M in (("A", A), ("B", B)))
+    if A.shape[1] != B.shape[0]:
+        raise ValueError(
+            f"`B` must have {A.shape[1]} rows, as many as A of {A.shape} has columns; "
+            f"got {B.shape}."
+        )
+    mask = _mask(mask, (A.shape[0], B.shape[1]))
+    coo = isinstance(A, COO) and isinstance(B, COO)
+    dtype, narrow = term_dtype(semiring, A.dtype, B.dtype), None
+    if is_narrow(dtype):
+        A, B, narrow = A.astype(jnp.float32), B.astype(jnp.float32), dtype
+    if not A.compressed == B.compressed == 1:
+        return Call(semiring, A, B, mask, False, coo, narrow)
+    if mask is not None:
+        mask = dataclasses.replace(mask, source=mask.source.T)
+    turned = dataclasses.replace(semiring, mul=_turned(semiring.mul))
+    return Call(turned, B.T, A.T, mask, True, coo, narrow)
+
+
+def checked_count(name: str, value: Any, least: int) -> int | None:
+    """An integer argument that may be left out.
+
+    Raises:
+        ValueError: it is no integer, or less than `least` (0 or 1).
+    """
+    if value is None:
+        return None
+    if not isinstance(value, (int, np.integer)) or value < least:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"`{name}` must be a {kind} integer; got {value!r}.")
+    return int(value)
+
+
+def _matrix(name: str, A: Any) -> SparseMatrix:
+    if isinstance(A, Graph):
+        return linked(A).out
+    A = A if isinstance(A, SparseMatrix) else ours(A)
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
+        )
+    return with_pattern(A) if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
+
+
+def _mask(mask: Any, shape: tuple[int, int]) -> Mask | None:
+    mask = check_mask(mask, shape)
+    if mask is None:
+        return None
+    source = mask.source
+    if not isinstance(source, SparseMatrix):
+        return dataclasses.replace(mask, source=jnp.asarray(source).astype(bool))
+    return None if source.nse == 0 and mask.complement else mask
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reversed:
+    """`fn` of its operands in reverse order; equal where `fn` is, so that programs are shared."""
+
+    fn: Callable[..., Any]
+
+    def __call__(self, x: Any, y: Any, *params: Any) -> Any:
+        return self.fn(y, x, *params)
+
+
+def _turned(mul: BinaryOp) -> BinaryOp:
+    """The operator of the transposed product: `mul(y, x)`, rows and columns exchanged."""
+    return dataclasses.replace(
+        mul,
+        fn=mul.fn if mul.fn is jnp.multiply else _Reversed(mul.fn),
+        overflow=None if mul.overflow is None else _Reversed(mul.overflow),
+        position=None if mul.position is None else _TURNED[mul.position],
+    )
+
+
+def _indices(A: Any) -> Any:
+    if not isinstance(A, SparseMatrix):
+        return A
+    return [leaf for leaf in jax.tree.leaves(A) if leaf is not A.data and leaf is not A.overflow]
+
+
+def _slots(A: Any) -> Any:
+    flag = np.zeros((), bool)  # arrays of NumPy, which no trace has seen
+    return dataclasses.replace(A, data=np.arange(A.nse, dtype=np.int32), overflow=flag)

@@ -1,0 +1,313 @@
+"""The tangent of a sparse product on the product's pattern, built from transposable parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
+
+from ...._core.batching import batch_any
+from ...._core.compilation import on_gpu
+from ...._core.derivatives.tangents import dense_tangent, is_zero, jvp_of_perturbed
+from ...._core.operation import Operation
+from ....algebra.masks import structure
+from ....algebra.semirings import plus_times
+from ....formats import CSR, SparseMatrix
+from ....formats.csr import sorted_csr
+from ..common.product import safe, take
+from . import gpu
+from .expand import Operands, Position, Products, find, next_products, operands, terms_of
+from .loops.vjp import cotangents, product_along
+
+LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
+LEAST = 1 << 13  # products or entries of A a step at least, where there are as many
+
+
+class Walk(NamedTuple):
+    """How products are enumerated: at most `size` products and `window` entries of A a step.
+
+    A product takes about 26 words here. On a CPU, where C is made without listing them, a step is
+    so small that the derivative takes at most three times the memory of C and its operands. A GPU
+    sorts `size` products for C, and takes as many here: it is slow in small steps. Steps that have
+    to be replayed keep C each, so there are as few of them as can be.
+    """
+
+    size: int
+    window: int
+    steps: int
+
+
+def walk(
+    A: SparseMatrix, B: SparseMatrix, nse: int, size: int, products: int | None, replays: bool
+) -> Walk:
+    """The walk of a product into `nse` entries, of at most so many products where that is known."""
+    (m, n), a, b = (A.shape[0], B.shape[1]), A.nse, B.nse
+    most = min(a * min(n, b), b * min(m, a))
+    if products is not None:
+        most = min(most, products)
+    least = max(LEAST, (a + b + nse) // 24)
+    if replays or on_gpu(()):
+        least = max(least, size)
+    size, window = max(min(size, most, least), 1), min(a, least)
+    if most <= size and window == a:
+        return Walk(size, window, 1)
+    return Walk(size, window, most // size + a // max(window, 1) + 2)
+
+
+def tangent(primals, tangents, C, *, nse, size, products):
+    """The tangent of `C = A B`: see `_product.reduce_tangent` for what each monoid has."""
+    semiring, A, B, *_ = primals
+    semiring_dot, A_dot, B_dot, *_ = tangents
+    a, a_dot = _rows(A, A_dot)
+    b, b_dot = _rows(B, B_dot)
+    picks, sums = semiring.add.selective, semiring.add.sums_tangents
+    o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
+    if picks:
+        data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
+    elif _is_bilinear(semiring, a, b, C) and (not on_gpu(()) or _no_kernels(a, b, C) is None):
+        data = _of_factors((a, b), (a_dot, b_dot), C, way)
+    else:
+        data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
+    return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
+
+
+def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
+    """A as a sorted CSR, and the tangent of its values in that order (or a symbolic zero)."""
+
+    def csr(data):
+        return sorted_csr(A.with_data(data))
+
+    valid = A.rowcol()[0] < A.shape[0]
+    data = safe(A.data, valid)
+    if is_zero(A_dot.data):
+        return csr(data), A_dot.data
+    dot = jnp.where(valid, dense_tangent(A_dot.data), 0)
+    return csr(data), jax.jvp(lambda d: csr(d).data, (data,), (dot,))[1]
+
+
+def _slots(o: Operands, C: CSR, p: Products) -> Array:
+    """The slot of C that each product goes to; nse where it goes to none."""
+    slot = find(C.indptr, C.indices, p.row, p.col)
+    return jnp.where(p.valid, slot, C.nse)
+
+
+def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
+    """(products, their tangents) from values `o` and tangents of the two factors."""
+
+    def terms(s, x, y):
+        value = terms_of(s, o._replace(data=x, values=y), p)[0]
+        return semiring.add.admit(value)
+
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
+    value, dot = jvp_of_perturbed(terms, primals, tangents)
+    return value, jnp.where(p.valid, dot, 0)
+
+
+# ---- Ordinary products of one floating dtype: native loops on a CPU, kernels on a GPU ----
+
+
+def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
+    ordinary = semiring.add.atomic(C.dtype) == "add" and semiring.mul.fn is jnp.multiply
+    same = a.dtype == b.dtype == C.dtype and jnp.issubdtype(C.dtype, jnp.floating)
+    return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
+
+
+def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
+    return gpu.no_kernels(plus_times, a, b, structure(C))
+
+
+def _of_factors(factors, dots, C, way):
+    """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
+    (a, b), live = factors, [not is_zero(dot) for dot in dots]
+    perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
+    if not perturbed:
+        return jnp.zeros_like(C.data)
+    return pushed(a, b, C, perturbed, live=tuple(live), way=way)
+
+
+def _expanded(a, b, C, parts, *, live, way):
+    """`a_dot b + a b_dot` over (+, x) from the list of all products."""
+    given = iter(parts)
+    none = SymbolicZero(jax.typeof(a.data))
+    first, second = (next(given) if on else none for on in live)
+    return _of_all(plus_times, plus_times, operands(a, b), first, second, C, way)
+
+
+def _no_pushing_kernels(a, b, C, *_, **__) -> str | None:
+    return _no_kernels(a, b, C)
+
+
+def _transposed(w, a, b, C, parts, *, live, way):
+    zeros = tuple(jnp.zeros(p.shape, p.dtype) for p in parts)
+    return None, None, None, pulled(a, b, C, zeros, w, live=live, way=way)
+
+
+pushed = Operation(
+    "tangent of a product",
+    "definition",
+    transpose=_transposed,
+    types=lambda a, b, C, *_, **__: jax.ShapeDtypeStruct((C.nse,), C.dtype),
+    internal=True,
+)
+
+
+def _both_sides(product, a, b, C, parts, live):
+    given = iter(parts)
+    first = product(a.with_data(next(given)), b, C) if live[0] else 0
+    return first + (product(a, b.with_data(next(given)), C) if live[1] else 0)
+
+
+@pushed.register("rows", backend="pallas", refuse=_no_pushing_kernels)
+def _pushed_by_rows(a, b, C, parts, *, live, way):
+    return _both_sides(gpu.product_along, a, b, C, parts, live)
+
+
+@pushed.register("loop", backend="cpu")
+def _pushed_in_turn(a, b, C, parts, *, live, way):
+    return _both_sides(product_along, a, b, C, parts, live)
+
+
+pushed.register("expand")(_expanded)
+pulled = Operation(
+    "cotangents of a product",
+    "definition",
+    types=lambda a, b, C, zeros, w, **_: tuple(
+        jax.ShapeDtypeStruct(z.shape, z.dtype) for z in zeros
+    ),
+    internal=True,
+)
+
+
+@pulled.register("dots", backend="pallas", refuse=_no_pushing_kernels)
+def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
+    return gpu.cotangents(a, b, C, w, live)
+
+
+@pulled.register("loop", backend="cpu")
+def _pulled_in_turn(a, b, C, zeros, w, *, live, way):
+    both = cotangents(a, b, C, w)
+    return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
+
+
+@pulled.register("expand")
+def _pulled_expanded(a, b, C, zeros, w, *, live, way):
+    return jax.vjp(lambda parts: _expanded(a, b, C, parts, live=live, way=way), zeros)[1](w)[0]
+
+
+# ---- Selective monoids: the winning product ----
+
+
+def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
+    constant = jax.lax.stop_gradient
+    frozen = jax.tree.map(constant, semiring)
+    values = jax.tree.map(constant, (o.data, o.values, C.data))
+    plain = o._replace(data=values[0], values=values[1])
+    first, second = _winners(frozen, plain, C.with_data(values[2]), way)
+    row, col = C.rowcol()
+    won = (first < o.row.shape[0]) & (row < C.shape[0])
+    place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
+    return _perturbed(semiring, semiring_dot, o, place, a_dot, b_dot)[1]
+
+
+def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
+    """Slots of A and of B of the first product that equals each entry of C."""
+    entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
+
+    def scan_products(update, start):
+        def step(c):
+            at, found = c
+            p, at = next_products(o, at, way.size, way.window)
+            slot = _slots(o, C, p)
+            term = semiring.add.admit(terms_of(semiring, o, p)[0])
+            hit = slot < nse
+            if not semiring.add.takes_first:
+                hit &= term == take(C.data, slot)
+            return at, update(found, p, slot, hit)
+
+        begin = (Position(jnp.int32(0), jnp.int32(0)), start)
+        return lax.while_loop(lambda c: batch_any(c[0].entry < entries), step, begin)[1]
+
+    def least_a(found, p, slot, hit):
+        return found.at[jnp.where(hit, slot, nse)].min(p.a, mode="drop")
+
+    first = scan_products(least_a, jnp.full(nse, entries, jnp.int32))
+
+    def least_b(found, p, slot, hit):
+        mine = hit & (take(first, slot) == p.a)
+        return found.at[jnp.where(mine, slot, nse)].min(p.b, mode="drop")
+
+    return first, scan_products(least_b, jnp.full(nse, others, jnp.int32))
+
+
+# ---- Any other monoid: every product ----
+
+
+def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
+    """A sum over all products, a step at a time; what a step needs is computed again for its
+    transpose, so memory stays in proportion to the size of a step and nse."""
+    add = semiring.add
+    if add.sums_tangents:
+
+        def step(at, total):
+            p, at = next_products(o, at, way.size, way.window)
+            slot = _slots(o, C, p)
+            terms, dots = _perturbed(semiring, semiring_dot, o, p, a_dot, b_dot)
+            totals, there = take(C.data, slot), slot < C.nse
+            dots = add.weighted(dots, jnp.where(there, terms, totals), totals)
+            return at, total.at[slot].add(jnp.where(there, dots, 0), mode="drop")
+
+        return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
+
+    def again(s, x, y):
+        return _replay(s, o._replace(data=x, values=y), C, way)
+
+    primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
+    return jvp_of_perturbed(again, primals, tangents)[1]
+
+
+def _replay(semiring, o, C, way):
+    """The values of C again, in operations that can be differentiated."""
+    add = semiring.add
+
+    def step(at, total):
+        p, at = next_products(o, at, way.size, way.window)
+        slot = _slots(o, C, p)
+        terms = add.admit(terms_of(semiring, o, p)[0])
+        part = add.segment_scan(terms, slot, C.nse)
+        here = jnp.zeros(C.nse, bool).at[slot].set(True, mode="drop")
+        joined = add.op(jnp.where(here, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
+        return at, jnp.where(here, joined, total)
+
+    identity = jnp.asarray(add.identity_of(C.dtype))
+    return _repeat(step, jnp.full(C.nse, identity), o.row.shape[0], way.steps)
+
+
+def _repeat(step, start, entries: int, count: int):
+    """`step(at, total)` until A ends, at most `count` times, in loops of static length."""
+
+    def while_going(carry, _):
+        at, total = carry
+        more = batch_any(at.entry < entries)
+        return lax.cond(more, step, lambda at, total: (at, total), at, total), None
+
+    def nested(carry, _):
+        more = batch_any(carry[0].entry < entries)
+        inner = math.ceil(math.sqrt(count))
+        return lax.cond(
+            more,
+            lambda carry: lax.scan(jax.checkpoint(while_going), carry, length=inner)[0],
+            lambda carry: carry,
+            carry,
+        ), None
+
+    carry = (Position(jnp.int32(0), jnp.int32(0)), start)
+    if count == 1:
+        return step(*carry)[1]
+    if count <= LOCAL_STEPS:
+        return lax.scan(jax.checkpoint(while_going), carry, length=count)[0][1]
+    outer = math.ceil(count / math.ceil(math.sqrt(count)))
+    return lax.scan(jax.checkpoint(nested), carry, length=outer)[0][1]

@@ -1,0 +1,113 @@
+"""Sparse times sparse by Gustavson's algorithm in C++, for built-in semirings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ....._core.operation import Operation, typed
+from .....algebra.masks import Mask
+from .....algebra.semirings import Semiring
+from .....formats import SparseMatrix
+from .....formats.csr import sorted_csr
+from .....native import bind
+from .....native.codes import MUL, PAIR, codes
+from ..result import Result, lists_places, sorted_mask, term_dtype
+from .gustavson import count
+
+NONE, LISTED, WITHOUT = range(3)  # masks as the kernels know them
+ANY_PAIR = {"add": 2, "mul": PAIR}  # of ones any is the largest
+
+
+def _codes(semiring: Semiring, A: SparseMatrix, B: SparseMatrix) -> dict[str, int] | None:
+    """The semiring as the kernels know it; None: they do not serve it."""
+    dtype = term_dtype(semiring, A.dtype, B.dtype)
+    pairs = semiring.mul.position is None and MUL.get(semiring.mul.fn) == PAIR
+    if not pairs and not A.dtype == B.dtype == dtype:
+        return None
+    if semiring.mul.overflow is not None and jnp.issubdtype(dtype, jnp.integer):
+        return None  # whether a sum was clamped is for the loops to tell
+    if pairs and semiring.add.takes_first:
+        return ANY_PAIR if codes(semiring, dtype) is not None or dtype.name in NUMBERS else None
+    return codes(semiring, dtype)
+
+
+NUMBERS = ("float32", "float64", "int32", "int64", "bool")
+
+
+def not_compiled(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why the kernel does not serve, or None."""
+    if mask is not None and not isinstance(mask.source, SparseMatrix):
+        return "a mask that is an array is for loops"
+    if not A.index_dtype == B.index_dtype == jnp.int32:
+        return "it takes indices of 32 bits"
+    if _codes(semiring, A, B) is None:
+        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
+    return bind.refused()
+
+
+def multiply_natively(
+    semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | None, *, nse: int
+) -> Result:
+    """The product; what exceeds nse is counted and not kept."""
+    kind = _codes(semiring, A, B)
+    assert kind is not None
+    dtype = term_dtype(semiring, A.dtype, B.dtype)
+    a, b = sorted_csr(A), sorted_csr(B)
+    which, places = _mask(mask)
+    indptr, indices, data, total = bind.call(
+        "mxm",
+        (
+            jax.ShapeDtypeStruct((a.shape[0] + 1,), jnp.int32),
+            jax.ShapeDtypeStruct((nse,), jnp.int32),
+            jax.ShapeDtypeStruct((nse,), dtype),
+            jax.ShapeDtypeStruct((), jnp.int32),
+        ),
+        *(a.indptr, a.indices, b.indptr, b.indices, *places),
+        *(jnp.asarray(M.data).astype(dtype) for M in (a, b)),
+        mask=which,
+        columns=b.shape[1],
+        **kind,
+    )
+    return Result(indptr, indices, data, total, jnp.asarray(False))
+
+
+def _mask(mask: Mask | None) -> tuple[int, tuple[Array, Array, Array]]:
+    """The kind of a mask; its rows, columns and truth values, of which none stand for all true."""
+    none = jnp.zeros(0, bool)
+    if mask is None:
+        return NONE, (jnp.zeros(1, jnp.int32), jnp.zeros(0, jnp.int32), none)
+    rows: Any = sorted_mask(mask)
+    source = rows.source
+    holds = none if mask.structural or source.nse == 0 else source.data.astype(bool)
+    kind = LISTED if lists_places(mask) else WITHOUT
+    return kind, (source.indptr, source.indices, holds)
+
+
+counted = Operation(
+    "entries of a product", types=lambda A, B, mask: typed(jnp.int32), internal=True
+)
+
+
+def _not_counted(A, B, mask) -> str | None:
+    if lists_places(mask):
+        return "the mask lists the places"
+    if mask is not None and not isinstance(mask.source, SparseMatrix):
+        return "a mask that is an array is for loops"
+    return bind.refused()
+
+
+@counted.register("native", backend="cpu", refuse=_not_counted)
+def _count_natively(A, B, mask) -> Array:
+    a, b = sorted_csr(A), sorted_csr(B)
+    which, places = _mask(mask)
+    operands = a.indptr, a.indices, b.indptr, b.indices, *places
+    total = jax.ShapeDtypeStruct((), np.int32)
+    return bind.call("mxm_count", total, *operands, mask=which, columns=b.shape[1])
+
+
+counted.register("loops")(count)

@@ -1,0 +1,132 @@
+"""The implementations of `mxm`, each of which gives a `Result` by rows, and what they refuse."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ...._core.operation import Operation, typed
+from ....formats import CSR
+from ....formats.csr import sorted_csr
+from .dense import CELLS, multiply_densely
+from .dot import multiply_by_dots
+from .esc import multiply_in_steps, multiply_once
+from .expand import operands
+from .gpu import in_order, multiply_by_rows, multiply_places, no_kernels
+from .jvp import tangent
+from .loops.by_vectors import multiply_by_vectors
+from .loops.gustavson import multiply
+from .loops.masked import multiply_where
+from .loops.native import multiply_natively, not_compiled
+from .result import lists_places, matrix_of, sorted_mask, term_dtype
+
+
+def _types(semiring, A, B, mask, found, *, nse, size, products):
+    (m, _), (_, n) = A.shape, B.shape
+    data = typed(term_dtype(semiring, A.dtype, B.dtype), nse)
+    indices, indptr = typed(jnp.int32, nse), typed(jnp.int32, m + 1)
+    return CSR(data, indices, indptr, typed(jnp.bool_), (m, n), True, True)
+
+
+op = Operation("mxm", tangent, types=_types)
+
+
+def no_dots(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why dot products are refused, or None."""
+    if not lists_places(mask):
+        return "dot products need a sparse mask that is not a complement"
+    if not (A.unique and B.unique):
+        return "a search finds one of several entries of one place"
+    return None
+
+
+def no_cells(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why dense accumulators are refused, or None."""
+    if not semiring.add.scatters:
+        return f"the monoid `{semiring.add.name}` has no scatter"
+    if B.shape[1] > CELLS:
+        return f"a row of {B.shape[1]} places exceeds a block of {CELLS} cells"
+    return None
+
+
+def no_vectors(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why products with vectors are refused, or None."""
+    if semiring.mul.position == "firsti":
+        return "a product with a vector does not know the row of the matrix that it came from"
+    return None
+
+
+def no_dot_kernel(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why dot products by a kernel are refused, or None."""
+    return no_dots(semiring, A, B, mask) or no_kernels(semiring, A, B, mask)
+
+
+@op.register("dot", backend="pallas", refuse=no_dot_kernel)
+def _dot_on_gpu(semiring, A, B, mask, found, *, nse, size, products):
+    """For each place of the mask, a row of A meets a column of B, 32 in a warp: one kernel."""
+    columns, wanted = sorted_csr(B.T).T, sorted_mask(mask)
+    assert wanted is not None  # else refused
+    return matrix_of(multiply_places(semiring, sorted_csr(A), columns, wanted, nse=nse), A, B)
+
+
+@op.register("rows", backend="pallas", refuse=no_kernels)
+def _rows(semiring, A, B, mask, found, *, nse, size, products):
+    """Rows of few products sorted by warps, others marked and accumulated by CTAs: kernels."""
+    if found is None:
+        r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    else:
+        r = in_order(found, B.shape[1], term_dtype(semiring, A.dtype, B.dtype), nse=nse)
+    return matrix_of(r, A, B)
+
+
+@op.register("dot", refuse=no_dots)
+def _dot(semiring, A, B, mask, found, *, nse, size, products):
+    """For each place of the mask, a row of A meets a column of B."""
+    wanted = sorted_mask(mask)
+    assert wanted is not None  # else refused
+    columns = sorted_csr(B.T).T
+    r = multiply_by_dots(semiring, sorted_csr(A), columns, wanted, nse=nse, size=size)
+    return matrix_of(r, A, B)
+
+
+@op.register("sort")
+def _sort(semiring, A, B, mask, found, *, nse, size, products):
+    """All products expanded, sorted by place, joined; `size` of them at a time."""
+    o = operands(sorted_csr(A), sorted_csr(B))
+    once = products is not None and products <= size
+    r = (multiply_once if once else multiply_in_steps)(
+        semiring, o, sorted_mask(mask), nse=nse, size=size
+    )
+    return matrix_of(r, A, B)
+
+
+@op.register("dense", refuse=no_cells)
+def _dense(semiring, A, B, mask, found, *, nse, size, products):
+    """All products scattered into dense accumulators of blocks of rows, which are compacted."""
+    o = operands(sorted_csr(A), sorted_csr(B))
+    return matrix_of(multiply_densely(semiring, o, sorted_mask(mask), nse=nse, size=size), A, B)
+
+
+def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
+    """Row by row into a dense accumulator, or into the places that a mask lists."""
+    if lists_places(mask):
+        r = multiply_where(semiring, A, B, mask, nse=nse)
+    else:
+        r = multiply(semiring, A, B, mask, nse=nse)
+    return matrix_of(r, A, B)
+
+
+@op.register("gustavson", backend="cpu", refuse=not_compiled)
+def _native(semiring, A, B, mask, found, *, nse, size, products):
+    """The same in C++."""
+    return matrix_of(multiply_natively(semiring, A, B, mask, nse=nse), A, B)
+
+
+for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
+    op.register("gustavson", backend=_backend, batched="map")(_gustavson)
+
+
+@op.register("spmspv", refuse=no_vectors)
+def _spmspv(semiring, A, B, mask, found, *, nse, size, products):
+    """A product with a sparse vector for each row of A."""
+    r = multiply_by_vectors(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    return matrix_of(r, A, B)

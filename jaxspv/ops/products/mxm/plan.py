@@ -1,0 +1,256 @@
+"""The plan of a sparse product: its method, the capacity of its result, the size of its steps."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+
+from pallas_kernels.spgemm.api import Rows
+
+from ...._core.compilation import is_eager, known_while_tracing, on_gpu, one_program
+from ...._core.eager.kept import kept
+from ...._core.indices import bucketed, eager_capacity
+from ...._core.platforms import Backend, situation
+from ...._core.pytree import is_concrete
+from ....algebra.semirings import any_pair, plus_pair
+from ....formats import SparseMatrix
+from ....formats.csr import sorted_csr
+from .call import Call
+from .counts import count_on_device, count_on_host, searches_on_host
+from .esc import multiply_in_steps
+from .expand import operands
+from .gpu import no_kernels, rows_of
+from .loops.native import counted
+from .methods import no_cells, no_dots, op
+from .result import lists_places, sorted_mask
+
+METHODS = ("auto", *dict.fromkeys(impl.name for impl in op.impls))
+FEW = 1 << 22  # products that a CPU makes without looking for less work
+CHUNK = 1 << 26  # products expanded at once: about 4 GB
+LEAST, MOST_AT_ONCE = 1 << 10, 1 << 24  # the same where their number is not known
+UNASKED = 1 << 27  # slots of a result allocated under jit without being asked for
+MOST = (1 << 31) - 2  # slots there can be
+TOO_MANY = 2**31 - 1  # what stands for any larger number of entries
+BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
+LIKELY = 8  # entries of C for each of A and B that kernels get room for before they are known
+SMALL = 1 << 15  # slots of a result that native loops compute before its size is known
+
+
+class Schedule(NamedTuple):
+    """The plan of a sparse product.
+
+    Attributes:
+        method: None: the first that does not refuse.
+        nse: the capacity to compute in: what C needs or more, unless patterns are traced.
+        size: products (of "dot": searches) made at a time.
+        products: as many or more of them there are; None: not known, or of no use.
+        found: outside of a jit, for kernels by rows the rows themselves, which tell how many
+            entries there are.
+        entries: of C, where that is known before it is made, and nobody has to look.
+    """
+
+    method: str | None
+    nse: int
+    size: int
+    products: int | None
+    found: Rows | None
+    entries: int | None = None
+
+
+def plan(
+    call: Call, nse: int | None, method: str | None, chunk: int | None, backend: Backend | None
+) -> Schedule:
+    """The schedule of a product; values of the patterns count where they are concrete.
+
+    Raises:
+        ValueError: `nse` is too small, or missing where it has to be given.
+    """
+    if not is_concrete(call.pattern):
+        if nse is None and call.bound > UNASKED:
+            raise ValueError(
+                f"`nse` must be given where patterns are traced: {call.bound} is the only safe "
+                "bound."
+            )
+        nse = call.bound if nse is None else nse
+        size = chunk or min(max(bucketed(2 * nse), LEAST), MOST_AT_ONCE)
+        return Schedule(method, nse, size, None, None)
+    gpu = on_gpu(call.pattern)
+    work = _Work(call, gpu)
+    kernels = gpu and _kernels_serve(call, backend, work.sizes)
+    asked, method = method, method or _fastest(call, work, gpu, kernels)
+    loops = method == "gustavson" and not gpu
+    of_platform = loops or method == "rows"
+    if not is_eager(call.operands):
+        products = bucketed(work.products)
+        size = chunk or min(products, CHUNK)
+        # What is lowered for several platforms has the method of each.
+        method = asked if of_platform else method
+        if nse is None:
+            nse = _room(call, _entries_of(call, gpu, size, kernels))
+        return Schedule(method, nse, size, products, None)
+    if method == "rows" and kernels:
+        return _rows_first(call, nse, work.sizes)
+    known = work.sizes.get("entries")
+    bound, size, products = call.bound, 1, None  # loops make one product after the other
+    if method == "dot":
+        size = chunk or min(bucketed(work.searches or 0), CHUNK)
+    elif not loops:
+        products = bucketed(work.products)
+        size, bound = chunk or min(products, CHUNK), min(bound, products)
+    elif bound > SMALL and not lists_places(call.mask):
+        bound = min(bound, work.products)
+    if bound <= (SMALL if loops else size) or lists_places(call.mask):
+        return Schedule(method, _room(call, bound), size, products, None, known)
+    if known is None:
+        known = work.sizes["entries"] = _entries_of(call, gpu, size, kernels)
+    return Schedule(method, _checked_room(call, nse, known), size, products, None, known)
+
+
+def remember(call: Call, C: SparseMatrix) -> None:
+    """Keeps the size of an eager result on a GPU for the next product of the same patterns."""
+    if is_eager(call.operands, C) and on_gpu(call.pattern):
+        _sizes_of(call)["entries"] = int(C.count)
+
+
+def _sizes_of(call: Call) -> dict[Any, Any]:
+    """What products of these very patterns found out: "entries" of C, "products", "searches", and
+    whom kernels serve.
+
+    Kept while the arrays live: the same product with other values, as in a loop, waits for nothing.
+    """
+    name = "sizes of a product", jax.tree.structure((call.A, call.B, call.mask))
+    return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
+
+
+def _checked_room(call: Call, nse: int | None, need: int) -> int:
+    """The capacity of a result of `need` entries.
+
+    Raises:
+        ValueError: `nse` is too small for it.
+    """
+    if nse is not None and need > nse:
+        raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
+    return _room(call, need) if nse is None else nse
+
+
+def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
+    """The schedule of kernels by rows, which are made before the size of C is known.
+
+    They get room for so many entries as most products have; where that is too little, they are
+    made again. One look at the device, or two; none once the size is known, which the same programs
+    serve: one for both halves would have to be compiled for the second product of a pattern.
+    """
+    known = sizes.get("entries")
+    room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
+
+    def rows_in(room: int) -> Rows:
+        return one_program(_rows_in_room, *call.operands, room=room)
+
+    rows = rows_in(room) if known is None or known <= room else None
+    need = int(rows.total) if known is None and rows is not None else known or 0
+    if need == TOO_MANY:
+        raise ValueError(BEYOND)
+    sizes["entries"], capacity = need, _checked_room(call, nse, need)
+    if rows is None or need > room:
+        rows = rows_in(_room(call, need))
+    return Schedule("rows", capacity, 1, None, rows, need)
+
+
+def _room(call: Call, entries: int) -> int:
+    return min(eager_capacity(entries, call.A.shape[0] * call.B.shape[1]), MOST)
+
+
+class _Work:
+    """Products and searches of a product, counted when they are asked for, on the host or there."""
+
+    def __init__(self, call: Call, gpu: bool):
+        self.call, self.gpu = call, gpu
+        self.dots = no_dots(*call.operands) is None
+        self.sizes: dict[Any, Any] = _sizes_of(call)
+
+    @functools.cached_property
+    def _pattern(self):
+        return self.call.without_values
+
+    def _on_device(self, what: str) -> int:
+        if what not in self.sizes:
+            A, B, mask = self._pattern
+            counts = count_on_device(A, B, mask if self.dots else None)
+            self.sizes.update(zip(("products", "searches"), counts, strict=True))
+        return self.sizes[what]
+
+    @functools.cached_property
+    def products(self) -> int:
+        if self.gpu:
+            return self._on_device("products")
+        return count_on_host(*self._pattern[:2])
+
+    @functools.cached_property
+    def searches(self) -> int | None:
+        """The number of searches of "dot"; None where it refuses."""
+        if not self.dots:
+            return None
+        if self.gpu:
+            return self._on_device("searches")
+        A, B, mask = self._pattern
+        assert mask is not None  # else dots are refused
+        with known_while_tracing():
+            return searches_on_host(A, B, mask)
+
+
+def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -> bool:
+    """Whether kernels make the product; asked once for a pattern, dtypes and a semiring."""
+    allowed = situation().allowed if backend is None else (backend,)
+    if "pallas" not in allowed or jax.tree.leaves(call.semiring):
+        return False
+    name = "kernels", call.semiring, call.A.dtype, call.B.dtype
+    if name not in sizes:
+        sizes[name] = no_kernels(*call.operands) is None
+    return sizes[name]
+
+
+def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
+    """A search costs as much as a product for kernels, and about as two without them on a GPU,
+    which sorts products; on a CPU as about thirty, which it marks and adds."""
+    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5) if gpu else ("gustavson", 30)
+    if kernels and not work.dots:
+        return usual
+    most = call.A.nse * min(call.B.nse, call.B.shape[1])
+    if not gpu and (most < FEW or not work.dots or work.products < FEW):
+        return usual
+    cells = call.A.shape[0] * call.B.shape[1]
+    if gpu and not kernels and cells < work.products and no_cells(*call.operands) is None:
+        usual = "dense"
+    searches = work.searches
+    return "dot" if searches is not None and searches * ratio < work.products else usual
+
+
+def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
+    """The entries of C.
+
+    Raises:
+        ValueError: int32 does not hold them.
+    """
+    A, B, mask = call.without_values
+    with known_while_tracing():
+        if kernels:
+            need = int(_rows_in_room(plus_pair, A, B, mask, room=0).total)
+        elif gpu:
+            need = int(_sorted_total(A, B, mask, size))
+        else:
+            need = int(counted(A, B, mask))
+    if need == TOO_MANY:
+        raise ValueError(BEYOND)
+    return need
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _sorted_total(A, B, mask, size):
+    o = operands(sorted_csr(A), sorted_csr(B))
+    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
+
+
+def _rows_in_room(semiring, A, B, mask, *, room):
+    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=room)

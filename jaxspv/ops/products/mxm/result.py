@@ -1,0 +1,68 @@
+"""The common result type of the methods of a sparse product, and helpers to make it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ....algebra.masks import Mask
+from ....algebra.semirings import Semiring
+from ....formats import CSR, SparseMatrix
+from ....formats.csr import sorted_csr
+
+
+class Result(NamedTuple):
+    """C by rows: offsets (m + 1,), columns and values (nse,), and what to know about them.
+
+    Attributes:
+        total: entries that C has, also where they exceed nse; 2^31 - 1 stands for any larger.
+        wrapped: a product did not fit its dtype.
+    """
+
+    indptr: Array
+    indices: Array
+    data: Array
+    total: Array
+    wrapped: Array
+
+
+def matrix_of(r: Result, A: SparseMatrix, B: SparseMatrix) -> CSR:
+    """The result as a matrix; its overflow is sticky."""
+    over = (r.total > r.data.shape[0]) | r.wrapped | A.overflow | B.overflow
+    shape = (A.shape[0], B.shape[1])
+    return CSR(r.data, r.indices, r.indptr, over, shape, True, True)
+
+
+def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int) -> CSR:
+    """A product without entries."""
+    (m, _), (_, n) = A.shape, B.shape
+    data = jnp.zeros(nse, term_dtype(semiring, A.dtype, B.dtype))
+    indptr = jnp.zeros(m + 1, jnp.int32)
+    indices = jnp.full(nse, n, jnp.int32)
+    return CSR(data, indices, indptr, A.overflow | B.overflow, (m, n), True, True)
+
+
+def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
+    """The dtype of a product of values of these dtypes, as the monoid takes it."""
+
+    def one(x, y):
+        zero = jnp.zeros(1, jnp.int32)
+        return semiring.add.admit(semiring.mul.at(x, y, zero, zero, zero))
+
+    shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
+    return jax.eval_shape(one, *shapes).dtype
+
+
+def sorted_mask(mask: Mask | None) -> Mask | None:
+    """A mask whose sparse source is a sorted CSR."""
+    if mask is None or not isinstance(mask.source, SparseMatrix):
+        return mask
+    return Mask(sorted_csr(mask.source), mask.structural, mask.complement)
+
+
+def lists_places(mask: Mask | None) -> bool:
+    """Whether a mask names the places that C may have."""
+    return mask is not None and not mask.complement and isinstance(mask.source, SparseMatrix)

@@ -1,0 +1,1 @@
+"""Matrix times vector: the public call, which takes SpMV or SpMSpV."""

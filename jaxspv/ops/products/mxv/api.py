@@ -1,0 +1,319 @@
+"""Matrix times vector over a semiring: `mxv`, `vxm`, and `spmv`, `spmspv` by kind of vector."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...._core.compilation import eager_operands, on_gpu, one_program
+from ...._core.indices import index_dtype_for, narrowed, widened
+from ...._core.operations.overload import overloadable
+from ...._core.platforms import Backend
+from ....algebra.masks import Mask, check_mask
+from ....algebra.semirings import Semiring, as_semiring, plus_times
+from ....formats import SparseMatrix
+from ....formats.foreign import ours
+from ....formats.vector import SparseVector
+from ....graph import Graph, linked
+from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
+from ...write_rule.capacity import finished, roomy, with_room
+from ...write_rule.entries import entries_of
+from ...write_rule.write import as_accum
+from ..common.hypersparse import beyond_int32, multiply_vector
+from ..common.product import positions_as
+from ..common.repeats import joined
+from ..row_layouts.layout import Arranged
+from ..spmspv import gpu as spmspv_gpu  # registers the kernels  # noqa: F401
+from ..spmspv import xla as spmspv_xla  # noqa: F401
+from ..spmspv.api import bound_of, multiply_sparse
+from ..spmv import gpu as spmv_gpu  # noqa: F401
+from ..spmv.api import op as spmv_op
+from . import spmv_cpu as spmv_cpu
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
+
+    from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
+
+
+@overloadable
+def mxv(
+    A: Matrix,
+    x: Vector | DenseMatrix | SparseVector,
+    semiring: Semiring | str = plus_times,
+    *,
+    mask: Allowed = None,
+    accum: Any = None,
+    out: Operand | None = None,
+    replace: bool = False,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a matrix by a vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n), any format, or a `Graph` (from `prepare(A, for_="mxv")`: rows arranged).
+        x: dense (n,) array, or a `SparseVector` of length n.
+        semiring: `add` combines, `mul` extends; or its name, such as "min_plus".
+        mask: boolean (m,) array, sparse vector (by value), `structure(v)` or `~` of these: places
+            that are not allowed stay missing.
+        accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
+        nse: capacity of a sparse result; by default eagerly a bucket that depends on its count,
+            under jit min(m, a safe bound). Ignored for a dense one.
+        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
+            "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
+            `explain`.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
+
+    Returns:
+        For a dense x a dense (m,) array, missing places holding the identity of `add`; for a
+        `SparseVector` a `SparseVector`. The dtype is that of `mul` on the dtypes of A and x (of
+        positional operators the index dtype); indices are int64 where those of A, x or `out` are.
+        With `out` the kind and dtype of `out`.
+
+    Raises:
+        ValueError: shapes do not match; `nse` too small for concrete values; a capacity of 2^31 - 1
+            or more, or such an extent and a dense x or a positional operator.
+        TypeError: A is not a sparse matrix, or the monoid is not defined on the dtype.
+        NotImplementedError: no implementation accepts the call; says why for each.
+
+    Differentiable in both modes in `A.data`, x and the semiring's parameters: for min and max the
+    winning entry, the one of smallest index at ties.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> mxv(A, jnp.array([1.0, 10.0]))
+    Array([20.,  3.], dtype=float32)
+    >>> mxv(A, jnp.array([1.0, 10.0]), jsp.semirings.min_plus)
+    Array([12.,  4.], dtype=float32)
+    """
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=False)
+
+
+@overloadable
+def vxm(
+    x: Vector | DenseMatrix | SparseVector,
+    A: Matrix,
+    semiring: Semiring | str = plus_times,
+    *,
+    mask: Allowed = None,
+    accum: Any = None,
+    out: Operand | None = None,
+    replace: bool = False,
+    nse: int | None = None,
+    method: str = "auto",
+    backend: Backend | None = None,
+) -> Any:
+    """Multiplies a vector by a matrix: `y[j] = add_i mul(x[i], A[i, j])` over stored entries.
+
+    With A[i, j] the edge i -> j this is one step of a traversal.
+
+    Args:
+        x: dense (m,) array or `SparseVector` of length m; the first operand of `mul`.
+        A: (m, n), or a `Graph` (from `prepare(A, for_="vxm")`: columns arranged).
+        semiring, mask, accum, out, replace, nse, method, backend: as in `mxv`, for y of length n.
+
+    Returns:
+        A vector of length n, as `mxv` gives one of length m.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: as `mxv`.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
+    >>> vxm(jnp.array([1.0, 10.0]), A)
+    Array([30.,  2.], dtype=float32)
+    """
+    options = Options(mask, accum, out, replace, nse)
+    return _multiply(A, x, semiring, options, method, backend, flip=True)
+
+
+def spmv(
+    A: Matrix, x: Vector, semiring: Semiring | str = plus_times, **kwargs: Any
+) -> Shaped[Array, " m"]:
+    """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: dense (n,) array.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A dense (m,) array, missing places holding the identity of `add`.
+
+    Raises:
+        TypeError: x is a SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
+    Array([2., 3.], dtype=float32)
+    """
+    if not is_dense(x):
+        raise TypeError("`x` must be a dense array; use `spmspv` for a SparseVector.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def spmspv(
+    A: Matrix, x: SparseVector, semiring: Semiring | str = plus_times, **kwargs: Any
+) -> SparseVector:
+    """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
+
+    Args:
+        A: (m, n) matrix or `Graph`.
+        x: `SparseVector` of length n.
+        semiring, **kwargs: as in `mxv`.
+
+    Returns:
+        A `SparseVector` of length m with the rows in which a stored entry met one of x.
+
+    Raises:
+        TypeError: x is no SparseVector.
+        ValueError, NotImplementedError: as `mxv`.
+
+    Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
+    compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way
+    merge of the already sorted columns), "row" (each row searches its columns in x), "dense" (SpMV
+    on x made dense), "tile" (each tile of A meets one tile of x, empty ones are skipped; A is
+    `Tiled`), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
+
+    Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
+    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021; "tile" is Algorithm 4 of
+    Ji et al., "TileSpMSpV", ICPP 2022.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="csc")
+    >>> spmspv(A, jsp.vector_from_entries([1], [10.0], 2)).todense().tolist()
+    [20.0, 0.0]
+    """
+    if is_dense(x):
+        raise TypeError(f"`x` must be a SparseVector; got {type(x).__name__}. Use `spmv`.")
+    return mxv(A, x, semiring, **kwargs)
+
+
+def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
+    """Eagerly one program, checks and all: what the types of operands decide is decided once."""
+    sparse = not is_dense(x)
+    if not sparse and not isinstance(x, jax.Array):
+        x = jnp.asarray(x)
+    semiring = as_semiring(semiring)
+    M, rows = _operand(A, flip, sparse)
+    how = _How(method, backend, bool(options.replace), options.nse, flip)
+    mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
+    operands = M, rows, x, semiring, mask, accum, out
+    lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
+    if lost or eager_operands(operands) is None:
+        return _traced(how, *operands)
+    x = roomy(x)
+    operands = M, rows, x, semiring, mask, accum, roomy(out)
+    room = bound_of(M, x) if sparse and options.out is None else None
+    result, count = one_program(_product_in_room, *operands, how=how, room=room)
+    return finished(result, count, options.nse if count is not None else None)
+
+
+class _How(NamedTuple):
+    """The static options of a product."""
+
+    method: str
+    backend: Backend | None
+    replace: bool
+    nse: int | None
+    flip: bool
+
+
+def _product_in_room(*operands: Any, how: _How, room: int | None) -> Any:
+    return with_room(_traced(how._replace(nse=room), *operands), how.nse)
+
+
+def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
+    """Products run on int32 indices; the result has those of the operands."""
+    dtype = index_dtype_for(M, x, out)
+    options = Options(mask, accum, out, how.replace, how.nse)
+    if beyond_int32(M, x):
+        return _hypersparse(how, M, x, semiring, options)
+    M, x, mask, out = narrowed("a product", M, x, mask, out)
+    options = dataclasses.replace(options, mask=mask, out=out)
+    semiring = positions_as(semiring, dtype)
+    return widened(_narrow(how, M, rows, x, semiring, options), dtype)
+
+
+def _hypersparse(how: _How, M, x, semiring, options: Options):
+    nse = options.nse if options.out is None else None
+    plain = how._replace(nse=nse, replace=False)
+
+    def product(M, x, mask):
+        return _traced(plain, M, None, x, semiring, mask, None, None)
+
+    y = multiply_vector(product, M, x, semiring, options.mask)
+    return y if options.out is None else call(entries_of, (y,), options)
+
+
+def _narrow(how: _How, M, rows, x, semiring, options: Options):
+    if options.out is None:
+        return _product(how, M, rows, x, semiring, options.mask, options.nse)
+    # Only what is added up where may be left out beforehand: the rule reads the mask again.
+    y = _product(how, M, rows, x, semiring, options.mask, None)
+    places = M.rowcol()[0] if is_dense(x) else None
+    return call(_written, (y, places), options, fill=semiring.zero(options.out.dtype))
+
+
+def _written(y: Any, rows: Array | None) -> Any:
+    """A dense product has an entry in every row that stores one."""
+    if rows is None:
+        return entries_of(y)
+    return Dense(y, jnp.zeros(y.shape, bool).at[rows].set(True, mode="drop"))
+
+
+def _product(how: _How, M, rows, x, semiring, mask, nse):
+    method, backend, flip = how.method, how.backend, how.flip
+    if not M.unique:
+        M, rows = joined(M, semiring), None
+    if x.shape != M.shape[1:]:
+        side, shape = ("left", M.shape[::-1]) if flip else ("right", M.shape)
+        raise ValueError(
+            f"`x` must have shape {M.shape[1:]} on the {side} of A of {shape}; got {x.shape}."
+        )
+    checked = check_mask(mask, M.shape[:1])
+    if not is_dense(x):
+        return multiply_sparse(
+            M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
+        )
+    if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
+        names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
+        raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
+    chosen = None if method == "auto" else method
+    y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
+    return y if checked is None else _masked(y, checked, semiring)
+
+
+def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged | None]:
+    """The matrix whose rows are the places of the result, and its prepared rows if there are any.
+
+    Raises:
+        TypeError: A is neither a sparse matrix nor a Graph.
+    """
+    if isinstance(A, Graph):
+        A = linked(A)
+        rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")
+        rows = rows and rows.in_products()
+        if flip:
+            return (A.out.T if rows is None or A.inn is None else A.inn), rows
+        columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T
+        return (A.out if columns is None else columns.T), rows
+    A = A if isinstance(A, SparseMatrix) else ours(A)
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"`A` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
+            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
+        )
+    return (A.T if flip else A), None
+
+
+def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
+    return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))

@@ -1,0 +1,81 @@
+"""Sparse matrix times dense vector on CPUs: kernels in C++, else a loop that XLA compiles."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ...._core.reductions import is_narrow
+from ....native import bind
+from ....native.codes import codes
+from ..row_layouts.diagonals import Diagonals
+from ..spmv import cpu
+from ..spmv.api import (
+    added_in_float32,
+    columns_at_once,
+    fold_of,
+    no_dense_fold,
+    no_diagonals,
+    no_pieces,
+    op,
+    pieces,
+    result_dtype,
+)
+
+
+def _computed(semiring, A, x, flip):
+    """The dtype of A, x and the product as they are computed, or None where they differ."""
+    dtype = result_dtype(semiring, A, x, flip)
+    if is_narrow(dtype):
+        return jnp.dtype("float32")
+    return dtype if A.dtype == x.dtype == dtype else None
+
+
+def _refuse(semiring, A, x, rows, *, flip) -> str | None:
+    if A.compressed is None or A.index_dtype != jnp.int32:
+        return f"{type(A).__name__} has no compressed axis with indices of 32 bits"
+    if 0 in A.shape or A.nse == 0:
+        return "there is nothing to multiply"
+    if reason := no_dense_fold(semiring, A, x, rows, flip=flip):
+        return reason
+    if isinstance(rows, Diagonals):
+        return "the entries are arranged by diagonals, which is faster"
+    dtype = _computed(semiring, A, x, flip)
+    if dtype is None or codes(semiring, dtype, flip) is None:
+        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
+    return bind.refused()
+
+
+@added_in_float32
+def _native(semiring, A, x, rows, *, flip):
+    """By rows, each in the order of its entries; the entries of columns are scattered."""
+    del rows
+    handler = "spmv" if A.compressed == 0 else "spmv_transposed"
+    y = jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
+    data = jnp.broadcast_to(A.data, A.indices.shape)
+    kind = codes(semiring, x.dtype, flip)
+    assert kind is not None
+    return bind.call(handler, y, A.indptr, A.indices, data, x, **kind)
+
+
+op.register("native", backend="cpu", refuse=_refuse, batched=columns_at_once(_native))(_native)
+
+
+@added_in_float32
+def _row_loop(semiring, A, x, rows, *, flip):
+    """A bare CSR: one native loop over its entries, or products and heads of rows before it."""
+    adds = semiring.add.atomic(result_dtype(semiring, A, x, flip)) == "add"
+    fold = fold_of(semiring, A, x, flip)
+    return cpu.csr_spmv(A.indptr, A.indices, A.data, x, adds=adds, **fold)
+
+
+def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if no_diagonals(semiring, A, x, rows, flip=flip) is None:
+        return "the entries are arranged by diagonals, which is faster"
+    binned = rows is not None and no_dense_fold(semiring, A, x, rows, flip=flip) is None
+    if binned and not cpu.beats_bins(A.nse, A.shape[0]):
+        return "the rows are arranged in bins, which are faster"
+    return no_pieces(semiring, A, x, rows, flip=flip)
+
+
+op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)

@@ -1,0 +1,1 @@
+"""Arrangements of rows that make products fast: bins, diagonals, groups."""

@@ -1,0 +1,129 @@
+"""The layouts "mxv", "vxm" of `prepare`: A, or its transpose, by rows in bins or by diagonals."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...._core.compilation import on_gpu
+from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
+from ....formats import CSR
+from ....formats.base import search_rows
+from ....graph import Graph, register_layout
+from ..spmv.vjp import serves
+from .bins import RowBins, build
+from .diagonals import Diagonals, by_diagonals
+from .grouped import Groups, grouped
+
+LEAST = 1 << 15  # entries from which on diagonals are looked for
+
+
+@pytree_dataclass
+class Rows:
+    """Row bins of a CSR and its values in their order.
+
+    Attributes:
+        bins: the pattern.
+        values: (slots,) values in the order of the bins; what padding slots hold is arbitrary.
+        owners: (nse,) int32, the row of every entry of the CSR, for derivatives by its values on a
+            GPU, where finding it takes as long as the product; None on a CPU and where a kernel
+            computes them.
+        ranks: (nse,) int32, the number by `bins.order` of the column of every entry of the CSR, for
+            kernels: the much used part of x, and of sums by column, has the smallest numbers. None
+            where columns keep their numbers and where no kernel reads them.
+        groups: the entries of the CSR in groups, for a kernel, where all of them come in groups.
+        direct: whether a kernel that reads the CSR does better than the bins, because entries side
+            by side lie all over x (`_sectors`) or because the values are `perturbed`.
+        perturbed: whether the values were put into the bins in this very trace (`revalued`), which
+            costs more than a product that reads the CSR instead. It ends where the object is taken
+            apart, as between two steps of a scan: there the values are at hand.
+    """
+
+    bins: RowBins
+    values: Array
+    owners: Array | None = None
+    ranks: Array | None = None
+    groups: Groups | None = None
+    direct: bool = static(default=False)
+    perturbed: bool = transient(default=False)
+
+    def in_products(self) -> Rows:
+        """These rows as an operand of a product of this trace."""
+        return dataclasses.replace(self, direct=self.direct or self.perturbed)
+
+    def revalued(self, A: CSR) -> Rows:
+        """The same rows with the values of A."""
+        values = self.bins.arrange(A.data[: self.bins.nse])
+        return dataclasses.replace(self, values=values, perturbed=not is_concrete(values))
+
+
+Arranged = Rows | Diagonals  # what `prepare` makes of the rows of a matrix
+
+
+def bins_of(A: CSR) -> RowBins:
+    """The pattern of A in bins; eager."""
+    platform = "gpu" if on_gpu(A.indices) else "cpu"
+    return build(A.indptr, A.indices, A.shape, platform=platform)
+
+
+def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows:
+    """The rows of A in bins; eager.
+
+    entries: whether a GPU gets their owners or ranks. bins: `bins_of(A)` where it is known.
+    """
+    platform = "gpu" if on_gpu(A.indices) else "cpu"
+    bins = bins_of(A) if bins is None else bins
+    on_host = platform == "cpu" and is_concrete(A.data)
+    values = bins.arrange(np.asarray(A.data) if on_host else A.data)
+    if not entries or platform != "gpu":
+        return Rows(bins, values)
+    if not serves(A.dtype, A.indptr, A.indices):
+        return Rows(bins, values, search_rows(A.indptr, A.nse))
+    ranks = None if bins.order is None else _ranks(bins.order, A.indices)
+    scattered = A.shape[1] > 2**16 and float(_sectors(A.indices, A.indptr[-1])) > 24
+    return Rows(bins, values, None, ranks, grouped(A), scattered)
+
+
+@jax.jit
+def _sectors(indices: Array, count: Array) -> Array:
+    """How many 32-byte sectors of x 32 entries side by side mostly lie in; looks at 4,096 places.
+
+    If nearly 32, of an x beyond the L1, a product takes the time of these gathers, whoever makes
+    them, and bins have none to win.
+    """
+    groups = indices.shape[0] // 32
+    if groups == 0:
+        return jnp.float32(0)
+    near = indices[: 32 * groups].reshape(groups, 32)[:: -(-groups // 4096)]
+    there = jnp.arange(near.shape[0]) * -(-groups // 4096) < count // 32
+    sectors = jnp.sort(near >> 3, axis=1)
+    each = 1 + jnp.sum(sectors[:, 1:] != sectors[:, :-1], axis=1)
+    return jnp.sum(jnp.where(there, each, 0)) / jnp.maximum(jnp.sum(there), 1)
+
+
+@jax.jit
+def _ranks(order: Array, indices: Array) -> Array:
+    n = order.shape[0]
+    number = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
+    return number.at[indices].get(mode="fill", fill_value=n)
+
+
+def _prepared(A: CSR) -> Arranged:
+    return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
+
+
+@register_layout("mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False)
+def _mxv(graph: Graph) -> Arranged:
+    return _prepared(graph.out)
+
+
+@register_layout(
+    "vxm", revalue=lambda rows, graph: rows.revalued(graph.out if graph.inn is None else graph.inn)
+)
+def _vxm(graph: Graph) -> Arranged:
+    assert graph.inn is not None
+    return _prepared(graph.inn)

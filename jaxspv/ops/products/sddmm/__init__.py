@@ -1,0 +1,1 @@
+"""SDDMM and other functions of the two ends of every entry."""

@@ -1,0 +1,89 @@
+"""`sddmm`: a product of two dense matrices, sampled where a sparse one has entries."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...._core.indices import with_pattern
+from ...._core.platforms import Backend
+from ....algebra.semirings import Semiring, as_semiring, plus_times
+from ....formats import SparseMatrix
+from ...write_rule.call import matrix
+from ..common.dense_products import bare
+from . import cpu as cpu  # registers the loop
+from . import gpu as gpu  # registers the kernel
+from .xla import op, register_chunks, values_in_chunks
+
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Shaped
+
+    from ....shapes import Matrix
+
+
+def sddmm(
+    A: Matrix,
+    X: Shaped[ArrayLike, "m *heads k"],
+    Y: Shaped[ArrayLike, "n *heads k"],
+    semiring: Semiring | str = plus_times,
+    *,
+    backend: Backend | None = None,
+) -> Any:
+    """`S[i, j] = add_k mul(X[i, k], Y[j, k])` at the stored entries of A: over (+, x) `<X_i, Y_j>`.
+
+    The sampled product of dense matrices; the values of A are not read. `A.data * S.data` are the
+    values of `A * (X Y^T)`.
+
+    Args:
+        A: (m, n) matrix or `Graph`; with axes of heads COO, CSR or CSC.
+        X: (m, ..., k) array: what each row has. Axes in the middle are heads, each by itself.
+        Y: (n, ..., k) array: what each column has.
+        semiring: `add` combines, `mul` extends; not positional.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
+
+    Returns:
+        A matrix of the pattern and format of A, data (nse, ...): an array of heads an entry. The
+        dtype is that of `mul`; float16 and bfloat16 are added in float32.
+
+    Raises:
+        TypeError: A is no matrix, or the monoid is not defined on the dtype.
+        ValueError: shapes do not match; the semiring is positional.
+
+    Differentiable in both modes in X, Y and the semiring's parameters; the derivative holds no
+    array of (entries, k): memory O(nse + size of X and Y + chunk).
+
+    Cost: O(nse heads k) time, in chunks of entries.
+
+    >>> import jax.numpy as jnp, jaxspv as jsp
+    >>> A = jsp.from_edges([0, 1], [1, 1], shape=(2, 2))
+    >>> sddmm(A, jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.0, 0.0], [1.0, 1.0]])).data
+    Array([3., 7.], dtype=float32)
+    """
+    M, X, Y = with_pattern(matrix("A", A)), jnp.asarray(X), jnp.asarray(Y)
+    semiring = as_semiring(semiring)
+    if semiring.mul.position is not None:
+        raise ValueError(f"`semiring` must not be positional; got {semiring}.")
+    heads = check_ends(M, X, Y)
+    if heads and not M.takes_arrays:
+        raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(M).__name__}.")
+    return dataclasses.replace(M, data=op(semiring, bare(M), X, Y, backend=backend))
+
+
+def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:
+    """The axes in the middle of what rows and columns have.
+
+    Raises:
+        ValueError: the shapes do not fit A, or each other.
+    """
+    m, n = A.shape
+    if X.ndim < 2 or X.shape[0] != m:
+        raise ValueError(f"`{names[0]}` must have shape ({m}, ..., k); got {X.shape}.")
+    if Y.shape != (n, *X.shape[1:]):
+        raise ValueError(f"`{names[1]}` must have shape {(n, *X.shape[1:])}; got {Y.shape}.")
+    return X.shape[1:-1]
+
+
+register_chunks(op, "chunks", values_in_chunks)  # after the forms that are faster

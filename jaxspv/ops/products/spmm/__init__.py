@@ -1,0 +1,1 @@
+"""Sparse matrix times dense matrix: the public call, forms, derivatives."""

@@ -1,0 +1,150 @@
+"""Sparse times dense: what `mxm` and `@` do where one operand is an array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...._core.compilation import eager_operands, on_gpu, one_program
+from ...._core.indices import index_dtype_for, narrowed
+from ...._core.platforms import Backend
+from ....algebra.masks import Mask
+from ....algebra.semirings import as_semiring
+from ....formats import SparseMatrix
+from ....formats.stored import Stored
+from ....graph import Graph, linked
+from ...write_rule.call import Options, as_operand_mask
+from ...write_rule.write import as_accum, write_vector
+from ..common.dense_products import Prepared
+from ..common.dense_products import spmm as op
+from ..common.product import positions_as
+from ..common.repeats import joined
+from . import cpu as cpu  # registers the loops
+from . import gpu as gpu  # registers the kernel
+from . import xla as xla  # registers the others
+
+
+class _How(NamedTuple):
+    """The static options of a product; flip: the array is the first operand."""
+
+    method: str
+    backend: Backend | None
+    replace: bool
+    flip: bool
+
+
+def multiply(
+    A: Any, B: Any, semiring: Any, options: Options, method: str, backend: Backend | None
+) -> Array:
+    """`mxm` of a matrix and an array, in either order.
+
+    An array has shape (..., l, n) on the right, (..., m, l) on the left, any axes before; the
+    result is one. Eagerly it is one program.
+
+    Raises:
+        TypeError, ValueError: as `mxm`.
+    """
+    semiring = as_semiring(semiring)
+    flip = not isinstance(A, (SparseMatrix, Graph))
+    M, prepared = _operand(B if flip else A, flip)
+    X = jnp.asarray(A if flip else B)
+    if not M.unique:
+        M = joined(M, semiring)
+        prepared = Prepared(None, M.T if M.compressed == 1 else None)
+    _check_shapes(M, X, flip)
+    names = sorted({"auto", *(impl.name for impl in op.impls)})
+    if method not in names:
+        raise ValueError(f"`method` must be one of {names} for an array; got {method!r}.")
+    if isinstance(options.out, Stored):
+        raise TypeError(f"`out` must be an array, as X is; got {type(options.out).__name__}.")
+    how = _How(method, backend, bool(options.replace), flip)
+    out = None if options.out is None else jnp.asarray(options.out)
+    mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
+    operands = M, X, prepared, semiring, mask, accum, out
+    if backend == "pallas" and not on_gpu(M) or eager_operands(operands) is None:
+        return _traced(*operands, how=how)
+    return one_program(_traced, *operands, how=how)
+
+
+def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
+    """The matrix whose rows are places of the result, and what is prepared of it."""
+    if isinstance(A, Graph):
+        A = linked(A)
+        rows = A.layouts.get("vxm" if flip else "mxv")
+        rows = rows and rows.in_products()
+        if not flip:
+            return A.out, Prepared(rows, A.inn)
+        return (A.out.T, Prepared(None, A.out)) if A.inn is None else (A.inn, Prepared(rows, A.out))
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(
+            f"an operand must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__} "
+            "beside an array."
+        )
+    M = A.T if flip else A
+    M = M if M.compressed is not None else M.asformat("csr")
+    return M, Prepared(None, M.T if M.compressed == 1 else None)
+
+
+def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
+    length = M.shape[1]
+    if X.ndim < 2 or X.shape[-1 if flip else -2] != length:
+        name, shape = ("A", f"(..., k, {length})") if flip else ("B", f"(..., {length}, k)")
+        raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
+
+
+def _traced(M, X, prepared, semiring, mask, accum, out, *, how: _How) -> Array:
+    """With the array as (l, k): leading axes are columns too."""
+    semiring = positions_as(semiring, index_dtype_for(M))
+    M, turned = narrowed("a product", M, prepared.turned)
+    prepared = prepared._replace(turned=turned)
+    inner = -1 if how.flip else -2
+    columns = jnp.moveaxis(X, inner, 0)
+    shape = (M.shape[0], *columns.shape[1:])
+    method = None if how.method == "auto" else how.method
+    Y = op(
+        semiring,
+        M,
+        columns.reshape(X.shape[inner], math.prod(columns.shape[1:])),
+        prepared,
+        backend=how.backend,
+        method=method,
+        flip=how.flip,
+    )
+    Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
+    if mask is None and out is None:
+        return Y
+    present = None
+    if out is not None:
+        present = jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
+        present = jnp.broadcast_to(along(present, how.flip), Y.shape)
+    if mask is not None:
+        mask = Mask(allowed_at(mask, Y, how.flip))
+    fill = semiring.zero(Y.dtype if out is None else out.dtype)
+    return write_vector(
+        Y, out=out, mask=mask, accum=accum, replace=how.replace, fill=fill, present=present
+    )
+
+
+def along(v: Array, flip: bool) -> Array:
+    """A vector over the rows of the matrix, to be broadcast against the result."""
+    return v if flip else v[:, None]
+
+
+def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
+    """A mask of rows of the matrix, or of the result, as one of the shape of the result.
+
+    Raises:
+        ValueError: it has another shape.
+    """
+    rows = Y.shape[-1 if flip else -2]
+    shape = tuple(mask.shape)
+    if shape not in ((rows,), Y.shape[-2:], Y.shape):
+        raise ValueError(
+            f"`mask` must have the shape ({rows},), one place a row of A, or {Y.shape[-2:]} of the "
+            f"result; got {shape}."
+        )
+    allowed = mask.allowed()
+    return jnp.broadcast_to(along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)

@@ -1,0 +1,75 @@
+"""The tangent of sparse times dense, and what its transpose is made of.
+
+Over (+, x) the derivative by X is a product with the transpose, that by the values a dot of two
+rows at each entry; over other semirings the columns are those of `mxv`, block by block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from ...._core.derivatives.tangents import dense_tangent, is_zero
+from ....algebra.semirings import plus_times
+from ..common.dense_products import dots
+from ..spmv import api as spmv
+
+HELD = 2**24  # numbers that a block of columns holds
+
+
+def by_columns(primals, tangents, Y, flip):
+    """The tangent of `mxv` column by column; a block's intermediate values are recomputed."""
+    semiring, A, X, _ = primals
+    semiring_dot, A_dot, X_dot, _ = tangents
+    perturbed = not is_zero(X_dot)
+    constant = SymbolicZero(jax.typeof(X[:, 0]))
+
+    assert spmv.op.tangent is not None
+    of_vector = spmv.op.tangent
+
+    def column(x, y, x_dot=None):
+        x_dot = constant if x_dot is None else x_dot
+        dots = semiring_dot, A_dot, x_dot, None
+        return of_vector((semiring, A, x, None), dots, y, flip=flip)
+
+    columns = (X.T, Y.T, dense_tangent(X_dot).T) if perturbed else (X.T, Y.T)
+    size = max(1, HELD // (A.nse + sum(A.shape)))
+    return lax.map(jax.checkpoint(lambda c: column(*c)), columns, batch_size=size).T
+
+
+def push(product, A, X, d, V, prepared):
+    """`Y_dot = d X + A V`; None stands for zero."""
+    parts = []
+    if d is not None:  # what is prepared of the rows has A's values
+        parts.append(
+            product(plus_times, A.with_data(d), X, prepared._replace(rows=None), flip=False)
+        )
+    if V is not None:
+        parts.append(product(plus_times, A, V, prepared, flip=False))
+    return functools.reduce(jnp.add, parts)
+
+
+def pull(product, W, A, X, d, V, prepared):
+    """The cotangents of `push`: dots of two rows at each entry, a product with the transpose."""
+    steady = _steady(A)
+    by_values = None if d is None else dots(steady, W, X)
+    by_X = None
+    if V is not None:  # by the rows of the transpose where somebody has them
+        turned = steady.T if prepared.turned is None else prepared.turned
+        by_X = product(plus_times, turned, W, type(prepared)(None, A), flip=False)
+    return None, None, by_values, by_X, None
+
+
+def _steady(A: Any) -> Any:
+    """A with a pattern that XLA does not know: of a constant one it would sort the indices, or
+    search their rows, while compiling, for minutes."""
+    if A.compressed is None:
+        return A
+    indptr, indices = lax.optimization_barrier((A.indptr, A.indices))
+    return dataclasses.replace(A, indptr=indptr, indices=indices)

@@ -1,0 +1,166 @@
+"""Sparse times dense: the operation behind `mxm` on an array, and its forms in XLA.
+
+All of them process the columns of X in blocks, so that no (nse, columns) array of gathered rows
+is ever in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...._core.batching import vmapped
+from ...._core.derivatives.tangents import is_zero
+from ...._core.operation import Operation, typed
+from ..common.dense_products import spmm as op
+from ..common.product import product, safe, take
+from ..row_layouts import binned
+from ..row_layouts.layout import Rows
+from ..spmv import api as spmv
+from ..spmv.api import widened
+from ..spmv.jvp import is_bilinear
+from ..spmv.xla import csr_spmv, piece_width
+from . import jvp
+
+LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
+
+
+def _types(semiring, A, X, prepared, *, flip):
+    if semiring.mul.position is not None:
+        return None
+    return typed(result_dtype(semiring, A, X, flip), A.shape[0], X.shape[1])
+
+
+def _tangent(primals, tangents, Y, *, flip):
+    semiring, A, X, prepared = primals
+    if 0 in (A.nse, *A.shape, X.shape[1]):
+        return jnp.zeros_like(Y)
+    if not is_bilinear(semiring, A, X, Y):
+        return jvp.by_columns(primals, tangents, Y, flip)
+    d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
+    return pushed(A, X, d, V, prepared) if d is not None or V is not None else jnp.zeros_like(Y)
+
+
+op.tangent, op.types = _tangent, _types
+
+
+def _types_of_tangent(A, X, d, V, prepared):
+    return typed(X.dtype, A.shape[0], X.shape[1])
+
+
+def _pull(W, *operands):
+    return jvp.pull(op, W, *operands)
+
+
+pushed = Operation(
+    "tangent of spmm", "definition", transpose=_pull, types=_types_of_tangent, internal=True
+)
+pushed.register("products")(functools.partial(jvp.push, op))
+
+
+def result_dtype(semiring, A, X, flip):
+    """The dtype of a product, as `mul` gives it."""
+    return spmv.result_dtype(semiring, A, X, flip)
+
+
+def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
+    """`run(X)`, (n, k) -> (m, k), column by column alike, in blocks of columns.
+
+    held: numbers that `run` keeps for a column beside its operands and result.
+    """
+    k, most = X.shape[1], max(LEAST_HELD, 4 * held)
+    size = max(1, most // max(held, 1))
+    if size >= k:
+        return run(X)
+    steps = -(-k // size)
+    size = -(-k // steps)
+
+    def block(i, Y):
+        at = jnp.minimum(i * size, k - size)  # the last block overlaps the one before
+        part = run(lax.dynamic_slice_in_dim(X, at, size, 1))
+        return lax.dynamic_update_slice_in_dim(Y, part, at, 1)
+
+    shape = jax.eval_shape(run, jax.ShapeDtypeStruct((X.shape[0], size), X.dtype))
+    return lax.fori_loop(0, steps, block, jnp.zeros((shape.shape[0], k), shape.dtype))
+
+
+def columns_together(run, others=vmapped):
+    """vmap over X alone: more columns of one product; else by `others`, `one_by_one` or JAX's."""
+
+    def batched(axis_size, in_batched, semiring, A, X, prepared, *, flip):
+        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
+            one = functools.partial(run, flip=flip)
+            return others(one, axis_size, in_batched, semiring, A, X, prepared)
+        wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
+        Y = op(semiring, A, wide, prepared, flip=flip)
+        return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
+
+    return batched
+
+
+def no_dense_fold(semiring, A, X, prepared, *, flip) -> str | None:
+    """Why no form that pads with the identity serves."""
+    if 0 in (A.nse, *A.shape, X.shape[1]):
+        return "there is nothing to multiply"
+    return spmv.no_dense_fold(semiring, A, X, None, flip=flip)
+
+
+def fold_of(semiring, A, X, flip):
+    """`mul`, `combine` and `identity` of a product, in the dtype that it is computed in."""
+    return spmv.fold_of(semiring, A, X, flip)
+
+
+def _no_bins(semiring, A, X, prepared, *, flip) -> str | None:
+    if not isinstance(prepared.rows, Rows):
+        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
+    return no_dense_fold(semiring, A, X, prepared, flip=flip)
+
+
+def _row_bins(semiring, A, X, prepared, *, flip):
+    """Rows in bins of equal width: gathers and reductions of a block of columns, no scatter."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    rows = prepared.rows
+    values, fold = rows.values.astype(A.dtype), fold_of(semiring, A, X, flip)
+    run = lambda X: binned.spmv(rows.bins, values, X, **fold)  # noqa: E731
+    return by_columns(run, X, rows.bins.slots).astype(dtype)
+
+
+def _pieces(semiring, A, X, prepared, *, flip):
+    """Rows in pieces of fixed width, joined by row."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A.asformat("csr"), X, dtype)
+    fold = fold_of(semiring, A, X, flip)
+    scatter = semiring.add.scatter(result_dtype(semiring, A, X, flip))
+
+    def run(X):
+        return csr_spmv(A.indptr, A.indices, A.data, X, scatter=scatter, **fold)
+
+    pieces = A.shape[0] + A.nse // piece_width(A.shape[0], A.nse)
+    return by_columns(run, X, max(pieces, A.nse // 4)).astype(dtype)
+
+
+op.register("row_bins", refuse=_no_bins, batched=columns_together(_row_bins))(_row_bins)
+op.register("pieces", refuse=no_dense_fold, batched=columns_together(_pieces))(_pieces)
+
+
+@op.register("segments")
+def _segments(semiring, A, X, prepared, *, flip):
+    """One product a slot and column, joined by row: segmented reductions of nse terms."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    out, inner = A.rowcol()
+    data = safe(A.data, out < A.shape[0])
+
+    def column(x):
+        terms = product(semiring, data, out, inner, take(x, inner), flip=flip)
+        return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
+
+    if X.shape[1] == 0:
+        return jnp.zeros((A.shape[0], 0), dtype)
+    run = jax.vmap(column, in_axes=1, out_axes=1)
+    return by_columns(run, X, 2 * A.nse + A.shape[0]).astype(dtype)

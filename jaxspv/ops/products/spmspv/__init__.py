@@ -1,0 +1,1 @@
+"""Sparse matrix times sparse vector: forms."""

@@ -1,0 +1,146 @@
+"""Sparse matrix times sparse vector: the operation, its capacity and its tangent.
+
+Every method (`spmspv_xla`, those of Yang 2015 and GraphBLAS-sharp; `spmspv_gpu`) gives the same
+`SparseVector`: the rows that hold at least one product, ascending. `A` maps `inner` (its columns)
+to `out` (its rows); a CSC of A lists the entries of a column, which is what the push methods need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...._core.compilation import on_accelerator
+from ...._core.indices import eager_capacity
+from ...._core.operation import Operation, typed
+from ...._core.platforms import Backend
+from ...._core.pytree import is_concrete
+from ...._core.reductions import is_narrow
+from ....algebra.masks import Mask
+from ....algebra.semirings import Semiring
+from ....formats import SparseMatrix
+from ....formats.vector import SparseVector
+from ..common.product import Pairs, joined_tangent, product, take
+
+METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
+
+
+def multiply_sparse(
+    A: SparseMatrix,
+    x: SparseVector,
+    semiring: Semiring,
+    mask: Mask | None,
+    *,
+    nse: int | None,
+    method: str,
+    backend: Backend | None,
+    flip: bool,
+) -> SparseVector:
+    """`y = A x` for checked operands; see `mxv`."""
+    dtype = _term_dtype(semiring, A, x, flip)
+    if is_narrow(dtype):
+        A, x = A.astype(jnp.float32), x.astype(jnp.float32)
+        options = {"nse": nse, "method": method, "backend": backend, "flip": flip}
+        return multiply_sparse(A, x, semiring, mask, **options).astype(dtype)
+    x = x.canonical()  # methods search in x, or let one entry stand for its place
+    capacity = _capacity(A, x, nse)
+    allowed = None if mask is None else mask.allowed()
+    y = op(
+        semiring, A, x, allowed, backend=backend, method=_method(method), flip=flip, nse=capacity
+    )
+    if nse is not None and is_concrete(y.overflow, x.overflow) and y.overflow and not x.overflow:
+        needed = int(_whole(A, x, semiring, allowed, flip).count)
+        raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
+    return y
+
+
+def _term_dtype(semiring: Semiring, A: SparseMatrix, x: SparseVector, flip: bool) -> Any:
+    """The dtype of a product of their values, as the monoid takes it."""
+
+    def one(data, values, place):
+        return semiring.add.admit(product(semiring, data, place, place, values, flip=flip))
+
+    like = (jax.ShapeDtypeStruct((1,), dtype) for dtype in (A.dtype, x.dtype, jnp.int32))
+    return jax.eval_shape(one, *like).dtype
+
+
+def _method(method: str) -> str | None:
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
+    return None if method == "auto" else method
+
+
+def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
+    """`nse`, or a bound no result exceeds: rows of A, stored entries, edges of concrete columns."""
+    if nse is not None:
+        return nse
+    if A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count):
+        return bound_of(A, x)
+    return min(A.shape[0], A.nse)
+
+
+def bound_of(A: Any, x: Any) -> int:
+    """The bucket of a bound on the entries of an eager `y = A x`, without a wait for a device.
+
+    On a host the edges that x selects bound it where fewer than the rows do.
+    """
+    (m, _), most = A.shape, min(A.shape[0], A.nse)
+    coarse = most > eager_capacity(0, m)
+    if coarse and A.compressed == 1 and not on_accelerator(A.indptr, x.indices):
+        indptr = np.asarray(A.indptr)
+        chosen = np.asarray(x.indices)[: int(x.count)]
+        most = min(most, int((indptr[chosen + 1] - indptr[chosen]).sum(dtype=np.int64)))
+    return eager_capacity(most, m)
+
+
+def _whole(A, x, semiring, allowed, flip):
+    return op(semiring, A, x, allowed, flip=flip, nse=min(A.shape[0], A.nse))
+
+
+def needs_columns(semiring, A, x, allowed, **_) -> str | None:
+    if A.compressed == 1:
+        return None
+    return f"it reads columns, and {type(A).__name__} lists rows (use a CSC, or vxm with a CSR)"
+
+
+def _tangent(primals, tangents, y, *, flip, nse):
+    """The tangent lives on the pattern of y: each product is led to its place there."""
+    semiring, A, x, allowed = primals
+    semiring_dot, A_dot, x_dot, _ = tangents
+    out, inner = A.rowcol()
+    place_of = jnp.full(A.shape[1] + 1, x.nse, jnp.int32)
+    place_of = place_of.at[jnp.where(x.valid(), x.indices, A.shape[1])].set(
+        jnp.arange(x.nse, dtype=jnp.int32)
+    )
+    place_of = place_of.at[A.shape[1]].set(x.nse)
+    owner = place_of[inner]
+    valid = (out < A.shape[0]) & (owner < x.nse)
+    if allowed is not None:
+        valid &= allowed.at[out].get(mode="fill", fill_value=False)
+    target = jnp.searchsorted(y.indices, out).astype(jnp.int32)
+    target = jnp.where(valid & (take(y.indices, target) == out), target, nse)
+
+    pairs = Pairs(A.data, out, inner, x.data, owner, valid)
+    data = joined_tangent(
+        semiring,
+        semiring_dot,
+        pairs,
+        A_dot.data,
+        x_dot.data,
+        target,
+        y.data,
+        flip=flip,
+        ascending=getattr(A, "sorted", False),
+    )
+    return SparseVector(data, None, None, None, y.shape)  # pyright: ignore[reportArgumentType]
+
+
+def _types(semiring, A, x, allowed, *, flip, nse):
+    data, index = typed(_term_dtype(semiring, A, x, flip), nse), A.index_dtype
+    return SparseVector(data, typed(index, nse), typed(index), typed(jnp.bool_), A.shape[:1])
+
+
+op = Operation("spmspv", _tangent, types=_types)

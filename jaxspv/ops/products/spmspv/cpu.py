@@ -1,0 +1,129 @@
+"""Sparse matrix times sparse vector on a CPU: native loops over the edges, see `native_loops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...._core.native_loops import is_negative, read, write
+from ....algebra.semirings import Semiring
+from ....formats import CSC, CSR
+from ....formats.vector import SparseVector
+from ..common.product import product, take
+
+
+def columns_in_turn(
+    semiring: Semiring, A: CSC, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
+) -> SparseVector:
+    """`y = A x`: every product goes to a dense accumulator as it comes, and marks its row.
+
+    The marked rows are listed at the end. O(edges that x selects + m), whatever the capacities.
+    """
+    m = A.shape[0]
+    term, dtype, beyond = _scalars(semiring, A, x, flip)
+
+    def column(c):
+        k, *state = c
+        inner, value = read(x.indices, k), read(x.data, k)
+        last = read(A.indptr, inner + 1)
+
+        def entry(c):
+            e, total, mark, flag = c
+            out, data = read(A.indices, e), read(A.data, e)
+            here, seen = read(total, out), is_negative(read(mark, out))
+            new = term(data, out, inner, value)
+            new = jnp.where(seen > 0, semiring.add.op(here, new).astype(dtype), new)
+            # Both writes depend on `seen`, so that both reads come before them: without a mask too.
+            wanted = seen < 2 if allowed is None else read(allowed, out)
+            total = write(total, out, jnp.where(wanted, new, here))
+            mark = write(mark, out, jnp.where(wanted, -1, -seen))
+            return e + 1, total, mark, flag | (wanted & beyond(data, value))
+
+        state = lax.while_loop(lambda c: c[0] < last, entry, (read(A.indptr, inner), *state))
+        return k + 1, *state[1:]
+
+    start = jnp.zeros(m, dtype), jnp.zeros(m, jnp.int32), jnp.asarray(False)
+    _, total, mark, flag = lax.while_loop(
+        lambda c: c[0] < x.count, column, (jnp.zeros((), x.count.dtype), *start)
+    )
+
+    def listed(c):
+        i, count, rows = c
+        here = is_negative(read(mark, i))
+        at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
+        return i + 1, count + here, write(rows, at, jnp.where(here > 0, i, m))
+
+    state = (jnp.int32(0), jnp.int32(0), jnp.full(nse + 1, m, jnp.int32))
+    _, count, rows = lax.while_loop(lambda c: c[0] < m, listed, state)
+    return _vector(take(total, rows[:nse]), rows, count, flag, A, x)
+
+
+def rows_in_turn(
+    semiring: Semiring, A: CSR, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
+) -> SparseVector:
+    """`y = A x`: each allowed row looks its columns up in x. O(their entries + m + n)."""
+    m, n = A.shape
+    term, dtype, beyond = _scalars(semiring, A, x, flip)
+    own = jnp.arange(x.nse, dtype=jnp.int32)
+    slots = jnp.full(n, -1, jnp.int32).at[x.indices].set(own, mode="drop")
+
+    def row(c):
+        out, count, rows, values, flag = c
+        first, last = read(A.indptr, out), read(A.indptr, out + 1)
+        if allowed is not None:
+            last = jnp.where(read(allowed, out), last, first)
+
+        def entry(c):
+            e, total, seen, flag = c
+            inner, data = read(A.indices, e), read(A.data, e)
+            slot = read(slots, inner)
+            there = slot >= 0
+            value = read(x.data, jnp.maximum(slot, 0))
+            new = term(data, out, inner, value)
+            new = jnp.where(seen, semiring.add.op(total, new).astype(dtype), new)
+            return (
+                e + 1,
+                jnp.where(there, new, total),
+                seen | there,
+                flag | (there & beyond(data, value)),
+            )
+
+        start = (first, jnp.zeros((), dtype), jnp.asarray(False), flag)
+        _, total, seen, flag = lax.while_loop(lambda c: c[0] < last, entry, start)
+        at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
+        rows, values = write(rows, at, jnp.where(seen, out, m)), write(values, at, total)
+        return out + 1, count + seen.astype(jnp.int32), rows, values, flag
+
+    blank = jnp.full(nse + 1, m, jnp.int32), jnp.zeros(nse + 1, dtype)
+    state = (jnp.int32(0), jnp.int32(0), *blank, jnp.asarray(False))
+    _, count, rows, values, flag = lax.while_loop(lambda c: c[0] < m, row, state)
+    return _vector(values[:nse], rows, count, flag, A, x)
+
+
+def _scalars(
+    semiring: Semiring, A: CSC | CSR, x: SparseVector, flip: bool
+) -> tuple[Callable[..., Array], Any, Callable[..., Array]]:
+    """The product of one entry and one value, its dtype, and whether it is beyond that dtype."""
+    overflow = semiring.mul.overflow
+
+    def term(data, out, inner, value):
+        return semiring.add.admit(product(semiring, data, out, inner, value, flip=flip))
+
+    def beyond(data, value):
+        if overflow is None:
+            return jnp.asarray(False)
+        return overflow(value, data) if flip else overflow(data, value)
+
+    place = jax.ShapeDtypeStruct((), jnp.int32)
+    data, value = (jax.ShapeDtypeStruct((), v.dtype) for v in (A.data, x.data))
+    return term, jax.eval_shape(term, data, place, place, value).dtype, beyond
+
+
+def _vector(values, rows, count, flag, A, x) -> SparseVector:
+    nse = values.shape[0]
+    over = (count > nse) | flag | A.overflow | x.overflow
+    return SparseVector(values, rows[:nse], jnp.minimum(count, nse), over, A.shape[:1])

@@ -1,0 +1,99 @@
+"""SpMSpV on NVIDIA GPUs: when the kernels serve a call, and how they are called."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels.products.spmspv import ATOMIC, spmspv_push, spmspv_tile
+from pallas_kernels.simt import scalar_jaxpr
+
+from ...._core.compat import kernels_refused
+from ....formats import Tiled
+from ....formats.base import serves
+from ....formats.tiled.vector import BitVector
+from ....formats.vector import SparseVector
+from .api import needs_columns, op
+
+_SCALARS = ("float32", "int32")
+
+
+def _not_here(semiring, A, x, flip) -> str | None:
+    """Why no kernel can combine these products."""
+    if reason := kernels_refused():
+        return reason
+    if A.nse == 0 or x.nse == 0 or 0 in A.shape:
+        return "there is nothing to multiply"
+    if not x.unique:
+        return "`x` may hold a place twice"
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
+        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
+    if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
+        return "integer path lengths must tell an overflow"
+    mul = _scalar_product(semiring, flip)
+    out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
+    if out.dtype.name not in _SCALARS:
+        return f"kernels combine float32 and int32 values, not {out.dtype}"
+    if semiring.add.atomic(out.dtype) not in ATOMIC:
+        return f"the monoid `{semiring.add.name}` has no atomic"
+    reason = scalar_jaxpr.refuse(mul, A.dtype, x.dtype)
+    return None if reason is None else f"`{semiring.mul.name}`: {reason}"
+
+
+def _scalar_product(semiring, flip):
+    def mul(a, x):
+        return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
+
+    return mul
+
+
+def _not_pushed(semiring, A, x, allowed, *, flip, nse) -> str | None:
+    return needs_columns(semiring, A, x, allowed) or _not_here(semiring, A, x, flip)
+
+
+def _not_tiled(semiring, A, x, allowed, *, flip, nse) -> str | None:
+    if A.transposed:
+        return "it reads rows of tiles, and this is the transpose of a Tiled: store the other one"
+    return _not_here(semiring, A, x, flip)
+
+
+def _finish(out, A, x, nse) -> SparseVector:
+    indices, data, count, failed = out
+    overflow = A.overflow | x.overflow | (failed != 0)
+    count = jnp.minimum(count, nse) if nse == 0 else count
+    return SparseVector(data[:nse], indices[:nse], count, overflow, A.shape[:1])
+
+
+def _common(semiring, A, x, allowed, flip, nse):
+    mul = _scalar_product(semiring, flip)
+    term = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
+    words = None if allowed is None else BitVector.from_bool(allowed).words
+    fixed = {
+        "rows": A.shape[0],
+        "nse": max(nse, 1),
+        "add": semiring.add.atomic(term.dtype),
+        "mul": mul,
+        "allowed": words,
+    }
+    return (x.indices, x.data, x.count), fixed
+
+
+@op.register("scatter", backend="pallas", refuse=_not_pushed)
+def _push(semiring, A, x, allowed, *, flip, nse):
+    """The columns that x selects, combined by atomics and compacted, in one launch."""
+    vector, fixed = _common(semiring, A, x, allowed, flip, nse)
+    fixed["ascending"] = A.sorted
+    return _finish(spmspv_push(A.indptr, A.indices, A.data, *vector, **fixed), A, x, nse)
+
+
+@op.register("tile", backend="pallas", refuse=serves(Tiled, reads="tiles", refuse=_not_tiled))
+def _tile(semiring, A, x, allowed, *, flip, nse):
+    """The tiles that meet entries of x, combined by atomics and compacted, in one launch."""
+    vector, fixed = _common(semiring, A, x, allowed, flip, nse)
+    arrays = (A.tile_ptr, A.tile_col, A.slot_ptr, A.packed, A.data, A.rest_row, A.rest_col)
+    out = spmspv_tile(*arrays, *vector, nt=A.nt, columns=A.shape[1], **fixed)
+    return _finish(out, A, x, nse)

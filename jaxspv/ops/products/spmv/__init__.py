@@ -1,0 +1,1 @@
+"""Sparse matrix times dense vector: forms and derivatives."""

@@ -1,0 +1,267 @@
+"""Sparse matrix times dense vector: the implementations behind `mxv`, and their tangent."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from ...._core.batching import vmapped
+from ...._core.derivatives.tangents import is_zero
+from ...._core.operation import Operation
+from ...._core.reductions import in_float32, is_narrow
+from ....algebra.semirings import plus_times
+from ....formats import ELL, SELL
+from ....formats.base import serves
+from ..common.dense_products import Prepared, spmm
+from ..common.product import Pairs, joined_tangent, picked_tangent, product, safe, take
+from ..row_layouts import binned, diagonals
+from ..row_layouts.diagonals import Diagonals
+from ..row_layouts.layout import Rows
+from ..row_layouts.padded import ell_spmv, sell_spmv
+from .jvp import cotangents, is_bilinear
+from .winners import winning_slots
+from .xla import csr_spmv
+
+
+def _tangent(primals, tangents, y, *, flip):
+    """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x.
+
+    (+, x) on a compressed axis has a transpose of its own, a CSR over a selective monoid finds its
+    winners by rows; the rest goes through the list of all entries.
+    """
+    semiring, A, x, _ = primals
+    semiring_dot, A_dot, x_dot, _ = tangents
+    if is_bilinear(semiring, A, x, y):
+        d, v = (None if is_zero(t) else t for t in (A_dot.data, x_dot))
+        return pushed(A, x, d, v, primals[3]) if d is not None or v is not None else 0 * y
+    if A.nse == 0:
+        return jnp.zeros_like(y)
+    ascending = getattr(A, "sorted", False)  # a remainder of tiles is behind them
+    if A.compressed == 0 and ascending and semiring.add.selective:
+        slots = winning_slots(semiring, A, x, y, flip)
+        out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
+        return picked_tangent(
+            semiring,
+            semiring_dot,
+            A.data,
+            A_dot.data,
+            slots,
+            out,
+            inner,
+            x,
+            x_dot,
+            inner,
+            flip=flip,
+        )
+    out, inner = A.rowcol()
+    pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
+    return joined_tangent(
+        semiring,
+        semiring_dot,
+        pairs,
+        A_dot.data,
+        x_dot,
+        out,
+        y,
+        flip=flip,
+        sorted=A.row_sorted,
+        ascending=ascending,
+    )
+
+
+def _types(semiring, A, x, rows, *, flip):
+    if semiring.mul.position is not None:
+        return None
+    return jax.ShapeDtypeStruct(A.shape[:1], result_dtype(semiring, A, x, flip))
+
+
+def _advice(semiring, A, x, rows, *, flip):
+    purpose = "vxm" if flip else "mxv"
+    return (
+        []
+        if rows is not None
+        else [f"`prepare(A, for_={purpose!r})` would arrange the rows in bins."]
+    )
+
+
+op = Operation("spmv", _tangent, types=_types, advice=_advice)
+
+
+def _product(A, x, rows=None):
+    return op(plus_times, A, x, rows, flip=False)
+
+
+def _push(A, x, d, v, rows):
+    """`y_dot[i] = sum_j (d[i, j] x[j] + A[i, j] v[j])`; None stands for zero."""
+    parts = [] if d is None else [_product(A.with_data(d), x)]  # what is prepared has A's values
+    parts += [] if v is None else [_product(A, v, rows)]
+    return functools.reduce(jnp.add, parts)
+
+
+def _pull(w, A, x, d, v, rows):
+    found = cotangents(_product, A, x, w, rows, d is not None, v is not None)
+    return None, None, *found, None
+
+
+def _types_of_tangent(A, x, d, v, rows):
+    return jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
+
+
+pushed = Operation(
+    "tangent of spmv", "definition", transpose=_pull, types=_types_of_tangent, internal=True
+)
+pushed.register("products")(_push)
+
+
+def multiply_values(semiring, flip):
+    def mul(a, x):
+        return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
+
+    return mul
+
+
+def result_dtype(semiring, A, x, flip):
+    a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
+    return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
+
+
+def widened(A, X, dtype):
+    """A and X as they are computed with: in float32 where the product is in a narrower float."""
+    if is_narrow(dtype):
+        return A.with_data(A.data.astype(jnp.float32)), X.astype(jnp.float32)
+    return A, X
+
+
+def added_in_float32(run):
+    """`run`, whose products in a narrower float are made and added in float32, rounded once."""
+
+    @functools.wraps(run)
+    def wide(semiring, A, x, rows, *, flip):
+        if semiring.mul.position is not None:
+            return run(semiring, A, x, rows, flip=flip)
+        dtype = result_dtype(semiring, A, x, flip)
+        A, x = widened(A, x, dtype)
+        rows = jax.tree.map(lambda v: in_float32(v) if hasattr(v, "dtype") else v, rows)
+        return run(semiring, A, x, rows, flip=flip).astype(dtype)
+
+    return wide
+
+
+def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    if semiring.add.identity is None:
+        return f"the monoid `{semiring.add.name}` has no identity to pad with"
+    if A.shape[1] == 0:
+        return "there are no columns to read"
+    return None
+
+
+def no_rows(A) -> str | None:
+    listed = A.compressed == 0
+    return None if listed else f"{type(A).__name__} does not list the entries of a row side by side"
+
+
+def no_diagonals(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(rows, Diagonals):
+        return "`prepare(A, for_=...)` has not found the entries on few diagonals"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(rows, Rows):
+        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+    return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+def columns_at_once(run):
+    """vmap over x alone: one product with the matrix of all vectors."""
+
+    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
+        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
+            run_flipped = functools.partial(run, flip=flip)
+            return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
+        Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
+        return jnp.moveaxis(Y, -1, 0)
+
+    return batched
+
+
+@added_in_float32
+def by_diagonals(semiring, A, x, rows, *, flip):
+    """Shifted slices of x times the diagonals: no gather. `prepare` only."""
+    return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
+
+
+@added_in_float32
+def _row_bins(semiring, A, x, rows, *, flip):
+    """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
+    return binned.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
+
+
+def fold_of(semiring, A, x, flip):
+    """`mul`, `combine` and `identity` of a product, for what folds dense blocks of terms."""
+    dtype = result_dtype(semiring, A, x, flip)
+    return {
+        "mul": multiply_values(semiring, flip),
+        "combine": lambda u, v: semiring.add.op(u, v).astype(dtype),
+        "identity": semiring.add.identity_of(dtype)[()],
+    }
+
+
+@added_in_float32
+def pieces(semiring, A, x, rows, *, flip):
+    """A bare CSR: rows in pieces of fixed width, joined by row."""
+    scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
+    fold = fold_of(semiring, A, x, flip)
+    return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
+
+
+op.register("diagonals", refuse=no_diagonals, batched=columns_at_once(by_diagonals))(by_diagonals)
+op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
+op.register("pieces", refuse=no_pieces, batched=columns_at_once(pieces))(pieces)
+
+
+def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
+    if A.transposed:
+        return "the arrays list the entries by column"
+    if A.nse == 0 or 0 in A.shape:
+        return "there is nothing to multiply"
+    return no_dense_fold(semiring, A, x, rows, flip=flip)
+
+
+@added_in_float32
+def ell(semiring, A, x, rows, *, flip):
+    """Rows of one width, reduced along their positions."""
+    return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
+
+
+@added_in_float32
+def sell(semiring, A, x, rows, *, flip):
+    """Slices of rows, reduced along their positions, then put back in the order of the rows."""
+    means = fold_of(semiring, A, x, flip)
+    combine = functools.partial(semiring.add.segment_reduce, sorted=True)
+    layout = A.indices, A.data, A.slices(), A.order
+    return sell_spmv(*layout, x, A.shape[0], **means | {"combine": combine})
+
+
+for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
+    _refuse = serves(_format, reads="rows that are padded", refuse=_stored_by_column)
+    op.register(_name, refuse=_refuse, batched=columns_at_once(_run))(_run)
+
+
+@added_in_float32
+def _segments(semiring, A, x, rows, *, flip):
+    """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
+    out, inner = A.rowcol()
+    terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
+    return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
+
+
+op.register("segments", batched=columns_at_once(_segments))(_segments)

@@ -1,1 +1,0 @@
-"""Sparse matrix times dense matrix: the product by form, derivatives."""

@@ -1,0 +1,1 @@
+"""The write rule of GraphBLAS: operands, entries, capacity, mask, accumulator."""

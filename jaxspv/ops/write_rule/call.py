@@ -1,0 +1,201 @@
+"""Running an operation: one compiled program from operands to result, then its capacity.
+
+An operation is a rule, `rule(*operands, **static) -> Entries` (or a `Dense` vector), and the
+options that every operation has. Rules compute indices in integers and move values by gather and
+where, so both modes of differentiation and vmap go through them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._core.compilation import is_eager, one_program
+from ..._core.indices import alike, one_value, widened, with_index_dtype
+from ...algebra.masks import Mask, as_mask
+from ...formats import SparseMatrix
+from ...formats.foreign import ours
+from ...formats.stored import Stored
+from ...graph import Graph, linked
+from .capacity import finished, roomy, with_room
+from .entries import entries_of, keep
+from .write import PLAIN, as_accum, write_matrix, write_vector
+
+
+class Dense(NamedTuple):
+    """A dense vector of which `present` tells the entries (None: all)."""
+
+    values: Array
+    present: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the vector."""
+        return self.values.shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of every operation, `mask, accum, out, replace, nse`; see docs/graphblas.md."""
+
+    mask: Any = None
+    accum: Any = None
+    out: Any = None
+    replace: bool = False
+    nse: int | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.replace, (bool, np.bool_)):
+            raise TypeError(f"`replace` must be True or False; got {self.replace!r}.")
+        nse = self.nse
+        if nse is not None and (not isinstance(nse, (int, np.integer)) or nse < 0):
+            raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the result meets a mask or something that is there already."""
+        given = (self.mask, self.accum, self.out)
+        return bool(self.replace) or any(x is not None for x in given)
+
+
+class _How(NamedTuple):
+    """The static options of writing a result."""
+
+    replace: bool
+    format: str
+    dense: bool
+    nse: int | None
+    keeps: bool
+
+
+def call(
+    rule: Callable[..., Any],
+    operands: tuple[Any, ...],
+    options: Options,
+    *,
+    static: dict[str, Any] | None = None,
+    format: str = "csr",
+    fill: Any = 0,
+    dense: bool = False,
+    keeps: bool = False,
+) -> Any:
+    """Runs a rule and writes its result under the options.
+
+    Args:
+        rule: a function of a module, so that equal calls share a compilation.
+        operands: pytrees; operators are among them.
+        static: hashable keyword arguments of the rule.
+        format: of a matrix result without `out`.
+        fill: what stands for a missing entry in a dense result.
+        dense: a `Dense` result without `out` stays dense, else it becomes a SparseVector.
+        keeps: the rule gives as many entries as its first operand has, in the same capacity.
+
+    Indices of the result have the common dtype of those of operands and `out`, or int64 where its
+    sizes need it. Eagerly all of this is one program, and the capacity that of `finished`.
+
+    Raises:
+        ValueError: `nse` is too small for concrete values; says the size needed.
+    """
+    out, mask = as_out(options.out), as_operand_mask(options.mask)
+    accum = as_accum(options.accum)
+    named = tuple(sorted(static.items())) if static else ()
+    keeps = keeps and out is None and mask is None
+    format = format if format in PLAIN else "csr"
+    how = _How(bool(options.replace), format, dense, options.nse, keeps)
+    given = (operands, out, mask, accum, fill)
+    if is_eager(operands, out, mask, accum):
+        if not keeps:
+            given = tuple(map(roomy, operands)), roomy(out), mask, accum, fill
+        result, count = one_program(_steps, given, rule=rule, named=named, how=how)
+        return finished(result, count, how.nse, keeps)
+    return _computed(rule, named, how, given, how.nse)
+
+
+def _computed(rule, static, how, given, nse):
+    operands, out, mask, accum, fill = given
+    dtype, (out, *same) = alike(out, *operands)
+    mask = with_index_dtype(mask, dtype)
+    T = rule(*same, **dict(static))
+    return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
+
+
+def _steps(given, *, rule, named, how):
+    return with_room(_computed(rule, named, how, given, None), how.nse, how.keeps)
+
+
+def _write(T, out, mask, accum, fill, *, nse, how):
+    options = {"out": out, "mask": mask, "accum": accum, "replace": how.replace, "nse": nse}
+    if len(T.shape) == 2:
+        return write_matrix(T, format=None if out is not None else how.format, **options)
+    if not isinstance(T, Dense):
+        return write_vector(T, fill=fill, **options)
+    if out is None and not how.dense:
+        e = entries_of(T.values)
+        return write_vector(e if T.present is None else keep(e, T.present), **options)
+    return write_vector(T.values, present=T.present, fill=fill, **options)
+
+
+def as_out(x: Any) -> Any:
+    """`out=` as a sparse object or an array."""
+    known = x is None or isinstance(x, (Stored, jax.Array))
+    return x if known else jnp.asarray(x)
+
+
+def as_operand_mask(mask: Any) -> Mask | None:
+    """`mask=` as a `Mask` of a sparse object or of an array."""
+    if mask is None:
+        return None
+    mask = one_value("a mask", as_mask(mask))
+    known = isinstance(mask.source, jax.Array) or hasattr(mask.source, "todense")
+    return mask if known else dataclasses.replace(mask, source=jnp.asarray(mask.source))
+
+
+def matrix(name: str, A: Any) -> SparseMatrix:
+    """`A` as a sparse matrix; the matrix of a Graph.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(A, Graph):
+        return linked(A).out
+    A = A if isinstance(A, SparseMatrix) else ours(A)
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}.")
+    return A
+
+
+def operand(name: str, x: Any) -> Any:
+    """A sparse matrix, a SparseVector, or a dense vector.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(x, Graph):
+        return linked(x).out
+    x = x if isinstance(x, Stored) else ours(x)
+    if isinstance(x, Stored):
+        return x
+    if hasattr(x, "to_sparse"):
+        return x.to_sparse()
+    if not isinstance(x, (jax.Array, np.ndarray, list, tuple)) or np.ndim(x) != 1:  # pyright: ignore
+        raise TypeError(
+            f"`{name}` must be a sparse matrix, a SparseVector or a dense vector; got "
+            f"{type(x).__name__}{'' if np.ndim(x) == 0 else f' of shape {np.shape(x)}'}."
+        )
+    return x if isinstance(x, jax.Array) else jnp.asarray(x)
+
+
+def is_dense(x: Any) -> bool:
+    """Whether a checked operand is a dense vector."""
+    return not isinstance(x, Stored)
+
+
+def format_of(*operands: Any) -> str:
+    """The format of the first matrix among the operands."""
+    return next((x.format for x in operands if isinstance(x, SparseMatrix)), "csr")

@@ -1,0 +1,360 @@
+"""Entries: the common form of matrices and vectors, sorted unique keys with values; merging two.
+
+A matrix has keys (row, column), a vector (index,). What follows is written once for both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._core import search
+from ..._core.indices import index_dtype_for, with_index_dtype, with_pattern
+from ..._core.operation import Operation
+from ..._core.pytree import pytree_dataclass, static
+from ..._core.search import Keys
+from ...algebra.monoids import plus
+from ...formats import COO, FORMATS
+from ...formats.stored import Stored
+from ...formats.vector import SparseVector
+from . import entries_cpu
+
+
+@pytree_dataclass
+class Entries:
+    """`data[k]` at `keys[0][k], keys[1][k]` for k < count, ascending, no place twice.
+
+    Attributes:
+        data: (nse,) values; arbitrary in padding.
+        keys: one (nse,) array an axis, each at the extent of its axis in padding; all of one dtype,
+            int32 or int64, that holds the extents and the capacity.
+        count: scalar of that dtype.
+        overflow: bool scalar.
+        shape: static.
+    """
+
+    data: Array
+    keys: Keys
+    count: Array
+    overflow: Array
+    shape: tuple[int, ...] = static()
+
+    @property
+    def nse(self) -> int:
+        """The capacity."""
+        return self.keys[0].shape[-1]
+
+    @property
+    def index_dtype(self) -> Any:
+        """The dtype of keys, slots and the count."""
+        return self.keys[0].dtype
+
+    def slots(self) -> Array:
+        """(nse,) the number of each slot."""
+        return jnp.arange(self.nse, dtype=self.index_dtype)
+
+    def valid(self) -> Array:
+        """(nse,) bool: which slots hold an entry."""
+        return self.slots() < self.count
+
+    def holding(self, *sizes: int) -> Entries:
+        """The same entries in an index dtype that holds these extents and capacities too."""
+        return self.in_dtype(index_dtype_for(self, sizes=sizes))
+
+    def in_dtype(self, dtype: Any) -> Entries:
+        """The same entries with keys of another dtype."""
+        if dtype == self.index_dtype:
+            return self
+        keys = tuple(k.astype(dtype) for k in self.keys)
+        return dataclasses.replace(self, keys=keys, count=self.count.astype(dtype))
+
+    def with_data(self, data: Array) -> Entries:
+        """The same places with other values."""
+        return dataclasses.replace(self, data=data)
+
+    def values(self, stand_in: Any = 0) -> Array:
+        """The values, `stand_in` in padding: nothing stored there reaches a result."""
+        return jnp.where(self.valid(), self.data, jnp.asarray(stand_in, self.data.dtype))
+
+
+def entries_of(x: Any) -> Entries:
+    """The entries of a sparse matrix, a sparse vector, or a dense vector (all of them stored)."""
+    if isinstance(x, Entries):
+        return x
+    if isinstance(x, Stored):
+        return _entries_of_stored(with_index_dtype(x, x.index_dtype))  # in all of its arrays
+    if hasattr(x, "to_sparse"):
+        return entries_of(x.to_sparse())
+    x = jnp.asarray(x)
+    if x.ndim == 2:
+        return _all_of(x)
+    return Entries(x, *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def _entries_of_stored(x: Any) -> Entries:
+    if x.ndim == 1:
+        x = x.canonical()
+        return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
+    coo = x.to_coo()
+    found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
+    return found if x.unique else join_equal(found, plus)
+
+
+def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:
+    """The keys of everything in a shape, and their number."""
+    size = math.prod(shape)
+    dtype = index_dtype_for(sizes=(size,))
+    flat = jnp.arange(size, dtype=dtype)
+    n = max(shape[-1], 1)
+    keys = (flat,) if len(shape) == 1 else (flat // n, flat % n)
+    return keys, jnp.asarray(size, dtype)
+
+
+def _all_of(x: Array) -> Entries:
+    return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def stored(e: Entries, format: str) -> Any:
+    """The entries as a `SparseVector`, or as a matrix of the format called `format`."""
+    if len(e.shape) == 1:
+        return SparseVector(e.data, e.keys[0], e.count, e.overflow, (e.shape[0],))
+    row, col = e.keys
+    return FORMATS[format].from_coo(COO(e.data, row, col, e.overflow, (e.shape[0], e.shape[1])))
+
+
+def take(values: Array, slot: Array) -> Array:
+    """`values[slot]`; a slot past the end reads the last one, which the caller masks."""
+    if values.shape[0] == 0:
+        return jnp.zeros(slot.shape, values.dtype)
+    return jnp.take(values, slot, axis=0, mode="clip")
+
+
+def sort_entries(e: Entries) -> Entries:
+    """`e` with keys in any order, brought into order; padding goes last."""
+    *keys, slots = lax.sort((*e.keys, e.slots()), num_keys=len(e.keys), is_stable=True)
+    return dataclasses.replace(e, data=take(e.data, slots), keys=tuple(keys))
+
+
+def run_starts(e: Entries) -> Array:
+    """(nse,) bool: the first slot of every run of equal keys."""
+    moved = [jnp.append(True, k[1:] != k[:-1])[: e.nse] for k in e.keys]
+    differs = moved[0]
+    for other in moved[1:]:
+        differs |= other
+    return differs & e.valid()
+
+
+def join_equal(e: Entries, dup: Any) -> Entries:
+    """Joins the runs of equal keys of sorted entries by the monoid `dup`."""
+    starts = run_starts(e)
+    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
+    data = dup.segment_reduce(e.values(), group, e.nse, sorted=True)
+    joined = keep(e, starts, e.nse)
+    return dataclasses.replace(joined, data=data)
+
+
+def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
+    """Keys of `nse` slots of padding."""
+    return tuple(jnp.full(nse, extent, dtype) for extent in shape)
+
+
+def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
+    """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
+    size, room = chosen.shape[0], chosen.shape[0] if nse is None else nse
+    e = e.holding(*e.shape, room)
+    slots, count = _places_of(chosen, room, e.index_dtype)
+    there = slots < size
+    keys = tuple(
+        jnp.where(there, take(k, slots), extent).astype(k.dtype)
+        for k, extent in zip(e.keys, e.shape, strict=True)
+    )
+    return Entries(
+        take(e.data, slots), keys, jnp.minimum(count, room), e.overflow | (count > room), e.shape
+    )
+
+
+def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
+    """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
+    size = chosen.shape[0]
+
+    dtype = jnp.dtype(dtype)
+    run = compaction if size else _by_scan
+    return run(chosen, room=room, dtype=dtype)
+
+
+def _types_of_places(chosen, *, room, dtype):
+    return jax.ShapeDtypeStruct((room,), dtype), jax.ShapeDtypeStruct((), dtype)
+
+
+compaction = Operation("compaction", types=_types_of_places, internal=True)
+compaction.register("loop", backend="cpu")(entries_cpu.places_of)
+
+
+@compaction.register("scan")
+def _by_scan(chosen: Array, *, room: int, dtype: Any) -> tuple[Array, Array]:
+    size = chosen.shape[0]
+    place = jnp.cumsum(chosen, dtype=dtype) - 1
+    slots = jnp.full(room, size, dtype)
+    slots = slots.at[jnp.where(chosen, place, room)].set(jnp.arange(size, dtype=dtype), mode="drop")
+    return slots, jnp.sum(chosen, dtype=dtype)
+
+
+def fitted(e: Entries, nse: int | None) -> Entries:
+    """`e` in the capacity `nse`; entries that do not fit set `overflow`."""
+    if nse is None or nse == e.nse:
+        return e
+    e = e.holding(nse)
+    kept, extra = min(nse, e.nse), max(nse - e.nse, 0)
+    keys = tuple(
+        jnp.pad(k[:kept], (0, extra), constant_values=extent)
+        for k, extent in zip(e.keys, e.shape, strict=True)
+    )
+    data = jnp.pad(e.data[:kept], (0, extra))
+    return Entries(data, keys, jnp.minimum(e.count, nse), e.overflow | (e.count > nse), e.shape)
+
+
+@jax.jit
+def lower_bound(keys: Keys, wanted: Keys) -> Array:
+    """For each wanted key how many of the ascending `keys` are smaller.
+
+    Jitted: an eager loop would be compiled anew at each call.
+    """
+    size, dtype = keys[0].shape[0], keys[0].dtype
+    if 0 in (size, wanted[0].shape[0]):
+        return jnp.zeros(wanted[0].shape, dtype)
+    return searched(keys, wanted)
+
+
+searched = Operation(
+    "search",
+    types=lambda keys, wanted: jax.ShapeDtypeStruct(wanted[0].shape, keys[0].dtype),
+    internal=True,
+)
+searched.register("loop", backend="cpu")(entries_cpu.lower_bound)
+searched.register("bisection")(search.lower_bound)
+
+
+def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
+    """(slot, found): where each wanted key is stored in `e`. Keys at an extent are not found."""
+    slot = lower_bound(e.keys, wanted)
+    found = slot < e.count
+    for key, want in zip(e.keys, wanted, strict=True):
+        found &= take(key, slot) == want
+    return slot, found
+
+
+@jax.jit
+def elements(A: Any, places: Keys) -> tuple[Array, Array]:
+    """(values, found): what is stored at each of k places, (k,) indices an axis; any value
+    elsewhere.
+
+    A CSR or CSC is searched in its rows or columns, by bisection; of others all keys are made.
+    """
+    axis = getattr(A, "compressed", None)
+    if axis is None or not (A.sorted and A.unique):
+        e = entries_of(A)
+        slot, found = find(e, places)
+        return take(e.data, slot), found
+    A = with_index_dtype(with_pattern(A), A.index_dtype)
+    major, minor = (k.astype(A.index_dtype) for k in (places[axis], places[1 - axis]))
+    low, high = take(A.indptr, major), take(A.indptr, major + 1)  # of an extent: equal
+    slot = search.lower_bound((A.indices,), (minor,), low, high)
+    return take(A.data, slot), (slot < high) & (take(A.indices, slot) == minor)
+
+
+def element(A: Any, place: Keys) -> tuple[Array, Array]:
+    """`elements` of one place, (1,) indices, as scalars."""
+    values, found = elements(A, place)
+    return values[0], found[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Union:
+    """The places of two sets of entries, ascending, and the slots there: `nse` where there is none.
+
+    Attributes:
+        places: their keys; `data` is of no meaning.
+        left, right: slot of each place in the one and in the other.
+        in_left, in_right: whether there is one.
+    """
+
+    places: Entries
+    left: Array
+    right: Array
+    in_left: Array
+    in_right: Array
+
+
+def union(a: Entries, b: Entries) -> Union:
+    """The places of both, merged without a sort; on a CPU in O(entries).
+
+    The capacity is the sum of both, or the size of the whole shape if that is less.
+    """
+    room = min(a.nse + b.nse, math.prod(a.shape))
+    dtype = index_dtype_for(a, b, sizes=(room,))
+    a, b = a.in_dtype(dtype), b.in_dtype(dtype)
+    if 0 in (a.nse, b.nse, room):
+        left, right, count = _merged_by_ranks(a, b, room=room)
+    else:
+        keys = (dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b))
+        left, right, count = united(*keys, room=room)
+    in_left, in_right = left < a.nse, right < b.nse
+    keys = tuple(
+        jnp.where(in_left, take(ka, left), jnp.where(in_right, take(kb, right), extent)).astype(
+            dtype
+        )
+        for ka, kb, extent in zip(a.keys, b.keys, a.shape, strict=True)
+    )
+    places = Entries(
+        jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
+    )
+    return Union(places, left, right, in_left, in_right)
+
+
+def _types_of_union(a, b, *, room):
+    slots = jax.ShapeDtypeStruct((room,), a.index_dtype)
+    return slots, slots, jax.ShapeDtypeStruct((), a.index_dtype)
+
+
+united = Operation("union", types=_types_of_union, internal=True)
+
+
+@united.register("merge", backend="cpu")
+def _merged(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
+    return entries_cpu.merge(a.keys, a.count, b.keys, b.count, room)
+
+
+@united.register("ranks")
+def _merged_by_ranks(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
+    """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
+
+    Gives the slots of each place in the one and in the other, and how many places there are.
+    """
+    dtype = a.index_dtype
+    (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
+    own_a, own_b = a.slots(), b.slots()
+    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
+    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
+    to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
+    to_a, to_b = jnp.where(a.valid(), to_a, room), jnp.where(b.valid(), to_b, room)
+    left = jnp.full(room, a.nse, dtype).at[to_a].set(own_a, mode="drop")
+    right = jnp.full(room, b.nse, dtype).at[to_b].set(own_b, mode="drop")
+    return left, right, a.count + b.count - jnp.sum(hit_a, dtype=dtype)
+
+
+def both(op: Any, x: Array, y: Array, where: Array) -> Array:
+    """`op(x, y)` where both are there; elsewhere the operands are 1, so that no derivative is NaN.
+
+    min and max take the first of equal operands, and so does their derivative.
+    """
+    x, y = (jnp.where(where, v, jnp.ones((), v.dtype)) for v in (x, y))
+    name = getattr(op, "name", None)
+    if op.fn in (jnp.minimum, jnp.maximum) and name in ("min", "max", "minimum", "maximum"):
+        first = x <= y if op.fn is jnp.minimum else x >= y
+        return jnp.where(first | (x != x), x, y)
+    return op(x, y)

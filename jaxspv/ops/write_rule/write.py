@@ -1,0 +1,246 @@
+"""The write rule of the GraphBLAS C API 2.1, C<M, replace> = C accum T, in one place.
+
+Z = T where there is no `accum`; else Z has the entries of C and of T, `accum(c, t)` where both have
+one. Where the mask allows, the result is Z; elsewhere it is C, or nothing with `replace`.
+Without `out`, C has no entries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ...algebra.masks import Mask, check_mask
+from ...algebra.monoids import Monoid
+from ...algebra.operators import BinaryOp, as_binary
+from ...formats import SparseMatrix
+from ...formats.stored import Stored
+from .entries import Entries, Keys, Union, both, entries_of, find, fitted, keep, stored, take, union
+
+PLAIN = ("coo", "csr", "csc")  # formats of results
+
+
+def as_accum(accum: Any) -> BinaryOp | None:
+    """`accum=` as a `BinaryOp`: an operator, a monoid, or a function of two arrays.
+
+    Raises:
+        TypeError: it is none of these, or positional.
+    """
+    if accum is None:
+        return None
+    op = accum.op if isinstance(accum, Monoid) else as_binary(accum)
+    if op.position is not None:
+        raise TypeError(f"`accum` must not be positional; got {op!r}.")
+    return op
+
+
+def write_matrix(
+    T: Any,
+    *,
+    out: SparseMatrix | None = None,
+    mask: Any = None,
+    accum: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
+    format: str | None = None,
+) -> SparseMatrix:
+    """C<M, replace> = C accum T for matrices; traceable, differentiable in both modes.
+
+    Args:
+        T: the computed matrix, a sparse matrix or `Entries`.
+        out: C, of T's shape; the result has its dtype and format. None: nothing is stored in C.
+        mask: boolean array or sparse matrix (by value), `structure(m)`, `~` of these.
+        accum: BinaryOp, monoid or function.
+        replace: delete the entries of C that the mask does not allow.
+        nse: capacity of the result; a bound no result exceeds by default. More entries set
+            `overflow`.
+        format: of the result where `out` is None; that of T by default.
+    """
+    shape, dtype = T.shape, T.data.dtype if out is None else out.dtype
+    format = format or getattr(T if out is None else out, "format", "csr")
+    Z = _written(T, out, shape, mask, accum, replace, nse)
+    return stored(cast(Z, dtype), format if format in PLAIN else "csr")
+
+
+def write_vector(
+    T: Any,
+    *,
+    out: Any = None,
+    mask: Any = None,
+    accum: Any = None,
+    replace: bool = False,
+    nse: int | None = None,
+    fill: Any = 0,
+    present: Array | None = None,
+) -> Any:
+    """w<m, replace> = w accum t for vectors, sparse and dense; as `write_matrix`.
+
+    Args:
+        T: SparseVector or `Entries`; or a dense (n,) array, of which `present` (n,) bool tells what
+            is an entry (all by default).
+        out: w; a dense w has all entries, and gives a dense result in which `fill` stands where
+            GraphBLAS would have none. None: a result of the kind of T.
+        mask, accum, replace, nse: as there.
+        fill: the identity of the monoid for products, 0 by default.
+    """
+    dense = not isinstance(T, (Stored, Entries))
+    if not (dense if out is None else not isinstance(out, Stored)):
+        e = _present_entries(jnp.asarray(T), present) if dense else entries_of(T)
+        dtype = e.data.dtype if out is None else out.dtype
+        return stored(cast(_written(e, out, e.shape, mask, accum, replace, nse), dtype), "")
+    if dense:
+        values = jnp.asarray(T)
+        there = jnp.ones(values.shape, bool) if present is None else present
+    else:
+        e = entries_of(T)
+        blank = jnp.zeros(e.shape, e.data.dtype)
+        values = blank.at[e.keys[0]].set(e.values(), mode="drop")
+        there = jnp.zeros(e.shape, bool).at[e.keys[0]].set(True, mode="drop")
+    return _write_dense(values, there, out, mask, accum, replace, fill)
+
+
+def _write_dense(values, there, out, mask, accum, replace, fill):
+    dtype = values.dtype if out is None else jnp.asarray(out).dtype
+    nothing = jnp.asarray(fill, dtype)
+    checked, accum = check_mask(mask, values.shape), as_accum(accum)
+    if out is not None:
+        out = jnp.asarray(out)
+        _check_out(out, values.shape)
+    Z = jnp.where(there, values.astype(dtype), nothing)
+    if accum is not None and out is not None:
+        Z = jnp.where(there, _accumulated(accum, out, values, there), out)
+    if checked is None:
+        return Z
+    return jnp.where(checked.allowed(), Z, nothing if out is None or replace else out)
+
+
+def _present_entries(values: Array, present: Array | None) -> Entries:
+    e = entries_of(values)
+    return e if present is None else keep(e, present)
+
+
+def _check_out(out: Any, shape: tuple[int, ...]) -> None:
+    if tuple(out.shape) != tuple(shape):
+        raise ValueError(
+            f"`out` must have the shape {tuple(shape)} of the result; got {tuple(out.shape)}."
+        )
+
+
+def _written(T, out, shape, mask, accum, replace, nse) -> Entries:
+    checked, accum = check_mask(mask, shape), as_accum(accum)
+    if out is not None:
+        _check_out(out, shape)
+    C = None if out is None else entries_of(out)
+    T = entries_of(T)
+    if checked is None:
+        return merge(C, T, None, accum, replace, nse)
+    T = dataclasses.replace(T, overflow=T.overflow | getattr(checked.source, "overflow", False))
+    return merge(C, T, lambda keys: allowed_at(checked, keys), accum, replace, nse)
+
+
+def merge(
+    C: Entries | None,
+    T: Entries,
+    allowed: Callable[[Keys], Array] | None,
+    accum: BinaryOp | None,
+    replace: bool,
+    nse: int | None,
+    region: Callable[[Keys], Array] | None = None,
+    scope: Callable[[Keys], Array] | None = None,
+) -> Entries:
+    """The write rule on entries.
+
+    Args:
+        C, T: what was there (None: nothing), what was computed.
+        allowed: keys -> bool, what the mask allows; None: everything.
+        accum, replace, nse: as in `write_matrix`.
+        region: keys -> bool, the places that an assignment is about: elsewhere Z is C. T has
+            entries there alone. None: everywhere.
+        scope: keys -> bool, the places that mask and `replace` are about: the region for
+            GxB_subassign, a row or column for GrB_Row_assign. Elsewhere Z is C. None: everywhere.
+    """
+    if C is None or (allowed is None and accum is None and region is None):
+        if allowed is None:
+            return fitted(T, nse)
+        return keep(T, T.valid() & allowed(T.keys), nse)
+    U = union(C, T)
+    places, valid = U.places, U.places.valid()
+    inside = valid if region is None else valid & region(places.keys)
+    of_z = U.in_right | (U.in_left & (~inside if accum is None else True))
+    stays = U.in_left & (not replace)
+    from_t = U.in_right
+    present = of_z
+    if allowed is not None:
+        open_ = allowed(places.keys)
+        if scope is not None:
+            beyond = ~scope(places.keys)
+            open_, stays = open_ | beyond, stays | (U.in_left & beyond)
+        present, from_t = jnp.where(open_, of_z, stays), from_t & open_
+    return keep(places.with_data(_values(U, C, T, accum, from_t)), present, nse)
+
+
+def _values(U: Union, C: Entries, T: Entries, accum: BinaryOp | None, from_t: Array) -> Array:
+    c, t = take(C.data, U.left), take(T.data, U.right)
+    c = jnp.where(U.in_left, c, jnp.zeros((), c.dtype))
+    t = jnp.where(U.in_right, t, jnp.zeros((), t.dtype))
+    z = _as(t, c.dtype)
+    if accum is not None:
+        z = jnp.where(U.in_left, _accumulated(accum, c, t, U.in_left & U.in_right), z)
+    return jnp.where(from_t, z, c)
+
+
+def _accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
+    """`accum(c, t)` in the dtype of c, where both are there.
+
+    Where c is an integer and t a float, both are taken in float64: float32 rounds from 2^24 on.
+    """
+    common = common_dtype(c, t)
+    if jnp.issubdtype(c.dtype, jnp.integer) and jnp.issubdtype(common, jnp.floating):
+        with jax.enable_x64(True):
+            x, y = (lax.convert_element_type(v, np.float64) for v in (c, t))
+            return lax.convert_element_type(both(accum, x, y, where), c.dtype)
+    return _as(both(accum, c.astype(common), t.astype(common), where), c.dtype)
+
+
+def common_dtype(c: Array, t: Array) -> Any:
+    """The dtype that `accum` takes c and t in: JAX's, but integers never become floats.
+
+    JAX makes a float of uint64 and a signed integer, which would round beyond 2^53: of two integers
+    that it does so with, t is taken in the dtype of c.
+    """
+    common = jnp.result_type(c, t)
+    whole = all(jnp.issubdtype(v.dtype, jnp.integer) for v in (c, t))
+    return c.dtype if whole and not jnp.issubdtype(common, jnp.integer) else common
+
+
+def _as(values: Array, dtype: Any) -> Array:
+    return values if values.dtype == dtype else values.astype(dtype)
+
+
+def cast(e: Entries, dtype: Any) -> Entries:
+    """The entries with values of `dtype`."""
+    return e if e.data.dtype == dtype else e.with_data(e.data.astype(dtype))
+
+
+def allowed_at(mask: Mask, keys: Keys) -> Array:
+    """Whether the mask allows each key; any answer in padding."""
+    source = mask.source
+    if isinstance(source, SparseMatrix) or hasattr(source, "indices"):
+        e = entries_of(source)
+        slot, inside = find(e, keys)
+        if not mask.structural:
+            inside &= take(e.data, slot).astype(bool)
+    else:
+        dense = jnp.asarray(source).astype(bool) if isinstance(source, Array) else None
+        dense = Mask(source, mask.structural).allowed() if dense is None else dense
+        if dense.size == 0:
+            return jnp.zeros(keys[0].shape, bool)
+        index = tuple(jnp.minimum(k, n - 1) for k, n in zip(keys, dense.shape, strict=True))
+        inside = dense[index]
+    return ~inside if mask.complement else inside

@@ -1,0 +1,138 @@
+"""`shard`: spreads a graph over the devices of a mesh; the public functions then run on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from jax import Array
+
+from ..._core.indices import LIMIT, bucketed, one_value
+from ..._core.pytree import is_concrete
+from ...graph import Graph, as_graph
+from ..blocks.halo import Halo, Rows, halo_of
+from ..blocks.ordering import line_of
+from ..graph import ShardedGraph
+from ..partition import Partition, partition
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh, PartitionSpec
+
+    from ...shapes import Matrix
+
+
+def shard(
+    A: Matrix, mesh: Mesh, spec: PartitionSpec | None = None, *, symmetric: bool | None = None
+) -> ShardedGraph:
+    """Spreads a graph over the devices of a mesh; eager. What it is good for: docs/devices.md.
+
+    Vertices are dealt so that the entries of the devices balance: by descending degree, one for
+    each device, every other round backwards. Whole rows of small degree (8 in the mean, 64 at most)
+    are cut into blocks along the given order of the vertices, or a breadth-first one, where at most
+    a tenth of the entries then lead from block to block; GPUs get the rows next to their own too.
+
+    Args:
+        A: a square matrix, A[i, j] the edge i -> j, or a Graph; in several processes the same in
+            each of them.
+        mesh: the devices.
+        spec: which axes of the mesh split rows and which columns: `P("d")` or `P(("a", "b"))` rows
+            alone, `P("r", "c")` blocks of both; None: rows over all axes.
+        symmetric: declares that the pattern is symmetric; None: as a Graph knows, else not.
+
+    Returns:
+        A `ShardedGraph`. On it run the functions for one device: `mxv`, `vxm`, `mxm` with an array,
+        `bfs`, `pagerank`, ...; vectors and results lie whole on every device.
+
+    Raises:
+        TypeError: A is no matrix, `mesh` no mesh, `spec` no spec.
+        ValueError: A is not square or traced, has ghosts or arrays as entries; `spec` does not fit
+            the mesh; a device would hold 2^31 - 1 entries or more.
+
+    Cost: O(entries log entries) on the host; a device holds 8 bytes an entry of its own (float32)
+    and O(n / devices) for vertices, with whole rows; C n / devices with C columns of devices.
+
+    >>> import jax, jaxspv as jsp
+    >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
+    >>> A = jsp.from_edges([0, 1, 2], [1, 2, 0], [2.0, 3.0, 4.0], shape=(3, 3))
+    >>> jsp.shard(A, mesh).unshard().data.tolist()
+    [2.0, 3.0, 4.0]
+    """
+    if not is_concrete(A):
+        raise ValueError("`shard` needs concrete values: call it outside of jit.")
+    graph = as_graph(A, "`shard`", ())
+    if graph.num_vertices is not None:
+        raise ValueError("`shard` takes no ghosts: give the graph before `pad`.")
+    out = one_value("`shard`", graph.out)
+    count = int(out.indptr[-1])
+    degrees = np.diff(np.asarray(out.indptr, np.int64))
+    row = np.repeat(np.arange(graph.n), degrees)
+    col, data = np.asarray(out.indices)[:count], np.asarray(out.data)[:count]
+    part = partition(mesh, spec, graph.n)
+    known = symmetric if symmetric is not None else isinstance(A, Graph) and A.symmetric
+    return _placed(part, row, col, data, out.unique, known)
+
+
+def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> ShardedGraph:
+    R, C = part.grid
+    weights = np.zeros(part.n, np.int64)
+    for ends, parts in ((row, R), (col, C)):
+        if parts > 1:
+            weights += np.bincount(ends, minlength=part.n)
+    out = Rows(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=part.n))]), col)
+    near = line_of(part, *out)
+    pieces = part.deal(weights) if near is None else part.cut(near, weights)
+    positions = part.positions(pieces)
+    device, local_row, local_col = part.place_of(positions[row], positions[col])
+    rows, cols = part.block_shape
+    line = device * rows + local_row
+    by = np.lexsort((local_col, line))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(line, minlength=R * C * rows))])
+    starts = ends[::rows]
+    counts = np.diff(starts)
+    room = bucketed(int(counts.max()))
+    if room >= LIMIT:
+        raise ValueError(
+            f"a device holds fewer than 2^31 - 1 entries; here {counts.max()}: take more devices."
+        )
+    indptr = np.stack([ends[k * rows : (k + 1) * rows + 1] - starts[k] for k in range(R * C)])
+    values = np.zeros((R * C, room), data.dtype)
+    indices = np.full((R * C, room), cols, np.int32)
+    for k in range(R * C):
+        mine = by[starts[k] : starts[k + 1]]
+        values[k, : mine.size], indices[k, : mine.size] = data[mine], local_col[mine]
+    return ShardedGraph(
+        data=_on_devices(part, values),
+        indices=_on_devices(part, indices),
+        indptr=_on_devices(part, indptr.astype(np.int32)),
+        order=_on_devices(part, pieces),
+        everyone=_on_each(part, pieces),
+        positions=_on_each(part, positions.astype(np.int32)),
+        part=part,
+        unique=unique,
+        symmetric=symmetric,
+        halo=None if near is None else _halo(part, out, row, positions, near, symmetric),
+    )
+
+
+def _halo(part: Partition, out: Rows, row, positions, line, symmetric: bool) -> Halo | None:
+    """Made where a kernel on the GPUs of one process reads it."""
+    here = jax.process_count() == 1
+    if not here or not all(d.platform in ("gpu", "cuda") for d in part.mesh.devices.flat):
+        return None
+    into = out if symmetric else out.transposed(row)
+    return halo_of(part, out, into, positions, line, lambda x: _on_devices(part, x))
+
+
+def _on_devices(part: Partition, host: np.ndarray) -> Array:
+    """One row of `host` for each device."""
+    host = host.reshape(*part.grid, *(host.shape[1:] or (-1,)))
+    return jax.make_array_from_callback(host.shape, part.sharding, lambda index: host[index])
+
+
+def _on_each(part: Partition, host: np.ndarray) -> Array:
+    """The whole of `host`, one row after the other, for each device."""
+    shape = *part.grid, host.size
+    return jax.make_array_from_callback(
+        shape, part.sharding, lambda index: np.broadcast_to(host.reshape(-1), shape)[index]
+    )

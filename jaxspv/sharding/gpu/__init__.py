@@ -1,1 +1,0 @@
-"""Functions on a sharded graph in one launch on each GPU, which reach into each other's memory."""

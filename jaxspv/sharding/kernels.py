@@ -1,0 +1,51 @@
+"""When the GPUs of a mesh can run one kernel together, and whether they do so unasked."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from .._core.compat import kernels_refused
+from .._core.platforms import BACKENDS, situation
+from .graph import ShardedGraph
+
+MOST_DEVICES = 32
+MOST_PLACES, MOST_ENTRIES = 2**28, 2**31 - 2**22  # of all devices, of each; words are int32
+# The form is taken unasked where it was measured, beside that of XLA: a GPU of another kind may not
+# reach the memory of its neighbours, which nobody can be asked for.
+MEASURED = frozenset({"NVIDIA H200"})
+
+
+def apart(G: ShardedGraph) -> str | None:
+    """Why the devices of a sharded graph cannot run one kernel together, or do not unless asked by
+    `backend="pallas"`; None: they can."""
+    part = G.part
+    devices = part.mesh.devices if isinstance(part.mesh, Mesh) else np.array([])
+    if (reason := kernels_refused()) is not None:
+        return reason
+    if part.grid[1] > 1:
+        return "it needs whole rows: shard over rows alone"
+    if part.row_axes != part.mesh.axis_names:
+        return "rows must be split over all axes of the mesh, in their order"
+    if jax.process_count() > 1:
+        return "its devices must be GPUs of one process"
+    if not all(d.platform in ("gpu", "cuda") for d in devices.flat):
+        return "its devices are no NVIDIA GPUs"
+    if [d.id for d in devices.flat] != list(range(devices.size)):
+        return "the mesh must take the devices in the order of their numbers, from the first on"
+    if devices.size > MOST_DEVICES:
+        return f"at most {MOST_DEVICES} devices wait for each other in a kernel"
+    if part.places * devices.size >= MOST_PLACES:
+        return f"its kernels number fewer than {MOST_PLACES} vertices"
+    if part.places + G.data.shape[-1] >= MOST_ENTRIES:
+        return f"its kernels take fewer than {MOST_ENTRIES} rows and entries on a device"
+    return unasked(part.mesh)
+
+
+def unasked(mesh: Mesh) -> str | None:
+    """Why kernels have to be asked for on this mesh of GPUs; None: they are taken."""
+    kinds = {d.device_kind for d in mesh.devices.flat}
+    if not kinds <= MEASURED and situation().allowed == BACKENDS:
+        return "backend='pallas' has to ask for it: its gain is not measured on such GPUs"
+    return None

@@ -1,0 +1,1 @@
+"""Connected components in one launch: on one GPU and over several."""

@@ -1,0 +1,238 @@
+"""A user's loop of products and element-wise updates in one launch: pull, one grid barrier a step.
+
+    y[j] = combine over the in-edges i -> j of mul(x[i], a);  x[j] <- update(x[j], y[j], ...)
+
+The walk over rows is that of `rows/sliced.py`. `mul`, `combine`, `update` and the functions under
+the named sums are jaxprs of scalars (`simt/scalar_jaxpr.py`); the parts of `update` that depend on
+scalars alone are computed once a step. Where all out-edges of a vertex have one weight, each vertex
+stores mul(x, weight) once and the entries need no values, as in a hand-written PageRank.
+
+Cost of a step: a gather and 4 bytes an entry (8 where weights differ), 16 bytes a row (20), 4 for
+each operand, one grid barrier; no atomics but those that order the segments of split rows.
+
+Measured (H200): PageRank written by a user takes 0.99 to 1.09 of `pagerank/one_gpu.py`, whose
+limits are the same; with a weight an entry 1.20 (luxembourg_osm) and 1.28 (moscow-roads).
+"""
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.scalar_jaxpr import KINDS, ScalarSemiring, evaluate, hoist
+
+FACTS = {"change": "f32", "changed": "i32"}  # kinds of the L1 change and the number of changes
+
+
+def fixpoint_dense(
+    x0: jax.Array,
+    vectors: tuple[jax.Array, ...],
+    scalars: tuple[jax.Array, ...],
+    *,
+    prepared: dict[str, jax.Array],
+    semiring: ScalarSemiring,
+    update,
+    sums: tuple = (),
+    targets: jax.Array | None = None,
+    stop,
+    facts: tuple[str, ...] = tuple(FACTS),
+    ctas: int | None = None,
+    threads: int = 1024,
+    batch: int = BATCH,
+    unroll: int = UNROLL,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(x[n], iterations int32, flag int32, status int32) of a loop of steps over all elements.
+
+    x0 (n,), vectors (n,) each and scalars () each are float32 or int32. prepared: the in-edges by
+    `prepare_pagerank`, with "values" for each entry or "scales" for each position: the weight of
+    all out-edges of its vertex. semiring.mul(x, a) -> term.
+    update(x, y, step, *vectors, *scalars, *sums) -> x, and each of sums(x, *vectors, *scalars) are
+    closed jaxprs of scalars. targets int32[2 k]: (vertex, its position) of those that are watched.
+    stop(step, reached, unchanged, change, scalars) -> (leave, flag) as kernel values: reached is a
+    tuple of k booleans, x[target] differs from x0; change is the L1 change of the last step, inf
+    before the first; flag is returned as it is at the end. facts: of "change" and "changed", what
+    stop looks at; the others are inf and False. status 0: right.
+    """
+    n = x0.shape[0]
+    targets = jnp.zeros(0, jnp.int32) if targets is None else targets
+    c = sizes(prepared, n)
+    c.kind, c.scaled = KINDS[x0.dtype.name], "scales" in prepared
+    c.vectors, c.scalars, c.targets = len(vectors), len(scalars), targets.shape[0]
+    c.semiring, c.update, c.sums, c.stop, c.facts = semiring, update, sums, stop, facts
+    term = semiring.dtype
+    kinds = [FACTS[fact] for fact in facts] + [KINDS[s.out_avals[0].dtype.name] for s in sums]
+    operands = operands_of(prepared, "scales" if c.scaled else "values")
+    operands |= {"x0": x0, "targets": targets}
+    operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
+    operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
+    ctas = ctas or resident_ctas()
+    outputs = {
+        "x": (n, x0.dtype),
+        "summary": 3,
+        "kept": (c.positions, x0.dtype),
+        "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
+        **workspace(c, len(kinds), ctas, term),
+    }
+    outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
+    machine = kinds, KINDS[term.name], semiring.identity, batch, unroll
+    out = launch(
+        lambda k, m: _Loop(k, c, m, *machine).run(),
+        operands,
+        outputs,
+        ctas=ctas,
+        threads=threads,
+        shared_words=shared_words(len(kinds)),
+        name="fixpoint_dense",
+        interpret=interpret,
+    )
+    summary = out["summary"]
+    return out["x"], summary[0], summary[1], summary[2]
+
+
+class _Loop(PullRows):
+    """One launch: start, steps, result."""
+
+    def __init__(self, k, c, memory, *machine):
+        super().__init__(k, c, memory, *machine)
+        self.scalars = [k.load(getattr(memory, f"scalar{j}"), 0) for j in range(c.scalars)]
+
+    def run(self):
+        k, c, m = self.k, self.c, self.m
+        many = len(c.facts)
+        ok, *totals = self.total(0, self._start())
+
+        def leave(i, change, unchanged):
+            return c.stop(i, self._reached(), unchanged, change, self.scalars)
+
+        infinity, no = k.bits(k.const(0x7F800000), "f32"), k.const(False, "i1")
+        out, flag = leave(k.const(0), infinity, no)
+        state = (k.const(0), k.cast(out, "i32"), k.cast(flag, "i32"), ok, *totals[many:])
+
+        def step(i, out, flag, ok, *sums):
+            ok, *totals = self.total((i + 1) & 1, self._step(i, sums))
+            known = dict(zip(c.facts, totals, strict=False))
+            unchanged = known["changed"] == 0 if "changed" in known else no
+            out, flag = leave(i + 1, known.get("change", infinity), unchanged)
+            return i + 1, k.cast(out, "i32"), k.cast(flag, "i32"), ok, *totals[many:]
+
+        steps, _, flag, ok, *_ = k.while_(
+            lambda i, out, flag, ok, *sums: (out == 0) & (ok == 1), step, *state
+        )
+
+        def row(p):
+            vertex = k.load(m.vertices, p, cache="nc")
+            value = k.load(m.kept, p, cache="fresh")
+            k.store(m.x, vertex, value, mask=vertex < c.n)
+
+        k.spread(c.positions, row)
+        mine = (k.cta == 0) & (k.thread == 0)
+        for j, word in enumerate((steps, flag, 1 - ok)):
+            k.store(m.summary, j, word, mask=mine)
+
+    def _reached(self):
+        """Whether x differs from x0 at each target (its vertex and its position are given)."""
+        k, c, m = self.k, self.c, self.m
+        found = []
+        for j in range(c.targets // 2):
+            vertex, position = k.load(m.targets, 2 * j), k.load(m.targets, 2 * j + 1)
+            there = k.below(vertex, c.n)
+            now = k.load(m.kept, position, mask=there, cache="fresh")
+            found.append(there & _differs(now, k.load(m.x0, vertex, mask=there)))
+        return tuple(found)
+
+    def _start(self):
+        """x = x0 and the operands of each row at its position; the thread's parts of the sums."""
+        k, c, m = self.k, self.c, self.m
+        self.clear()
+        for word in (c.n, 2 * c.n + 1):  # what padding entries gather
+            nothing = self.identity if c.scaled else 0
+            k.store(m.passed, word, nothing, mask=(k.cta == 0) & (k.thread == 0))
+
+        def row(p, *totals):
+            vertex = k.load(m.vertices, p, cache="nc")
+            there = vertex < c.n
+            x = k.load(m.x0, vertex, mask=there, cache="nc")
+            k.store(m.kept, p, x)
+            self._pass_on(k.load(m.numbers, p, cache="nc"), x, self._scale(p, there), there)
+            own = []
+            for j in range(c.vectors):
+                own.append(k.load(getattr(m, f"vector{j}"), vertex, mask=there, cache="nc"))
+                k.store(getattr(m, f"own{j}"), p, own[-1])
+            return self._counted(totals, x, x, own, there)
+
+        return k.spread(c.positions, row, *self.zeros())
+
+    def _scale(self, position, mask):
+        if not self.c.scaled:
+            return None
+        return self.k.load(self.m.scales, position, mask=mask, cache="nc")
+
+    def _pass_on(self, place, x, scale, mask):
+        """Stores the value that the out-edges of an element gather."""
+        if self.c.scaled:
+            x = evaluate(self.k, self.c.semiring.mul, x, scale)
+        self.k.store(self.m.passed, place, x, mask=mask)
+
+    def _counted(self, totals, old, new, own, mask):
+        """The totals with those of one element."""
+        k, c = self.k, self.c
+        moved, parts = _differs(new, old), []
+        for fact in c.facts:
+            if fact == "changed":
+                parts.append(k.cast(moved, "i32"))
+            else:
+                wide = k.cast(new, "f32") - k.cast(old, "f32")
+                parts.append(k.where(moved, k.maximum(wide, -wide), 0.0))
+        parts += [evaluate(k, s, new, *own, *self.scalars) for s in c.sums]
+        zeros = self.zeros()
+        return tuple(
+            t + k.where(mask, part, z) for t, part, z in zip(totals, parts, zeros, strict=True)
+        )
+
+    def _step(self, i, sums):
+        """New x; returns the thread's parts of the totals."""
+        k, c, m = self.k, self.c, self.m
+        read, write = (i & 1) * (c.n + 1), (1 - (i & 1)) * (c.n + 1)
+        known = hoist(k, c.update, None, None, i, *[None] * c.vectors, *self.scalars, *sums)
+
+        def settle(row, y, mask, totals):
+            position, number, old, scale, own = row
+            mask = mask & (number < c.n)
+            new = evaluate(k, c.update, old, y, i, *own, *self.scalars, *sums, known=known)
+            k.store(m.kept, position, new, mask=mask)
+            self._pass_on(write + number, new, scale, mask)
+            return self._counted(totals, old, new, own, mask)
+
+        return self.sweep(read, settle)
+
+    def row(self, position, mask):
+        k, c, m = self.k, self.c, self.m
+        number = k.load(m.numbers, position, mask=mask, other=c.n, cache="nc")
+        # another warp may have written x, and another CTA the operands
+        old = k.load(m.kept, position, mask=mask, cache="fresh")
+        own = [
+            k.load(getattr(m, f"own{j}"), position, mask=mask, cache="fresh")
+            for j in range(c.vectors)
+        ]
+        return position, number, old, self._scale(position, mask), own
+
+    def terms(self, read, index, places, masks):
+        k, c, m = self.k, self.c, self.m
+        if c.scaled:
+            return [k.load(m.passed, read + v) for v in index]  # padding passes on the identity
+        values = k.loads(m.values, places, masks, cache="stream")
+        x = [k.load(m.passed, read + v) for v in index]
+        return [
+            k.where(v < c.n, evaluate(k, c.semiring.mul, z, a), self.identity)
+            for v, z, a in zip(index, x, values, strict=True)
+        ]
+
+    def combine(self, a, b):
+        return evaluate(self.k, self.c.semiring.combine, a, b)
+
+
+def _differs(new, old):
+    """Where two values differ; NaN is equal to NaN."""
+    return (new != old) & ((new == new) | (old == old))

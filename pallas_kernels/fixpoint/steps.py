@@ -1,0 +1,118 @@
+"""The steps of PageRank over whole scores: what one launch of `pagerank/one_gpu.py` does."""
+
+from ..rows.sliced import PullRows
+
+
+class Iteration(PullRows):
+    """One launch: start, steps, result."""
+
+    KINDS = ("f32", "f32")  # of the sums: the L1 change, the mass on vertices without out-edges
+
+    @staticmethod
+    def more(c) -> dict[str, int | tuple]:
+        """Outputs beside those of every form."""
+        return {}
+
+    def run(self):
+        k, m = self.k, self.m
+        damping, tol = (k.load(m.knobs, j) for j in range(2))
+        most, least = (k.load(m.limits, j) for j in range(2))
+        lost = self._start()
+        ok, _, lost = self.total(0, (k.const(0.0, "f32"), lost))
+
+        def going(step, change, lost, ok):
+            return ((change > tol) | (step < least)) & (step < most) & (ok == 1)
+
+        def step(i, change, lost, ok):
+            moved, lost = self._step(i & 1, damping, damping * lost + (1.0 - damping))
+            ok, change, lost = self.total((i + 1) & 1, (moved, lost))
+            return i + 1, change, lost, ok
+
+        infinity = k.bits(k.const(0x7F800000), "f32")
+        steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
+        self._finish()
+        self._summary(steps, change, ok)
+
+    def _summary(self, steps, change, ok):
+        k, m = self.k, self.m
+        mine = (k.cta == 0) & (k.thread == 0)
+        k.store(m.summary, 0, steps, mask=mine)
+        k.store(m.summary, 1, 1 - ok, mask=mine)
+        k.store(m.change, 0, change, mask=mine)
+
+    def _start(self):
+        """x = p and z of it; returns the thread's part of the dangling mass."""
+        k, c, m = self.k, self.c, self.m
+        self.clear()
+        for word in (c.n, 2 * c.n + 1):  # the share that padding entries gather
+            k.store(m.share, word, 0.0, mask=(k.cta == 0) & (k.thread == 0))
+
+        def row(i, lost):
+            vertex = k.load(m.vertices, i, cache="nc")
+            there = vertex < c.n
+            strength = k.load(m.strength, vertex, mask=there, cache="nc")
+            rank = k.load(m.personalization, vertex, mask=there, cache="nc")
+            weighs = strength > 0.0
+            inverse = k.where(weighs, k.const(1.0, "f32") / k.where(weighs, strength, 1.0), 0.0)
+            k.store(m.rank, i, rank)
+            k.store(m.teleport, i, rank)
+            k.store(m.inverse, i, inverse)
+            number = k.load(m.numbers, i, cache="nc")
+            k.store(m.share, number, rank * inverse, mask=there)
+            return lost + k.where(weighs, 0.0, rank)
+
+        return k.spread(c.positions, row, k.const(0.0, "f32"))[0]
+
+    def _step(self, copy, damping, teleport):
+        """New x and z; returns the thread's parts of the L1 change and of the dangling mass."""
+        k, c, m = self.k, self.c, self.m
+        read, write = copy * (c.n + 1), (1 - copy) * (c.n + 1)
+
+        def settle(row, flow, mask, totals):
+            position, number, old, inverse, p = row
+            moved, lost = totals
+            new = damping * flow + teleport * p
+            k.store(m.rank, position, new, mask=mask)
+            k.store(m.share, write + number, new * inverse, mask=mask & (number < c.n))
+            moved = moved + k.where(mask, k.maximum(new - old, old - new), 0.0)
+            return moved, lost + k.where(mask & (inverse == 0.0), new, 0.0)
+
+        return self.sweep(read, settle)
+
+    def row(self, position, mask):
+        k, m = self.k, self.m
+        number = k.load(m.numbers, position, mask=mask, cache="nc")
+        # a split row is settled by another warp every time: not from L1
+        rest = [
+            k.load(a, position, mask=mask, cache="fresh") for a in (m.rank, m.inverse, m.teleport)
+        ]
+        return position, number, *rest
+
+    def terms(self, read, index, places, masks):
+        k, m = self.k, self.m
+        weights = []
+        if self.c.weighted:
+            weights = k.loads(m.values, places, masks, cache="stream")
+        share = self.shares(read, index)
+        return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
+
+    def shares(self, read, index):
+        """The shares at these numbers, in the copy that begins at `read`; padding has one of 0."""
+        return [self.k.load(self.m.share, read + v) for v in index]
+
+    def combine(self, a, b):
+        return a + b
+
+    def _finish(self):
+        """Scores in the caller's numbering; a row may have been settled by any CTA."""
+        k, c, m = self.k, self.c, self.m
+
+        def row(i):
+            vertex = k.load(m.vertices, i, cache="nc")
+            k.store(m.scores, vertex, self.score(i), mask=vertex < c.n)
+
+        k.spread(c.positions, row)
+
+    def score(self, position):
+        """The score of the row there."""
+        return self.k.load(self.m.rank, position, cache="fresh")

@@ -1,0 +1,1 @@
+"""Layouts of a graph for kernels, computed once on the device."""

@@ -1,0 +1,299 @@
+"""PageRank over the rows of several GPUs, all iterations in one launch on each.
+
+    x <- d (x D^-1 A + dangling(x) p) + (1 - d) p
+
+where A is symmetric, with its weights: each device gathers z = x / strength over the rows of its
+places, from a copy of z of all places, and writes the new z of its own into the copies of all
+devices. Nothing is prepared: rows are walked in the pieces of `rows/pieces.py`, each by the lanes
+that suit its rows, whose new x and z the warp that walked it settles, 32 neighbours at a time: of
+4 to 16 bytes each, stores to another GPU held up everything else. Rows that are cut follow after a
+barrier over one device.
+
+Whether A is symmetric the kernel finds out itself: the sum over all entries above the diagonal of a
+hash of (row, column, weight) less that of (column, row, weight) over those below is 0 modulo 2^32
+if it is, and by chance once in 2^32 matrices that are not.
+
+Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
+barrier, a meeting of the devices and a reduction over a CTA; one pass over the entries before.
+Sums are added in one order: results do not change from run to run, and devices agree when to stop.
+
+Measured (two H200; one GPU, prepared): rmat21-22 5.2 ms a call (8.5), rmat24-22 46.2 (92.5),
+rmat18-22 1.1 (1.3). Of an iteration of rmat21-22 230 us are the walk, 190 G gathers/s, and 20
+barriers, cut rows and waiting for the slower device; the pass before takes 150. Without gathers the
+walk takes 110.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import functools
+import math
+import operator
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.by_length import ByLength
+from ..rows.by_vertex import Vertices
+from ..rows.lanes import Lanes
+from ..rows.merge_path import LIMIT, Shape
+from ..rows.pieces import RowsInPieces
+from ..simt.barrier import MeshBarrier
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
+
+TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
+WARPS = 32
+# Rows come sorted by length; each bound is where the next shape has become faster (H200, rmat 21).
+SHAPE = ByLength(
+    (
+        (9, Lanes(1, 3, 2, ahead=True)),
+        (48, Lanes(8, 3, 2, ahead=True)),
+        (math.inf, Lanes(32, 1, 8, ahead=True, stream=True)),
+    )
+)
+ROW_COST = 4  # of a row over that of an entry in these
+PIECES, LEAST = 8, 1024  # of a warp at most; places of the path in each at least
+
+
+def pagerank(
+    indptr: jax.Array,
+    indices: jax.Array,
+    weights: jax.Array,
+    positions: jax.Array,
+    personalization: jax.Array,
+    damping: jax.Array,
+    tol: jax.Array,
+    max_iterations: jax.Array,
+    min_iterations: jax.Array,
+    *,
+    axes: tuple[str, ...],
+    n: int,
+    shape: Shape = SHAPE,
+    ctas: int | None = None,
+    pieces: int | None = None,
+    threads: int = 1024,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """(scores float32[n], iterations int32, change float32, status int32, refused int32), in a
+    `shard_map`: the same on every device.
+
+    Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
+    its rows by places of all devices; personalization float32[places]: p, of sum 1 over all, also
+    the start. positions int32[n], the same on all: the place of each vertex.
+    axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
+    above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
+    otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
+    """
+    devices, places = jax.lax.axis_size(axes), personalization.shape[0]
+    ctas = ctas or resident_ctas()
+    cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
+    f32, i32 = jnp.float32, jnp.int32
+    knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
+    limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
+    path, warps = cost * places + indices.shape[0], threads // 32
+    pieces = pieces or min(max(path // (LEAST * ctas * warps), 1), PIECES)
+    pieces, shared = pieces * ctas * warps, 2 * shape.shared_words(threads)
+    out = launch(
+        lambda k, m: _PageRank(k, m, places, n, shape, cost, pieces).run(),
+        {
+            "indptr": indptr,
+            "indices": indices,
+            "weights": weights,
+            "positions": positions,
+            "personalization": personalization.astype(f32),
+            "knobs": jnp.stack(knobs),
+            "limits": jnp.stack(limits),
+        },
+        {
+            **{name: (places, f32) for name in ("rank", "inverse")},
+            "scores": (n, f32),
+            "summary": 3,
+            "change": (1, f32),
+            "share": (2 * places * devices, f32),
+            **RowsInPieces.workspace(places, pieces, 2, f32),
+            "parted": (2 * ctas, f32),
+        },
+        ctas=ctas,
+        threads=threads,
+        shared_words=shared + threads + 2 * WARPS + 160,
+        more_control=MeshBarrier.control_words(devices, TOLD) + 1,
+        name="pagerank_on_mesh",
+        axes=axes,
+        interpret=interpret,
+    )
+    steps, status, refused = out["summary"]
+    return out["scores"], steps, out["change"][0], status, refused
+
+
+class _Pass(RowsInPieces):
+    """A pass over the entries of this device."""
+
+    def __init__(self, k, m, places, shape, cost, pieces):
+        streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
+        super().__init__(k, m, m.indptr, places, streams, shape, zero, cost, pieces)
+
+    def combine(self, a, b):
+        return a + b
+
+
+class _PageRank(_Pass):
+    """One launch."""
+
+    def __init__(self, k, m, places, n, shape, cost, pieces):
+        super().__init__(k, m, places, shape, cost, pieces)
+        self.everyone, self.vertices = places * k.devices, Vertices(k, m, places, n)
+        self.within = k.shared(2 * WARPS, "f32")
+        self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.before = _Before(k, m, places, shape, cost, pieces)
+        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
+
+    def run(self):
+        k, m = self.k, self.m
+        damping, tol = (k.load(m.knobs, j) for j in range(2))
+        most, least = (k.load(m.limits, j) for j in range(2))
+        together, lost = self._start()
+        ok, _, lost = self._meet(k.const(1), k.const(0.0, "f32"), lost)
+        refused = k.cast(self.barrier.total(2) != 0, "i32")
+        ok = ok & together
+
+        def going(step, change, lost, ok):
+            unsettled = (change > tol) | (step < least)
+            return unsettled & (step < most) & (ok == 1) & (refused == 0)
+
+        def step(i, change, lost, ok):
+            copies = (i & 1) * self.everyone, self.everyone - (i & 1) * self.everyone
+            together, *sums = self._step(*copies, damping, damping * lost + (1.0 - damping))
+            ok, change, lost = self._meet(i + 2, *sums)
+            return i + 1, change, lost, ok & together
+
+        infinity = k.bits(k.const(0x7F800000), "f32")
+        steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
+        ok = ok & self._finish(steps + 2)
+        mine = (k.cta == 0) & (k.thread == 0)
+        for j, word in enumerate((steps, 1 - ok, refused)):
+            k.store(m.summary, j, word, mask=mine)
+        k.store(m.change, 0, change, mask=mine)
+
+    def _start(self):
+        """x = p and z of it; (whether all CTAs came, the thread's part of the dangling mass)."""
+        k, m = self.k, self.m
+        self.find()
+        (together,) = k.grid_barrier(m.control)
+
+        def row(r, strength):
+            rank = k.load(m.personalization, r, cache="nc")
+            linked = strength > 0.0
+            inverse = k.where(linked, k.const(1.0, "f32") / k.where(linked, strength, 1.0), 0.0)
+            k.store(m.rank, r, rank)
+            k.store(m.inverse, r, inverse)
+            self._share(0, r, rank * inverse)
+            return (k.where(linked, 0.0, rank),)
+
+        walked, lost = self.before.each_row(row, k.const(0.0, "f32"))
+        self.before.add_to(self.left)
+        return together & walked, lost
+
+    def _finish(self, turn):
+        """Scores of all vertices; no share is read any more."""
+        k, m, none = self.k, self.m, self.k.const(0.0, "f32")
+        k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
+        ok, *_ = self._meet(turn, none, none)
+        self.vertices.give(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
+        return ok
+
+    def _share(self, copy, r, share):
+        self.vertices.tell_all(self.m.share, copy + r, share)
+
+    def terms(self, fetched, places, masks, owners):
+        k, (index, weights) = self.k, fetched
+        there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
+        read = k.behind(self.read, index)
+        share = k.loads(self.m.share, [read + v for v in index], there)
+        return [w * z for w, z in zip(weights, share, strict=True)]
+
+    def _step(self, read, write, damping, teleport):
+        """New x, and z of it, from a copy of z into the other: whether all CTAs came, the thread's
+        parts of the L1 change and of the dangling mass."""
+        k, m, none = self.k, self.m, self.k.const(0.0, "f32")
+        self.read = read
+
+        def row(r, flow):
+            old, p, inverse = (
+                k.load(a, r, cache="fresh") for a in (m.rank, m.personalization, m.inverse)
+            )
+            new = damping * flow + teleport * p
+            k.store(m.rank, r, new)
+            self._share(write, r, new * inverse)
+            return k.maximum(new - old, old - new), k.where(inverse == 0.0, new, 0.0)
+
+        return self.each_row(row, none, none)
+
+    def _meet(self, turn, *parts):
+        """(ok, the sums over all devices of what threads have) after a meeting."""
+        k, m = self.k, self.m
+        for j, x in enumerate(parts):
+            k.store(self.within, WARPS * j + k.warp, k.warp_sum(x), mask=k.lane == 0)
+        k.sync()
+
+        def cta():
+            there = k.lane < k.threads // 32
+            for j in range(2):
+                x = k.load(self.within, WARPS * j + k.lane, mask=there)
+                k.store(m.parted, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
+
+        k.if_(k.warp == 0, cta)
+
+        def tell(device):
+            del device
+            sums = []
+            for j in range(2):
+                each = [
+                    k.load(
+                        m.parted, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
+                    )
+                    for i in range(0, k.ctas, 32)
+                ]
+                sums.append(k.warp_sum(functools.reduce(operator.add, each)))
+            return *sums, k.load(m.control, self.left, cache="fresh")
+
+        ok = self.barrier.meet(turn, tell)
+        return ok, *(self.barrier.total(j, k.bits) for j in range(2))
+
+
+class _Before(_Pass):
+    """The pass before the first step: the strength of each row, and what tells whether A is its
+    own transpose, a thread's part in a word of shared memory."""
+
+    def __init__(self, k, m, places, shape, cost, pieces):
+        super().__init__(k, m, places, shape, cost, pieces)
+        self.offset, self.everyone = k.device * places, places * k.devices
+        self.sum = k.shared(k.threads)
+        k.store(self.sum, k.thread, 0)
+
+    def add_to(self, word):
+        """Adds what the entries of this device sum to to a control word."""
+        k = self.k
+        total = k.warp_sum(k.load(self.sum, k.thread))
+        k.reduce("add", self.m.control, word, total, mask=k.lane == 0)
+
+    def row(self, r, mask):
+        return (self.offset + r,)
+
+    def terms(self, fetched, places, masks, owners):
+        k = self.k
+        found, total = [], k.load(self.sum, k.thread)
+        loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # all weights, by the one sum
+        for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
+            u = k.where(loaded, k.behind(u, fetched[0]), 0)
+            there = k.below(v, self.everyone) & t
+            high, low = k.maximum(u, v), k.minimum(u, v)
+            x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
+            for multiplier in (739982445, 695872825):
+                x = (x ^ k.shr(x, 15)) * multiplier
+            x = k.where(u < v, x, k.where(u > v, -x, 0))
+            total = total + k.where(there, x, 0)
+            found.append(k.where(there, w, 0.0))
+        k.store(self.sum, k.thread, total)
+        return found

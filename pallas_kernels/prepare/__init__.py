@@ -1,1 +1,0 @@
-"""Layouts of a graph that kernels want, computed once with NumPy."""

@@ -1,0 +1,1 @@
+"""Attention over the rows of a CSR in one launch, and its cotangents."""

@@ -1,0 +1,202 @@
+"""The cotangents of `attention.csr_attention` in one launch, from the logarithms it left.
+
+    p = exp(s - log[i]),  ds = p (<w[i], v[j]> - less[i])       at every entry (i, j), by head
+    dq[i] = scale sum_j ds k[j],  dk[j] = scale sum_i ds q[i],  dv[j] = sum_i p w[i],  dbias = ds
+
+with w the cotangent of y and less = <w, y> less that of log; a `Score` has derivatives of its own
+in place of k and q. Warps walk their pieces of the rows as forwards; dq is kept in registers and
+stored where a row ends (added, of a row that is cut between warps), dk and dv are added to memory
+by atomics of 16 bytes. Their order may vary, and with it the last bits of sums. The derivatives by
+the params of a score are summed by each warp for itself.
+
+Bytes, for nse entries, f features of all heads: 8 nse f read and as much added in the L2 cache.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from ...simt.launch import launch
+from .forward import LOG2E, Attention
+from .job import Operands, Schedule, Score, job_of, padded
+
+# Lanes side by side add 16 bytes each to the same sectors: also where they read 16-bit floats.
+SCHEDULE = Schedule(unroll=2, threads=256, features=4)
+
+
+def csr_attention_vjp(
+    given: Operands,
+    log: jax.Array,
+    w: jax.Array,
+    less: jax.Array,
+    *,
+    scale: float,
+    score: Score | None = None,
+    scores: bool = True,
+    values: bool = True,
+    biases: bool = False,
+    params: bool = True,
+    schedule: Schedule = SCHEDULE,
+    interpret: bool = False,
+) -> tuple[jax.Array | None, ...]:
+    """(dq, dk, dv, dbias, dedges, *dparams); None for what `scores`, `values`, `biases`, `params`
+    do not ask for.
+
+    given, scale, score: as forward; log, less: (n, heads), w: (n, heads, f). dbias is (nse, heads),
+    0 in padding, also where one bias serves all; dedges comes with `scores`, if there are edges.
+    """
+    _, heads, f = given.v.shape
+    job = job_of(given, scale, score, schedule)
+    operands = given.padded(job.width)
+    last = {name: operands.pop(name) for name in ("bias", "edges") if name in operands}
+    level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)
+    operands |= {"w": padded(w, job.width), "level": level, "less": less} | last
+
+    wanted = {"dq": given.q, "dk": given.k} if scores else {}
+    wanted |= {"dv": given.v} if values else {}
+    if scores and given.edges is not None:
+        wanted["dedges"] = given.edges
+    shapes = {n: x.shape if x.ndim == 2 else (*x.shape[:2], job.width) for n, x in wanted.items()}
+    shapes |= {"dbias": (given.indices.size, heads)} if biases else {}
+    workers = job.ctas * schedule.threads // 32
+    of_warps = {
+        f"dp{i}": (workers, heads, *[job.width] * (p.ndim - 1))
+        for i, p in enumerate(given.params)
+        if params
+    }
+    found = launch(
+        lambda kernel, memory: _Backward(kernel, memory, job).run(),
+        {name: x.reshape(-1) for name, x in operands.items()},
+        {name: (math.prod(shape), jnp.float32) for name, shape in of_warps.items()},
+        inout={name: jnp.zeros(math.prod(s), jnp.float32) for name, s in shapes.items()},
+        optional=("bias", "edges", "dq", "dk", "dv", "dbias", "dedges", "dp0"),
+        ctas=-(-heads // job.together) * job.ctas,
+        threads=schedule.threads,
+        name="csr_attention_vjp",
+        interpret=interpret,
+    )
+
+    def cotangent(name):
+        if name not in shapes:
+            return None
+        x, like = found[name].reshape(shapes[name]), wanted.get(name)
+        return x if like is None or like.ndim == 2 else x[..., : like.shape[-1]]
+
+    ends = (cotangent(name) for name in ("dq", "dk", "dv", "dbias", "dedges"))
+    by_params: list[jax.Array | None] = [None] * len(given.params)
+    for i, name in enumerate(of_warps):
+        p = given.params[i]
+        total = found[name].reshape(of_warps[name]).sum(axis=0)
+        by_params[i] = total if p.ndim == 1 else total[:, : p.shape[-1]]
+    return *ends, *by_params
+
+
+class _Backward(Attention):
+    """One launch; what is kept of a row is its part of dq."""
+
+    def __init__(self, k, g, job):
+        super().__init__(k, g, job)
+        self.rows = job.score.rows if job.score else (True, True)
+        self.nothing = self._zeros(0)
+        self.fixed = range(len(self.rows) - len(self.params), len(self.rows))  # the params
+        if g.dp0 is not None:
+            self.sums = [zero for i in self.fixed for zero in self._zeros(i)]
+
+    def _zeros(self, number):
+        return [self.k.const(0.0, "f32")] * (self.job.each if self.rows[number] else 1)
+
+    def _of_row(self, r, mask):
+        """Of the cotangent of y, the logarithm, what is taken from its cotangents, and of q."""
+        k, g = self.k, self.g
+        at = r * self.job.heads + self.head
+        numbers = (k.load(a, at, mask=mask, cache="nc") for a in (g.level, g.less))
+        return [*self._features(g.w, r, mask), *numbers, *super()._of_row(r, mask)]
+
+    def _row(self, start, end, ahead, sums):
+        k, g, job = self.k, self.g, self.job
+        columns, row = list(ahead[: job.unroll]), list(ahead[job.unroll :])
+        w, (level, less), q = row[: job.each], row[job.each :][:2], row[job.each + 2 :]
+        q, own = self._query(q), len(self.nothing)
+
+        def some(base, *carry):
+            cols, carry = carry[: job.unroll], carry[job.unroll :]
+            dq, sums = carry[:own], carry[own:]
+            later = self._columns(base + step)
+            places, there, keys, values = self._met(base, end, cols)
+            derived = self._derived(q, keys, places, there)
+            weights = [
+                k.exp2(s - level) for s in self._levels([d[0] for d in derived], places, there)
+            ]
+            terms = zip(weights, self._dots(w, values), strict=True)
+            cotangents = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
+            entries = zip(places, there, cols, derived, weights, cotangents, strict=True)
+            for e, t, c, (_, by_q, by_k, *rest), p, s in entries:
+                t = t & self.inside
+                if g.dv is not None:
+                    self._stored(k.reduce_vec, g.dv, self._at(c), [p * x for x in w], t)
+                if g.dbias is not None:
+                    first = t & (self.feature == 0)
+                    k.store(g.dbias, e * job.heads + self.head, s, mask=first)
+                s = s * job.scale
+                if g.dq is not None:
+                    dq = [a + s * x for a, x in zip(dq, by_q, strict=True)]
+                    self._add(g.dk, 1, c, [s * x for x in by_k], t)
+                if g.dedges is not None:
+                    place, mask = self._place(2, e, t)
+                    self._stored(k.store_vec, g.dedges, place, [s * x for x in rest[0]], mask)
+                if sums:
+                    of_params = [x for row in rest[len(rest) - len(self.params) :] for x in row]
+                    sums = [a + s * x for a, x in zip(sums, of_params, strict=True)]
+            return *later, *dq, *sums
+
+        step = self.groups * job.unroll
+        state = k.for_(start, end, step, some, *columns, *self.nothing, *sums)[job.unroll :]
+        return self._of_groups(state[:own]), state[own:]
+
+    def _derived(self, q, keys, places, there):
+        """Of each entry the score, and lists of its derivatives by q, k, edge and params."""
+        score = self.job.score
+        if score is None:
+            return [(s, key, q) for s, key in zip(self._dots(q, keys), keys, strict=True)]
+        found = []
+        for key, edge, t in zip(keys, self._edges(places, there), there, strict=True):
+            value, *slopes = self._score(score.slopes, q, key, edge)
+            rows = (x if isinstance(x, list) else [x] for x in slopes)
+            found.append((value, *([self.k.where(t, x, 0.0) for x in row] for row in rows)))
+        return found
+
+    def _joined(self, one, two):
+        return tuple(a + b for a, b in zip(one, two, strict=True))
+
+    def _place(self, number, r, mask):
+        """Where this lane's part of argument `number` of row r lies, and whether it is there."""
+        if self.rows[number]:
+            return self._at(r), mask
+        return r * self.job.heads + self.head, mask & (self.feature == 0)
+
+    def _add(self, a, number, r, values, mask):
+        at, mask = self._place(number, r, mask)
+        self._stored(self.k.reduce_vec, a, at, values, mask)
+
+    def _store(self, r, state, mask):
+        if self.g.dq is not None:
+            at, mask = self._place(0, r, mask & self.inside & (self.group == 0))
+            self._stored(self.k.store_vec, self.g.dq, at, list(state), mask)
+
+    def _keep(self, slot, r, state, mask):
+        del slot
+        if self.g.dq is not None:
+            self._add(self.g.dq, 0, r, state, mask & self.inside & (self.group == 0))
+
+    def _finish(self, sums):
+        """Each warp keeps its sums for the params: they are added up after the launch."""
+        sums = list(self._of_groups(list(sums))) if sums else []
+        for i, number in enumerate(self.fixed if sums else ()):
+            size = len(self._zeros(number))
+            at, mask = self._place(number, self.worker, self.inside & (self.group == 0))
+            self._stored(self.k.store_vec, getattr(self.g, f"dp{i}"), at, sums[:size], mask)
+            sums = sums[size:]
+
+    def _settle(self, *rows):
+        """Parts of cut rows are added up already."""

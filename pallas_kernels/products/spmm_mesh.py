@@ -1,0 +1,104 @@
+"""Sparse matrix times dense matrix over the rows of several GPUs, one launch on each.
+
+The product of one device (`products/spmm.py`) with another end: a row of the result is stored at
+its vertex in the memory of every device while other rows are being computed, so that nothing is
+gathered and put in order afterwards.
+
+Rows lie by length: pieces of long and of short rows take turns, so that what is stored spreads over
+the whole launch (without that 0.5 ms more of 2.1).
+
+Cost: the work of one device over its own rows; 4 k bytes over each link for each of them, beside
+that work; the last CTA of a device waits for the last ones of the others.
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import jax
+
+from ..rows.columns import Job, Renamed
+from ..simt.barrier import MeshBarrier
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
+from ..simt.scalar_jaxpr import ScalarSemiring
+from .spmm import LEAST, tile_for
+
+
+def spmm(
+    indptr: jax.Array,
+    indices: jax.Array,
+    data: jax.Array,
+    x: jax.Array,
+    names: jax.Array,
+    *,
+    axes: tuple[str, ...],
+    n: int,
+    semiring: ScalarSemiring,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(y[n, k], status int32), inside of a `shard_map`: the same on every device.
+
+    y[i, c] = combine over the entries j of row i of mul(A[i, j], x[j, c]); k > 0.
+
+    Of this device: indptr int32[places + 1], indices int32[nse] and data[nse] of the rows of its
+    places, columns by places of all devices. x[n, k]: the same on all; data and x are float32 or
+    int32, n k < 2^31. names int32[places * devices], the same on all: the vertex at each place, n:
+    none. axes: all axes of the mesh in their order. status 0: right; otherwise a device waited in
+    vain.
+    """
+    devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
+    width = x.shape[1]
+    tile = tile_for(width)
+    tiles = -(-width // (tile.lanes * tile.words))
+    groups = threads // tile.lanes
+    if ctas is None:
+        most = resident_ctas() * (2048 // threads) * tile.waves
+        ctas = max(1, min(most, -(-(places + indices.shape[0]) // (LEAST * groups))))
+    parts = tiles * ctas * groups * 2 * tile.lanes * tile.words
+    more = tiles * ctas * groups
+    job = Job(places, width, n, ctas, tile, semiring, None, None, None, False, mixed=True)
+    out = launch(
+        lambda k, m: _OnMesh(k, m, job, n, more).run(),
+        {"indptr": indptr, "indices": indices, "data": data, "x": x.reshape(-1), "names": names},
+        {"y": (n * width, semiring.dtype), "parts": (parts, semiring.dtype), "status": 1},
+        ctas=ctas * tiles,
+        threads=threads,
+        shared_words=MeshBarrier.shared_words(1) + 16,
+        more_control=more + MeshBarrier.control_words(devices, 1),
+        name="spmm_on_mesh",
+        axes=axes,
+        interpret=interpret,
+    )
+    return out["y"].reshape(n, width), out["status"][0]
+
+
+class _OnMesh(Renamed):
+    """One launch."""
+
+    def __init__(self, k, m, job, vertices, used):
+        super().__init__(k, m, job)
+        self.vertices = vertices
+        self.barrier = MeshBarrier(k, m.control, 1, first=CONTROL_WORDS + used)
+
+    def run(self):
+        k = self.k
+        super().run()
+
+        def status(ok):
+            k.store(self.g.status, 0, 1 - ok, mask=k.lane == 0)
+
+        self.barrier.depart(k.const(1), status)
+
+    def _store(self, r, acc, mask):
+        k, width = self.k, self.job.width
+        vertex = k.load(self.g.names, k.device * self.job.n + r, mask=mask, cache="nc")
+        mask = mask & k.below(vertex, self.vertices) & self.inside
+        acc = self.fold.result(acc)
+        for d in range(k.devices):
+            y = k.on(self.g.y, d)
+            for j in range(0, len(acc), 4):
+                at = vertex * width + self.column + j
+                k.store_vec(y, at, acc[j : j + 4], mask=mask)

@@ -1,0 +1,207 @@
+"""Sparse matrix times a dense matrix whose rows, like those of the result, lie with their vertices.
+
+    y[i, c] = combine over the entries j of row i of mul(A[i, j], x[j, c])
+
+Each device has the rows of x, of A and of y of its own places, so that what travels is x alone, in
+chunks of columns: the first CTAs of a launch store their rows of the next chunk in the memory of
+the other devices while the others multiply by this one. The product is that of one device
+(`products/spmm.py`); rows of x of its own are read where they are: an entry chooses the array that
+it reads, for to ask both takes twice the registers and 1 ms of 3.3. A launch a chunk, and one that
+sends the first: any number of CTAs is right, and launches of one program cost little beside the
+first (benchmarks/NOTES.md, "One launch on each of several GPUs").
+
+Cost: the work of one device over its own rows; over each link 4 bytes for each column of the rows
+of x, beside that work but for the first chunk; a meeting a chunk. Room: two chunks of the rows of
+the others. Two H200, R-MAT 20, 128 columns: 2.2 to 2.3 ms, of which 0.3 are the first chunk's way
+and 0.2 choosing; 1.7 with one source and nothing sent (one GPU 3.1).
+"""
+
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from ..rows.columns import Job, Product, Tile
+from ..simt.barrier import MeshBarrier
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from ..simt.primitives import CONTROL_WORDS
+from ..simt.scalar_jaxpr import ScalarSemiring, uses
+from .spmm import ctas_for, tile_for
+
+CHUNK = 64  # columns that travel together
+OWN = 2**30  # more than there are places
+SENDERS = 64  # CTAs that send beside others that multiply
+AHEAD = 4  # vectors that a thread has under way
+
+
+def chunk_for(width: int) -> Tile:
+    """How a group of lanes takes the columns of a chunk of rows of x of `width` words."""
+    tile = tile_for(width)
+    return dataclasses.replace(tile, lanes=min(tile.lanes, max(1, CHUNK // tile.words)))
+
+
+def spmm_dealt(
+    indptr: jax.Array,
+    indices: jax.Array,
+    data: jax.Array,
+    x: jax.Array,
+    needed: jax.Array,
+    *,
+    axes: tuple[str, ...],
+    semiring: ScalarSemiring,
+    tile: Tile | None = None,
+    senders: int = SENDERS,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """(y[places, k] of this device, status int32), inside of a `shard_map`; k > 0.
+
+    Of this device: indptr int32[places + 1], indices int32[nse] and data[nse] of its rows by places
+    of all devices; x[places, k]; needed int32: no row of any device has an entry in a column of
+    these places from this one on. data and x are float32 or int32, a chunk of the rows of the other
+    devices and x less than 2^31 words. axes: all axes of the mesh in their order. status 0: right;
+    otherwise a device waited in vain.
+    """
+    devices = jax.lax.axis_size(axes)
+    places, width = x.shape
+    tile = tile or chunk_for(width)
+    columns = tile.lanes * tile.words
+    groups = threads // tile.lanes
+    ctas = ctas or ctas_for((places + indices.shape[0]) / groups, threads, tile, 1)
+    job = Job(places, width, places * devices, ctas, tile, semiring, None, None, None, False)
+    operands = {
+        "indptr": indptr,
+        "indices": indices,
+        "data": data,
+        "x": x.reshape(-1),
+        "needed": jnp.reshape(needed, 1),
+        "me": jax.lax.axis_index(axes).astype(jnp.int32).reshape(1),
+    }
+    room = max(devices - 1, 1) * places * columns, x.dtype
+    sent = {"next": room, "status": 1}
+    how = {"threads": threads, "interpret": interpret}
+    met = MeshBarrier.control_words(devices, 1)
+
+    def start(k, m):
+        _Chunk(k, m, job, devices, k.ctas, 0).send_first()
+
+    many = ctas if interpret else 2048 // threads * resident_ctas()
+    out = launch(
+        start,
+        {name: operands[name] for name in ("x", "needed", "me")},
+        sent,
+        ctas=many,
+        shared_words=MeshBarrier.shared_words(1) + 16,
+        more_control=job.ctas * groups + met,
+        name="spmm_dealt_first",
+        axes=axes,
+        **how,
+    )
+    status, y = out["status"][0], None
+    for c in range(-(-width // columns)):
+        last = (c + 1) * columns >= width
+        first = 0 if last else senders
+
+        def multiply(k, m, c=c, first=first):
+            _Chunk(k, m, job, devices, first, c).run()
+
+        written = {"parts": (job.ctas * groups * 2 * columns, semiring.dtype)}
+        written |= {} if last else sent
+        written |= {"y": (places * width, semiring.dtype)} if y is None else {}
+        out = launch(
+            multiply,
+            operands | {"chunk": out["next"]},
+            written,
+            inout=None if y is None else {"y": y},
+            ctas=first + job.ctas,
+            shared_words=MeshBarrier.shared_words(1) + 16,
+            more_control=job.ctas * groups + met,
+            name="spmm_dealt",
+            axes=() if last else axes,
+            **how,
+        )
+        y, status = out["y"], status if last else jnp.maximum(status, out["status"][0])
+    return out["y"].reshape(places, width), status
+
+
+class _Chunk(Product):
+    """One launch: what the first CTAs send, and the product by chunk c of the others."""
+
+    def __init__(self, k, m, job, devices, senders, c):
+        super().__init__(k, m, job)
+        tile = job.tile
+        self.devices, self.senders, self.c = devices, senders, c
+        self.columns = tile.lanes * tile.words
+        self.me = k.load(m.me, 0)
+        self.group = self._group(k.cta - senders)
+        self.before, self.column = 0, c * self.columns + self.member * tile.words
+        self.inside = self.column < job.width
+
+    def run(self):
+        k = self.k
+        if not self.senders:
+            super().run()
+            return
+        sends = k.cta < self.senders
+        k.if_(sends, lambda: self._send(self.c + 1))
+        k.if_(~sends, super().run)
+        self._leave()
+
+    def send_first(self):
+        self._send(0)
+        self._leave()
+
+    def _leave(self):
+        k = self.k
+        barrier = MeshBarrier(k, self.g.control, 1, first=CONTROL_WORDS + self.groups)
+
+        def status(ok):
+            k.store(self.g.status, 0, 1 - ok, mask=k.lane == 0)
+
+        barrier.depart(k.const(1), status)
+
+    def _send(self, c):
+        """Stores chunk c of the rows of x of this device in the memory of the others."""
+        k, job, words = self.k, self.job, self.job.tile.words
+        vectors = self.columns // words
+        total = k.minimum(k.load(self.g.needed, 0), job.n) * vectors
+        workers = self.senders * k.threads
+
+        def some(i0):
+            at = [i0 + j * workers for j in range(AHEAD)]
+            there, loaded = [], []
+            for i in at:
+                row, column = i // vectors, (i % vectors) * words + c * self.columns
+                there.append((i < total) & (column < job.width))
+                source = row * job.width + column
+                loaded.append(k.load_vec(self.g.x, source, words, mask=there[-1], cache="nc"))
+            for d in range(self.devices):
+                first = (self.me - k.where(self.me > d, 1, 0)) * (job.n * self.columns)
+                for i, values, mask in zip(at, loaded, there, strict=True):
+                    mine = mask & (self.me != d)
+                    k.store_vec(k.on(self.g.next, d), first + i * words, values, mask=mine)
+
+        k.for_(k.cta * k.threads + k.thread, total, workers * AHEAD, some)
+
+    def _row_of(self, j):
+        """Where row j of x is: OWN + row of this device, or row of the chunk; -1: none."""
+        k, places = self.k, self.job.n
+        device = j // places
+        here = OWN + j - device * places
+        there = j - k.where(device > self.me, places, 0)
+        return k.where(j < 0, -1, k.where(device == self.me, here, there))
+
+    def _row(self, j, mask):
+        k, words = self.k, self.job.tile.words
+        if not uses(self.job.semiring.mul, 1):
+            return [None] * self.size
+        own = j >= OWN
+        here = (j - OWN) * self.job.width + self.column
+        there = j * self.columns + self.member * words
+        x = k.either(own, self.g.x, self.g.chunk)
+        return k.load_vec(x, k.where(own, here, there), words, mask=mask, cache="nc")

@@ -1,1 +1,0 @@
-"""Loops that pull over all rows, one grid barrier a step."""

@@ -136,9 +136,9 @@ def _alone(alone: bool = True) -> Iterator[None]:
     if not path:
         yield
         return
-    with open(path, "a") as room, open(path + ".gate", "a") as gate:
+    with open(path, "a") as capacity, open(path + ".gate", "a") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(capacity, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
 

@@ -123,18 +123,18 @@ def _search(k, c, m, s):
     k.sync()
 
 
-def _listed(k, c, m, j, there=None):
-    return k.load(m.queue, c.first + j, mask=there, cache="fresh")
+def _listed(k, c, m, j, valid=None):
+    return k.load(m.queue, c.first + j, mask=valid, cache="fresh")
 
 
 def _further(k, c, m, d, begin, end):
     """Lists level d + 1 behind level d, which is listed from `begin` to `end`; its end."""
 
-    def edges(places, payloads, there):
+    def edges(places, payloads, valid):
         del payloads
-        heads = k.loads(m.indices, places, there, cache="nc")
+        heads = k.loads(m.indices, places, valid, cache="nc")
         levels = [(c.first + w) * STATE + LEVEL for w in heads]
-        seen = k.loads(m.state, levels, there, other=0, cache="fresh")
+        seen = k.loads(m.state, levels, valid, other=0, cache="fresh")
         new = [level == -1 for level in seen]
         old = [
             k.atomic_cas(m.state, at, -1, d + 1, mask=mask)
@@ -151,21 +151,21 @@ def _further(k, c, m, d, begin, end):
 
         k.if_(votes != 0, some)
 
-    def out_of(i, there):
-        low, high = k.row(m.indptr, _listed(k, c, m, begin + i, there), there)
-        flatten(k, low, k.where(there, high - low, 0), (), edges, unroll=UNROLL)
+    def out_of(i, valid):
+        low, high = k.row(m.indptr, _listed(k, c, m, begin + i, valid), valid)
+        flatten(k, low, k.where(valid, high - low, 0), (), edges, unroll=UNROLL)
 
     k.deal(end - begin, c.warps, out_of)
     k.sync()
     found = k.load(c.found, 0)
 
-    def into(i, there):
-        w = _listed(k, c, m, end + i, there)
-        low, high = k.row(m.in_indptr, w, there)
-        size = k.where(there, high - low, 0)
+    def into(i, valid):
+        w = _listed(k, c, m, end + i, valid)
+        low, high = k.row(m.in_indptr, w, valid)
+        size = k.where(valid, high - low, 0)
         paths = _sum(k, c, m, m.in_indices, low, size, d, PATHS)
-        k.store(m.state, (c.first + w) * STATE + PATHS, k.bits(paths, "i32"), mask=there)
-        k.store(m.infinite, k.cta, 1, mask=there & (paths == float("inf")))
+        k.store(m.state, (c.first + w) * STATE + PATHS, k.bits(paths, "i32"), mask=valid)
+        k.store(m.infinite, k.cta, 1, mask=valid & (paths == float("inf")))
 
     k.deal(found, c.warps, into)
     k.store(m.starts, c.levels + d + 2, end + found, mask=k.thread == 0)
@@ -179,16 +179,16 @@ def _back(k, c, m, d, end):
     """What passes the vertices of level d, listed up to `end`; where the level begins."""
     begin = k.load(m.starts, c.levels + d, cache="fresh")
 
-    def vertex(i, there):
-        v = _listed(k, c, m, begin + i, there)
-        low, high = k.row(m.indptr, v, there)
+    def vertex(i, valid):
+        v = _listed(k, c, m, begin + i, valid)
+        low, high = k.row(m.indptr, v, valid)
         at = (c.first + v) * STATE
-        paths = k.bits(k.load(m.state, at + PATHS, mask=there, other=ONE, cache="fresh"), "f32")
-        passed = k.load(m.passed, c.first + v, mask=there, cache="fresh")
-        y = _sum(k, c, m, m.indices, low, k.where(there, high - low, 0), d + 1, X)
-        k.store(m.state, at + X, k.bits(k.const(1.0, "f32") / paths + y, "i32"), mask=there)
+        paths = k.bits(k.load(m.state, at + PATHS, mask=valid, other=ONE, cache="fresh"), "f32")
+        passed = k.load(m.passed, c.first + v, mask=valid, cache="fresh")
+        y = _sum(k, c, m, m.indices, low, k.where(valid, high - low, 0), d + 1, X)
+        k.store(m.state, at + X, k.bits(k.const(1.0, "f32") / paths + y, "i32"), mask=valid)
         more = paths * y + (1.0 if c.endpoints else 0.0)
-        k.store(m.passed, c.first + v, passed + more, mask=there)
+        k.store(m.passed, c.first + v, passed + more, mask=valid)
 
     k.deal(end - begin, c.warps, vertex)
     k.sync()
@@ -201,11 +201,11 @@ def _sum(k, c, m, heads, begin, size, level, word):
     def places(begin, end, step):
         def stride(e, total):
             at = [e + j * step for j in range(UNROLL)]
-            there = [place < end for place in at]
-            at = [(c.first + w) * STATE for w in k.loads(heads, at, there, cache="nc")]
+            valid = [place < end for place in at]
+            at = [(c.first + w) * STATE for w in k.loads(heads, at, valid, cache="nc")]
             load = functools.partial(k.load_vec, m.state, width=STATE, other=-1, cache="fresh")
-            found = [load(i=place, mask=mask) for place, mask in zip(at, there, strict=True)]
-            for words, mask in zip(found, there, strict=True):
+            found = [load(i=place, mask=mask) for place, mask in zip(at, valid, strict=True)]
+            for words, mask in zip(found, valid, strict=True):
                 counts = mask & (words[LEVEL] == level)
                 total = total + k.where(counts, k.bits(words[word], "f32"), k.const(0.0, "f32"))
             return total

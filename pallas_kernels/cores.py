@@ -54,7 +54,7 @@ def cores(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n, room=Worklist.room(n, indices.shape[0]))
+    c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(n, indices.shape[0]))
 
     def kernel(k, m):
         k.tell(m.status, _body(k, c, m, m.control))
@@ -62,7 +62,7 @@ def cores(
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"degree": n, "pieces": 2 * PIECE_WORDS * c.room, "status": 1},
+        {"degree": n, "pieces": 2 * PIECE_WORDS * c.capacity, "status": 1},
         ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 4,
@@ -74,7 +74,7 @@ def cores(
 
 def _body(k, c, m, control):
     c.stack, c.least = k.shared(k.threads // 32 * STACK), k.shared(4)
-    c.work = Worklist(k, control, WORDS, m.pieces, c.room, PIECE_WORDS)
+    c.work = Worklist(k, control, WORDS, m.pieces, c.capacity, PIECE_WORDS)
     k.store(c.least, k.thread, 0, mask=k.thread < 4)
     _degrees(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
@@ -112,9 +112,9 @@ def _loops(k, c, m, pieces, put, part, alone):
     del put, part, alone
     begin, size, v, *_ = pieces
 
-    def edges(places, owners, there):
-        heads = k.loads(m.indices, places, there, cache="nc")
-        for head, owner, mask in zip(heads, owners, there, strict=True):
+    def edges(places, owners, valid):
+        heads = k.loads(m.indices, places, valid, cache="nc")
+        for head, owner, mask in zip(heads, owners, valid, strict=True):
             k.reduce("add", m.degree, head, -1, mask=mask & (head == k.shfl(v, owner)))
 
     edges_of(k, (begin, size), edges, unroll=UNROLL)
@@ -147,13 +147,13 @@ def _peel(k, c, m, level, pieces, put, part, alone):
     del part
     mine = k.warp * STACK
 
-    def edges(places, owners, there, top):
+    def edges(places, owners, valid, top):
         """An edge takes one from its head, and gives it back where the head is peeled already."""
         del owners
-        heads = k.loads(m.indices, places, there, cache="nc")
-        live = there
+        heads = k.loads(m.indices, places, valid, cache="nc")
+        live = valid
         if not alone:
-            degrees = k.loads(m.degree, heads, there, other=0, cache="fresh")
+            degrees = k.loads(m.degree, heads, valid, other=0, cache="fresh")
             live = [degree > level for degree in degrees]
         before = k.atomics("add", m.degree, heads, [-1] * len(heads), live)
         ends = (
@@ -190,8 +190,8 @@ def _peel(k, c, m, level, pieces, put, part, alone):
 
     def again(top):
         k.sync_warp()
-        there = k.lane < top
-        begin, end = k.row(m.indptr, k.load(c.stack, mine + k.lane, mask=there), there)
+        valid = k.lane < top
+        begin, end = k.row(m.indptr, k.load(c.stack, mine + k.lane, mask=valid), valid)
         k.sync_warp()
         return rows(begin, end - begin)
 

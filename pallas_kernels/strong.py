@@ -58,7 +58,7 @@ def strong(
     n = indptr.shape[0] // 2 - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n, room=Worklist.room(2 * n, indices.shape[0]))
+    c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(2 * n, indices.shape[0]))
 
     def kernel(k, m):
         k.tell(m.status, _body(k, c, m, m.control))
@@ -71,7 +71,7 @@ def strong(
             "least": n + 1,  # vertex of each component, by its name
             "state": STATE * n,
             "marks": 2 * n,  # the part in which a row was listed
-            "pieces": 2 * PIECE_WORDS * c.room,
+            "pieces": 2 * PIECE_WORDS * c.capacity,
             "status": 1,
         },
         ctas=ctas or resident_ctas(),
@@ -84,7 +84,7 @@ def strong(
 
 
 def _body(k, c, m, control):
-    c.work = Worklist(k, control, WORDS, m.pieces, c.room, PIECE_WORDS)
+    c.work = Worklist(k, control, WORDS, m.pieces, c.capacity, PIECE_WORDS)
     c.split = k.load(m.indptr, c.n + 1, cache="nc")  # where the in-edges begin
     _plant(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
@@ -140,20 +140,20 @@ def _push(k, c, m, pieces, put, part, alone):
     """What the vertices listed know goes along their edges; whose own falls by it is listed."""
     n = c.n
     begin, size, r, *_ = pieces
-    there, up = size > 0, r >= n
-    words = k.load_vec(m.state, k.where(up, r - n, r) * STATE, STATE, mask=there, cache="fresh")
+    valid, up = size > 0, r >= n
+    words = k.load_vec(m.state, k.where(up, r - n, r) * STATE, STATE, mask=valid, cache="fresh")
     mine, key = k.where(up, words[UP], words[DOWN]), words[KEY]
 
-    def edges(places, owners, there):
-        heads = k.loads(m.indices, places, there, cache="nc")
+    def edges(places, owners, valid):
+        heads = k.loads(m.indices, places, valid, cache="nc")
         ups = [place >= c.split for place in places]
         found = [
             k.load_vec(m.state, v * STATE, STATE, mask=mask, other=DONE, cache="fresh")
-            for v, mask in zip(heads, there, strict=True)
+            for v, mask in zip(heads, valid, strict=True)
         ]
         rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
         if alone:
-            ends = [_ends(k, c, m, r, mask) for r, mask in zip(rows, there, strict=True)]
+            ends = [_ends(k, c, m, r, mask) for r, mask in zip(rows, valid, strict=True)]
         better, values = [], [k.shfl(mine, owner) for owner in owners]
         for words, owner, value, up in zip(found, owners, values, ups, strict=True):
             # a masked load gives DONE, which is nobody's key
@@ -197,8 +197,8 @@ def _name(k, c, m, control, turn, part):
     n = c.n
 
     def some(v, left_of_all):
-        there = v < n
-        words = k.load_vec(m.state, v * STATE, STATE, mask=there, other=DONE, cache="fresh")
+        valid = v < n
+        words = k.load_vec(m.state, v * STATE, STATE, mask=valid, other=DONE, cache="fresh")
         key, down, up = words[KEY], words[DOWN], words[UP]
         live = key != DONE
         done = live & (down == up) & (down != FAR)

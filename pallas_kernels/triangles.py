@@ -79,10 +79,10 @@ def _bits(k, c, m):
     k.for_(k.thread, words(c.n), k.threads, lambda i: k.store(c.bits, i, 0))
     k.sync()
 
-    def look(places, payloads, there, total):
+    def look(places, payloads, valid, total):
         del payloads
-        found = k.loads(m.indices, places, there, cache="nc")
-        for w, mask in zip(found, there, strict=True):
+        found = k.loads(m.indices, places, valid, cache="nc")
+        for w, mask in zip(found, valid, strict=True):
             word = k.load(c.bits, k.shr(w, 5), mask=mask)
             total = total + (k.shr(word, w & 31) & 1)
         return total
@@ -98,9 +98,9 @@ def _bits(k, c, m):
         def clear(e):
             k.store(c.bits, k.shr(k.load(m.indices, e, cache="nc"), 5), 0)
 
-        def some(j, there, total):
-            v = k.load(m.indices, begin + j, mask=there, cache="nc")
-            first, last = k.row(m.indptr, v, there)
+        def some(j, valid, total):
+            v = k.load(m.indices, begin + j, mask=valid, cache="nc")
+            first, last = k.row(m.indptr, v, valid)
             return flatten(k, first, last - first, (), look, total, unroll=UNROLL)
 
         k.for_(begin + k.thread, end, k.threads, mark)
@@ -117,24 +117,24 @@ def _bits(k, c, m):
 def _searches(k, c, m, total):
     """The triangles at the edges of the others."""
 
-    def look(places, payloads, there, total):
-        for at, (begin, end), mask in zip(places, payloads, there, strict=True):
+    def look(places, payloads, valid, total):
+        for at, (begin, end), mask in zip(places, payloads, valid, strict=True):
             w = k.load(m.indices, at, mask=mask, cache="nc")
             total = total + k.cast(mask & _holds(k, m.indices, w, begin, end), "i32")
         return total
 
     def edges(e, total):
-        there = e < c.nnz
-        u = k.load(m.rows, e, mask=there, other=c.n, cache="nc")
-        there = u < c.n
-        begin, end = k.row(m.indptr, u, there)
-        there = there & (end - begin < HEAVY)
-        v = k.load(m.indices, e, mask=there, cache="nc")
-        first, last = k.row(m.indptr, v, there)
+        valid = e < c.nnz
+        u = k.load(m.rows, e, mask=valid, other=c.n, cache="nc")
+        valid = u < c.n
+        begin, end = k.row(m.indptr, u, valid)
+        valid = valid & (end - begin < HEAVY)
+        v = k.load(m.indices, e, mask=valid, cache="nc")
+        first, last = k.row(m.indptr, v, valid)
         swap = last - first > end - begin
         start, stop = k.where(swap, begin, first), k.where(swap, end, last)
         low, high = k.where(swap, first, begin), k.where(swap, last, end)
-        size = k.where(there, stop - start, 0)
+        size = k.where(valid, stop - start, 0)
         return flatten(k, start, size, (low, high), look, total, unroll=2)
 
     return k.spread_warps(c.nnz, edges, total)[0]

@@ -14,7 +14,7 @@ gb = pytest.importorskip(
     "graphblas", reason="needs python-graphblas: python -m pip install 'jaxspv[graphblas]'"
 )
 
-ROOM = 16  # slots of every operand: one shape, so that compiled programs are used again
+CAPACITY = 16  # slots of every operand: one shape, so that compiled programs are used again
 GB_TYPE = {
     "bool": "BOOL",
     "int8": "INT8",
@@ -37,7 +37,7 @@ class Data(NamedTuple):
 
 def random_data(rng, shape, dtype, dense=False, fill=None):
     size = int(np.prod(shape))
-    count = size if dense else int(rng.integers(0, min(ROOM, size) + 1))
+    count = size if dense else int(rng.integers(0, min(CAPACITY, size) + 1))
     if fill is not None:
         count = min(fill, size)
     flat = np.sort(rng.permutation(size)[:count])
@@ -58,7 +58,7 @@ def by_hand(data, repeated):
     row, col = data.places[order[mixed]].T
     by_row = np.argsort(row, kind="stable")
     indptr = np.searchsorted(row[by_row], np.arange(data.shape[0] + 1)).astype(np.int32)
-    extra = ROOM * (1 + repeated) - len(values)
+    extra = CAPACITY * (1 + repeated) - len(values)
     values = np.r_[values[mixed][by_row], np.full(extra, garbage(values.dtype))]
     columns = np.r_[col[by_row], np.full(extra, data.shape[1])].astype(np.int32)
     arrays = map(jnp.asarray, (values, columns, indptr, False))
@@ -72,7 +72,7 @@ def ours(data, format="csr"):
     if len(data.shape) == 2 and format in ("unsorted", "repeated"):
         return by_hand(data, format == "repeated")
     count = len(data.values)
-    extra = ROOM - count
+    extra = CAPACITY - count
     values = jnp.asarray(np.r_[data.values, np.full(extra, garbage(data.values.dtype))])
     keys = [
         np.r_[data.places[:, axis], np.full(extra, extent)].astype(np.int32)

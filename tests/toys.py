@@ -78,9 +78,9 @@ class Keyed(SparseMatrix):
 
     def rowcol(self) -> tuple[Array, Array]:
         m, n = self._stored
-        there = self.key < m * n
-        row = jnp.where(there, self.key // max(n, 1), m)
-        col = jnp.where(there, self.key % max(n, 1), n)
+        valid = self.key < m * n
+        row = jnp.where(valid, self.key // max(n, 1), m)
+        col = jnp.where(valid, self.key % max(n, 1), n)
         return (col, row) if self.flipped else (row, col)
 
     def to_coo(self) -> COO:

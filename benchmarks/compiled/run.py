@@ -191,8 +191,8 @@ def ours(
 
 def started(given: Inputs, folder: pathlib.Path) -> dict[str, Any]:
     """A process and its file of lines for each library; one that is not installed tells nothing."""
-    for letter, matrix in (("A", given.A), ("B", given.B)):
-        sp.save_npz(folder / f"{letter}.npz", matrix, compressed=False)
+    for message, matrix in (("A", given.A), ("B", given.B)):
+        sp.save_npz(folder / f"{message}.npz", matrix, compressed=False)
     found = {}
     for library in LIBRARIES:
         lines = folder / f"{library}.jsonl"
@@ -230,10 +230,10 @@ def with_peers(
 ) -> list[dict[str, Any]]:
     """The records of one algorithm, and one for each library that answered as we did."""
     case, found = CASES[label], list(records)
-    for library, told in answers.items():
-        if (case.peer or label) not in told or not results:
+    for library, sent in answers.items():
+        if (case.peer or label) not in sent or not results:
             continue
-        seconds, answer = told[case.peer or label]
+        seconds, answer = sent[case.peer or label]
         try:
             for result in results:
                 case.same(matrix, result, answer)

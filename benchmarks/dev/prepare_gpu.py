@@ -129,20 +129,20 @@ def million() -> None:
     )
     jax.block_until_ready(jsp.prepare(jsp.rmat(jax.random.key(9), 18), for_="bfs"))
     graphs = [jsp.rmat(jax.random.key(k), 16, 8) for k in range(3)]
-    room = max(A.nse for A in graphs)
-    padded = jax.block_until_ready([jsp.pad(A, nse=room) for A in graphs])
-    print(f"{room:,} slots; prepare + first call in ms (programs)")
+    capacity = max(A.nse for A in graphs)
+    padded = jax.block_until_ready([jsp.pad(A, nse=capacity) for A in graphs])
+    print(f"{capacity:,} slots; prepare + first call in ms (programs)")
     for purpose in PURPOSES:
-        told = []
+        sent = []
         for G in padded:
             before = len(programs)
             prepared, G = seconds(lambda G=G, p=purpose: jsp.prepare(G, for_=p))
             run = searches(purpose, 0)[0]
             called, _ = seconds(lambda G=G, run=run: run(G))
-            told.append(f"{1e3 * prepared:.0f} + {1e3 * called:.0f} ({len(programs) - before})")
+            sent.append(f"{1e3 * prepared:.0f} + {1e3 * called:.0f} ({len(programs) - before})")
         again, _ = seconds(lambda p=purpose: jsp.prepare(padded[2], for_=p), 5)
         print(
-            f"  {purpose:8} never seen {told[0]}, seen {told[1]}, {told[2]}; "
+            f"  {purpose:8} never seen {sent[0]}, seen {sent[1]}, {sent[2]}; "
             f"the same graph {1e3 * again:.1f}",
             flush=True,
         )

@@ -79,7 +79,7 @@ def _kept(M, source, **how):
     return _columns(M, source, dealt=isinstance(M, ShardedGraph), **how)
 
 
-def _dealt(M, source, **how):
+def _distributed(M, source, **how):
     """The same; on a mesh each device has the rows of X and of the result of its vertices."""
     if not isinstance(M, ShardedGraph):
         return _columns(M, source, **how)
@@ -97,7 +97,7 @@ CALLS = {
     "mxv": Call(lambda M, s, **how: (jsp.mxv(M, jnp.ones(M.shape[0]), **how), None), None, 1e-4),
     "columns": Call(_columns, None, 1e-4),
     "kept": Call(_kept, None, 1e-4),
-    "dealt": Call(_dealt, None, 1e-4),
+    "dealt": Call(_distributed, None, 1e-4),
 }
 
 
@@ -187,7 +187,7 @@ def compared(
     return record | {f"{way}_next_ms": statistics.median(ms) for way, ms in nexts.items()}
 
 
-def line_of(graph: str, record: dict[str, Any]) -> str:
+def ordering_of(graph: str, record: dict[str, Any]) -> str:
     """What is printed of a call: ms (bytes over those of one device), the model's ms, bounds."""
     said = [f"{graph:11}{record['call']:11}one {record['one_ms']:9.3f} ms"]
     for way in ("one", "xla", "kernels"):
@@ -218,10 +218,10 @@ def soak(name: str, A: Any, G: Any, repeats: int) -> str:
         wrong = 0
         for source in sources:
             want = np.asarray(one(A, jnp.int32(source)))
-            there = jax.device_put(jnp.int32(source), G.part.replicated)
+            valid = jax.device_put(jnp.int32(source), G.part.replicated)
             expected = jax.device_put(want, G.part.replicated)
             for _ in range(repeats):
-                wrong += not bool(jnp.array_equal(many(G, there), expected))
+                wrong += not bool(jnp.array_equal(many(G, valid), expected))
         said.append(f"{what} {SOURCES} x {repeats}: {wrong} wrong")
     return f"{name:11}" + ", ".join(said)
 
@@ -232,10 +232,10 @@ def meeting(mesh: Any, rounds: int) -> float:
     def kernel(k, m):
         barrier = MeshBarrier(k, m.control, 1)
 
-        def meet(i, ok):
-            return i + 1, ok & barrier.meet(i + 1, lambda device: (0,))
+        def device_barrier(i, ok):
+            return i + 1, ok & barrier.device_barrier(i + 1, lambda device: (0,))
 
-        _, ok = k.while_(lambda i, ok: (i < rounds) & (ok == 1), meet, 0, 1)
+        _, ok = k.while_(lambda i, ok: (i < rounds) & (ok == 1), device_barrier, 0, 1)
         k.store(m.ok, 0, ok, mask=(k.cta == 0) & (k.thread == 0))
 
     def body():
@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if jax.default_backend() == "gpu":
                 record |= mesh_costs.predicted(name, *size, mesh.size)
             records.append(record)
-            print(line_of(graph, record), flush=True)
+            print(ordering_of(graph, record), flush=True)
         if args.soak:
             print(soak(graph, A, G, args.soak), flush=True)
     if args.json:

@@ -50,5 +50,5 @@ def _check(graph: Any) -> None:
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     key = row.astype(np.int64) * matrix.shape[1] + matrix.indices
     assert (np.diff(key) > 0).all(), "an edge is stored twice, or out of order."
-    turned = np.sort(matrix.indices.astype(np.int64) * matrix.shape[1] + row)
-    assert (turned == key).all(), "an edge has no opposite."
+    transposed = np.sort(matrix.indices.astype(np.int64) * matrix.shape[1] + row)
+    assert (transposed == key).all(), "an edge has no opposite."

@@ -153,8 +153,8 @@ def _trained(params, A, x, label, known):
 
     def step(state, _):
         params, memory = state
-        slopes, memory = rule.update(jax.grad(loss)(params), memory, params)
-        return (optax.apply_updates(params, slopes), memory), None
+        gradients, memory = rule.update(jax.grad(loss)(params), memory, params)
+        return (optax.apply_updates(params, gradients), memory), None
 
     (params, _), _ = jax.lax.scan(step, (params, rule.init(params)), None, STEPS)
     return network(A, x, params).argmax(axis=1)

@@ -76,7 +76,7 @@ def _check(A: jsp.CSR, S: Any, seeds: jax.Array) -> Callable[[Any], None]:
             assert len(set(some)) == len(some) == min(len(near), FANOUTS[0])
             assert set(some) <= set(near.tolist())
         if same is not None:
-            for here, there in zip(jax.tree.leaves(drawn), jax.tree.leaves(same), strict=True):
-                np.testing.assert_array_equal(np.asarray(here), there)
+            for here, valid in zip(jax.tree.leaves(drawn), jax.tree.leaves(same), strict=True):
+                np.testing.assert_array_equal(np.asarray(here), valid)
 
     return check

@@ -145,14 +145,16 @@ def _check_total(want_x, x, total):
 
 
 def _check_slopes(want_x, want_data, label, slots, A, result):
-    total, slopes = result
-    slopes = (
-        dict(zip(("values", "vector"), slopes, strict=True)) if label == "both" else {label: slopes}
+    total, gradients = result
+    gradients = (
+        dict(zip(("values", "vector"), gradients, strict=True))
+        if label == "both"
+        else {label: gradients}
     )
-    if "vector" in slopes:
-        np.testing.assert_allclose(slopes["vector"], want_x, rtol=1e-4, atol=1e-4)
-    if "values" in slopes:
-        got = np.asarray(slopes["values"])[: len(want_data)]
+    if "vector" in gradients:
+        np.testing.assert_allclose(gradients["vector"], want_x, rtol=1e-4, atol=1e-4)
+    if "values" in gradients:
+        got = np.asarray(gradients["values"])[: len(want_data)]
         if slots is None:
             np.testing.assert_allclose(got, want_data, rtol=1e-4, atol=1e-6)
         else:  # BCOO keeps its own order of entries

@@ -131,13 +131,13 @@ def _triangles(workload: Workload, options: Options) -> list[Candidate]:
     def check_unmasked(C):
         assert 6 * int(C.to_scipy().multiply(L.to_scipy()).sum(dtype=np.float64)) == walks()
 
-    room = int(jsp.mxm(L, R, pair).count)
+    capacity = int(jsp.mxm(L, R, pair).count)
 
     def masked(L, R):
         return jsp.mxm(L, R, pair, mask=jsp.structure(L), nse=L.nse)
 
     def unmasked(L, R):
-        return jsp.mxm(L, R, pair, nse=room)
+        return jsp.mxm(L, R, pair, nse=capacity)
 
     inside, whole = jitted(masked), jitted(unmasked)
     found = [

@@ -126,9 +126,9 @@ def _checks(A, X, W, dtype):
     exact.data = as_given(A.data)
     rows = _some_rows(exact)
     want = exact[rows] @ X
-    turned = exact.T.tocsr()
-    columns = _some_rows(turned)
-    want_X = turned[columns] @ W
+    transposed = exact.T.tocsr()
+    columns = _some_rows(transposed)
+    want_X = transposed[columns] @ W
     entries = np.linspace(0, A.nnz - 1, min(A.nnz, LOOKED_AT)).astype(int)
     place = np.searchsorted(A.indptr, entries, side="right") - 1
     want_data = np.sum(W[place] * X[A.indices[entries]], axis=1)

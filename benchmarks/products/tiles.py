@@ -106,16 +106,16 @@ def _conversion(A: jsp.CSR):
 
 def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]]:
     n, columns = A.shape[0], A.T  # the matrix is symmetric: its columns are its rows
-    room = max(1, round(DENSITIES[0] * n))
+    capacity = max(1, round(DENSITIES[0] * n))
     host = sp.csr_array(tuple(map(np.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
-    programs = _programs(columns, T, room, options)
+    programs = _programs(columns, T, capacity, options)
     records = []
     rng = np.random.default_rng(1)
     for density in DENSITIES:
         count = max(1, round(density * n))
         places = np.sort(rng.choice(n, count, replace=False)).astype(np.int32)
         values = rng.random(count, np.float32)
-        x = jsp.vector_from_entries(places, values, n, nse=room)
+        x = jsp.vector_from_entries(places, values, n, nse=capacity)
         check = _check_product(host, places, values)
         operands = dict.fromkeys(programs, x) | {"tiled SpMV": _full(x)}
         found = [
@@ -141,9 +141,9 @@ def _products(A: jsp.CSR, T: jsp.Tiled, options: Options) -> list[dict[str, Any]
     return records
 
 
-def _programs(columns, T, room, options) -> dict[str, Callable[..., Any]]:
+def _programs(columns, T, capacity, options) -> dict[str, Callable[..., Any]]:
     """name -> call(x): products one after the other inside one program."""
-    edges = int(np.sort(np.diff(np.asarray(columns.indptr)))[-room:].sum())
+    edges = int(np.sort(np.diff(np.asarray(columns.indptr)))[-capacity:].sum())
     nse = columns.shape[0]
     ways = {
         "TileSpMSpV": (jsp.spmspv, T),

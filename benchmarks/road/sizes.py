@@ -44,11 +44,11 @@ def run() -> list[dict[str, Any]]:
     """Records of the processes."""
     records = []
     for mode in ("bare", "padded"):
-        told = child("-m", "benchmarks.road.sizes", mode)
-        first, *again = told.pop("seconds")
-        records.append(summary(f"first calls of ten sizes, {mode}", again, first) | told)
-    told = child("-m", "benchmarks.road.sizes", "loop")
-    records.append(summary("twelve vxm in a loop", told.pop("seconds"), told.pop("first")) | told)
+        sent = child("-m", "benchmarks.road.sizes", mode)
+        first, *again = sent.pop("seconds")
+        records.append(summary(f"first calls of ten sizes, {mode}", again, first) | sent)
+    sent = child("-m", "benchmarks.road.sizes", "loop")
+    records.append(summary("twelve vxm in a loop", sent.pop("seconds"), sent.pop("first")) | sent)
     records += fresh()
     return [r | {"n": 0, "entries": int(ENTRIES.sum())} for r in records]
 
@@ -116,14 +116,14 @@ def all_sizes(padded: bool) -> dict[str, Any]:
     """Seconds of all first calls and of all calls again, programs, memory."""
     programs = counter()
     matrices = [graph(k) for k in range(len(ENTRIES))]
-    room = {"n": max(M.shape[0] for M in matrices), "nse": max(M.nnz for M in matrices)}
+    capacity = {"n": max(M.shape[0] for M in matrices), "nse": max(M.nnz for M in matrices)}
     graphs: list[Any] = [jsp.from_scipy(M) for M in matrices]
     before, base, seconds = resident(), len(programs), []
     spent = time.process_time()
     for again in range(4):
         start = time.perf_counter()
         if not again and padded:
-            graphs = [jsp.pad(A, **room) for A in graphs]
+            graphs = [jsp.pad(A, **capacity) for A in graphs]
         found = [searched(G) for G in graphs]
         seconds.append(time.perf_counter() - start)
         if not again:
@@ -154,8 +154,8 @@ def loop() -> dict[str, Any]:
         jax.block_until_ready(x)
         counts.append(len(programs) - before)
         seconds.append(time.perf_counter() - start)
-    told = {"programs": counts[0], "programs_next_graph": counts[1]}
-    return told | {"first": seconds[0], "seconds": seconds[1:]}
+    sent = {"programs": counts[0], "programs_next_graph": counts[1]}
+    return sent | {"first": seconds[0], "seconds": seconds[1:]}
 
 
 def counter() -> list[str]:

@@ -50,16 +50,16 @@ def timed(call: Callable[..., Any], *operands: Any, runs: int) -> tuple[Any, flo
 
 def peak() -> str:
     """The most that a device has held since the process began, where devices tell."""
-    told = [device.memory_stats() or {} for device in jax.local_devices()]
-    return f"{max(t.get('peak_bytes_in_use', 0) for t in told) / 1e9:.1f} GB"
+    sent = [device.memory_stats() or {} for device in jax.local_devices()]
+    return f"{max(t.get('peak_bytes_in_use', 0) for t in sent) / 1e9:.1f} GB"
 
 
 def model(call: str, n: int, entries: int, rounds: int) -> str:
     """What the model of costs says of GPUs, in each form; nothing elsewhere."""
     if jax.default_backend() != "gpu":
         return ""
-    told = predicted(call, n, entries, rounds, jax.device_count())
-    return "".join(f", {form.split('_')[0]} model {ms:.2f} ms" for form, ms in told.items())
+    sent = predicted(call, n, entries, rounds, jax.device_count())
+    return "".join(f", {form.split('_')[0]} model {ms:.2f} ms" for form, ms in sent.items())
 
 
 def measure(mesh: Any, scale: int, factor: int, runs: int) -> None:

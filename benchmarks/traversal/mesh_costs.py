@@ -117,8 +117,8 @@ def bytes_of_level(n: int, R: int, C: int) -> float:
 def list_room(n: int, R: int, C: int) -> int:
     """Edges that leave a frontier up to which it is told by lists; 0: never."""
     places = 32 * max(-(-n // (32 * R * C)), 1)
-    room = min(places // 64, 2**13)
-    return 0 if room < 32 else 2 ** int(math.log2(room))
+    capacity = min(places // 64, 2**13)
+    return 0 if capacity < 32 else 2 ** int(math.log2(capacity))
 
 
 def bytes_of_list(n: int, R: int, C: int) -> int:

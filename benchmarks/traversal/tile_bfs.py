@@ -95,10 +95,10 @@ def _check_levels(A: jsp.CSR):
     def wrong(A, levels):
         row, col = A.rowcol()
         n = A.shape[0]
-        there = row < n
+        valid = row < n
         a, b = (levels.at[v].get(mode="fill", fill_value=-1) for v in (row, col))
-        apart = there & (((a < 0) != (b < 0)) | (jnp.abs(a - b) > 1))
-        nearer = there & (a >= 0) & (b == a - 1)
+        apart = valid & (((a < 0) != (b < 0)) | (jnp.abs(a - b) > 1))
+        nearer = valid & (a >= 0) & (b == a - 1)
         parent = jnp.zeros(n, bool).at[jnp.where(nearer, row, n)].set(True, mode="drop")
         return (
             jnp.sum(apart)

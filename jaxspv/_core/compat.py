@@ -63,12 +63,12 @@ def scatter_add_is_slow(dtype) -> bool:
     low, high = SLOW_SCATTER_ADD
     if np.dtype(dtype) != np.float32 or not low <= jaxlib_version() <= high:
         return False
-    _tell_once()
+    _warn_once()
     return True
 
 
 @functools.cache
-def _tell_once() -> None:
+def _warn_once() -> None:
     if jax.default_backend() == "gpu":
         version = ".".join(map(str, jaxlib_version()))
         warnings.warn(

@@ -30,16 +30,16 @@ def eager_capacity(count: int, size: int) -> int:
     if size <= 4 * SMALL:
         return max(size, count)
     if count <= SMALL:
-        room = SMALL
+        capacity = SMALL
     elif count <= 1 << 16:
-        room = 1 << 16
+        capacity = 1 << 16
     else:
         bits = (count - 1).bit_length()
         if bits <= 20:
             bits += bits % 2
         step = 1 << max(bits - 3, 0) if bits > 24 else 1 << bits
-        room = -(-count // step) * step
-    return max(min(room, size), count)
+        capacity = -(-count // step) * step
+    return max(min(capacity, size), count)
 
 
 def bucketed(count: int) -> int:

@@ -169,7 +169,7 @@ def _search(graph: Graph, u: Array, v: Array) -> Similarity:
 
     def entry(state):
         k, common, adamic, resource = state
-        there = k < length
+        valid = k < length
         w = indices.at[first + k].get(mode="clip")
 
         def halve(_, ends):
@@ -179,7 +179,7 @@ def _search(graph: Graph, u: Array, v: Array) -> Similarity:
             return jnp.where(less, middle + 1, a), jnp.where((a < b) & ~less, middle, b)
 
         at, _ = lax.fori_loop(0, steps, halve, (low, high))
-        hit = there & (at < high) & (indices.at[at].get(mode="clip") == w)
+        hit = valid & (at < high) & (indices.at[at].get(mode="clip") == w)
         one, two = (jnp.where(hit, x.at[w].get(mode="clip"), 0) for x in (logs, inverse))
         return k + 1, common + hit, adamic + one, resource + two
 

@@ -119,8 +119,8 @@ def soft_sssp(
 
 def _has_least(A: CSR) -> Array:
     """Whether a stored length is -inf."""
-    there = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
-    return jnp.any(there & (A.data == -jnp.inf))
+    is_valid = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
+    return jnp.any(is_valid & (A.data == -jnp.inf))
 
 
 class _Walks(NamedTuple):

@@ -313,7 +313,7 @@ def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
 
 
 @row_search.register("loop", backend="cpu")
-def _rows_in_turn(indptr: Array, *, nse: int) -> Array:
+def _rows_sequentially(indptr: Array, *, nse: int) -> Array:
     """`search_rows` as one native loop (see `native_loops`), 6 times faster than a prefix sum."""
     m = indptr.shape[0] - 1
 

@@ -13,7 +13,7 @@ from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
 from ..native import bind
 from .base import SparseMatrix, register, search_rows
-from .convert.counting_sort import SPREAD, compressed_by_minor, turned
+from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
@@ -156,7 +156,7 @@ class CSC(_Compressed):
     def to_coo(self) -> COO:
         A = with_pattern(self)
         m, n = self.shape
-        row, col, slots = turned(A.indptr, A.indices, (n, m))
+        row, col, slots = transposed(A.indptr, A.indices, (n, m))
         data = jnp.asarray(self.data)[slots]
         return COO(data, row, col, self.overflow, self.shape, True, self.unique)
 
@@ -164,7 +164,7 @@ class CSC(_Compressed):
     def from_coo(cls, coo: COO) -> CSC:
         if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
             rows = compress(coo.row, coo.shape[0]), coo.col
-            col, row, slots = turned(*rows, coo.shape)
+            col, row, slots = transposed(*rows, coo.shape)
             indptr, data = compress(col, coo.shape[1]), jnp.asarray(coo.data)[slots]
             return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]

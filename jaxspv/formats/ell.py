@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
 
 MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all
-ROOM = 1 << 14  # slots that no matrix is refused for
+CAPACITY = 1 << 14  # slots that no matrix is refused for
 
 
 def check_padding(format: str, slots: int, entries: int, instead: str) -> None:
     """Raises ValueError where a format of padded rows would hold mostly padding."""
-    most = MOST_SLOTS_AN_ENTRY * entries + ROOM
+    most = MOST_SLOTS_AN_ENTRY * entries + CAPACITY
     if slots > min(most, LIMIT):
         raise ValueError(
             f"{format} would take {slots} slots for {entries} entries, more than {most}: {instead}."
@@ -56,8 +56,8 @@ class PaddedRows(SparseMatrix):
 
     @property
     def count(self) -> Int[Array, ""]:
-        there = with_pattern(self).indices < self.stored_shape[1]
-        return jnp.sum(there, dtype=self.index_dtype)
+        valid = with_pattern(self).indices < self.stored_shape[1]
+        return jnp.sum(valid, dtype=self.index_dtype)
 
     @property
     def row_sorted(self) -> bool:

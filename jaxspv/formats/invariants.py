@@ -199,21 +199,21 @@ def of_tiles(x: Any, xp: Any) -> Promises:
 def of_vector_tiles(x: Any, xp: Any) -> Promises:
     """Invariants of a `TiledVector`."""
     (n,), nt, each = x.shape, x.nt, max(x.nt // 32, 1)
-    across, room = -(-n // nt), x.x_tile.shape[0] // nt
-    promises = length("x_ptr", x.x_ptr, across) + length("x_tile", x.x_tile, room * nt)
-    promises += length("bits", x.bits, room * each)
+    across, capacity = -(-n // nt), x.x_tile.shape[0] // nt
+    promises = length("x_ptr", x.x_ptr, across) + length("x_tile", x.x_tile, capacity * nt)
+    promises += length("bits", x.bits, capacity * each)
     if any(bad for _, bad in promises):
         return promises
-    here = xp.where((x.x_ptr >= 0) & (x.x_ptr < room), x.x_ptr, room)
-    fixed = {"minlength": room + 1} if xp is np else {"length": room + 1}
-    times = xp.bincount(here, **fixed)[:room]
-    words = x.bits.reshape(room, each)
+    here = xp.where((x.x_ptr >= 0) & (x.x_ptr < capacity), x.x_ptr, capacity)
+    fixed = {"minlength": capacity + 1} if xp is np else {"length": capacity + 1}
+    times = xp.bincount(here, **fixed)[:capacity]
+    words = x.bits.reshape(capacity, each)
     ends = xp.array(_first_bits(nt, each) if across else [0] * each, dtype=np.uint32)
     last = xp.array(_first_bits(n - nt * (across - 1), each) if across else [0] * each, np.uint32)
-    is_last = (xp.arange(room) == here[-1]) if across else xp.zeros(room, bool)
+    is_last = (xp.arange(capacity) == here[-1]) if across else xp.zeros(capacity, bool)
     allowed = xp.where(is_last[:, None], last, ends)
     return [
-        (f"`x_ptr` must lie in [-1, {room})", xp.any((x.x_ptr < -1) | (x.x_ptr >= room))),
+        (f"`x_ptr` must lie in [-1, {capacity})", xp.any((x.x_ptr < -1) | (x.x_ptr >= capacity))),
         ("`x_ptr` must lead to each tile once", xp.any(times > 1)),
         ("`bits` must be 0 in padding", xp.any((times == 0)[:, None] & (words != 0))),
         (f"`bits` must be 0 from place {n} on, and beyond a tile", xp.any(words & ~allowed)),

@@ -336,9 +336,9 @@ def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[s
 
 def _with_spare(A: Any, spare: Any) -> Any:
     """A matrix read without its padding, with it."""
-    room = (0, spare.shape[0])
+    capacity = (0, spare.shape[0])
     indices = {
-        name: jnp.pad(getattr(A, name), room, constant_values=A.shape[axis])
+        name: jnp.pad(getattr(A, name), capacity, constant_values=A.shape[axis])
         for name, axis in SCIPY[A.format].items()
     }
     return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)

@@ -39,8 +39,8 @@ def refusing(
     try:
         yield
     except broken as error:
-        told = isinstance(error, (ValueError, OSError)) and str(error)
-        reason = told or f"{type(error).__name__} {error}"
+        sent = isinstance(error, (ValueError, OSError)) and str(error)
+        reason = sent or f"{type(error).__name__} {error}"
         raise ValueError(f"{path} is no readable {what}: {reason}") from error
 
 

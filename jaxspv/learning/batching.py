@@ -109,30 +109,30 @@ def unbatch(
     concrete = is_concrete(coo)
     counts = np.diff(np.asarray(ends)) if concrete else None
     if nse is None:
-        rooms = [A.nse] * len(sizes) if counts is None else counts.tolist()
+        capacities = [A.nse] * len(sizes) if counts is None else counts.tolist()
     else:
-        rooms = [nse] * len(sizes) if isinstance(nse, (int, np.integer)) else list(nse)
-    if len(rooms) != len(sizes):
-        raise ValueError(f"`nse` must be one number or {len(sizes)}; got {len(rooms)}.")
-    if counts is not None and (counts > rooms).any():
-        raise ValueError(f"`nse` must be at least {counts.tolist()}; got {rooms}.")
+        capacities = [nse] * len(sizes) if isinstance(nse, (int, np.integer)) else list(nse)
+    if len(capacities) != len(sizes):
+        raise ValueError(f"`nse` must be one number or {len(sizes)}; got {len(capacities)}.")
+    if counts is not None and (counts > capacities).any():
+        raise ValueError(f"`nse` must be at least {counts.tolist()}; got {capacities}.")
     blocks = [
-        _block(coo, ends[k], ends[k + 1], start, size, int(room))
-        for k, (start, size, room) in enumerate(zip(starts, sizes, rooms, strict=False))
+        _block(coo, ends[k], ends[k + 1], start, size, int(capacity))
+        for k, (start, size, capacity) in enumerate(zip(starts, sizes, capacities, strict=False))
     ]
     if concrete and any(bool(b.overflow) for b in blocks) and not bool(A.overflow):
         raise ValueError("`A` must be block-diagonal: it has entries outside of its blocks.")
     return [as_format(block, A.format) for block in blocks]
 
 
-def _block(coo: COO, first: Array, last: Array, start: Any, size: Any, room: int) -> COO:
-    """The rows of one block, in a capacity of `room`."""
+def _block(coo: COO, first: Array, last: Array, start: Any, size: Any, capacity: int) -> COO:
+    """The rows of one block, in a capacity of `capacity`."""
     (down, right), (m, n) = start, size
-    slot = first + jnp.arange(room, dtype=first.dtype)
+    slot = first + jnp.arange(capacity, dtype=first.dtype)
     used = slot < last
     row, col = take(coo.row, slot) - down, take(coo.col, slot) - right
     inside = (col >= 0) & (col < n)
-    lost = jnp.any(used & ~inside) | (last - first > room)
+    lost = jnp.any(used & ~inside) | (last - first > capacity)
     row = jnp.where(used, row, m).astype(coo.row.dtype)
     col = jnp.where(used, jnp.where(inside, col, 0), n).astype(coo.row.dtype)
     overflow = coo.overflow | lost

@@ -152,11 +152,11 @@ def _softmax(A: Any, axis: int) -> Any:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def softmax_of_lines(x: Array, lines: Array, extent: int, ascends: bool) -> Array:
     """`softmax` of values (nse, ...) by their `lines`, in `wide` floats; 0 where out of range."""
-    there = beside(lines < extent, x)
-    x = jnp.where(there, wide(x), -jnp.inf)
+    is_valid = beside(lines < extent, x)
+    x = jnp.where(is_valid, wide(x), -jnp.inf)
     peak = over_trailing(lambda v: max_.segment_reduce(v, lines, extent, sorted=ascends), x)
     level = x - take(jnp.where(peak > -jnp.inf, peak, 0), lines)
-    e = jnp.where(there, jnp.exp(level), 0)
+    e = jnp.where(is_valid, jnp.exp(level), 0)
     sums = _sums(e, lines, extent, ascends)
     return e / take(jnp.where(sums == 0, 1, sums), lines)
 

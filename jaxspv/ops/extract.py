@@ -84,7 +84,7 @@ def extract(
         return _element(M, rows, cols)
     if isinstance(M, CSR) and _on_host(M, rows, cols, options):
         return _rows_on_host(M, rows)
-    static = {"room": _room(M, rows, cols, options)}
+    static = {"capacity": _capacity(M, rows, cols, options)}
     return call(_extract, (M, rows, cols), options, static=static, format=format_of(M))
 
 
@@ -102,11 +102,11 @@ def _rows_on_host(A: CSR, rows: Index) -> CSR:
     indptr = np.asarray(A.indptr)[rows.start : rows.start + rows.size + 1]
     first, last = int(indptr[0]), int(indptr[-1])
     shape = (rows.size, A.shape[1])
-    room = eager_capacity(last - first, shape[0] * shape[1])
+    capacity = eager_capacity(last - first, shape[0] * shape[1])
 
     def cut(array, fill):
         array = np.asarray(array)
-        new = np.full((room, *array.shape[1:]), fill, array.dtype)
+        new = np.full((capacity, *array.shape[1:]), fill, array.dtype)
         new[: last - first] = array[first:last]
         return to_device(new)
 
@@ -169,7 +169,7 @@ def _subvector(u, index) -> Any:
     return keep(chosen, found)
 
 
-def _room(A, rows: Index, cols: Index, options: Options) -> int:
+def _capacity(A, rows: Index, cols: Index, options: Options) -> int:
     """How many entries `_extract` must hold: exactly, or a bound; `nse` where that is no less."""
     bound = rows.size * cols.size
     if rows.values is None and cols.values is None:
@@ -200,7 +200,7 @@ def _count(A, rows: Index, cols: Index) -> Array:
     return jnp.where(fits, jnp.sum(each, dtype=jnp.int32), jnp.int32(2**31 - 1))
 
 
-def _extract(A, rows: Index, cols: Index, *, room: int) -> Entries:
+def _extract(A, rows: Index, cols: Index, *, capacity: int) -> Entries:
     e = entries_of(A)
     for axis, index in enumerate((rows, cols)):
         if index.values is None and not index.whole:
@@ -208,10 +208,10 @@ def _extract(A, rows: Index, cols: Index, *, room: int) -> Entries:
     if cols.values is not None:  # entries that no column takes must not use up the room
         e = keep(e, e.valid() & (cols.times(e.keys[1]) > 0))
     if rows.values is not None:
-        e = _repeat_rows(e, rows, room)
+        e = _repeat_rows(e, rows, capacity)
     if cols.values is not None:
-        flipped = sort_entries(_turned(e))
-        e = sort_entries(_turned(_repeat_rows(flipped, cols, room)))
+        flipped = sort_entries(_transposed(e))
+        e = sort_entries(_transposed(_repeat_rows(flipped, cols, capacity)))
     points = [k for k, index in enumerate((rows, cols)) if index.point]
     if points:
         other = 1 - points[0]
@@ -219,7 +219,7 @@ def _extract(A, rows: Index, cols: Index, *, room: int) -> Entries:
     return e
 
 
-def _turned(e: Entries) -> Entries:
+def _transposed(e: Entries) -> Entries:
     return dataclasses.replace(e, keys=e.keys[::-1], shape=e.shape[::-1])
 
 
@@ -233,14 +233,14 @@ def select_slice(e: Entries, axis: int, index: Index) -> Entries:
     return chosen if index.ascending else sort_entries(chosen)
 
 
-def _repeat_rows(e: Entries, index: Index, room: int) -> Entries:
+def _repeat_rows(e: Entries, index: Index, capacity: int) -> Entries:
     """Row `index[k]` of e as row k: each copies its run of slots."""
     m, k = e.shape[0], index.size
     shape = (k, e.shape[1])
     if 0 in (k, e.nse):
-        blank, nothing = padded_keys(shape, room, e.index_dtype), jnp.zeros((), e.index_dtype)
-        return Entries(jnp.zeros(room, e.data.dtype), blank, nothing, e.overflow, shape)
-    e = e.holding(room)
+        blank, nothing = padded_keys(shape, capacity, e.index_dtype), jnp.zeros((), e.index_dtype)
+        return Entries(jnp.zeros(capacity, e.data.dtype), blank, nothing, e.overflow, shape)
+    e = e.holding(capacity)
     dtype = e.index_dtype
     start, end = (
         jnp.searchsorted(e.keys[0], index.values, side=side).astype(dtype)
@@ -249,11 +249,11 @@ def _repeat_rows(e: Entries, index: Index, room: int) -> Entries:
     lengths = jnp.where(index.values < m, end - start, 0)
     ends = jnp.cumsum(lengths, dtype=dtype)
     wide = jnp.sum(lengths.astype(jnp.float32)) > 2**30
-    slot = jnp.arange(room, dtype=dtype)
+    slot = jnp.arange(capacity, dtype=dtype)
     owner = jnp.searchsorted(ends, slot, side="right").astype(dtype)
     source = take(start, owner) + slot - (take(ends, owner) - take(lengths, owner))
-    total = jnp.minimum(ends[-1], room)
+    total = jnp.minimum(ends[-1], capacity)
     there = slot < total
     keys = (jnp.where(there, owner, k), jnp.where(there, take(e.keys[1], source), e.shape[1]))
-    flag = e.overflow | (ends[-1] > room) | wide
+    flag = e.overflow | (ends[-1] > capacity) | wide
     return Entries(take(e.data, source), keys, total, flag, shape)

@@ -113,8 +113,8 @@ def _at_places(A, dense, op, *, flip) -> Entries:
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))
         for k, extent in zip(e.keys, spread.shape, strict=True)
     )
-    there = jnp.where(e.valid(), take(spread.reshape(-1), row * spread.shape[1] + col), 1)
-    x, y = (there, e.values(1)) if flip else (e.values(1), there)
+    is_valid = jnp.where(e.valid(), take(spread.reshape(-1), row * spread.shape[1] + col), 1)
+    x, y = (is_valid, e.values(1)) if flip else (e.values(1), is_valid)
     return e.with_data(op(x, y))
 
 

@@ -98,9 +98,9 @@ def draw(
     if edge_values is not None:
         edge_values = _checked("edge_values", edge_values, (len(row),))
         width = 0.3 + 4 * edge_values / max(edge_values.max(initial=0), 1e-30)
-    there = set(zip(row.tolist(), col.tolist(), strict=True))
+    valid = set(zip(row.tolist(), col.tolist(), strict=True))
     single = np.array(
-        [(c, r) not in there for r, c in zip(row.tolist(), col.tolist(), strict=True)]
+        [(c, r) not in valid for r, c in zip(row.tolist(), col.tolist(), strict=True)]
     )
     ends = np.stack([pos[row], pos[col]], axis=1)
     ax.add_collection(LineCollection(list(ends), linewidths=width, colors=GREY, zorder=1))

@@ -93,10 +93,10 @@ class Local(NamedTuple):
     def ends(self) -> tuple[Array, Array]:
         """(nse,) the vertices that each entry comes from and goes to; n: padding."""
         row, col = self.block.rowcol()
-        n, there = self.part.n, row < self.part.block_shape[0]
+        n, valid = self.part.n, row < self.part.block_shape[0]
         pairs = ((self.along_rows(self.order), row), (self.along_cols(self.order), col))
         tail, head = (order.at[at].get(mode="clip") for order, at in pairs)
-        return jnp.where(there, tail, n), jnp.where(there, head, n)
+        return jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
     def total(self, x: Array) -> Array:
         """The sum over all devices."""

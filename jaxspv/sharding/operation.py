@@ -85,8 +85,8 @@ def largest_weight(G: ShardedGraph) -> float:
 
 
 def _extreme(data: Array, indptr: Array, *, largest: bool) -> Array:
-    there = jnp.arange(data.shape[-1]) < indptr[..., -1:]  # padding may hold anything
-    values = jnp.where(there, data, jnp.zeros((), data.dtype))
+    valid = jnp.arange(data.shape[-1]) < indptr[..., -1:]  # padding may hold anything
+    values = jnp.where(valid, data, jnp.zeros((), data.dtype))
     found = (jnp.max if largest else jnp.min)(values, initial=0)
     floats = found.astype(jnp.promote_types(data.dtype, jnp.float32))
     # a minimum over devices may leave NaN out

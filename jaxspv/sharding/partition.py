@@ -83,9 +83,9 @@ class Partition:
         """
         R, C = self.grid
         xp: Any = jnp if isinstance(weights, jax.Array) else np
-        nobody = xp.full(self.places * R * C - self.n, self.n, np.int32)
+        sentinel = xp.full(self.places * R * C - self.n, self.n, np.int32)
         order = xp.argsort(-weights, stable=True).astype(np.int32)
-        table = xp.concatenate([order, nobody]).reshape(self.places, R * C)
+        table = xp.concatenate([order, sentinel]).reshape(self.places, R * C)
         backwards = xp.arange(self.places)[:, None] % 2 == 1
         return xp.where(backwards, table[:, ::-1], table).T
 
@@ -104,9 +104,9 @@ class Partition:
     def positions(self, pieces: Int[np.ndarray, "pieces places"]) -> Int[np.ndarray, " n"]:
         """(n,) where each vertex lies when the pieces follow one another."""
         flat = pieces.reshape(-1)
-        there = np.flatnonzero(flat < self.n)
+        valid = np.flatnonzero(flat < self.n)
         positions = np.empty(self.n, np.int64)
-        positions[flat[there]] = there
+        positions[flat[valid]] = valid
         return positions
 
     def place_of(

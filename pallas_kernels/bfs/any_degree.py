@@ -177,8 +177,8 @@ class Search:
             for t in self.targets
         ]
         reached = tuple(
-            (k.shr(w, t & 31) & 1 != 0) & there
-            for w, t, there in zip(words, self.targets, self.known, strict=True)
+            (k.shr(w, t & 31) & 1 != 0) & is_valid
+            for w, t, is_valid in zip(words, self.targets, self.known, strict=True)
         )
         return k.cast(k.const(c.stop(level, reached, vertices == 0), "i1"), "i32")
 
@@ -230,15 +230,15 @@ class Search:
         k, c, graph, memory = self.k, self.c, self.graph, self.memory
         each = k.maximum(k.cast(s.ranges, "f32") * (1.0 / k.threads), 1.0)
         at = k.cast(k.cast(k.thread, "f32") * each, "i32")
-        there, at = at < s.ranges, (s.cur * c.capacity + at) * 4
-        start, end, *_ = k.load_vec(memory.queue, at, 4, mask=there, cache="fresh")
+        is_valid, at = at < s.ranges, (s.cur * c.capacity + at) * 4
+        start, end, *_ = k.load_vec(memory.queue, at, 4, mask=is_valid, cache="fresh")
         place = start + k.thread % k.maximum(end - start, 1)
-        head = k.load(graph.indices, place, mask=there & (start < end), other=c.n, cache="nc")
-        there = k.below(head, c.n)
-        level = k.load(memory.levels, head, mask=there, cache="fresh")
-        there = there & ((level < 0) | (level > s.level))
-        row, after = k.row(graph.indptr, head, there)
-        edges = k.cast(end - start, "f32") * k.cast(k.where(there, after - row, 0), "f32")
+        head = k.load(graph.indices, place, mask=is_valid & (start < end), other=c.n, cache="nc")
+        is_valid = k.below(head, c.n)
+        level = k.load(memory.levels, head, mask=is_valid, cache="fresh")
+        is_valid = is_valid & ((level < 0) | (level > s.level))
+        row, after = k.row(graph.indptr, head, is_valid)
+        edges = k.cast(end - start, "f32") * k.cast(k.where(is_valid, after - row, 0), "f32")
         k.store(memory.news, k.warp, k.bits(k.warp_sum(edges), "i32"), mask=k.lane == 0)
         k.sync()
         sums = k.load(memory.news, k.lane, mask=k.lane < k.threads // 32)

@@ -195,12 +195,12 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
     def unfinished(tries, *state):
         return k.any(functools.reduce(operator.or_, searching(tries, state[: c.unroll])))
 
-    nobody = [k.const(False, "i1")] * c.unroll, [k.const(-1)] * c.unroll
+    sentinel = [k.const(False, "i1")] * c.unroll, [k.const(-1)] * c.unroll
     tries, *out = k.while_(
         lambda tries, *state: (tries < c.lane_probes) & unfinished(tries, *state),
         probe,
         0,
-        *(x for some in nobody for x in some),
+        *(x for some in sentinel for x in some),
     )
 
     def leave():
@@ -212,7 +212,7 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
         scans = [k.warp_scan(p) for p in parts]
         total = sum((t for _, t in scans[1:]), scans[0][1])
         base = tail.reserve(total)
-        room = base + total <= c.buffer
+        capacity = base + total <= c.buffer
 
         def list_them():
             at = base
@@ -229,8 +229,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
             tail.blank(base)
             return k.while_(unfinished, probe, tries, *out)[1:]
 
-        k.if_(room, list_them)
-        return k.if_(~room, search_them, *out)
+        k.if_(capacity, list_them)
+        return k.if_(~capacity, search_them, *out)
 
     out = k.if_(unfinished(tries, *out), leave, *out)
     return out[: c.unroll], out[c.unroll :]

@@ -58,8 +58,8 @@ def body(k, c, graph, state):
         places = [place_of_bit(k, c, t) for t in targets]
         words = [k.load(bits, word, cache="fresh") for word, _ in places]
         reached = tuple(
-            (word & bit != 0) & there
-            for word, (_, bit), there in zip(words, places, known, strict=True)
+            (word & bit != 0) & is_valid
+            for word, (_, bit), is_valid in zip(words, places, known, strict=True)
         )
         return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
 
@@ -170,16 +170,20 @@ def place_of_bit(k, c, v):
 
 def claim(k, c, bits, near):
     """For each of `near`: whether this thread set its bit (never for padding and links)."""
-    there = [k.below(v, c.n) for v in near]
+    is_valid = [k.below(v, c.n) for v in near]
     places = [place_of_bit(k, c, v) for v in near]
     if bits.space == "global" and c.pretest:
         olds = [
             k.load(bits, w, mask=t, other=-1, cache="fresh")
-            for (w, _), t in zip(places, there, strict=True)
+            for (w, _), t in zip(places, is_valid, strict=True)
         ]
-        there = [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
-    olds = [k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, there, strict=True)]
-    return [t & (old & bit == 0) for t, old, (_, bit) in zip(there, olds, places, strict=True)]
+        is_valid = [
+            t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)
+        ]
+    olds = [
+        k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, is_valid, strict=True)
+    ]
+    return [t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)]
 
 
 def log_entry(k, c, state, at, v, level, parent, mask):
@@ -237,9 +241,9 @@ class Grid:
     def __init__(self, k, c, state):
         self.k, self.c, self.state, self.bits = k, c, state, state.visited
 
-    def entry(self, level, start, i, there):
+    def entry(self, level, start, i, is_valid):
         return self.k.load(
-            self.state.log, (start + i) * self.c.entry, mask=there, other=-1, cache="fresh"
+            self.state.log, (start + i) * self.c.entry, mask=is_valid, other=-1, cache="fresh"
         )
 
     def record(self, at, vertex, level, mask):
@@ -277,9 +281,9 @@ class SingleCTA:
     def at(self, level, i):
         return ((level & 1) * self.c.queue + i) * self.width
 
-    def entry(self, level, start, i, there):
+    def entry(self, level, start, i, is_valid):
         vertex, *self.parent = self.k.load_vec(
-            self.queues, self.at(level, i), self.width, mask=there, other=-1
+            self.queues, self.at(level, i), self.width, mask=is_valid, other=-1
         )
         return vertex
 

@@ -158,10 +158,10 @@ def _advance(k, c, m, control, sums, level):
     k.store(control, later + k.thread, 0, mask=(k.cta == 0) & (k.thread < SET))
 
     def group(v, active, edges, missing):
-        there = v < c.n
-        now = k.load(m.seen, v, mask=there, cache="fresh")
-        new = now ^ k.load(m.old, v, mask=there, cache="fresh")
-        k.store(m.words, v, new, mask=there)
+        valid = v < c.n
+        now = k.load(m.seen, v, mask=valid, cache="fresh")
+        new = now ^ k.load(m.old, v, mask=valid, cache="fresh")
+        k.store(m.words, v, new, mask=valid)
         k.store(m.old, v, now, mask=new != 0)
         union = k.warp_fold(operator.or_, new)
 
@@ -175,7 +175,7 @@ def _advance(k, c, m, control, sums, level):
         _list_long(k, m.out_ranges, control, at + OUT_RANGES, v, begin, degree)
         active, edges = active + k.cast(new != 0, "i32"), edges + degree
         if c.pull:
-            begin, degree = _degree(k, m.in_indptr, v, there & (now != c.every))
+            begin, degree = _degree(k, m.in_indptr, v, valid & (now != c.every))
             _list_long(k, m.in_ranges, control, at + IN_RANGES, v, begin, degree)
             missing = missing + degree
         return active, edges, missing

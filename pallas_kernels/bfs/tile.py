@@ -207,9 +207,9 @@ def _stopped(k, c, g, level, count, targets):
         return k.const(0)
     reached = []
     for t in targets:
-        there = k.below(t, c.n)
-        word = k.load(g.visited, k.shr(t, 5), mask=there, cache="fresh")
-        reached.append(there & (word & k.bit(t) != 0))
+        is_valid = k.below(t, c.n)
+        word = k.load(g.visited, k.shr(t, 5), mask=is_valid, cache="fresh")
+        reached.append(is_valid & (word & k.bit(t) != 0))
     return k.cast(k.const(c.stop(level, tuple(reached), count == 0), "i1"), "i32")
 
 

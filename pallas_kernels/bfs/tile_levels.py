@@ -46,7 +46,7 @@ class Level:
         k.reduce("add", g.sums, 0, count, mask=count != 0)
 
     def own_tiles(self, f):
-        """f(tile, there) for tiles that lie far apart, so that a dense stretch meets all warps."""
+        """f(tile, valid) for tiles that lie far apart, so that a dense stretch meets all warps."""
         k, c = self.k, self.c
 
         def chunk(i0):
@@ -59,9 +59,9 @@ class Level:
         """Writes the levels of the frontier, pushes its remainder, and its tiles if `expand`."""
         k, c, g = self.k, self.c, self.g
 
-        def some(tile, there):
-            word = k.load_vec(g.front, self.cur + tile * c.each, c.each, mask=there, cache="fresh")
-            alive = there & (_any(word) != 0)
+        def some(tile, valid):
+            word = k.load_vec(g.front, self.cur + tile * c.each, c.each, mask=valid, cache="fresh")
+            alive = valid & (_any(word) != 0)
             start = k.load(g.out_ptr, tile, mask=alive & expand, cache="nc")
             size = k.load(g.out_ptr, tile + 1, mask=alive & expand, cache="nc") - start
 
@@ -89,11 +89,11 @@ class Level:
         k, g = self.k, self.g
         start, end = k.row(g.rest_ptr, vertex, mine)
 
-        def edges(places, payloads, there):
+        def edges(places, payloads, valid):
             del payloads
-            v = k.loads(g.rest_minor, places, there, other=self.c.n, cache="nc")
-            there = [t & k.below(x, self.c.n) for x, t in zip(v, there, strict=True)]
-            self.claim_vertices(v, there)
+            v = k.loads(g.rest_minor, places, valid, other=self.c.n, cache="nc")
+            valid = [t & k.below(x, self.c.n) for x, t in zip(v, valid, strict=True)]
+            self.claim_vertices(v, valid)
 
         flatten(k, start, k.where(mine, end - start, 0), (), edges)
 
@@ -125,20 +125,20 @@ class Level:
 
     def push_pairs(self, start, size, word, pairs):
         k, c, g = self.k, self.c, self.g
-        tiles, there = [], []
+        tiles, valid = [], []
         lines = []
         for u in range(UNROLL):
             j = 32 * u + k.lane
             rank = j // size
-            there.append(j < pairs)
+            valid.append(j < pairs)
             tiles.append(start + (j - rank * size))
             lines.append(tiles[u] * c.nt + _select(k, word, rank))
         targets = [
             k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
-            for i, t in zip(lines, there, strict=True)
+            for i, t in zip(lines, valid, strict=True)
         ]
-        minor = k.loads(g.out_minor, tiles, there, cache="nc")
-        self.claim(*zip(minor, targets, there, strict=True))
+        minor = k.loads(g.out_minor, tiles, valid, cache="nc")
+        self.claim(*zip(minor, targets, valid, strict=True))
 
     def push_whole(self, start, end, word):
         k, c, g = self.k, self.c, self.g
@@ -159,11 +159,11 @@ class Level:
                 joined = [[x | k.shfl_xor(x, d) for x in total] for total in joined]
             # lane u claims for tile t0 + u
             tile = t0 + k.lane
-            there = (k.lane < UNROLL) & (tile < end)
+            valid = (k.lane < UNROLL) & (tile < end)
             words = joined[0]
             for u in range(1, UNROLL):
                 words = [k.where(k.lane == u, x, w) for x, w in zip(joined[u], words, strict=True)]
-            self.claim((k.load(g.out_minor, tile, mask=there, cache="nc"), words, there))
+            self.claim((k.load(g.out_minor, tile, mask=valid, cache="nc"), words, valid))
 
         k.for_(start, end, UNROLL, some)
 
@@ -173,9 +173,9 @@ class Level:
         k.store(g.listed, LISTED, 0, mask=k.thread == 0)
         k.sync()
 
-        def some(tile, there):
-            missing = self.missing(tile, there)
-            alive = there & (_any(missing) != 0)
+        def some(tile, valid):
+            missing = self.missing(tile, valid)
+            alive = valid & (_any(missing) != 0)
             start, end = k.row(g.in_ptr, tile, alive)
             at = k.atomic("add", g.listed, LISTED, 1, mask=end - start > SPLIT)
             later = (end - start > SPLIT) & (at < LISTED)
@@ -207,10 +207,10 @@ class Level:
         k.for_(0, k.minimum(k.load(g.listed, LISTED), LISTED), 1, long)
         k.sync()
 
-    def missing(self, tile, there):
+    def missing(self, tile, valid):
         """The unvisited vertices of a tile, as words."""
         k, c, g = self.k, self.c, self.g
-        seen = k.load_vec(g.visited, tile * c.each, c.each, mask=there, cache="fresh")
+        seen = k.load_vec(g.visited, tile * c.each, c.each, mask=valid, cache="fresh")
         left = [k.minimum(k.maximum(c.n - tile * c.nt - 32 * q, 0), 32) for q in range(c.each)]
         inside = [k.where(m == 32, -1, (k.const(1) << (m & 31)) - 1) for m in left]
         return [~s & i for s, i in zip(seen, inside, strict=True)]
@@ -233,11 +233,11 @@ class Level:
             def some(left, *hits):
                 hits = list(hits)
                 for _ in range(UNROLL):
-                    lane, there = k.ctz(left) & 31, left != 0
+                    lane, valid = k.ctz(left) & 31, left != 0
                     front = [k.shfl(w, lane) for w in word]
                     for q in range(c.each):
                         line = (t0 + lane) * c.nt + 32 * q + k.lane
-                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there, cache="nc")
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=valid, cache="nc")
                         for b, f in zip(bits, front, strict=True):
                             hits[q] = hits[q] | (b & f)
                     left = left & (left - 1)
@@ -262,11 +262,11 @@ class Level:
 
                 def some(left, found, q=q):
                     for _ in range(UNROLL):
-                        bit, there = k.ctz(left) & 31, (left != 0) & mine
+                        bit, valid = k.ctz(left) & 31, (left != 0) & mine
                         line = (t0 + k.lane) * c.nt + 32 * q + bit
-                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=there, cache="nc")
+                        bits = k.load_vec(g.in_words, line * c.each, c.each, mask=valid, cache="nc")
                         hit = _any([b & f for b, f in zip(bits, word, strict=True)]) != 0
-                        found = k.where(k.any(there & hit), found | k.bit(bit), found)
+                        found = k.where(k.any(valid & hit), found | k.bit(bit), found)
                         left = left & (left - 1)
                     return left, found
 

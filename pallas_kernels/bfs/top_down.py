@@ -141,12 +141,12 @@ def push(k, c, graph, state, s, warps, tail, queue, group=0):
         at = (cur * c.capacity + i) * 4
         start, end, vertex, _ = k.load_vec(state.queue, at, 4, mask=mine, cache="fresh")
 
-        def edge(places, payloads, there, found, edges):
-            (at,), ((parent,),), (there,) = places, payloads, there
-            v = k.load(graph.indices, at, mask=there, other=c.n, cache="nc")
-            there = k.below(v, c.n)
+        def edge(places, payloads, valid, found, edges):
+            (at,), ((parent,),), (valid,) = places, payloads, valid
+            v = k.load(graph.indices, at, mask=valid, other=c.n, cache="nc")
+            valid = k.below(v, c.n)
             word = half * c.words + k.shr(v, 5)
-            new = there & (k.load(state.visited, word, mask=there, other=-1) & k.bit(v) == 0)
+            new = valid & (k.load(state.visited, word, mask=valid, other=-1) & k.bit(v) == 0)
             s, t = k.row(graph.indptr, v, new)
             new = new & (k.atomic("or", state.visited, word, k.bit(v), mask=new) & k.bit(v) == 0)
             k.store(state.levels, v, level + 1, mask=new)

@@ -44,19 +44,19 @@ class Looking:
         mine = k.warp * 32
 
         def some(v):
-            there = (v < c.n) & self._drawn(v, turn)
-            there = there & (k.load(m.due, v, mask=there) != 0)
+            valid = (v < c.n) & self._drawn(v, turn)
+            valid = valid & (k.load(m.due, v, mask=valid) != 0)
 
             def look():
-                begin, end = k.row(m.indptr, v, there)
+                begin, end = k.row(m.indptr, v, valid)
                 size = end - begin
-                short = there & (size <= ROW)
+                short = valid & (size <= ROW)
                 k.store(m.due, v, 0, mask=short)
                 self._by_lanes(v, short & (size <= 8), mine, 8)
                 self._by_lanes(v, short & (size > 8) & (size <= 32), mine, 32)
                 self._by_table(v, short & (size > 32), mine)
 
-            k.if_(k.any(there), look)
+            k.if_(k.any(valid), look)
 
         k.spread_warps(c.n, some)
 
@@ -78,9 +78,9 @@ class Looking:
 
         def rows(i):
             at = i + k.shr(first, 3) if lanes == 8 else i
-            there = at < count
-            u = k.load(self.listed, mine + at, mask=there)
-            begin, end = k.row(m.indptr, u, there)
+            valid = at < count
+            u = k.load(self.listed, mine + at, mask=valid)
+            begin, end = k.row(m.indptr, u, valid)
             e = begin + member
             edge = e < end
             head = k.load(m.indices, e, mask=edge, other=-1, cache="nc")
@@ -91,7 +91,7 @@ class Looking:
             for d in range(lanes):
                 other, more = k.shfl(to, first + d), k.shfl(weight, first + d)
                 weight_of = weight_of + k.where(other == to, more, 0)
-            self._choose(u, there, to, weight_of, lanes)
+            self._choose(u, valid, to, weight_of, lanes)
 
         k.for_(0, count, 32 // lanes, rows)
 
@@ -165,12 +165,12 @@ class Looking:
         inside = k.where((to >= 0) & (to == own), weight, inside)
         return k.where(wins, to, best), k.where(wins, value, most), inside
 
-    def _choose(self, u, there, to, weight, lanes):
+    def _choose(self, u, valid, to, weight, lanes):
         """`_settle` of a community for each lane."""
         k = self.k
-        own, pull = self._own(u, there)
+        own, pull = self._own(u, valid)
         nothing = k.const(EMPTY), k.const(0.0, "f32"), k.const(0)
-        self._settle(u, there, self._better(nothing, to, weight, own, pull), own, pull, lanes)
+        self._settle(u, valid, self._better(nothing, to, weight, own, pull), own, pull, lanes)
 
     def _over(self, found, lanes):
         """The best of some lanes, and the weight to the own community."""
@@ -186,12 +186,12 @@ class Looking:
             d //= 2
         return best, most, inside
 
-    def _settle(self, u, there, found, own, pull, lanes):
+    def _settle(self, u, valid, found, own, pull, lanes):
         """Lists the move of u, of which the first of its lanes tells."""
         k, m = self.k, self.m
         best, most, inside = self._over(found, lanes)
         first = (k.lane & (lanes - 1)) == 0
-        goes = self._goes(u, there & first, (best, most, inside), own, pull)
+        goes = self._goes(u, valid & first, (best, most, inside), own, pull)
         self.put(m.moved, self.word, (u, best), goes)
 
     def _goes(self, u, mask, found, own, pull):
@@ -211,8 +211,8 @@ class Looking:
 
         def row(i):
             u = k.load(m.long, i, cache="fresh")
-            there = self._drawn(u, turn) & (k.load(m.due, u) != 0)
-            k.if_(there, lambda: self._by_cta(u, holds))
+            valid = self._drawn(u, turn) & (k.load(m.due, u) != 0)
+            k.if_(valid, lambda: self._by_cta(u, holds))
 
         k.sync()
         k.for_(k.cta, long, k.ctas, row)
@@ -252,10 +252,10 @@ class Looking:
         k.sync()
 
         def settle():
-            there = k.lane < k.threads // 32
-            best = k.load(self.best, k.lane, mask=there, other=EMPTY)
-            most = k.load(self.best_values, k.lane, mask=there)
-            inside = k.load(self.best, 32 + k.lane, mask=there)
+            valid = k.lane < k.threads // 32
+            best = k.load(self.best, k.lane, mask=valid, other=EMPTY)
+            most = k.load(self.best_values, k.lane, mask=valid)
+            inside = k.load(self.best, 32 + k.lane, mask=valid)
             found = self._over((best, most, inside), 32)
             goes = self._goes(u, k.lane == 0, found, own, pull)
             self.put(m.moved_long, self.word + 1, (u, found[0]), goes)

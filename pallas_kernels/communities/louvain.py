@@ -128,13 +128,13 @@ class _Moves(Looking):
     def _start(self, v, rows):
         """Every vertex is alone in a community, those with edges are due; long rows are listed."""
         k, m, c = self.k, self.m, self.c
-        there = v < c.n
-        begin, end = k.row(m.indptr, v, there)
-        k.store(m.group, v, v, mask=there)
-        k.store(m.sums, v, k.load(m.strength, v, mask=there, cache="nc"), mask=there)
-        k.store(m.size, v, 1, mask=there)
-        k.store(m.due, v, k.cast(end > begin, "i32"), mask=there)
-        self.put(m.long, LONG, (v,), there & (end - begin > ROW))
+        valid = v < c.n
+        begin, end = k.row(m.indptr, v, valid)
+        k.store(m.group, v, v, mask=valid)
+        k.store(m.sums, v, k.load(m.strength, v, mask=valid, cache="nc"), mask=valid)
+        k.store(m.size, v, 1, mask=valid)
+        k.store(m.due, v, k.cast(end > begin, "i32"), mask=valid)
+        self.put(m.long, LONG, (v,), valid & (end - begin > ROW))
         return rows + k.cast(end > begin, "i32")
 
     # ---- Moving ----
@@ -154,15 +154,15 @@ class _Moves(Looking):
         k, m = self.k, self.m
 
         def some(i):
-            there = i < count
-            u, to = k.load_vec(m.moved, 2 * i, 2, mask=there, cache="fresh")
-            self._change(u, to, there)
-            begin, end = k.row(m.indptr, u, there)
+            valid = i < count
+            u, to = k.load_vec(m.moved, 2 * i, 2, mask=valid, cache="fresh")
+            self._change(u, to, valid)
+            begin, end = k.row(m.indptr, u, valid)
 
-            def tell(places, payloads, there):
+            def tell(places, payloads, valid):
                 del payloads
-                heads = k.loads(m.indices, places, there, cache="nc")
-                for head, t in zip(heads, there, strict=True):
+                heads = k.loads(m.indices, places, valid, cache="nc")
+                for head, t in zip(heads, valid, strict=True):
                     k.store(m.due, head, 1, mask=t)
 
             flatten(k, begin, end - begin, (), tell)

@@ -20,7 +20,7 @@ from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from .one_gpu import SAMPLED, SHARED, Forest
 
-NOBODY = 2**31 - 1
+NO_VERTEX = 2**31 - 1
 
 
 def components(
@@ -83,7 +83,7 @@ class _Exchange(Forest):
 
         def clear(v):
             k.store(self.labels, v, v)
-            k.store(m.least, v, NOBODY)
+            k.store(m.least, v, NO_VERTEX)
 
         k.spread(self.n, clear)
         k.grid_barrier(self.control)
@@ -111,8 +111,8 @@ class _Exchange(Forest):
     def _join(self, turn):
         """Joins what all devices have joined; two meetings."""
         k, told = self.k, self.m.told
-        self._tell()
-        ok = self._meet(turn)
+        self._send()
+        ok = self._device_barrier(turn)
 
         def one(v):
             for s in range(k.devices):
@@ -121,11 +121,11 @@ class _Exchange(Forest):
 
         k.spread(self.n, one)
         # nobody writes what is told here before all have read it
-        ok = ok & self._meet(turn + 1)
+        ok = ok & self._device_barrier(turn + 1)
         self.compress()
         return ok & k.grid_barrier(self.control)[0]
 
-    def _tell(self):
+    def _send(self):
         k, told = self.k, self.m.told
 
         def four(j):
@@ -135,26 +135,26 @@ class _Exchange(Forest):
 
         k.spread(self.n // 4, four)
 
-    def _meet(self, turn):
-        return self.barrier.meet(self.k.const(turn), lambda device: (0,))
+    def _device_barrier(self, turn):
+        return self.barrier.device_barrier(self.k.const(turn), lambda device: (0,))
 
     def _name(self):
         """The least vertex of every tree, then of every vertex; few trees have most of them."""
         k, m = self.k, self.m
 
         def put(root, name):
-            better = k.load(m.least, root, mask=name < NOBODY, cache="fresh") > name
-            k.reduce("min", m.least, root, name, mask=better & (name < NOBODY))
+            better = k.load(m.least, root, mask=name < NO_VERTEX, cache="fresh") > name
+            k.reduce("min", m.least, root, name, mask=better & (name < NO_VERTEX))
 
         def one(v, root, least):
             label = k.load(self.labels, k.load(m.positions, v, cache="nc"), cache="fresh")
             k.if_(label != root, lambda: put(root, least))
             return label, k.where(label == root, k.minimum(least, v), v)
 
-        root, least = k.spread(self.vertices.n, one, 0, NOBODY)
+        root, least = k.spread(self.vertices.n, one, 0, NO_VERTEX)
         first = k.shfl(root, 0)
-        with_first = k.warp_fold(k.minimum, k.where(root == first, least, NOBODY))
-        put(root, k.where(root != first, least, k.where(k.lane == 0, with_first, NOBODY)))
+        with_first = k.warp_fold(k.minimum, k.where(root == first, least, NO_VERTEX))
+        put(root, k.where(root != first, least, k.where(k.lane == 0, with_first, NO_VERTEX)))
         k.grid_barrier(self.control)
 
         def least(place):

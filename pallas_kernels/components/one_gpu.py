@@ -124,8 +124,8 @@ class Forest:
         """The r-th neighbour of row i, -1 if it has fewer."""
         k, m = self.k, self.m
         start = k.load(m.indptr, i, cache="nc") + r
-        there = start < k.load(m.indptr, i + 1, cache="nc")
-        return k.load(m.indices, start, mask=there, other=-1, cache="nc")
+        valid = start < k.load(m.indptr, i + 1, cache="nc")
+        return k.load(m.indices, start, mask=valid, other=-1, cache="nc")
 
     def link(self, u, v, mask):
         """Joins the trees of u and v, by the larger root; a label on the way to it never grows."""
@@ -180,9 +180,9 @@ class Forest:
         k, m, count, long_rows = self.k, self.m, self.count, self.long_rows
 
         def vertices(i):
-            there = i < self.rows
-            label = k.load(self.labels, self.first + i, mask=there, other=-1, cache="fresh")
-            out = there & (label != skip)
+            valid = i < self.rows
+            label = k.load(self.labels, self.first + i, mask=valid, other=-1, cache="fresh")
+            out = valid & (label != skip)
             start = k.load(m.indptr, i, mask=out, cache="nc") + SAMPLED
             end = k.load(m.indptr, i + 1, mask=out, cache="nc")
             size = k.where(out, k.maximum(end - start, 0), 0)
@@ -191,10 +191,10 @@ class Forest:
             k.store(long_rows, place, i, mask=listed)
             size = k.where(listed, 0, size)
 
-            def edge(places, payloads, there):
-                (at,), ((i,),), (there,) = places, payloads, there
-                near = k.load(m.indices, at, mask=there, cache="nc")
-                self.link(self.first + i, near, there)
+            def edge(places, payloads, valid):
+                (at,), ((i,),), (valid,) = places, payloads, valid
+                near = k.load(m.indices, at, mask=valid, cache="nc")
+                self.link(self.first + i, near, valid)
 
             flatten(k, start, size, (i,), edge, unroll=1)
 

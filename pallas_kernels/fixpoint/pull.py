@@ -137,9 +137,9 @@ class _Loop(PullRows):
         found = []
         for j in range(c.targets // 2):
             vertex, position = k.load(m.targets, 2 * j), k.load(m.targets, 2 * j + 1)
-            there = k.below(vertex, c.n)
-            now = k.load(m.kept, position, mask=there, cache="fresh")
-            found.append(there & _differs(now, k.load(m.x0, vertex, mask=there)))
+            valid = k.below(vertex, c.n)
+            now = k.load(m.kept, position, mask=valid, cache="fresh")
+            found.append(valid & _differs(now, k.load(m.x0, vertex, mask=valid)))
         return tuple(found)
 
     def _start(self):
@@ -152,15 +152,15 @@ class _Loop(PullRows):
 
         def row(p, *totals):
             vertex = k.load(m.vertices, p, cache="nc")
-            there = vertex < c.n
-            x = k.load(m.x0, vertex, mask=there, cache="nc")
+            valid = vertex < c.n
+            x = k.load(m.x0, vertex, mask=valid, cache="nc")
             k.store(m.kept, p, x)
-            self._pass_on(k.load(m.numbers, p, cache="nc"), x, self._scale(p, there), there)
+            self._pass_on(k.load(m.numbers, p, cache="nc"), x, self._scale(p, valid), valid)
             own = []
             for j in range(c.vectors):
-                own.append(k.load(getattr(m, f"vector{j}"), vertex, mask=there, cache="nc"))
+                own.append(k.load(getattr(m, f"vector{j}"), vertex, mask=valid, cache="nc"))
                 k.store(getattr(m, f"own{j}"), p, own[-1])
-            return self._counted(totals, x, x, own, there)
+            return self._counted(totals, x, x, own, valid)
 
         return k.spread(c.positions, row, *self.zeros())
 

@@ -75,11 +75,13 @@ def _extend(mul, add, kind, data_dtype):
         if kind == "i1":
             term = evaluate(k, mul, (key != MAX) if add == "max" else (key == MAX), weight)
             return k.where(term == k.const(add == "max", "i1"), 0, MAX)
-        turned = ~key if add == "max" else key
+        transposed = ~key if add == "max" else key
         if kind == "i32":
-            new = evaluate(k, mul, turned, weight)
+            new = evaluate(k, mul, transposed, weight)
         else:
-            new = _ordered(k.bits(evaluate(k, mul, k.bits(_ordered(turned), "f32"), weight), "i32"))
+            new = _ordered(
+                k.bits(evaluate(k, mul, k.bits(_ordered(transposed), "f32"), weight), "i32")
+            )
         return ~new if add == "max" else new
 
     return extend

@@ -49,16 +49,16 @@ class Iteration(PullRows):
 
         def row(i, lost):
             vertex = k.load(m.vertices, i, cache="nc")
-            there = vertex < c.n
-            strength = k.load(m.strength, vertex, mask=there, cache="nc")
-            rank = k.load(m.personalization, vertex, mask=there, cache="nc")
+            valid = vertex < c.n
+            strength = k.load(m.strength, vertex, mask=valid, cache="nc")
+            rank = k.load(m.personalization, vertex, mask=valid, cache="nc")
             weighs = strength > 0.0
             inverse = k.where(weighs, k.const(1.0, "f32") / k.where(weighs, strength, 1.0), 0.0)
             k.store(m.rank, i, rank)
             k.store(m.teleport, i, rank)
             k.store(m.inverse, i, inverse)
             number = k.load(m.numbers, i, cache="nc")
-            k.store(m.share, number, rank * inverse, mask=there)
+            k.store(m.share, number, rank * inverse, mask=valid)
             return lost + k.where(weighs, 0.0, rank)
 
         return k.spread(c.positions, row, k.const(0.0, "f32"))[0]

@@ -70,10 +70,10 @@ def coloring(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    room = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
+    capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
 
     def kernel(k, m):
-        _body(k, types.SimpleNamespace(n=n, limit=limit, room=room), m)
+        _body(k, types.SimpleNamespace(n=n, limit=limit, capacity=capacity), m)
 
     out = launch(
         kernel,
@@ -83,7 +83,7 @@ def coloring(
             "place": n,
             "listed": n,  # neighbours before a vertex with a long row
             "pending": max(indices.shape[0], 1),  # those of row v from indptr[v] on
-            "pieces": PIECE_WORDS * room,
+            "pieces": PIECE_WORDS * capacity,
         },
         ctas=ctas or resident_ctas(),
         threads=threads,
@@ -122,10 +122,10 @@ def _place(k, c, m):
 
     def one(i, widest):
         v = k.load(m.order, i, mask=i < c.n, other=-1, cache="nc")
-        there = k.below(v, c.n)
-        k.store(m.state, v, i, mask=there)
-        k.store(m.place, v, i, mask=there)
-        begin, end = k.row(m.indptr, v, there)
+        valid = k.below(v, c.n)
+        k.store(m.state, v, i, mask=valid)
+        k.store(m.place, v, i, mask=valid)
+        begin, end = k.row(m.indptr, v, valid)
         long = end - begin > LONG
         k.store(m.listed, v, 0, mask=long)
 
@@ -136,7 +136,7 @@ def _place(k, c, m):
             def store(j):
                 low = begin + j * PIECE
                 piece = low, k.minimum(low + PIECE, end), v, i
-                fits = at + j < c.room  # all do, unless a vertex is in the order twice
+                fits = at + j < c.capacity  # all do, unless a vertex is in the order twice
                 k.store_vec(m.pieces, (at + j) * PIECE_WORDS, piece, mask=fits)
 
             k.for_(0, parts, 1, store)
@@ -161,9 +161,9 @@ def _pick(k, c, m, pieces):
 
         def stretch(e):
             places = [e + 32 * u + k.lane for u in range(UNROLL)]
-            there = [place < high for place in places]
-            heads = k.loads(m.indices, places, there, cache="nc")
-            found = k.loads(m.state, heads, there, other=NEVER, cache="fresh")
+            valid = [place < high for place in places]
+            heads = k.loads(m.indices, places, valid, cache="nc")
+            found = k.loads(m.state, heads, valid, other=NEVER, cache="fresh")
             votes = [k.ballot(place < mine) for place in found]
             many = [k.popc(vote) for vote in votes]
             total = sum(many[1:], start=many[0])
@@ -176,14 +176,14 @@ def _pick(k, c, m, pieces):
 
         k.for_(low, high, 32 * UNROLL, stretch)
 
-    k.for_(c.warp, k.minimum(pieces, c.room), c.warps, piece)
+    k.for_(c.warp, k.minimum(pieces, c.capacity), c.warps, piece)
 
 
 def _by_warp(k, c, m, i):
     """Colours the vertex at place i with all lanes of a warp."""
     v = k.load(m.order, i, cache="nc")
-    there = k.below(v, c.n)
-    begin, end = k.row(m.indptr, v, there)
+    valid = k.below(v, c.n)
+    begin, end = k.row(m.indptr, v, valid)
     size = end - begin
     long = size > LONG
     some = k.load(m.listed, v, mask=long, cache="fresh")
@@ -214,7 +214,7 @@ def _by_warp(k, c, m, i):
         del base, bound, listed, size
         return (verdict != FINAL) & (turn < c.limit) & (abort == 0)
 
-    start = 0, 0, 0, 0, k.cast(long, "i32"), size, k.where(there, OPEN, FINAL)
+    start = 0, 0, 0, 0, k.cast(long, "i32"), size, k.where(valid, OPEN, FINAL)
     *_, verdict = k.while_(going, look, *start)
     k.store(m.control, ABORT, 1, mask=(verdict != FINAL) & (k.lane == 0))
 
@@ -282,9 +282,9 @@ def _pass(k, c, m, row):
 
     def stretch(unroll, e, left, least):
         places = [e + 32 * u + k.lane for u in range(unroll)]
-        there = [place < size for place in places]
-        heads = k.loads(source, [begin + p for p in places], there, cache="fresh")
-        words = k.loads(m.state, heads, there, other=NEVER, cache="fresh")
+        valid = [place < size for place in places]
+        heads = k.loads(source, [begin + p for p in places], valid, cache="fresh")
+        words = k.loads(m.state, heads, valid, other=NEVER, cache="fresh")
         bounds = [word >= FLAG for word in words]
         asked = [whole & b for b in bounds]
         ranks = k.loads(m.place, heads, asked, other=0, cache="fresh")
@@ -315,8 +315,8 @@ def _pass(k, c, m, row):
 def _by_lanes(k, c, m, i):
     """Colours the vertex at place i of each lane, whose row has at most NARROW edges."""
     v = k.load(m.order, i, mask=i < c.n, other=-1, cache="nc")
-    there = k.below(v, c.n)
-    begin, end = k.row(m.indptr, v, there)
+    valid = k.below(v, c.n)
+    begin, end = k.row(m.indptr, v, valid)
 
     def look(turn, abort, at, taken, open_):
         blocked = open_ == 0
@@ -341,6 +341,6 @@ def _by_lanes(k, c, m, i):
     def going(turn, abort, at, taken, open_):
         return k.any(open_ != 0) & (turn < c.limit) & (abort == 0)
 
-    start = 0, 0, begin, 0, k.cast(there, "i32")
+    start = 0, 0, begin, 0, k.cast(valid, "i32")
     *_, open_ = k.while_(going, look, *start)
     k.store(m.control, ABORT, 1, mask=open_ != 0)

@@ -80,15 +80,15 @@ def _decided(
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
     ctas = ctas or resident_ctas()
     warps = ctas * threads // 32
-    room = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
+    capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
 
     def kernel(k, m):
-        rule(k, m, types.SimpleNamespace(n=n, room=room, limit=limit)).run()
+        rule(k, m, types.SimpleNamespace(n=n, capacity=capacity, limit=limit)).run()
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"waiting": WORDS * room * warps},
+        {"waiting": WORDS * capacity * warps},
         inout={"state": priority},
         ctas=ctas,
         threads=threads,
@@ -104,7 +104,9 @@ class _Waiting:
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
-        self.first = (k.warp * k.ctas + k.cta) * c.room  # of the places of this warp in `waiting`
+        self.first = (
+            k.warp * k.ctas + k.cta
+        ) * c.capacity  # of the places of this warp in `waiting`
         self.ready = k.shared(k.threads // 32 * READY * WORDS)  # READY of each word, warp by warp
         self.mine = k.warp * (READY * WORDS)
 
@@ -112,11 +114,11 @@ class _Waiting:
         k, m, c = self.k, self.m, self.c
 
         def start(v, count):
-            there = v < c.n
-            priority = k.load(m.state, v, mask=there, other=OUT, cache="fresh")
-            begin, _ = k.row(m.indptr, v, there)
+            valid = v < c.n
+            priority = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
+            begin, _ = k.row(m.indptr, v, valid)
             vertex = v, begin, priority, k.const(0)
-            return self._settle(vertex, there & (priority >= 0), count)
+            return self._settle(vertex, valid & (priority >= 0), count)
 
         (count,) = k.spread_warps(c.n, start, 0)
 
@@ -141,13 +143,13 @@ class _Waiting:
         left: how many before them still wait, ready: how many may go on; both with these, after.
         """
         k, m = self.k, self.m
-        there = j + k.lane < count
+        valid = j + k.lane < count
         place = (self.first + j + k.lane) * WORDS
-        v, at, taken, head = k.load_vec(m.waiting, place, WORDS, mask=there, cache="fresh")
-        mine = k.load(m.state, v, mask=there, other=OUT, cache="fresh")
-        theirs = k.load(m.state, head, mask=there, other=OUT, cache="fresh")
+        v, at, taken, head = k.load_vec(m.waiting, place, WORDS, mask=valid, cache="fresh")
+        mine = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
+        theirs = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
         k.sync_warp()  # places are written from here on, behind none that is still to be read
-        open_ = there & (mine >= 0)
+        open_ = valid & (mine >= 0)
         left = self._stop((v, at, mine, taken), (head, theirs), open_ & (theirs >= 0), left)
         goes = open_ & (theirs < 0)
         voters = k.ballot(goes)
@@ -162,11 +164,11 @@ class _Waiting:
         """`_settle` of `count` vertices that are ready, from number `first` on."""
         k = self.k
         k.sync_warp()
-        there = k.lane < count
+        valid = k.lane < count
         place = self.mine + first + k.lane
-        vertex = [k.load(self.ready, place + i * READY, mask=there) for i in range(WORDS)]
+        vertex = [k.load(self.ready, place + i * READY, mask=valid) for i in range(WORDS)]
         k.sync_warp()
-        return self._settle(vertex, there, left)
+        return self._settle(vertex, valid, left)
 
     def _wait(self, vertex, head, mask, left):
         """Lists the vertices under `mask` behind `left` others."""
@@ -195,22 +197,22 @@ class _Waiting:
         """Those under `mask` have met none in their rows."""
         raise NotImplementedError
 
-    def _noted(self, taken, words, there):
+    def _noted(self, taken, words, valid):
         """What was taken before, and by neighbours with these words."""
-        del words, there
+        del words, valid
         return taken
 
     def _before(self, places, v, priority, end):
-        """(neighbours, words, whether they are before, there) at some places of each lane."""
+        """(neighbours, words, whether they are before, valid) at some places of each lane."""
         k, m = self.k, self.m
-        there = [place < end for place in places]
-        heads = k.loads(m.indices, places, there, cache="nc")
-        words = k.loads(m.state, heads, there, other=OUT, cache="fresh")
+        valid = [place < end for place in places]
+        heads = k.loads(m.indices, places, valid, cache="nc")
+        words = k.loads(m.state, heads, valid, other=OUT, cache="fresh")
         found = [
             t & ((word > priority) | ((word == priority) & (head < v)))
-            for head, word, t in zip(heads, words, there, strict=True)
+            for head, word, t in zip(heads, words, valid, strict=True)
         ]
-        return heads, words, found, there
+        return heads, words, found, valid
 
     def _first_before(self, vertex, end, mask):
         """(place, neighbour, word, taken) of the first open neighbour before the vertex, or member.
@@ -223,8 +225,8 @@ class _Waiting:
         def alone(turn, at, head, word, taken):
             open_ = (at < end) & (word == OUT) & mask
             places = [at + j for j in range(AHEAD)]
-            heads, words, found, there = self._before(places, v, priority, end)
-            taken = self._noted(taken, words, [open_ & t for t in there])
+            heads, words, found, valid = self._before(places, v, priority, end)
+            taken = self._noted(taken, words, [open_ & t for t in valid])
             place = at + AHEAD
             for j in reversed(range(AHEAD)):
                 hit = open_ & found[j]
@@ -255,10 +257,10 @@ class _Waiting:
         k, end = self.k, vertex[2]
 
         def stretch(place, head, word, taken):
-            heads, words, found, there = self._before(
+            heads, words, found, valid = self._before(
                 [place + k.lane, place + 32 + k.lane], *vertex
             )
-            taken = self._noted(taken, words, there)
+            taken = self._noted(taken, words, valid)
             votes = [k.ballot(f) for f in found]
             later = votes[0] == 0
             vote = k.where(later, votes[1], votes[0])
@@ -291,10 +293,10 @@ class _Set(_Waiting):
         begin, end = row
         k.reduce("max", m.state, v, IN, mask=mask)
 
-        def tell(places, owners, there):
-            heads = k.loads(m.indices, places, there, cache="nc")
-            words = k.loads(m.state, heads, there, other=OUT, cache="fresh")
-            for near, word, (owner,), t in zip(heads, words, owners, there, strict=True):
+        def tell(places, owners, valid):
+            heads = k.loads(m.indices, places, valid, cache="nc")
+            words = k.loads(m.state, heads, valid, other=OUT, cache="fresh")
+            for near, word, (owner,), t in zip(heads, words, owners, valid, strict=True):
                 k.reduce("min", m.state, near, OUT, mask=t & (word != OUT) & (near != owner))
 
         rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), tell)  # noqa: E731
@@ -307,9 +309,9 @@ class _Colors(_Waiting):
     Those up to 31 are bits of what is taken; where all are, the row is read again for the next 32.
     """
 
-    def _noted(self, taken, words, there):
+    def _noted(self, taken, words, valid):
         k = self.k
-        for word, t in zip(words, there, strict=True):
+        for word, t in zip(words, valid, strict=True):
             color = -1 - word
             taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
         return taken

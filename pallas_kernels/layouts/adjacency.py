@@ -203,9 +203,9 @@ def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -
         )
         at = head + jnp.arange(chunk, dtype=I32)
         vertex = order.at[jnp.minimum(at, n - 1)].get(mode="promise_in_bounds")
-        there = (slot < take(degree, vertex)[:, None]) & (at < tail)[:, None]
+        valid = (slot < take(degree, vertex)[:, None]) & (at < tail)[:, None]
         near = take(indices, take(indptr, vertex)[:, None] + slot)
-        near = jnp.where(there, near, n).reshape(-1)
+        near = jnp.where(valid, near, n).reshape(-1)
         new = first.at[near].get(mode="fill", fill_value=0) == unseen
         first = first.at[jnp.where(new, near, n)].min(place, mode="drop")
         new = new & (first.at[near].get(mode="fill", fill_value=-1) == place)
@@ -227,14 +227,14 @@ def likely_parents(in_indptr, in_indices, indptr, *, widest: int) -> dict[str, j
     widest: at least the longest row of the reversed graph; sizes of programs are rounded.
     """
     size = in_indices.shape[0]
-    room = max(piece_of(size), min(size, widest))
-    return _likely_parents(in_indptr, in_indices, indptr, room=room)
+    capacity = max(piece_of(size), min(size, widest))
+    return _likely_parents(in_indptr, in_indices, indptr, capacity=capacity)
 
 
-@functools.partial(jax.jit, static_argnames="room")
-def _likely_parents(in_indptr, in_indices, indptr, *, room) -> dict[str, Any]:
-    """Rows of `room` entries at a time, so that a sort takes little memory: two stable ones by one
-    key of 32 bits, by the place of the neighbour and then by row."""
+@functools.partial(jax.jit, static_argnames="capacity")
+def _likely_parents(in_indptr, in_indices, indptr, *, capacity) -> dict[str, Any]:
+    """Rows of `capacity` entries at a time, so that a sort takes little memory: two stable ones by
+    one key of 32 bits, by the place of the neighbour and then by row."""
     n, size = in_indptr.shape[0] - 1, in_indices.shape[0]
     order = by_falling(jnp.diff(indptr))
     rank = inverse(order)
@@ -243,14 +243,14 @@ def _likely_parents(in_indptr, in_indices, indptr, *, room) -> dict[str, Any]:
     def piece(state):
         begin, ordered = state
         left = in_indptr - begin
-        end = begin + jnp.max(jnp.where(left <= room, left, 0), initial=0)
-        there, slot = within(begin, end, room)
-        row = jnp.where(there, owners_from(ends, begin, room), n).astype(jnp.uint32)
-        place = jnp.where(there, take(rank, take(in_indices, slot)), n).astype(jnp.uint32)
+        end = begin + jnp.max(jnp.where(left <= capacity, left, 0), initial=0)
+        valid, slot = within(begin, end, capacity)
+        row = jnp.where(valid, owners_from(ends, begin, capacity), n).astype(jnp.uint32)
+        place = jnp.where(valid, take(rank, take(in_indices, slot)), n).astype(jnp.uint32)
         place, row = lax.sort((place, row), num_keys=1, is_stable=True)
         row, place = lax.sort((row, place), num_keys=1, is_stable=True)
         found = take(order, place.astype(I32))
-        where = jnp.where(there, slot, size)
+        where = jnp.where(valid, slot, size)
         return end, ordered.at[where].set(found, mode="drop", unique_indices=True)
 
     def going(state):

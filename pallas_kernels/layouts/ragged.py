@@ -22,12 +22,12 @@ def owners(ends: jax.Array, size: int) -> jax.Array:
     return jnp.cumsum(marks, dtype=I32)
 
 
-def within(begin: jax.Array, end: jax.Array, room: int) -> tuple[jax.Array, jax.Array]:
-    """`room` slots from `begin` on: which of them are below `end`, and the slots, `begin` itself in
-    place of the others."""
-    nth = jnp.arange(room, dtype=I32)
-    there = nth < end - begin
-    return there, begin + jnp.where(there, nth, 0)
+def within(begin: jax.Array, end: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array]:
+    """`capacity` slots from `begin` on: which of them are below `end`, and the slots, `begin`
+    itself in place of the others."""
+    nth = jnp.arange(capacity, dtype=I32)
+    valid = nth < end - begin
+    return valid, begin + jnp.where(valid, nth, 0)
 
 
 def owners_from(ends: jax.Array, begin: jax.Array, size: int) -> jax.Array:

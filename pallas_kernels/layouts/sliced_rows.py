@@ -203,16 +203,16 @@ def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, item
     if weights is not None:
         dtype = jnp.int32 if weights.dtype == jnp.int32 else jnp.float32
         out["values"] = jnp.zeros(entries, dtype)
-    room = piece_of(indices.shape[0])
+    capacity = piece_of(indices.shape[0])
 
     def piece(state):
         begin, *arrays = state
-        there, slot = within(begin, count, room)
-        row = owners_from(indptr[1:], begin, room)
+        valid, slot = within(begin, count, capacity)
+        row = owners_from(indptr[1:], begin, capacity)
         position = take(of_vertex, row)
         step = jnp.where(position < base, 1, LANES)
         target = take(origin, position) + step * (slot - take(indptr, row))
-        target = jnp.where(there, target, entries)
+        target = jnp.where(valid, target, entries)
         found = [take(number, take(indices, slot))]
         if weights is not None:
             found.append(take(weights, slot).astype(dtype))
@@ -220,7 +220,7 @@ def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, item
             array.at[target].set(new, mode="drop", unique_indices=True)
             for array, new in zip(arrays, found, strict=True)
         ]
-        return jnp.where(count - begin > room, begin + room, count), *placed
+        return jnp.where(count - begin > capacity, begin + capacity, count), *placed
 
     if indices.shape[0] > 0:
         names = [name for name in ("entries", "values") if name in out]
@@ -237,15 +237,15 @@ def _items(length, begin, segment, items, splits):
     first = starts_of(parts)
     number = jnp.arange(items, dtype=I32)
     position = owners(first[1:], items)
-    there = position < base
+    valid = position < base
     start = take(begin, position) + (number - take(first, position)) * segment
     end = jnp.minimum(start + segment, take(begin, position + 1))
     split_of = jnp.where(parts > 1, jnp.cumsum(parts > 1, dtype=I32) - 1, -1)
     columns = (
-        jnp.where(there, start, 0),
-        jnp.where(there, end, 0),
+        jnp.where(valid, start, 0),
+        jnp.where(valid, end, 0),
         jnp.minimum(position, base - 1),
-        jnp.where(there, take(split_of, position), -1),
+        jnp.where(valid, take(split_of, position), -1),
     )
     pairs = jnp.stack([first[:-1], parts], 1)
     where = jnp.where(parts > 1, split_of, splits)

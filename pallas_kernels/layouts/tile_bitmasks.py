@@ -65,8 +65,8 @@ def count_tiles(
                 k.sync()
 
                 def count_rest():
-                    def entry(e, j, tile, there):
-                        few = there & (k.load(shared, COUNTERS + tile, mask=there) <= c.limit)
+                    def entry(e, j, tile, valid):
+                        few = valid & (k.load(shared, COUNTERS + tile, mask=valid) <= c.limit)
                         k.atomic("add", shared, ROWS + _row(k, c, shared, e), 1, mask=few)
 
                     _entries(k, c, shared, indices, low, high, entry)
@@ -230,10 +230,10 @@ def _count(k, c, shared, indices, low, high):
     k.for_(k.thread, high - low + 1, k.threads, lambda i: k.store(shared, COUNTERS + i, 0))
     k.sync()
 
-    def run(e, j, tile, there):
-        tile = k.where(there, tile, -1)
+    def run(e, j, tile, valid):
+        tile = k.where(valid, tile, -1)
         heads = k.ballot((k.lane == 0) | (k.shfl_up(tile, 1) != tile))
-        head = there & (k.shr(heads, k.lane) & 1 != 0)
+        head = valid & (k.shr(heads, k.lane) & 1 != 0)
         after = k.shr(k.shr(heads, k.lane), 1)
         end = k.where(after == 0, 32, k.lane + 1 + k.ctz(k.where(after == 0, 1, after)))
         k.atomic("add", shared, COUNTERS + tile, end - k.lane, mask=head)
@@ -243,7 +243,7 @@ def _count(k, c, shared, indices, low, high):
 
 
 def _entries(k, c, shared, indices, low, high, f, unroll=1):
-    """f(place, column, column of tiles - low, there) for the entries of a row of tiles, 32 of them
+    """f(place, column, column of tiles - low, valid) for the entries of a row of tiles, 32 of them
     a warp at a time; there: those of the window."""
     end = k.load(shared, PTR + c.nt)
 
@@ -277,8 +277,8 @@ def _number(k, c, shared, g, base, low, high):
 
     def some(i0, running):
         i = i0 + k.thread
-        there = i <= high - low
-        kept = there & (k.load(shared, COUNTERS + i, mask=there) > c.limit)
+        valid = i <= high - low
+        kept = valid & (k.load(shared, COUNTERS + i, mask=valid) > c.limit)
         votes = k.ballot(kept)
         k.sync()
         k.store(shared, SUMS + k.warp, k.popc(votes), mask=k.lane == 0)
@@ -286,7 +286,7 @@ def _number(k, c, shared, g, base, low, high):
         upto, total = k.warp_scan(k.load(shared, SUMS + k.lane, mask=k.lane < warps))
         before = k.shfl(upto, k.warp) - k.popc(votes)
         number = running + before + k.lanes_below(votes)
-        k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=there)
+        k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=valid)
         k.store(g.tile_minor, base + number, low + i, mask=kept)
         return running + total
 
@@ -296,16 +296,16 @@ def _number(k, c, shared, g, base, low, high):
 
 
 def _write_bits(k, c, shared, g, base, low, high):
-    def entry(e, j, tile, there):
-        number = k.load(shared, COUNTERS + tile, mask=there, other=-1)
-        there = there & (number >= 0)
+    def entry(e, j, tile, valid):
+        number = k.load(shared, COUNTERS + tile, mask=valid, other=-1)
+        valid = valid & (number >= 0)
         word = ((base + number) * c.nt + _row(k, c, shared, e)) * c.each
-        word = k.where(there, word + k.shr(j & (c.nt - 1), 5), -1)
+        word = k.where(valid, word + k.shr(j & (c.nt - 1), 5), -1)
         bits = k.bit(j & (min(c.nt, 32) - 1))
         for d in (1, 2, 4, 8, 16):
             same = (k.lane >= d) & (k.shfl_up(word, d) == word)
             bits = bits | k.where(same, k.shfl_up(bits, d), 0)
-        last = there & ((k.lane == 31) | (k.shfl(word, (k.lane + 1) & 31) != word))
+        last = valid & ((k.lane == 31) | (k.shfl(word, (k.lane + 1) & 31) != word))
         k.reduce("or", g.words, word, bits, mask=last)
 
     _entries(k, c, shared, g.indices, low, high, entry)
@@ -323,8 +323,8 @@ def _write_rest(k, c, shared, g, b, low, high):
             columns = [k.load(g.indices, e, mask=e < end, cache="nc") for e in at]
             for e, j in zip(at, columns, strict=True):
                 tile = k.shr(j, c.shift) - low
-                there = (e < end) & k.below(tile, high - low + 1)
-                mine = there & (k.load(shared, COUNTERS + tile, mask=there) < 0)
+                valid = (e < end) & k.below(tile, high - low + 1)
+                mine = valid & (k.load(shared, COUNTERS + tile, mask=valid) < 0)
                 votes = k.ballot(mine)
                 k.store(g.rest_minor, place + k.lanes_below(votes), j, mask=mine)
                 place = place + k.popc(votes)

@@ -43,7 +43,7 @@ from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 
-TOLD = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
+SENT = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
 WARPS = 32
 # Rows come sorted by length; each bound is where the next shape has become faster (H200, rmat 21).
 SHAPE = ByLength(
@@ -118,7 +118,7 @@ def pagerank(
         ctas=ctas,
         threads=threads,
         shared_words=shared + threads + 2 * WARPS + 160,
-        more_control=MeshBarrier.control_words(devices, TOLD) + 1,
+        more_control=MeshBarrier.control_words(devices, SENT) + 1,
         name="pagerank_on_mesh",
         axes=axes,
         interpret=interpret,
@@ -145,16 +145,16 @@ class _PageRank(_Pass):
         super().__init__(k, m, places, shape, cost, pieces)
         self.everyone, self.vertices = places * k.devices, Vertices(k, m, places, n)
         self.within = k.shared(2 * WARPS, "f32")
-        self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.barrier = MeshBarrier(k, m.control, SENT)
         self.before = _Before(k, m, places, shape, cost, pieces)
-        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, TOLD)
+        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, SENT)
 
     def run(self):
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
         together, lost = self._start()
-        ok, _, lost = self._meet(k.const(1), k.const(0.0, "f32"), lost)
+        ok, _, lost = self._device_barrier(k.const(1), k.const(0.0, "f32"), lost)
         refused = k.cast(self.barrier.total(2) != 0, "i32")
         ok = ok & together
 
@@ -165,7 +165,7 @@ class _PageRank(_Pass):
         def step(i, change, lost, ok):
             copies = (i & 1) * self.everyone, self.everyone - (i & 1) * self.everyone
             together, *sums = self._step(*copies, damping, damping * lost + (1.0 - damping))
-            ok, change, lost = self._meet(i + 2, *sums)
+            ok, change, lost = self._device_barrier(i + 2, *sums)
             return i + 1, change, lost, ok & together
 
         infinity = k.bits(k.const(0x7F800000), "f32")
@@ -199,18 +199,18 @@ class _PageRank(_Pass):
         """Scores of all vertices; no share is read any more."""
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
-        ok, *_ = self._meet(turn, none, none)
+        ok, *_ = self._device_barrier(turn, none, none)
         self.vertices.give(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
         return ok
 
     def _share(self, copy, r, share):
-        self.vertices.tell_all(self.m.share, copy + r, share)
+        self.vertices.broadcast(self.m.share, copy + r, share)
 
     def terms(self, fetched, places, masks, owners):
         k, (index, weights) = self.k, fetched
-        there = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
+        valid = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
         read = k.behind(self.read, index)
-        share = k.loads(self.m.share, [read + v for v in index], there)
+        share = k.loads(self.m.share, [read + v for v in index], valid)
         return [w * z for w, z in zip(weights, share, strict=True)]
 
     def _step(self, read, write, damping, teleport):
@@ -230,7 +230,7 @@ class _PageRank(_Pass):
 
         return self.each_row(row, none, none)
 
-    def _meet(self, turn, *parts):
+    def _device_barrier(self, turn, *parts):
         """(ok, the sums over all devices of what threads have) after a meeting."""
         k, m = self.k, self.m
         for j, x in enumerate(parts):
@@ -238,9 +238,9 @@ class _PageRank(_Pass):
         k.sync()
 
         def cta():
-            there = k.lane < k.threads // 32
+            valid = k.lane < k.threads // 32
             for j in range(2):
-                x = k.load(self.within, WARPS * j + k.lane, mask=there)
+                x = k.load(self.within, WARPS * j + k.lane, mask=valid)
                 k.store(m.parted, j * k.ctas + k.cta, k.warp_sum(x), mask=k.lane == 0)
 
         k.if_(k.warp == 0, cta)
@@ -258,7 +258,7 @@ class _PageRank(_Pass):
                 sums.append(k.warp_sum(functools.reduce(operator.add, each)))
             return *sums, k.load(m.control, self.left, cache="fresh")
 
-        ok = self.barrier.meet(turn, tell)
+        ok = self.barrier.device_barrier(turn, tell)
         return ok, *(self.barrier.total(j, k.bits) for j in range(2))
 
 
@@ -287,13 +287,13 @@ class _Before(_Pass):
         loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # all weights, by the one sum
         for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
             u = k.where(loaded, k.behind(u, fetched[0]), 0)
-            there = k.below(v, self.everyone) & t
+            valid = k.below(v, self.everyone) & t
             high, low = k.maximum(u, v), k.minimum(u, v)
             x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
             for multiplier in (739982445, 695872825):
                 x = (x ^ k.shr(x, 15)) * multiplier
             x = k.where(u < v, x, k.where(u > v, -x, 0))
-            total = total + k.where(there, x, 0)
-            found.append(k.where(there, w, 0.0))
+            total = total + k.where(valid, x, 0)
+            found.append(k.where(valid, w, 0.0))
         k.store(self.sum, k.thread, total)
         return found

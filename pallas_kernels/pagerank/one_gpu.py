@@ -50,8 +50,8 @@ def pagerank(
     prepared: the in-edges by `prepare_pagerank`. Iterates while the L1 change of the last step is
     above tol or fewer than min_iterations were made, at most max_iterations times. change is that
     of the last step (inf before the first). status 0: right; otherwise a grid barrier expired.
-    increments: whether changes in 16 bits are gathered (`fixpoint/increments.py`); None: where gathers of
-    many vertices take most of the time.
+    increments: whether changes in 16 bits are gathered (`fixpoint/increments.py`); None: where
+    gathers of many vertices take most of the time.
     """
     n = strength.shape[0]
     if increments is None:

@@ -134,7 +134,7 @@ class _Dots:
         entries = [p // job.heads if job.heads > 1 else p for p in pairs]
         rows = k.loads(g.row, entries, inside, other=-1, cache="nc")
         cols = k.loads(g.col, entries, inside, other=-1, cache="nc")
-        there = [k.below(r, job.m) & k.below(c, job.n) for r, c in zip(rows, cols, strict=True)]
+        is_valid = [k.below(r, job.m) & k.below(c, job.n) for r, c in zip(rows, cols, strict=True)]
         if job.heads > 1:
             head = [p - e * job.heads for p, e in zip(pairs, entries, strict=True)]
             rows = [r * job.heads + h for r, h in zip(rows, head, strict=True)]
@@ -142,7 +142,7 @@ class _Dots:
         sums = [self.identity] * len(pairs)
         for start in range(0, job.width, job.tile.lanes * job.tile.words):
             column = start + self.member * job.tile.words
-            masks = [t & (column < job.width) for t in there]
+            masks = [t & (column < job.width) for t in is_valid]
             xs = [self._load(g.x, r, column, t) for r, t in zip(rows, masks, strict=True)]
             ys = [self._load(g.y, c, column, t) for c, t in zip(cols, masks, strict=True)]
             for u, (a, b, t) in enumerate(zip(xs, ys, masks, strict=True)):

@@ -133,9 +133,9 @@ class SparseResult:
             rows, places, mine = [], [], []
             for u in range(4):
                 j = j0 + u * warps
-                there = j < k.threads
-                bits = k.load(shared, HEAD + j, mask=there)
-                at = k.load(shared, HEAD + k.threads + j, mask=there) + k.lanes_below(bits)
+                valid = j < k.threads
+                bits = k.load(shared, HEAD + j, mask=valid)
+                at = k.load(shared, HEAD + k.threads + j, mask=valid) + k.lanes_below(bits)
                 rows.append((base + j) * 32 + k.lane)
                 places.append(at)
                 mine.append((k.shr(bits, k.lane) & 1 != 0) & (at < nse))

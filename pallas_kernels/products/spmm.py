@@ -164,11 +164,11 @@ class _Scattered:
         """Row, column and value of one entry a lane; row -1 where there is nothing to add."""
         k, g = self.k, self.g
         at = base + k.lane
-        there = at < self.nse
-        row, col = (k.load(a, at, mask=there, other=-1, cache="stream") for a in (g.row, g.col))
-        there = k.below(row, self.n) & k.below(col, self.columns)
-        value = k.load(g.data, at, mask=there, cache="stream")
-        return k.where(there, row, -1), col, value
+        valid = at < self.nse
+        row, col = (k.load(a, at, mask=valid, other=-1, cache="stream") for a in (g.row, g.col))
+        valid = k.below(row, self.n) & k.below(col, self.columns)
+        value = k.load(g.data, at, mask=valid, cache="stream")
+        return k.where(valid, row, -1), col, value
 
     def _block(self, base, *entries):
         """The entries that the lanes of this warp hold, `unroll` of each group together."""

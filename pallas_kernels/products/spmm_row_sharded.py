@@ -44,7 +44,7 @@ def chunk_for(width: int) -> Tile:
     return dataclasses.replace(tile, lanes=min(tile.lanes, max(1, CHUNK // tile.words)))
 
 
-def spmm_dealt(
+def row_sharded_spmm(
     indptr: jax.Array,
     indices: jax.Array,
     data: jax.Array,
@@ -82,8 +82,8 @@ def spmm_dealt(
         "needed": jnp.reshape(needed, 1),
         "me": jax.lax.axis_index(axes).astype(jnp.int32).reshape(1),
     }
-    room = max(devices - 1, 1) * places * columns, x.dtype
-    sent = {"next": room, "status": 1}
+    capacity = max(devices - 1, 1) * places * columns, x.dtype
+    sent = {"next": capacity, "status": 1}
     how = {"threads": threads, "interpret": interpret}
     met = MeshBarrier.control_words(devices, 1)
 
@@ -121,7 +121,7 @@ def spmm_dealt(
             ctas=first + job.ctas,
             shared_words=MeshBarrier.shared_words(1) + 16,
             more_control=job.ctas * groups + met,
-            name="spmm_dealt",
+            name="row_sharded_spmm",
             axes=() if last else axes,
             **how,
         )
@@ -174,15 +174,15 @@ class _Chunk(Product):
 
         def some(i0):
             at = [i0 + j * workers for j in range(AHEAD)]
-            there, loaded = [], []
+            valid, loaded = [], []
             for i in at:
                 row, column = i // vectors, (i % vectors) * words + c * self.columns
-                there.append((i < total) & (column < job.width))
+                valid.append((i < total) & (column < job.width))
                 source = row * job.width + column
-                loaded.append(k.load_vec(self.g.x, source, words, mask=there[-1], cache="nc"))
+                loaded.append(k.load_vec(self.g.x, source, words, mask=valid[-1], cache="nc"))
             for d in range(self.devices):
                 first = (self.me - k.where(self.me > d, 1, 0)) * (job.n * self.columns)
-                for i, values, mask in zip(at, loaded, there, strict=True):
+                for i, values, mask in zip(at, loaded, valid, strict=True):
                     mine = mask & (self.me != d)
                     k.store_vec(k.on(self.g.next, d), first + i * words, values, mask=mine)
 
@@ -193,8 +193,8 @@ class _Chunk(Product):
         k, places = self.k, self.job.n
         device = j // places
         here = OWN + j - device * places
-        there = j - k.where(device > self.me, places, 0)
-        return k.where(j < 0, -1, k.where(device == self.me, here, there))
+        valid = j - k.where(device > self.me, places, 0)
+        return k.where(j < 0, -1, k.where(device == self.me, here, valid))
 
     def _row(self, j, mask):
         k, words = self.k, self.job.tile.words
@@ -202,6 +202,6 @@ class _Chunk(Product):
             return [None] * self.size
         own = j >= OWN
         here = (j - OWN) * self.job.width + self.column
-        there = j * self.columns + self.member * words
+        valid = j * self.columns + self.member * words
         x = k.either(own, self.g.x, self.g.chunk)
-        return k.load_vec(x, k.where(own, here, there), words, mask=mask, cache="nc")
+        return k.load_vec(x, k.where(own, here, valid), words, mask=mask, cache="nc")

@@ -22,7 +22,7 @@ import types
 import jax
 import jax.numpy as jnp
 
-from ..rows.flatten import Ranges, flatten, piece_room
+from ..rows.flatten import Ranges, flatten, piece_capacity
 from ..simt.device import resident_ctas
 from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import evaluate, trace
@@ -71,7 +71,7 @@ def spmspv_push(
         x_data=x_data,
         x_count=jnp.atleast_1d(x_count),
     )
-    c.room = piece_room(indices.shape[0])
+    c.capacity = piece_capacity(indices.shape[0])
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
     c.entries, c.ascending = min(likely, spmspv_small.PARTS * threads), ascending
     return _launch(_push, c, operands, allowed, {}, ctas, threads, interpret, "spmspv_push")
@@ -91,8 +91,8 @@ def _column(k, g):
 def _term(k, c, g):
     """Rows of the entries at some places, and their products."""
 
-    def term(places, there):
-        rows = k.loads(g.indices, places, there, other=c.m, cache="nc")
+    def term(places, valid):
+        rows = k.loads(g.indices, places, valid, other=c.m, cache="nc")
 
         def values(x, mask):
             a = k.loads(g.data, places, mask, cache="nc")
@@ -106,16 +106,16 @@ def _term(k, c, g):
 
 def _push(k, c, g, control, y, pad):
     count, column = k.load(g.x_count, 0), _column(k, g)
-    ranges = Ranges(k, count, column, g.pieces, c.room, control, PIECES)
+    ranges = Ranges(k, count, column, g.pieces, c.capacity, control, PIECES)
     ranges.cut()
     _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
 
-    def entries(places, payloads, there):
-        row = k.loads(g.indices, places, there, other=c.m, cache="nc")
-        there = [y.allowed_at(r, t & k.below(r, c.m)) for r, t in zip(row, there, strict=True)]
-        a = k.loads(g.data, places, there, cache="nc")
+    def entries(places, payloads, valid):
+        row = k.loads(g.indices, places, valid, other=c.m, cache="nc")
+        valid = [y.allowed_at(r, t & k.below(r, c.m)) for r, t in zip(row, valid, strict=True)]
+        a = k.loads(g.data, places, valid, cache="nc")
         x = [k.bits(p, c.x_kind) for (p,) in payloads]
-        y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], there)
+        y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], valid)
 
     ranges.run(pieces, entries)
 
@@ -151,7 +151,7 @@ def spmspv_tile(
     padding.
     """
     c = _fixed(data, x_data, mul, add, rows, nse)
-    c.nt, c.n, c.room = nt, columns, piece_room(tile_col.shape[0])
+    c.nt, c.n, c.capacity = nt, columns, piece_capacity(tile_col.shape[0])
     c.down, c.rest = tile_ptr.shape[0] - 1, rest_row.shape[0]
     c.first_rest = data.shape[0] - c.rest
     operands = dict(
@@ -179,7 +179,7 @@ def _tile(k, c, g, control, y, pad):
         start = k.load(g.tile_ptr, i, mask=mask, cache="nc")
         return start, k.load(g.tile_ptr, i + 1, mask=mask, cache="nc"), i
 
-    ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.room, control, PIECES, TILE_UNROLL)
+    ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.capacity, control, PIECES, TILE_UNROLL)
     ranges.cut()
     k.grid_barrier(control, meanwhile=pad)
 
@@ -194,19 +194,19 @@ def _tile(k, c, g, control, y, pad):
 
     def rest(i):
         row, col = k.load(g.rest_row, i, cache="nc"), k.load(g.rest_col, i, cache="nc")
-        there = y.allowed_at(row, k.below(row, c.m))
-        there = there & (k.load(g.x_bits, k.shr(col, 5), mask=there) & k.bit(col) != 0)
-        a = k.load(g.data, c.first_rest + i, mask=there, cache="nc")
-        y.combine([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=there))], [there])
+        valid = y.allowed_at(row, k.below(row, c.m))
+        valid = valid & (k.load(g.x_bits, k.shr(col, 5), mask=valid) & k.bit(col) != 0)
+        a = k.load(g.data, c.first_rest + i, mask=valid, cache="nc")
+        y.combine([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=valid))], [valid])
 
     k.spread(c.rest, rest)
 
 
-def _tiles(k, c, g, y, places, payloads, there):
+def _tiles(k, c, g, y, places, payloads, valid):
     """Some tiles, a lane each: those that meet entries of x have their own flattened."""
-    across = k.loads(g.tile_col, places, there, cache="nc")
-    meet = []
-    for col, t in zip(across, there, strict=True):
+    across = k.loads(g.tile_col, places, valid, cache="nc")
+    device_barrier = []
+    for col, t in zip(across, valid, strict=True):
         if c.nt == 16:
             half = k.load(g.x_bits, k.shr(col, 1), mask=t)
             word = k.shr(half, (col & 1) * 16) & 0xFFFF
@@ -215,21 +215,24 @@ def _tiles(k, c, g, y, places, payloads, there):
         else:
             low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
             word = low | high
-        meet.append(t & (word != 0))
-    start = k.loads(g.slot_ptr, places, meet, cache="nc")
-    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc") for p, m in zip(places, meet, strict=True)]
+        device_barrier.append(t & (word != 0))
+    start = k.loads(g.slot_ptr, places, device_barrier, cache="nc")
+    end = [
+        k.load(g.slot_ptr, p + 1, mask=m, cache="nc")
+        for p, m in zip(places, device_barrier, strict=True)
+    ]
     for u in range(len(places)):
-        size = k.where(meet[u], end[u] - start[u], 0)
+        size = k.where(device_barrier[u], end[u] - start[u], 0)
         payload = (payloads[u][0] * c.nt, across[u] * c.nt)
         flatten(k, start[u], size, payload, lambda *chunk: _entries(k, c, g, y, *chunk))
 
 
-def _entries(k, c, g, y, places, payloads, there):
+def _entries(k, c, g, y, places, payloads, valid):
     each, bits = (4, 8) if c.nt == 16 else (2, 16)
     shift = c.nt.bit_length() - 1
     packed = [
         k.load(g.packed, k.shr(p, each.bit_length() - 1), mask=t, cache="nc")
-        for p, t in zip(places, there, strict=True)
+        for p, t in zip(places, valid, strict=True)
     ]
     local = [
         k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
@@ -238,7 +241,7 @@ def _entries(k, c, g, y, places, payloads, there):
     row = [base + k.shr(i, shift) for (base, _), i in zip(payloads, local, strict=True)]
     col = [base + (i & (c.nt - 1)) for (_, base), i in zip(payloads, local, strict=True)]
     here = []
-    for r, j, t in zip(row, col, there, strict=True):
+    for r, j, t in zip(row, col, valid, strict=True):
         word = k.load(g.x_bits, k.shr(j, 5), mask=t)
         here.append(y.allowed_at(r, t & (word & k.bit(j) != 0)))
     x = k.loads(g.x_dense, col, here)
@@ -274,7 +277,7 @@ def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
         "failed": 1,
         "values": (c.m, accumulator_dtype(c.add, c.dtype)),
         "bits": -(-c.m // 32),
-        "pieces": 4 * c.room,
+        "pieces": 4 * c.capacity,
         **more,
     }
     words, few = shared_words(threads), body is _push and c.entries > 0

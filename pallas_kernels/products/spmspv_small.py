@@ -42,8 +42,8 @@ class OwnRows:
         self.each = _each(y.m, k.ctas)
         self.values = k.shared(32 * self.each, y.word_kind())
         self.bits, self.places = k.shared(self.each), k.shared(self.each)
-        room = PARTS * k.threads
-        self.columns, self.long = k.shared(4 * room), k.shared(room)
+        capacity = PARTS * k.threads
+        self.columns, self.long = k.shared(4 * capacity), k.shared(capacity)
         self.sums, self.crowd = k.shared(SUMS), k.shared(k.ctas)
         self.base = k.cta * self.each * 32
 
@@ -92,9 +92,9 @@ class OwnRows:
         k = self.k
         if indices is None:
             return k.const(0), k.const(k.ctas - 1)
-        there = start < end
-        first = k.load(indices, start, mask=there, cache="nc")
-        last = k.load(indices, end - 1, mask=there, cache="nc")
+        valid = start < end
+        first = k.load(indices, start, mask=valid, cache="nc")
+        last = k.load(indices, end - 1, mask=valid, cache="nc")
         last = k.minimum(last, self.y.m - 1) // (32 * self.each)
         return k.minimum(first // (32 * self.each), last), last
 
@@ -106,7 +106,7 @@ class OwnRows:
         """
         k = self.k
         kept, listed = k.load(self.sums, KEPT), k.load(self.sums, LISTED)
-        room = k.minimum(k.load(self.sums, TERMS), nse)
+        capacity = k.minimum(k.load(self.sums, TERMS), nse)
         self._clear()
         k.sync()
         self._combine(term, kept, listed)
@@ -117,9 +117,9 @@ class OwnRows:
             self.at,
             mine,
             self.sums,
-            meanwhile=lambda: fill(k, indices, room, nse, self.y.m),
+            meanwhile=lambda: fill(k, indices, capacity, nse, self.y.m),
         )
-        fill(k, indices, k.minimum(count, nse), room, self.y.m)
+        fill(k, indices, k.minimum(count, nse), capacity, self.y.m)
         self._write(before, indices, data, nse)
         return ok, count
 
@@ -149,8 +149,8 @@ class OwnRows:
             def stride(at):
                 at = [at + k.lane, at + k.lane + 32]
                 places = [start + a for start, *_ in columns for a in at]
-                there = [a < size for size in sizes for a in at]
-                self._terms(term, places, [x for _, _, x, _ in columns for _ in at], there)
+                valid = [a < size for size in sizes for a in at]
+                self._terms(term, places, [x for _, _, x, _ in columns for _ in at], valid)
 
             k.for_(0, most, 64, stride)
 
@@ -166,13 +166,13 @@ class OwnRows:
         k.for_(COLUMNS * k.warp, kept, COLUMNS * (k.threads // 32), short)
         k.for_(0, listed, 1, long)
 
-    def _terms(self, term, places, xs, there):
+    def _terms(self, term, places, xs, valid):
         """Joins those of the terms at some places that belong to the stretch."""
         k = self.k
-        rows, values = term(places, there)
+        rows, values = term(places, valid)
         mine = [
             t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
-            for r, t in zip(rows, there, strict=True)
+            for r, t in zip(rows, valid, strict=True)
         ]
         hit = mine[0]
         for m in mine[1:]:

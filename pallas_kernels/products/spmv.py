@@ -89,30 +89,30 @@ class _Product(CsrRows):
             return self._of_groups(fetched[0], places, masks)
         k, g = self.k, self.g
         index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
-        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
         x = [
             k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None
-            for j, t in zip(index, there, strict=True)
+            for j, t in zip(index, valid, strict=True)
         ]
         return [
             k.where(t, evaluate(k, self.semiring.mul, a, v), self.identity)
-            for t, a, v in zip(there, data, x, strict=True)
+            for t, a, v in zip(valid, data, x, strict=True)
         ]
 
     def _of_groups(self, index, places, masks):
         k, g, width = self.k, self.g, self.width
-        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
 
         def read(wanted, array, at, cache):
             if not wanted:
                 return [[None] * width] * len(at)
-            pairs = zip(at, there, strict=True)
+            pairs = zip(at, valid, strict=True)
             return [k.load_vec(array, j, width, mask=t, cache=cache) for j, t in pairs]
 
         data = read(self.reads, g.data, [p * width for p in places], "stream")
         x = read(self.reads_x, g.x, index, "nc")
         found = []
-        for t, a, v in zip(there, data, x, strict=True):
+        for t, a, v in zip(valid, data, x, strict=True):
             each = [evaluate(k, self.semiring.mul, *both) for both in zip(a, v, strict=True)]
             found.append(k.where(t, functools.reduce(self.combine, each), self.identity))
         return found

@@ -53,13 +53,13 @@ def padded_spmv(
                 places = [at + stride * u for u in range(unroll)]
                 masks = [p < end for p in places]
                 index = k.loads(m.indices, places, masks, other=x.shape[0], cache="stream")
-                there = [k.below(j, x.shape[0]) for j in index]
+                valid = [k.below(j, x.shape[0]) for j in index]
                 a = b = [None] * unroll
                 if reads[0]:
-                    a = k.loads(m.data, places, there, cache="stream")
+                    a = k.loads(m.data, places, valid, cache="stream")
                 if reads[1]:
-                    b = k.loads(m.x, index, there, cache="nc")
-                each = zip(there, a, b, strict=True)
+                    b = k.loads(m.x, index, valid, cache="nc")
+                each = zip(valid, a, b, strict=True)
                 terms = [k.where(t, evaluate(k, mul, u, v), neutral) for t, u, v in each]
                 # Among themselves first: a long row is rounded less often.
                 return at + stride * unroll, combined(y, functools.reduce(combined, terms))

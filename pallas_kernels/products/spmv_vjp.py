@@ -58,8 +58,8 @@ def csr_vjp(
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
-    room = target().shared_bytes // 4 - RESERVED - shape.shared_words(threads)
-    hot = 0 if data is None else min(hot, room)
+    capacity = target().shared_bytes // 4 - RESERVED - shape.shared_words(threads)
+    hot = 0 if data is None else min(hot, capacity)
     operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
 
     def kernel(k, g):
@@ -114,12 +114,12 @@ class _Cotangents(CsrRows):
     def terms(self, fetched, places, masks, owners):
         k, g = self.k, self.g
         index, *data = fetched
-        there = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
         if g.x:
-            x = k.loads(g.x, index, there, cache="nc")
+            x = k.loads(g.x, index, valid, cache="nc")
         rows = owners()
         if g.data:
-            for j, a, t, (w,) in zip(index, *data, there, rows, strict=True):
+            for j, a, t, (w,) in zip(index, *data, valid, rows, strict=True):
                 if self.hot:
                     near = k.below(j, self.hot)
                     k.reduce("add", self.sums, j, w * a, mask=near)

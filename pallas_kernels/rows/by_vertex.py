@@ -28,17 +28,17 @@ class Vertices:
         valid = self.k.below(vertex, self.n)
         return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
 
-    def tell_all(self, a, i, *values):
+    def broadcast(self, a, i, *values):
         """Stores what belongs to the places from i on of this device in `a` on every device."""
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
 
-    def tell_others(self, a, i, *values):
+    def send_to_others(self, a, i, *values):
         """The same but for this device."""
         k = self.k
         for d in range(k.devices):
-            there = k.device != d
-            k.store_vec(k.on(a, d), self.first + i, values, mask=there)
+            is_valid = k.device != d
+            k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
 
     def give(self, whole, value):
         """whole[vertex] = value(its place) for all vertices.
@@ -50,13 +50,13 @@ class Vertices:
 
         def some(j):
             at = [j + i * step for i in range(AT_ONCE)]
-            there = [k.below(i, self.n // 4) for i in at]
+            is_valid = [k.below(i, self.n // 4) for i in at]
             places = [
                 k.load_vec(self.m.positions, 4 * i, 4, mask=mask, cache="nc")
-                for i, mask in zip(at, there, strict=True)
+                for i, mask in zip(at, is_valid, strict=True)
             ]
             values = [[value(p) for p in four] for four in places]
-            for i, mask, four in zip(at, there, values, strict=True):
+            for i, mask, four in zip(at, is_valid, values, strict=True):
                 k.store_vec(whole, 4 * i, four, mask=mask)
 
         k.for_(k.cta * k.threads + k.thread, self.n // 4, AT_ONCE * step, some)

@@ -180,8 +180,8 @@ class Product:
         k, job, unroll = self.k, self.job, self.job.tile.unroll
         spread = [self._shared(f, b) for f in fetched]
         index, data = spread if len(spread) == 2 else (*spread, [None] * unroll)
-        there = [j >= 0 for j in index]
-        x = [self._row(j, t & self.inside) for j, t in zip(index, there, strict=True)]
+        valid = [j >= 0 for j in index]
+        x = [self._row(j, t & self.inside) for j, t in zip(index, valid, strict=True)]
         at = base + b
         r, end = state[:2]
         quick = k.all((end >= at + unroll) | (r >= self.last)) & clean
@@ -195,7 +195,7 @@ class Product:
 
         def cut():
             s = state
-            for j, (a, v, t) in enumerate(zip(data, x, there, strict=True)):
+            for j, (a, v, t) in enumerate(zip(data, x, valid, strict=True)):
                 s = k.while_(
                     lambda r, end, *_, e=at + j: (end == e) & (r < self.last), self._flush, *s
                 )
@@ -285,10 +285,10 @@ class Product:
 
         def some(p, *acc):
             for j in range(AHEAD):
-                there = p + j <= tail
-                part = self._kept(p + j, 0, there)
+                valid = p + j <= tail
+                part = self._kept(p + j, 0, valid)
                 both = self.fold.joined(acc, part)
-                acc = [k.where(there, b, a) for a, b in zip(acc, both, strict=True)]
+                acc = [k.where(valid, b, a) for a, b in zip(acc, both, strict=True)]
             return tuple(acc)
 
         acc = self._kept(head, 1, None)

@@ -10,9 +10,9 @@ def join_in_cta(k, heads, combine, y, rows, parts):
     began in this CTA is in y, where it is completed; of one that began in a CTA before, rows and
     parts get the part of this CTA (row -1: there is none).
     """
-    there = k.lane < k.threads // 32
-    row = k.load(heads[0], k.lane, mask=there, other=-1)
-    value = k.load(heads[1], k.lane, mask=there & (row >= 0))
+    valid = k.lane < k.threads // 32
+    row = k.load(heads[0], k.lane, mask=valid, other=-1)
+    value = k.load(heads[1], k.lane, mask=valid & (row >= 0))
     for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the fold of 2 d of them
         after, part = k.shfl(row, k.lane + d), k.shfl(value, k.lane + d)
         same = (k.lane + d < 32) & (after == row)
@@ -37,8 +37,8 @@ def each_cut_row(k, y, rows, parts, combine, f, *carry):
             def some(p, value, more):
                 for j in range(AHEAD):
                     at = p + j
-                    there = k.below(at, k.ctas)
-                    same = k.load(rows, at, mask=there, other=-1, cache="fresh") == row
+                    valid = k.below(at, k.ctas)
+                    same = k.load(rows, at, mask=valid, other=-1, cache="fresh") == row
                     part = k.load(parts, at, mask=same, cache="fresh")
                     value, more = k.where(same, combine(value, part), value), same
                 return p + AHEAD, value, more

@@ -18,14 +18,14 @@ def flatten(k, start, size, payload, f, *carry, unroll=UNROLL):
     shift = start - before
 
     def stride(e0, *carry):
-        places, payloads, there = [], [], []
+        places, payloads, valid = [], [], []
         for u in range(unroll):
             e = e0 + 32 * u + k.lane
             owner = k.owner(before, e)
             places.append(k.shfl(shift, owner) + e)
             payloads.append(tuple(k.shfl(p, owner) for p in payload))
-            there.append(e < total)
-        return f(places, payloads, there, *carry)
+            valid.append(e < total)
+        return f(places, payloads, valid, *carry)
 
     return k.for_(0, total, 32 * unroll, stride, *carry)
 
@@ -34,21 +34,21 @@ class Ranges:
     """Ranges i = 0 .. count - 1 of places, spread over all warps; long ones in pieces.
 
     `read(i, mask)` gives (start, end, payload) of a lane's range; `pieces` is an int32 array of
-    4-word entries with room for `room` pieces and `control[word]` counts them.
+    4-word entries with room for `capacity` pieces and `control[word]` counts them.
     """
 
-    def __init__(self, k, count, read, pieces, room, control, word, unroll=UNROLL):
+    def __init__(self, k, count, read, pieces, capacity, control, word, unroll=UNROLL):
         self.k, self.count, self.read, self.unroll = k, count, read, unroll
-        self.pieces, self.room, self.control, self.word = pieces, room, control, word
+        self.pieces, self.capacity, self.control, self.word = pieces, capacity, control, word
         self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def cut(self):
         """Lists the pieces of long ranges; a grid barrier must lie between this and `run`."""
         k = self.k
 
-        def some(i, there):
-            start, end, payload = self.read(i, there)
-            size = k.where(there & (end - start > LONG), end - start, 0)
+        def some(i, valid):
+            start, end, payload = self.read(i, valid)
+            size = k.where(valid & (end - start > LONG), end - start, 0)
 
             def append():
                 parts = (size + (PIECE - 1)) // PIECE
@@ -58,7 +58,10 @@ class Ranges:
                     low = start + j * PIECE
                     high = k.minimum(low + PIECE, end)
                     k.store_vec(
-                        self.pieces, (at + j) * 4, (low, high, payload, 0), mask=at + j < self.room
+                        self.pieces,
+                        (at + j) * 4,
+                        (low, high, payload, 0),
+                        mask=at + j < self.capacity,
                     )
 
                 k.for_(0, parts, 1, store)
@@ -71,20 +74,20 @@ class Ranges:
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
         k = self.k
 
-        def short(i, there):
-            start, end, payload = self.read(i, there)
-            size = k.where(there & (end - start <= LONG), end - start, 0)
+        def short(i, valid):
+            start, end, payload = self.read(i, valid)
+            size = k.where(valid & (end - start <= LONG), end - start, 0)
             flatten(k, start, size, (payload,), f, unroll=self.unroll)
 
-        def long(i, there):
-            start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=there, cache="fresh")
-            flatten(k, start, k.where(there, end - start, 0), (payload,), f, unroll=self.unroll)
+        def long(i, valid):
+            start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=valid, cache="fresh")
+            flatten(k, start, k.where(valid, end - start, 0), (payload,), f, unroll=self.unroll)
 
         k.deal(self.count, self.warps, short)
-        k.deal(k.minimum(pieces, self.room), self.warps, long)
+        k.deal(k.minimum(pieces, self.capacity), self.warps, long)
 
 
-def piece_room(places):
+def piece_capacity(places):
     """Pieces that long ranges over so many places can make."""
     return places // PIECE + places // LONG + 1
 
@@ -109,8 +112,8 @@ class Flat:
             begin, end = k.row(job.indptr, r, r < stop)
             begin, end = k.maximum(begin, job.low), k.minimum(end, job.high)
             row = job.row(r, r < stop)
-            there = (r < stop) & job.wanted(row)
-            size = k.where(there, k.maximum(end - begin, 0), 0)
+            valid = (r < stop) & job.wanted(row)
+            size = k.where(valid, k.maximum(end - begin, 0), 0)
             flatten(k, begin, size, row, job.edges)
 
         k.for_(first, stop, 32, rows)

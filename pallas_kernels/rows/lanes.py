@@ -63,18 +63,18 @@ class _ByLanes:
 
     def _offsets(self, base, stop):
         """Where their entries begin, then where they end."""
-        at, there = self._places(base, stop)
+        at, valid = self._places(base, stop)
         return tuple(
             self.job.k.load(self.job.indptr, r + j, mask=t, cache="nc")
             for j in range(2)
-            for r, t in zip(at, there, strict=True)
+            for r, t in zip(at, valid, strict=True)
         )
 
     def _rows(self, stop, base, *offsets):
         job, k, shape = self.job, self.job.k, self.shape
-        at, there = self._places(base, stop)
+        at, valid = self._places(base, stop)
         begins, ends = offsets[: shape.batch], offsets[shape.batch :]
-        rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
+        rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
         begins = [k.maximum(x, job.low) for x in begins]
         ends = [
             k.where(job.wanted(row), k.minimum(x, job.high), 0)
@@ -90,7 +90,7 @@ class _ByLanes:
         for b in range(shape.batch):
             ys[b : b + 1] = self._long(long[b], begins[b], ends[b], rows[b], ys[b : b + 1])
         for b in range(shape.batch):
-            job.settle(at[b], ys[b] if ys else None, there[b] & (self.member == 0))
+            job.settle(at[b], ys[b] if ys else None, valid[b] & (self.member == 0))
 
     def _long(self, long, begin, end, row, y):
         """The rows of a batch that are long, one after the other, by all lanes."""

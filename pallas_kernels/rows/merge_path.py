@@ -103,8 +103,8 @@ def search(k, indptr, n, places, cost=1):
         size = -(-size // 32)
         for j, d in enumerate(places):
             r = rows[j] + k.lane * size
-            there = r <= n
-            passed = there & (r * cost + k.load(indptr, r, mask=there, cache="nc") <= d)
+            valid = r <= n
+            passed = valid & (r * cost + k.load(indptr, r, mask=valid, cache="nc") <= d)
             rows[j] = rows[j] + (k.popc(k.ballot(passed)) - 1) * size
     return rows
 

@@ -103,11 +103,11 @@ class RowsInPieces(CsrRows):
         (together,) = k.grid_barrier(m.control)
         k.store(m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
 
-        def rest(p, there, *sums):
+        def rest(p, valid, *sums):
             at = [many * p + j for j in range(many)]
-            words = [k.load(m.totals, i, mask=there, cache="fresh") for i in at]
+            words = [k.load(m.totals, i, mask=valid, cache="fresh") for i in at]
             totals = [k.bits(word, kind) for word, kind in zip(words, kinds, strict=True)]
-            return self._cut(p, there, f, self._plus(sums, totals))
+            return self._cut(p, valid, f, self._plus(sums, totals))
 
         return together, *k.deal(self.pieces, self.warps, rest, *zeros)
 
@@ -123,10 +123,10 @@ class RowsInPieces(CsrRows):
         self.walker.walk(self.first, last + more)
         return self.first + before, last
 
-    def _cut(self, p, there, f, sums):
+    def _cut(self, p, valid, f, sums):
         """The sums with f(row, its y) of the row that piece p is the first to go on with."""
         k, m = self.k, self.m
-        row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=there)
+        row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=valid)
         cut = stop > 0
         y = k.load(m.sums, row, mask=cut, cache="fresh")
         near = [cut & (p + j < stop) for j in range(AHEAD)]

@@ -30,12 +30,12 @@ def set_bits(k, bits, other, control, at, shared):
         upto, many = k.warp_scan(k.popc(mine))
 
         def bit(left, place):
-            k.store(bits.found, place, (i + k.lane) * 32 + k.ctz(left), mask=place < bits.room)
+            k.store(bits.found, place, (i + k.lane) * 32 + k.ctz(left), mask=place < bits.capacity)
             return left & (left - 1), place + 1
 
         k.while_(lambda left, place: left != 0, bit, mine, place + upto - k.popc(mine))
         return place + many
 
     k.for_(first, stop, 32, put, before + k.shfl(upto, k.warp) - many)
-    k.spread(bits.room, lambda i: k.store(bits.found, i, other, mask=i >= total))
+    k.spread(bits.capacity, lambda i: k.store(bits.found, i, other, mask=i >= total))
     return ok

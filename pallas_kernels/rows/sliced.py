@@ -96,26 +96,26 @@ class PullRows:
 
         def slices(s0, *totals):
             at = [s0 + b * self.workers for b in range(self.batch)]
-            there = [s < self.slices for s in at]
-            rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, there, strict=True)]
+            valid = [s < self.slices for s in at]
+            rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, valid, strict=True)]
             spans = []
-            for s, t in zip(at, there, strict=True):
+            for s, t in zip(at, valid, strict=True):
                 start, end = (k.load(m.starts, s + j, mask=t, cache="nc") for j in range(2))
                 spans.append((start + k.lane, end))
-            for row, y, t in zip(rows, self._gather(read, spans), there, strict=True):
+            for row, y, t in zip(rows, self._gather(read, spans), valid, strict=True):
                 totals = settle(row, y, t, totals)
             return totals
 
         def items(i0, *totals):
             at = [i0 + b * self.workers for b in range(self.batch)]
-            there = [i < self.items for i in at]
+            valid = [i < self.items for i in at]
             words = [
                 k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
-                for i, t in zip(at, there, strict=True)
+                for i, t in zip(at, valid, strict=True)
             ]
-            rows = [self.row(word[2], t) for word, t in zip(words, there, strict=True)]
+            rows = [self.row(word[2], t) for word, t in zip(words, valid, strict=True)]
             ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
-            for i, t, word, row, y in zip(at, there, words, rows, ys, strict=True):
+            for i, t, word, row, y in zip(at, valid, words, rows, ys, strict=True):
                 y, split = self.k.warp_fold(self.combine, y), word[3]
                 last, y = k.if_(
                     t & (split >= 0), functools.partial(self._segment, i, split, y), 1, y
@@ -184,11 +184,11 @@ class PullRows:
             word = WARPS_MOST * j + k.warp
             k.store(self.within, word, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
         k.sync()
-        there = k.lane < k.threads // 32
+        valid = k.lane < k.threads // 32
 
         def cta():
             for j, kind in enumerate(self.kinds):
-                x = k.bits(k.load(self.within, WARPS_MOST * j + k.lane, mask=there), kind)
+                x = k.bits(k.load(self.within, WARPS_MOST * j + k.lane, mask=valid), kind)
                 word = (many * copy + j) * k.ctas + k.cta
                 k.store(m.totals, word, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
 

@@ -70,18 +70,18 @@ class _Streamed:
     def _offsets(self, base, stop):
         """Where the entries of the rows of a block begin, where they end, and where the last do."""
         k, indptr = self.job.k, self.job.indptr
-        at, there = self._places(base, stop)
+        at, valid = self._places(base, stop)
         behind = k.minimum(base + 32 * self.shape.rows, stop)
         return tuple(
             k.load(indptr, r + j, mask=t, cache="nc")
             for j in range(2)
-            for r, t in zip(at, there, strict=True)
+            for r, t in zip(at, valid, strict=True)
         ) + (k.load(indptr, behind, cache="nc"),)
 
     def _rows(self, base, stop, start, end, offsets, streams):
         job, k, many = self.job, self.job.k, self.shape.rows
-        at, there = self._places(base, stop)
-        rows = [job.row(r, t) for r, t in zip(at, there, strict=True)]
+        at, valid = self._places(base, stop)
+        rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
         begins = [k.maximum(x, job.low) for x in offsets[:many]]
         ends = [k.minimum(x, job.high) for x in offsets[many : 2 * many]]
 
@@ -101,7 +101,7 @@ class _Streamed:
         ys = entries(start, *ys, streams=streams)
         ys = k.for_(start + self.slots, end, self.slots, entries, *ys)
         for b in range(many):
-            job.settle(at[b], ys[b] if ys else None, there[b])
+            job.settle(at[b], ys[b] if ys else None, valid[b])
 
     def _owners(self, spans, rows):
         """What belongs to the row of each entry of this lane, one tuple an entry."""
@@ -132,9 +132,9 @@ class _Streamed:
         for (begin, end), y in zip(spans, ys, strict=True):
 
             def some(i, y, end=end):
-                there = [i + j < end for j in range(TURN)]
-                near = [k.load(self.kept, self.at + i + j, mask=t) for j, t in enumerate(there)]
-                for word, t in zip(near, there, strict=True):
+                valid = [i + j < end for j in range(TURN)]
+                near = [k.load(self.kept, self.at + i + j, mask=t) for j, t in enumerate(valid)]
+                for word, t in zip(near, valid, strict=True):
                     y = job.combine(y, k.where(t, k.bits(word, y.kind), job.identity))
                 return y
 

@@ -4,8 +4,8 @@ from .flatten import flatten
 
 PIECE = 32  # edges of a piece at most
 SOLO = 128  # pieces of a round up to which one CTA goes on alone
-ROOM = 2048  # pieces of a round that this CTA keeps in shared memory
-TOLD = 1024  # places in the table of rows that a round of one CTA has listed
+CAPACITY = 2048  # pieces of a round that this CTA keeps in shared memory
+SENT = 1024  # places in the table of rows that a round of one CTA has listed
 MANY = 8  # pieces of a row from which the lanes of a warp list them together
 TURNS = 4
 COUNT, MORE = range(2)  # words of a turn: pieces listed, and one for the kernel
@@ -21,22 +21,22 @@ class Worklist:
     memory then. `turn` counts barriers, `part` rounds: what is listed in a round is of the next.
     """
 
-    def __init__(self, k, control, first, a, room, width):
-        """first: of its CONTROL_WORDS in control, zero; a: 2 `room` pieces."""
+    def __init__(self, k, control, first, a, capacity, width):
+        """first: of its CONTROL_WORDS in control, zero; a: 2 `capacity` pieces."""
         self.k, self.control, self.first = k, control, first
-        self.a, self.room, self.width = a, room, width
-        self.local, self.found = k.shared(2 * ROOM * width), k.shared(4)
-        self.told = k.shared(TOLD)
+        self.a, self.capacity, self.width = a, capacity, width
+        self.local, self.found = k.shared(2 * CAPACITY * width), k.shared(4)
+        self.told = k.shared(SENT)
 
     CONTROL_WORDS = TURNS * SET + 2
 
     @staticmethod
     def shared_words(width):
         """How many words of shared memory it takes."""
-        return 2 * ROOM * width + TOLD + 12
+        return 2 * CAPACITY * width + SENT + 12
 
     @staticmethod
-    def room(rows, edges):
+    def capacity(rows, edges):
         """Pieces that so many rows of so many edges make at most."""
         return rows + edges // PIECE + 1
 
@@ -54,7 +54,7 @@ class Worklist:
         """Lists rows for the round after `part`: (begin, end, ...) of each lane of a warp, several
         a lane in a list; nothing where begin is end.
         """
-        at = ((part + 1) & 1) * self.room
+        at = ((part + 1) & 1) * self.capacity
 
         def store(place, piece, mask=None):
             self._store(at + place, piece, mask)
@@ -65,12 +65,12 @@ class Worklist:
         """In a round of one CTA: whether nobody has asked for this row before; some are told so
         again, where another row took its place in the table between.
         """
-        before = self.k.atomic("exch", self.told, row & (TOLD - 1), row, mask=mask)
+        before = self.k.atomic("exch", self.told, row & (SENT - 1), row, mask=mask)
         return mask & (before != row)
 
     def _forget(self):
         k = self.k
-        k.for_(k.thread, TOLD, k.threads, lambda i: k.store(self.told, i, -1))
+        k.for_(k.thread, SENT, k.threads, lambda i: k.store(self.told, i, -1))
 
     def _put(self, rows, counter, store):
         k = self.k
@@ -126,23 +126,23 @@ class Worklist:
         loads wait for each other. It is traced once for each.
         """
         k, control = self.k, self.control
-        there, listed = (self.first + TURNS * SET + j for j in range(2))
+        valid, listed = (self.first + TURNS * SET + j for j in range(2))
 
         def round_(ok, turn, part, count):
             few = count <= SOLO
             self.clear(turn)
-            alone = lambda: self._alone(visit, part, count, there, listed)  # noqa: E731
+            alone = lambda: self._alone(visit, part, count, valid, listed)  # noqa: E731
             k.if_(few & (k.cta == 0), alone)
             k.if_(~few, lambda: self._together(visit, turn, part, count))
-            words = [(control, word) for word in (self.word(turn), there, listed)]
+            words = [(control, word) for word in (self.word(turn), valid, listed)]
             ok, count, after, left = k.grid_barrier(control, words)
             return ok, turn + 1, k.where(few, after, part + 1), k.where(few, left, count)
 
         going = lambda ok, turn, part, count: (ok != 0) & (count > 0)  # noqa: E731
         return k.while_(going, round_, ok, turn, part, count)[:3]
 
-    def _deal(self, count, warp, warps, f):
-        """f(i, there) for i = 0 .. count - 1, neighbours to different warps."""
+    def _distribute(self, count, warp, warps, f):
+        """f(i, valid) for i = 0 .. count - 1, neighbours to different warps."""
         k = self.k
         each = (count + (warps - 1)) // warps
 
@@ -154,27 +154,27 @@ class Worklist:
         k.for_(0, each, 32, chunk)
 
     def _together(self, visit, turn, part, count):
-        k, at = self.k, (part & 1) * self.room
+        k, at = self.k, (part & 1) * self.capacity
 
-        def some(i, there):
+        def some(i, valid):
             place = (at + i) * self.width
-            piece = k.load_vec(self.a, place, self.width, mask=there, cache="fresh")
+            piece = k.load_vec(self.a, place, self.width, mask=valid, cache="fresh")
             put = lambda rows: self.put(turn, part, rows)  # noqa: E731
-            visit(self._piece(piece, there), put, part, False)
+            visit(self._piece(piece, valid), put, part, False)
 
-        self._deal(count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
+        self._distribute(count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
 
-    def _piece(self, words, there):
+    def _piece(self, words, valid):
         begin, end, *payload = words
-        return begin, self.k.where(there, end - begin, 0), *payload
+        return begin, self.k.where(valid, end - begin, 0), *payload
 
-    def _alone(self, visit, part, count, there, listed):
+    def _alone(self, visit, part, count, valid, listed):
         """Rounds of this CTA while they are few. The next turn is not alone, or no round, so that
-        all have read `there` and `listed` before they are written again.
+        all have read `valid` and `listed` before they are written again.
         """
         k, width = self.k, self.width
-        half = lambda part: (part & 1) * (ROOM * width)  # noqa: E731
-        begin = (part & 1) * self.room
+        half = lambda part: (part & 1) * (CAPACITY * width)  # noqa: E731
+        begin = (part & 1) * self.capacity
 
         def fetch(i):
             words = k.load_vec(self.a, (begin + i) * width, width, cache="fresh")
@@ -187,23 +187,23 @@ class Worklist:
         k.sync()
 
         def round_(part, count):
-            at, behind = half(part + 1), ((part + 1) & 1) * self.room
+            at, behind = half(part + 1), ((part + 1) & 1) * self.capacity
 
             def store(place, piece, mask):
-                inside = place < ROOM
+                inside = place < CAPACITY
                 mine, over = (inside, ~inside) if mask is None else (inside & mask, ~inside & mask)
                 for j, word in enumerate(piece):
                     k.store(self.local, at + place * width + j, word, mask=mine)
                 self._store(behind + place, piece, over)
 
-            def some(i, there):
+            def some(i, valid):
                 words = [
-                    k.load(self.local, half(part) + i * width + j, mask=there) for j in range(width)
+                    k.load(self.local, half(part) + i * width + j, mask=valid) for j in range(width)
                 ]
                 put = lambda rows: self._put(rows, (self.found, part & 1), store)  # noqa: E731
-                visit(self._piece(words, there), put, part, True)
+                visit(self._piece(words, valid), put, part, True)
 
-            self._deal(count, k.warp, k.threads // 32, some)
+            self._distribute(count, k.warp, k.threads // 32, some)
             k.sync()
             count = k.load(self.found, part & 1)
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
@@ -213,14 +213,14 @@ class Worklist:
 
         going = lambda part, count: (count > 0) & (count <= SOLO)  # noqa: E731
         part, count = k.while_(going, round_, part, count)
-        behind = (part & 1) * self.room
+        behind = (part & 1) * self.capacity
 
         def back(i):
             words = [k.load(self.local, half(part) + i * width + j) for j in range(width)]
             self._store(behind + i, words, None)
 
-        k.for_(k.thread, k.minimum(count, ROOM), k.threads, back)
-        for word, value in ((there, part), (listed, count)):
+        k.for_(k.thread, k.minimum(count, CAPACITY), k.threads, back)
+        for word, value in ((valid, part), (listed, count)):
             k.store(self.control, word, value, mask=k.thread == 0)
 
 
@@ -230,7 +230,7 @@ def edges_of(k, pieces, f, *carry, unroll):
     """
     begin, size = pieces[:2]
 
-    def some(places, payloads, there, *carry):
-        return f(places, [owner for (owner,) in payloads], there, *carry)
+    def some(places, payloads, valid, *carry):
+        return f(places, [owner for (owner,) in payloads], valid, *carry)
 
     return flatten(k, begin, size, (k.lane,), some, *carry, unroll=unroll)

@@ -40,7 +40,7 @@ class MeshBarrier:
         """How many shared words it takes."""
         return MOST_DEVICES * words + 8
 
-    def meet(self, turn, tell, adds=()):
+    def device_barrier(self, turn, tell, adds=()):
         """ok, once all CTAs of all devices are here; `word` and `total` tell what was said then.
 
         turn: the number of this meeting, 1, 2, ..., the same everywhere. tell(device) -> the words
@@ -62,10 +62,12 @@ class MeshBarrier:
         k.sync()
         return k.load(self.found, 0)
 
-    def meet_alone(self, turn, tell):
-        """`meet` of one CTA on behalf of its device, where the others of it wait in a grid barrier.
+    def device_barrier_alone(self, turn, tell):
+        """`device_barrier` of one CTA on behalf of its device, where the others of it wait in a
+        grid barrier.
 
-        Devices that meet so and devices that `meet` hear each other. 1.6 us: nobody is counted.
+        Devices that meet so and devices that `device_barrier` hear each other. 1.6 us: nobody is
+        counted.
         """
         k = self.k
         group = self._group(turn)
@@ -120,29 +122,29 @@ class MeshBarrier:
         """The first warp of the last CTA: a lane for each device."""
         k = self.k
         to = k.where(k.lane < k.devices, k.lane, 0)
-        there, words = k.on(self.control, to), tell(to)
+        valid, words = k.on(self.control, to), tell(to)
         k.fence("sys" if k.devices > 1 else "gpu")
         for j, word in enumerate(words):
             at = group + (k.device * self.words + j) * 2
             word = k.bits(k.const(word), "i32")
-            k.store_pair(there, at, turn, word, mask=k.lane < k.devices)
+            k.store_pair(valid, at, turn, word, mask=k.lane < k.devices)
 
     def _listen(self, turn, group):
         """The first warp: a lane for each device."""
         k, control = self.k, self.control
-        mine, there = k.on(control, k.device), k.lane < k.devices
+        mine, valid = k.on(control, k.device), k.lane < k.devices
 
         def look():
             # all under way together: the last one acquires, each tells by its turn that it is new
             first, last = group + k.lane * (2 * self.words), self.words - 1
             pairs = [
-                k.load_pair(mine, first + 2 * j, mask=there, acquire=j == last)
+                k.load_pair(mine, first + 2 * j, mask=valid, acquire=j == last)
                 for j in range(self.words)
             ]
             late = k.const(False, "i1")
             for stamp, _ in pairs:
                 late = late | (stamp != turn)
-            return k.cast(k.any(late & there), "i32"), *(word for _, word in pairs)
+            return k.cast(k.any(late & valid), "i32"), *(word for _, word in pairs)
 
         def poll(n, abort, late, *words):
             abort = k.if_((n & 63) == 63, lambda: k.load(mine, ABORT, cache="fresh"), abort)[0]
@@ -164,7 +166,7 @@ class MeshBarrier:
 
         k.if_(failed, give_up)
         for j, word in enumerate(words):
-            k.store(self.heard, k.lane * self.words + j, word, mask=there)
+            k.store(self.heard, k.lane * self.words + j, word, mask=valid)
         k.store(self.found, 0, k.cast(~failed, "i32"), mask=k.lane == 0)
 
     def word(self, device, j):

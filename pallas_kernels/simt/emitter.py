@@ -76,10 +76,10 @@ class Emitter(Values):
         """
         addr = self._address(a, i)
         n = outs if kind is not None else 0
-        letter = "l" if a.space == "global" else "r"
+        message = "l" if a.space == "global" else "r"
         operands = [addr, *values]
         names = [f"${n + j}" for j in range(len(operands))]
-        cons = [f"={_letter(kind)}"] * n + [letter] + [_letter(v.kind) for v in values]
+        cons = [f"={_letter(kind)}"] * n + [message] + [_letter(v.kind) for v in values]
         if mask is not None:
             operands.append(self.cast(mask, "i32"))
             cons.append("r")

@@ -149,7 +149,7 @@ class Lanes:
     def total(self, row):
         """The sum of a row, in all lanes of its head."""
         if self.real is not None:
-            row = [self.k.where(there, x, 0.0) for there, x in zip(self.real, row, strict=True)]
+            row = [self.k.where(valid, x, 0.0) for valid, x in zip(self.real, row, strict=True)]
         total, d = reduce(operator.add, row), self.lanes // 2
         while d:
             total, d = total + self.k.shfl_xor(total, d), d // 2

@@ -39,8 +39,8 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
                 base = llvm.ptrtoint(i32, mosaic_utils.memref_ptr(memrefs[-1]))
 
                 def remote(ref, number):
-                    there = context.to_remote(ref, number)
-                    return llvm.ptrtoint(i64, mosaic_utils.memref_ptr(there))
+                    valid = context.to_remote(ref, number)
+                    return llvm.ptrtoint(i64, mosaic_utils.memref_ptr(valid))
 
                 k = Emitter(ctas, threads, (base, shared_words), devices, remote, capability)
                 kernel(

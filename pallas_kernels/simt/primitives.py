@@ -191,8 +191,8 @@ class Simt:
         each = self.minimum(self.maximum((count + (many - 1)) // many, 1), 32)
 
         def chunk(i0, *c):
-            there = (self.lane < each) & (i0 + self.lane < count)
-            return f(i0 + self.lane, there, *c)
+            valid = (self.lane < each) & (i0 + self.lane < count)
+            return f(i0 + self.lane, valid, *c)
 
         return self.for_(warp * each, count, many * each, chunk, *carry)
 

@@ -47,9 +47,9 @@ class Tuning:
     middle: Warps | None = Warps(4, 128, 2, 32, 512, 0)
     large: int = 16384
     medium_threads: int = 512
-    medium_room: int = 4096
+    medium_capacity: int = 4096
     large_threads: int = 1024
-    large_room: int = 0
+    large_capacity: int = 0
     window: int = 0
 
 
@@ -124,11 +124,11 @@ def spgemm_rows(
     bounds = middle.most if middle else few.most, max(tuning.large, few.most)
     run = functools.partial(rows_by_warps, job, operands, products, interpret=interpret)
     out = run(None, few, bounds=bounds)
-    for listed, threads, room in (
-        (LARGE, tuning.large_threads, tuning.large_room),
-        (MEDIUM, tuning.medium_threads, tuning.medium_room),
+    for listed, threads, capacity in (
+        (LARGE, tuning.large_threads, tuning.large_capacity),
+        (MEDIUM, tuning.medium_threads, tuning.medium_capacity),
     ):
-        config = _config(columns, threads, room, tuning.window, cores)
+        config = _config(columns, threads, capacity, tuning.window, cores)
         out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
     if middle:
         out = run(out, middle, listed=MIDDLE)
@@ -161,14 +161,14 @@ def _products(a, b_indptr, interpret):
     return product(a[0], pattern, pattern, lengths)
 
 
-def _config(columns, threads, room, window, cores):
+def _config(columns, threads, capacity, window, cores):
     """The launch of rows by CTAs: as many of them a multiprocessor as its memory holds."""
     words = target().shared_bytes // 4 - MARGIN // 4
     whole = -(-columns // GROUP) * GROUP
     window = min(window or whole, whole, (words - 8192) * 20 // GROUP * GROUP)
     most = words - Config(1, threads, window, 0).words
-    room = min(room or most, most, max(-(-columns // 4) * 4, LISTED)) // 4 * 4
-    config = Config(1, threads, window, room)
+    capacity = min(capacity or most, most, max(-(-columns // 4) * 4, LISTED)) // 4 * 4
+    config = Config(1, threads, window, capacity)
     each = max(1, min(words // config.words, 2048 // threads))
     return dataclasses.replace(config, ctas=cores * each)
 

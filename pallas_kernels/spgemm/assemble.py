@@ -16,10 +16,10 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
     operands |= {"alone": rows.alone.astype(jnp.int32), "indptr": rows.indptr}
 
     def kernel(k, g):
-        def copy(places, to, there):
-            columns = k.loads(g.from_indices, places, there, cache="nc")
-            values = k.loads(g.from_data, places, there, cache="nc")
-            for at, column, value, t in zip(to, columns, values, there, strict=True):
+        def copy(places, to, valid):
+            columns = k.loads(g.from_indices, places, valid, cache="nc")
+            values = k.loads(g.from_data, places, valid, cache="nc")
+            for at, column, value, t in zip(to, columns, values, valid, strict=True):
                 k.store(g.indices, at, column, mask=t)
                 k.store(g.data, at, value, mask=t)
 
@@ -44,8 +44,8 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
 
             def stride(j):
                 at = [j + u * threads for u in range(4)]
-                there = [a < end - begin for a in at]
-                copy([start + a for a in at], [begin + a for a in at], there)
+                valid = [a < end - begin for a in at]
+                copy([start + a for a in at], [begin + a for a in at], valid)
 
             k.for_(first, end - begin, 4 * threads, stride)
 

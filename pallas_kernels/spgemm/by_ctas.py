@@ -3,9 +3,9 @@
 The products of a row are walked twice. The first walk sets a bit for each column that they reach;
 the bits before it are the place of a column among those of the row, so entries are numbered in
 order without a sort or a hash table. The second walk combines the products at these places, in
-shared memory, `room` places at a time. Bits are kept in groups of 1024 columns, of which only those
-that were reached are looked at; what has more columns than shared memory has bits is walked window
-by window.
+shared memory, `capacity` places at a time. Bits are kept in groups of 1024 columns, of which only
+those that were reached are looked at; what has more columns than shared memory has bits is walked
+window by window.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Config:
     ctas: int
     threads: int
     window: int
-    room: int
+    capacity: int
 
     @property
     def words(self):
@@ -35,7 +35,7 @@ class Config:
         return (
             self.window * 3 // 64
             + 2 * (-(-self.window // GROUP // 4) * 4)
-            + self.room
+            + self.capacity
             + LISTED
             + 48
         )
@@ -63,11 +63,11 @@ class _Ctas:
 
     def __init__(self, k, g, job, listed, config):
         self.k, self.g, self.job, self.listed = k, g, job, listed
-        self.terms, self.window, self.room = Terms(k, g, job), config.window, config.room
+        self.terms, self.window, self.capacity = Terms(k, g, job), config.window, config.capacity
         self.warps, self.groups = k.threads // 32, config.window // GROUP
         self.bits, self.before = k.shared(config.window // 32), k.shared(config.window // 64)
         self.reached, self.group_before = k.shared(self.groups), k.shared(self.groups)
-        self.sums = Sums(k, job, config.room)
+        self.sums = Sums(k, job, config.capacity)
         self.long, self.scratch = k.shared(LISTED), k.shared(40)
 
     def run(self):
@@ -127,8 +127,8 @@ class _Ctas:
         """Sets the bits of the columns from `low` on that are reached; how many there are."""
         k = self.k
 
-        def mark(places, payloads, there):
-            for column, t in zip(*walk.columns(places, there, low), strict=True):
+        def mark(places, payloads, valid):
+            for column, t in zip(*walk.columns(places, valid, low), strict=True):
                 word = k.shr(column, 5)
                 t = t & (k.load(self.bits, word, mask=t) & k.bit(column) == 0)
                 old = k.atomic("or", self.bits, word, k.bit(column), mask=t)
@@ -210,22 +210,22 @@ class _Ctas:
         k, g = self.k, self.g
 
         def part(done):
-            here = k.minimum(size - done, self.room)
+            here = k.minimum(size - done, self.capacity)
 
             k.for_(k.thread, here, k.threads, self.sums.clear)
             k.sync()
 
-            def add(places, payloads, there):
-                columns, there = walk.columns(places, there, low)
+            def add(places, payloads, valid):
+                columns, valid = walk.columns(places, valid, low)
                 spots = [
                     self._place(k.where(t, c, 0)) - done
-                    for c, t in zip(columns, there, strict=True)
+                    for c, t in zip(columns, valid, strict=True)
                 ]
-                there = [t & k.below(s, here) for s, t in zip(spots, there, strict=True)]
+                valid = [t & k.below(s, here) for s, t in zip(spots, valid, strict=True)]
                 columns = [c + low for c in columns]
                 rows = [walk.row] * len(places)
-                values = self.terms.values(rows, places, payloads, columns, there)
-                for spot, value, t in zip(spots, values, there, strict=True):
+                values = self.terms.values(rows, places, payloads, columns, valid)
+                for spot, value, t in zip(spots, values, valid, strict=True):
                     self.sums.combine(spot, value, t)
 
             walk.run(add)
@@ -236,7 +236,7 @@ class _Ctas:
             k.for_(k.thread, here, k.threads, write)
             k.sync()
 
-        k.for_(0, size, self.room, part)
+        k.for_(0, size, self.capacity, part)
 
     def _write(self, low, first, fits):
         """Writes the columns that are marked from `first` on, where they fit; no mark is left."""
@@ -266,22 +266,22 @@ class _Walk:
         self.ctas, self.k, self.terms = ctas, ctas.k, ctas.terms
         self.row, self.begin, self.end, self.bounds = row, begin, end, bounds
 
-    def columns(self, places, there, low):
+    def columns(self, places, valid, low):
         """Columns of products as numbers in the window from `low` on, and which are inside."""
         k, width = self.k, min(self.ctas.window, self.ctas.job.columns)
-        columns = self.terms.columns(places, there)
-        there = [t & k.below(c - low, width) for c, t in zip(columns, there, strict=True)]
-        there = self.terms.allowed([self.bounds] * len(places), columns, there)
-        return [c - low for c in columns], there
+        columns = self.terms.columns(places, valid)
+        valid = [t & k.below(c - low, width) for c, t in zip(columns, valid, strict=True)]
+        valid = self.terms.allowed([self.bounds] * len(places), columns, valid)
+        return [c - low for c in columns], valid
 
     def run(self, f):
-        """f(places, payloads, there) for all products; ends with all threads together."""
+        """f(places, payloads, valid) for all products; ends with all threads together."""
         k, long, word = self.k, self.ctas.long, self.ctas.scratch
         k.store(word, 38, 0, mask=k.thread == 0)
         k.sync()
 
-        def short(i, there):
-            start, size, payload = self.terms.entry(self.begin + i, there)
+        def short(i, valid):
+            start, size, payload = self.terms.entry(self.begin + i, valid)
             many = size > LONG
             at = k.atomic("add", word, 38, 1, mask=many)
             many = many & (at < LISTED)

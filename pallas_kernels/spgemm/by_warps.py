@@ -108,14 +108,14 @@ class _Warps:
     def _stretch(self, first, number):
         k, g, config = self.k, self.g, self.config
         row = first + k.lane
-        there = (k.lane < config.stretch) & (row < number)
+        valid = (k.lane < config.stretch) & (row < number)
         if self.listed is not None:
-            row = k.load(g.listed, row, mask=there, cache="nc")
-        products = k.load(g.products, row, mask=there, cache="nc")
-        begin, end = k.row(g.a_indptr, row, there)
+            row = k.load(g.listed, row, mask=valid, cache="nc")
+        products = k.load(g.products, row, mask=valid, cache="nc")
+        begin, end = k.row(g.a_indptr, row, valid)
         if self.listed is None:
-            self._list(row, there, products)
-            there = there & (products > 0) & (products <= config.most)
+            self._list(row, valid, products)
+            valid = valid & (products > 0) & (products <= config.most)
         level = k.const(0)  # a row of this lane has least * 2 ** level slots
         size = config.least
         while size < config.most:
@@ -124,7 +124,7 @@ class _Warps:
 
         def batch(left, filled, offset, count):
             alike = k.shfl(level, k.ctz(left))
-            here = there & (k.shr(left, k.lane) & 1 != 0)
+            here = valid & (k.shr(left, k.lane) & 1 != 0)
             word = k.ballot(here & (level == alike))
             slot = k.lanes_below(word)
             here = here & (level == alike) & (slot < k.shr(config.most // config.least, alike))
@@ -148,19 +148,19 @@ class _Warps:
             return left & ~k.ballot(here), filled, offset, count
 
         _, filled, offset, count = k.while_(
-            lambda left, *_: left != 0, batch, k.ballot(there), 0, -1, 0
+            lambda left, *_: left != 0, batch, k.ballot(valid), 0, -1, 0
         )
         if config.waiting:
             k.if_(k.any(offset >= 0), lambda: self._flush(row, filled, offset, count))
 
-    def _list(self, row, there, products):
+    def _list(self, row, valid, products):
         """Settles rows without products, and lists those of too many."""
         k, g = self.k, self.g
-        k.store(g.start, row, 0, mask=there & (products == 0))
-        k.store(g.count, row, 0, mask=there & (products == 0))
+        k.store(g.start, row, 0, mask=valid & (products == 0))
+        k.store(g.count, row, 0, mask=valid & (products == 0))
         low = self.config.most
         for word, high in ((MIDDLE, self.bounds[0]), (MEDIUM, self.bounds[1]), (LARGE, None)):
-            mine = there & (products > low)
+            mine = valid & (products > low)
             if high is not None:
                 mine = mine & (products <= high)
                 low = max(low, high)
@@ -174,17 +174,17 @@ class _Warps:
         if terms.used[2]:
             names.append(row)
 
-        def entries(places, payloads, there, done):
-            (entry,), (carried,), (mask,) = places, payloads, there
+        def entries(places, payloads, valid, done):
+            (entry,), (carried,), (mask,) = places, payloads, valid
             start, length, payload = terms.entry(entry, mask)
 
-            def put(places, payloads, there, done):
-                columns = terms.columns(places, there)
+            def put(places, payloads, valid, done):
+                columns = terms.columns(places, valid)
                 shifts, bounds, rows, rest = terms.unpack(payloads, k.const(0))
-                kept = terms.allowed(bounds, columns, there)
+                kept = terms.allowed(bounds, columns, valid)
                 values = terms.values(rows, places, rest, columns, kept)
                 for shift, column, value, t, may in zip(
-                    shifts, columns, values, there, kept, strict=True
+                    shifts, columns, values, valid, kept, strict=True
                 ):
                     word = k.ballot(t)
                     at = shift + done + k.lanes_below(word)

@@ -98,13 +98,13 @@ class _Dots:
         self.sums.clear(k.thread)
         k.store(self.there, k.thread, 0)
         k.sync_warp()
-        flatten(k, start, size, tuple(payload), self._meet)
+        flatten(k, start, size, tuple(payload), self._device_barrier)
         k.sync_warp()
         k.store(g.values, place, self.sums.read(k.thread), mask=inside)
         k.store(g.there, place, k.load(self.there, k.thread), mask=inside)
         k.sync_warp()
 
-    def _meet(self, places, payloads, there):
+    def _device_barrier(self, places, payloads, there):
         """Adds the products of walked entries that are found in the other list."""
         k, g = self.k, self.g
         wanted = k.loads(g.indices, places, there, cache="nc")

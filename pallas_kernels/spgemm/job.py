@@ -42,21 +42,21 @@ class Terms:
         self.used = [uses(job.semiring.mul, j) for j in range(5)]
         self.masked = g.m_indptr is not None
 
-    def entry(self, j, there):
+    def entry(self, j, valid):
         """Of entries j of A: (start, end) of the row of B, and what `values` wants to know."""
         k, g = self.k, self.g
-        inner = k.load(g.a_indices, j, mask=there, cache="nc")
-        start, end = k.row(g.b_indptr, inner, there)
+        inner = k.load(g.a_indices, j, mask=valid, cache="nc")
+        start, end = k.row(g.b_indptr, inner, valid)
         payload = []
         if self.used[0]:
-            payload.append(k.bits(k.load(g.a_data, j, mask=there, cache="nc"), "i32"))
+            payload.append(k.bits(k.load(g.a_data, j, mask=valid, cache="nc"), "i32"))
         if self.used[3]:
             payload.append(inner)
-        return start, k.where(there, end - start, 0), tuple(payload)
+        return start, k.where(valid, end - start, 0), tuple(payload)
 
-    def columns(self, places, there):
+    def columns(self, places, valid):
         """Columns of the products at some places of B."""
-        return self.k.loads(self.g.b_indices, places, there, cache="nc")
+        return self.k.loads(self.g.b_indices, places, valid, cache="nc")
 
     def unpack(self, payloads, row):
         """(first word, bounds of the mask, row, what `values` wants) of each of some payloads."""
@@ -68,11 +68,11 @@ class Terms:
             rest.append(tuple(payload))
         return first, bounds, rows, rest
 
-    def values(self, rows, places, payloads, columns, there):
+    def values(self, rows, places, payloads, columns, valid):
         """The products themselves."""
         k, g, zero = self.k, self.g, self.k.const(0)
         if self.used[1]:
-            seconds = k.loads(g.b_data, places, there, cache="nc")
+            seconds = k.loads(g.b_data, places, valid, cache="nc")
         else:
             seconds = [k.const(0, g.b_data.kind)] * len(places)
         terms = []
@@ -87,14 +87,14 @@ class Terms:
     def combine(self, x, y):
         return evaluate(self.k, self.job.semiring.combine, x, y)
 
-    def bounds_of_mask(self, row, there=None):
+    def bounds_of_mask(self, row, valid=None):
         """Where the row of the mask begins and ends; () without one."""
-        return self.k.row(self.g.m_indptr, row, there) if self.masked else ()
+        return self.k.row(self.g.m_indptr, row, valid) if self.masked else ()
 
-    def allowed(self, bounds, columns, there):
+    def allowed(self, bounds, columns, valid):
         """there, where the mask allows these columns of the rows of which `bounds` are."""
         if not self.masked:
-            return there
+            return valid
         k, g = self.k, self.g
 
         def one(bounds, column, mask):
@@ -112,7 +112,7 @@ class Terms:
                 found = found & (k.load(g.m_data, low, mask=found, cache="nc") != 0)
             return mask & (found ^ self.job.complement)
 
-        return [one(*each) for each in zip(bounds, columns, there, strict=True)]
+        return [one(*each) for each in zip(bounds, columns, valid, strict=True)]
 
 
 class Sums:

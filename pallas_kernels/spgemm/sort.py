@@ -18,7 +18,7 @@ def sort(k, keys, values, span):
 
     def merge(lanes, *flat):
         pairs = [*zip(flat[:width], flat[width:], strict=True)]
-        pairs = _across(k, pairs, lanes - 1, k.shr(lanes, 1), turned=True)
+        pairs = _across(k, pairs, lanes - 1, k.shr(lanes, 1), transposed=True)
 
         def step(d, *flat):
             pairs = [*zip(flat[:width], flat[width:], strict=True)]
@@ -54,7 +54,7 @@ def _in_lane(k, pairs, flip):
             pairs[v] = k.maximum(a, b), k.where(swap, x, y)
 
 
-def _across(k, pairs, flip, top, turned=False):
+def _across(k, pairs, flip, top, transposed=False):
     """Orders every two lanes whose numbers differ in the bits of `flip`, the highest of which is
     `top`; turned: the registers of the other lane in reverse order."""
     lower, width, out = k.lane & top == 0, len(pairs), list(pairs)
@@ -66,7 +66,7 @@ def _across(k, pairs, flip, top, turned=False):
         return first, k.where(first == key, value, another)
 
     for u in range(width):
-        out[u] = kept(u, width - 1 - u if turned else u)
+        out[u] = kept(u, width - 1 - u if transposed else u)
     return out
 
 

@@ -99,10 +99,10 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
 
         return k.for_(0, total, 32 * unroll, stride, least)
 
-    return _dealt(k, c, state, s, place, chunk, MAX)[0]
+    return _distributed(k, c, state, s, place, chunk, MAX)[0]
 
 
-def _dealt(k, c, state, s, place, chunk, *carry):
+def _distributed(k, c, state, s, place, chunk, *carry):
     """carry = chunk(i, there, *carry) for the ranges i of the near queue.
 
     The first ones are dealt, the others taken by warps that are done with theirs: fewer at once
@@ -172,19 +172,19 @@ def tree(search, s):
     return adopt(search, branch(k, orphans > 0, offer, s), orphans, state.parents, _adopting)
 
 
-def _check(search, s, v, there):
+def _check(search, s, v, is_valid):
     """The parent of a vertex from its note: the source's is itself, n stands for an orphan."""
     k, c, graph, state = search.k, search.c, search.graph, search.state
-    parent, slot = k.load_vec(state.noted, 2 * v, 2, mask=there, other=c.n, cache="fresh")
-    label = k.load(state.labels, v, mask=there)
+    parent, slot = k.load_vec(state.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
+    label = k.load(state.labels, v, mask=is_valid)
     known = k.below(parent, c.n)
     above = k.load(state.labels, parent, mask=known)
     weight = k.load(graph.weights, slot, mask=known, cache="nc")
     fine = known & (above < label) & tight(k, c, above, weight, label)
     reached = label != INFINITY[c.real]
     parent = k.where(fine, parent, k.where(v == state.source, v, k.where(reached, c.n, -1)))
-    k.store(state.parents, v, parent, mask=there)
-    lost = there & (parent == c.n)
+    k.store(state.parents, v, parent, mask=is_valid)
+    lost = is_valid & (parent == c.n)
     count_orphans(k, state, lost)
     if c.symmetric:
         search.place.put_near(s, [v], [lost])
@@ -197,12 +197,12 @@ def _adopting(search, s, pull=None):
     def visit(labels, near, weights, edge, least):
         (x,), (v,), (weight,) = labels, near, weights
         u, _ = edge(0)
-        there = k.below(v, c.n)
-        y = k.load(state.labels, v, mask=there)
+        is_valid = k.below(v, c.n)
+        y = k.load(state.labels, v, mask=is_valid)
         if pull is not None:
             back = s.turn == pull
             u, v, x, y = (k.where(back, q, p) for p, q in ((u, v), (v, u), (x, y), (y, x)))
-        fits = there & tight(k, c, x, weight, y)
+        fits = is_valid & tight(k, c, x, weight, y)
         if pull is not None:
             above = k.load(state.parents, u, mask=fits, other=c.n, cache="fresh")
             fits = fits & ((x < y) | (above != c.n))
@@ -217,9 +217,11 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
 
     The load that filters may come from L1: a label there is at worst too great.
     """
-    there = [k.below(v, c.n) for v in near]
-    old = k.loads(state.labels, near, there, other=-1)
-    less = [t & (x < o) & within(x, state.limit) for t, x, o in zip(there, new, old, strict=True)]
+    is_valid = [k.below(v, c.n) for v in near]
+    old = k.loads(state.labels, near, is_valid, other=-1)
+    less = [
+        t & (x < o) & within(x, state.limit) for t, x, o in zip(is_valid, new, old, strict=True)
+    ]
     old = k.atomics("min", state.labels, near, new, less)
     won = [m & (x < o) for m, x, o in zip(less, new, old, strict=True)]
     if c.parents:

@@ -57,8 +57,8 @@ def expand(k, c, graph, state, s, place, hop=None):
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
     hop = hop or _relaxing
 
-    def chunk(i, there, least, piled):
-        vertex = place.entry(s, i, there)
+    def chunk(i, is_valid, least, piled):
+        vertex = place.entry(s, i, is_valid)
 
         def one(left, vertex, least, piled):
             count, least, piled = hop(k, c, graph, state, s, place, vertex, least, piled)
@@ -136,9 +136,9 @@ def tree(search, s):
         label = k.load(state.labels, vertex, mask=vertex >= 0)
 
         def visit(near, weights, level):
-            there = [k.below(v, c.n) for v in near]
-            labels = k.loads(state.labels, near, there)
-            for v, w, x, t in zip(near, weights, labels, there, strict=True):
+            is_valid = [k.below(v, c.n) for v in near]
+            labels = k.loads(state.labels, near, is_valid)
+            for v, w, x, t in zip(near, weights, labels, is_valid, strict=True):
                 short = t & tight(k, c, label, w, x)
                 k.store(state.noted, v, vertex, mask=short & (label < x))
                 level = level | (short & (label == x) & (v != vertex))
@@ -148,14 +148,14 @@ def tree(search, s):
         k.store(state.marks, c.n + vertex, 1, mask=level)
 
     def known(vertex):
-        there = vertex >= 0
-        label = k.load(state.labels, vertex, mask=there)
-        k.store(state.noted, vertex, -1, mask=there & (label == INFINITY[c.real]))
-        k.store(state.noted, vertex, vertex, mask=there & (vertex == state.source))
-        parent = k.load(state.noted, vertex, mask=there, cache="fresh")
-        level = k.load(state.marks, c.n + vertex, mask=there, cache="fresh") == 1
+        is_valid = vertex >= 0
+        label = k.load(state.labels, vertex, mask=is_valid)
+        k.store(state.noted, vertex, -1, mask=is_valid & (label == INFINITY[c.real]))
+        k.store(state.noted, vertex, vertex, mask=is_valid & (vertex == state.source))
+        parent = k.load(state.noted, vertex, mask=is_valid, cache="fresh")
+        level = k.load(state.marks, c.n + vertex, mask=is_valid, cache="fresh") == 1
         search.place.put_near(s, [vertex], [level & (parent != c.n)])
-        count_orphans(k, state, there & (parent == c.n))
+        count_orphans(k, state, is_valid & (parent == c.n))
 
     def everywhere(f):
         k.spread_warps(c.n, lambda i: f(k.where(i < c.n, i, -1)))
@@ -176,10 +176,11 @@ def _adopting(search, s):
         label = k.load(state.labels, vertex, mask=vertex >= 0)
 
         def visit(near, weights, count):
-            there = [k.below(v, c.n) for v in near]
-            labels = k.loads(state.labels, near, there)
+            is_valid = [k.below(v, c.n) for v in near]
+            labels = k.loads(state.labels, near, is_valid)
             fits = [
-                t & tight(k, c, label, w, x) for t, w, x in zip(there, weights, labels, strict=True)
+                t & tight(k, c, label, w, x)
+                for t, w, x in zip(is_valid, weights, labels, strict=True)
             ]
             won = [claim(k, c, state.noted, v, vertex, f) for v, f in zip(near, fits, strict=True)]
             return (_keep(k, state, s, place, near, won, count),)
@@ -193,9 +194,9 @@ def _adopting(search, s):
 def _relax(k, c, state, s, place, near, new, least, piled):
     """Lowers labels; which of them this lane lowered below the bound. The others are piled for far,
     which costs no access to global memory until there are 32 of them."""
-    there = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
-    old = k.atomics("min", state.labels, near, new, there)
-    won = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
+    is_valid = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
+    old = k.atomics("min", state.labels, near, new, is_valid)
+    won = [t & (x < o) for t, x, o in zip(is_valid, new, old, strict=True)]
     close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
     away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
     for x, w in zip(new, away, strict=True):
@@ -252,9 +253,9 @@ class Grid:
         self.piles = k.shared(k.threads // 32 * pile_words(c))
         self.first = k.warp * pile_words(c)
 
-    def entry(self, s, i, there):
+    def entry(self, s, i, is_valid):
         at = s.cur * self.c.n + i
-        return self.k.load(self.state.queue, at, mask=there, other=-1, cache="fresh")
+        return self.k.load(self.state.queue, at, mask=is_valid, other=-1, cache="fresh")
 
     def clear(self):
         """Nothing is kept in the CTA."""
@@ -282,11 +283,11 @@ class Grid:
         k.sync_warp()
 
         def some(at):
-            there = at + k.lane < piled
-            v = k.load(self.piles, self.first + at + k.lane, mask=there)
+            is_valid = at + k.lane < piled
+            v = k.load(self.piles, self.first + at + k.lane, mask=is_valid)
             if marked(self.c):
-                there = there & (k.atomic("exch", marks, n + v, 1, mask=there) == 0)
-            self.put_far(s, [v], [there])
+                is_valid = is_valid & (k.atomic("exch", marks, n + v, 1, mask=is_valid) == 0)
+            self.put_far(s, [v], [is_valid])
             return at + 32
 
         k.while_(lambda at: at < piled, some, left)

@@ -126,12 +126,12 @@ def _from_labels(k, c, graph, state, place):
     first = State.of(cur=1, turn=3)  # the queue that turn 0 reads, a word that it does not use
 
     def vertices(i):
-        there = i < c.n
-        vertex = i if graph.order is None else k.load(graph.order, i, mask=there, cache="nc")
-        label = k.load(graph.start, vertex, mask=there, other=MAX, cache="nc")
-        k.store(state.labels, i, label, mask=there)
-        k.store(state.marks, i, 0, mask=there)
-        k.store(state.marks, c.n + i, 0, mask=there)
+        is_valid = i < c.n
+        vertex = i if graph.order is None else k.load(graph.order, i, mask=is_valid, cache="nc")
+        label = k.load(graph.start, vertex, mask=is_valid, other=MAX, cache="nc")
+        k.store(state.labels, i, label, mask=is_valid)
+        k.store(state.marks, i, 0, mask=is_valid)
+        k.store(state.marks, c.n + i, 0, mask=is_valid)
         place.append(first, i, label < INFINITY[c.real])
 
     place.clear()
@@ -215,8 +215,8 @@ class _Search:
         self.place.flush(s)
         counted = self.place.counted
         adds = [(*word, control, at + turn) for at, word in counted]
-        turned = (FOUND + turn, *(at + turn for at, _ in counted))
-        reads = [(control, w) for w in (*turned, *words)]
+        transposed = (FOUND + turn, *(at + turn for at, _ in counted))
+        reads = [(control, w) for w in (*transposed, *words)]
         s.ok, near, *words = k.grid_barrier(control, reads, adds)
         if counted:
             edges, away, *words = words
@@ -246,9 +246,9 @@ def _write_results(k, c, graph, state):
         k.store(state.distances, v, k.load(state.labels, i, cache="fresh"))
         if c.parents:
             parent = k.load(state.noted, i, cache="fresh")
-            there = k.below(parent, c.n)
-            old = k.load(graph.order, parent, mask=there, cache="nc")
-            k.store(state.parents, v, k.where(there, old, parent))
+            is_valid = k.below(parent, c.n)
+            old = k.load(graph.order, parent, mask=is_valid, cache="nc")
+            k.store(state.parents, v, k.where(is_valid, old, parent))
 
     k.spread(c.n, result)
 
@@ -329,13 +329,13 @@ def new_to_far(c, away, old):
     return [w & (x == INFINITY[c.real]) for w, x in zip(away, old, strict=True)]
 
 
-def put(k, vertices, won, room, store):
+def put(k, vertices, won, capacity, store):
     """store(position, vertex, mask) for every vertex that was won, positions from room(total)."""
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
 
     def some():
-        base = room(total)
+        base = capacity(total)
         for v, w, b in zip(vertices, won, votes, strict=True):
             store(base + k.lanes_below(b), v, w)
             base = base + k.popc(b)

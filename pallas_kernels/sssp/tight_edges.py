@@ -82,8 +82,8 @@ class _Edges(CsrRows):
     def terms(self, fetched, places, masks, owners):
         k, g, n, nse = self.k, self.g, self.n, self.nse
         index, lengths = fetched
-        there = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
-        after = k.loads(g.after, index, there, other=math.nan, cache="nc")
+        valid = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
+        after = k.loads(g.after, index, valid, other=math.nan, cache="nc")
         for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
             tight = (x + w == y) & (y < math.inf) & (x < y if self.strict else x <= y)
             k.reduce("max", g.slots, j, nse - p, mask=tight)

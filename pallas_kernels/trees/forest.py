@@ -58,13 +58,13 @@ def spanning_forest(
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     ctas, share = ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
-    c = types.SimpleNamespace(n=n, nse=nse, room=nse // 2 + 1, words=-(-nse // 32))
+    c = types.SimpleNamespace(n=n, nse=nse, capacity=nse // 2 + 1, words=-(-nse // 32))
     c.share, c.light, c.dense = share, share < 0.5, nse > DENSE * n  # of the slots that are light
 
     def kernel(k, m):
         k.tell(m.status, _Forest(k, m, c).run())
 
-    made = {"parent": n, "best": 4 * n, "work": 8 * c.room, "taken": c.words}
+    made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices, "keys": keys},
@@ -102,22 +102,22 @@ class _Forest:
         k.spread(c.words, lambda i: k.store(m.taken, i, 0))
         self._forget()
         self._light_edges()
-        ok, count = self._meet(0)
+        ok, count = self._device_barrier(0)
         ok, turn = self._rounds(ok, k.const(0), count)
         if c.light:
             self._compress()
             self._forget()
-            ok, _ = self._meet(turn)
+            ok, _ = self._device_barrier(turn)
             self._heavy_edges(turn, self._largest())
-            ok, count = self._meet(turn)
+            ok, count = self._device_barrier(turn)
             ok, turn = self._rounds(ok, turn, count)
-        bits = types.SimpleNamespace(array=m.taken, words=c.words, found=m.slots, room=c.n - 1)
+        bits = types.SimpleNamespace(array=m.taken, words=c.words, found=m.slots, capacity=c.n - 1)
         ok = ok & set_bits(k, bits, c.nse, m.control, CONTROL_WORDS, (self.counts, self.sums))
-        ok_, _ = self._meet(turn)
+        ok_, _ = self._device_barrier(turn)
         self._find_tails()
         return ok & ok_
 
-    def _meet(self, turn):
+    def _device_barrier(self, turn):
         """(ok, how many edges the list of this turn has) after a grid barrier."""
         control = self.m.control
         return self.k.grid_barrier(control, [(control, LISTED + (self.k.const(turn) & 1))])
@@ -142,8 +142,8 @@ class _Forest:
             first = k.shfl(k.atomic("add", m.control, word, many, mask=k.lane == 0), 0)
             for edge, mask, vote, low in zip(edges, masks, votes, before, strict=False):
                 place = first + low + k.lanes_below(vote)
-                at = ((k.const(turn) & 1) * c.room + place) * 4
-                k.store_vec(m.work, at, edge, mask=mask & (place < c.room))
+                at = ((k.const(turn) & 1) * c.capacity + place) * 4
+                k.store_vec(m.work, at, edge, mask=mask & (place < c.capacity))
 
         k.if_(many > 0, put)
 
@@ -154,9 +154,9 @@ class _Forest:
         k, m, c = self.k, self.m, self.c
         most = self._bound() if c.light else None
 
-        def edges(places, owners, there):
-            heads = k.loads(m.indices, places, there, cache="nc")
-            masks = [t & (r < v) for (r,), v, t in zip(owners, heads, there, strict=True)]
+        def edges(places, owners, valid):
+            heads = k.loads(m.indices, places, valid, cache="nc")
+            masks = [t & (r < v) for (r,), v, t in zip(owners, heads, valid, strict=True)]
             keys = k.loads(m.keys, places, masks, cache="nc")
             if most is not None:
                 light = [_before(k, (key, p), most) for key, p in zip(keys, places, strict=True)]
@@ -164,7 +164,7 @@ class _Forest:
             each = zip(owners, heads, keys, places, strict=True)
             self._append(0, [(r, v, key, p) for (r,), v, key, p in each], masks)
 
-        _Rows(self, edges=edges, row=lambda r, there: (r,)).walk()
+        _Rows(self, edges=edges, row=lambda r, valid: (r,)).walk()
 
     def _bound(self):
         """(key, slot) of which about `share` of all slots are before: one of a sample."""
@@ -225,11 +225,11 @@ class _Forest:
         """
         k, m = self.k, self.m
 
-        def edges(places, owners, there):
-            heads = k.loads(m.indices, places, there, cache="nc")
-            roots = k.loads(m.parent, heads, there)  # all are roots until the next barrier
+        def edges(places, owners, valid):
+            heads = k.loads(m.indices, places, valid, cache="nc")
+            roots = k.loads(m.parent, heads, valid)  # all are roots until the next barrier
             found, masks = [], []
-            for p, (r, mine), v, root, t in zip(places, owners, heads, roots, there, strict=True):
+            for p, (r, mine), v, root, t in zip(places, owners, heads, roots, valid, strict=True):
                 mask = t & (root != mine) & ((root == skip) | (r < v))
                 slot = self._slot_of(v, r, mask & (v < r))
                 slot = k.where(v < r, slot, p)
@@ -237,8 +237,8 @@ class _Forest:
                 found.append((mine, root, k.load(m.keys, slot, mask=mask, cache="nc"), slot))
             self._append(turn, found, masks)
 
-        def row(r, there):
-            return r, k.load(m.parent, r, mask=there, other=skip)
+        def row(r, valid):
+            return r, k.load(m.parent, r, mask=valid, other=skip)
 
         _Rows(self, edges=edges, row=row, wanted=lambda row: row[1] != skip).walk()
 
@@ -295,7 +295,7 @@ class _Forest:
         def some(e0):
             places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
             masks = [p < count for p in places]
-            at = [((turn & 1) * c.room + p) * 4 for p in places]
+            at = [((turn & 1) * c.capacity + p) * 4 for p in places]
             each = zip(at, masks, strict=True)
             f([k.load_vec(m.work, p, 4, mask=t, cache="fresh") for p, t in each], masks)
 
@@ -308,9 +308,9 @@ class _Forest:
         def round_(ok, turn, count):
             skip = self._largest() if self.c.dense else k.const(-1)
             self._offer(turn, count, skip)
-            ok, more = self._meet(turn + 1)
+            ok, more = self._device_barrier(turn + 1)
             self._hang(turn + 1, more, skip)
-            ok, _ = self._meet(turn)
+            ok, _ = self._device_barrier(turn)
             return ok, turn + 1, more
 
         going = lambda ok, turn, count: (ok != 0) & (count != 0)  # noqa: E731
@@ -332,8 +332,8 @@ class _Forest:
                 for edge, t in zip(found, live, strict=True)
                 for root in edge[:2]
             ]
-            there = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in asked]
-            for (at, _, (key, slot), t), (low, high) in zip(asked, there, strict=True):
+            valid = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in asked]
+            for (at, _, (key, slot), t), (low, high) in zip(asked, valid, strict=True):
                 better = t & _before(k, (key, slot), (high, low))
                 k.least_pair(self.m.best, at, slot, key, mask=better)
 

@@ -90,7 +90,7 @@ def test_levels_of_louvain_in_less_room(monkeypatch):
     A = jsp.prepare(jsp.from_scipy(random_matrix(60, 200, 4, symmetric=True)), for_=())
     weights, found = jnp.ones(A.nse, jnp.float32), []
     for least in (A.nse + 1, 1):
-        monkeypatch.setattr(louvain_xla, "LEAST_ROOM", least)
+        monkeypatch.setattr(louvain_xla, "MIN_CAPACITY", least)
         monkeypatch.setattr(louvain_xla, "SHARES", (2,))
         run = jax.jit(lambda A, w, least=least: louvain_xla.at_once(A, w, jnp.float32(1)))
         found.append(run(A, weights))

@@ -317,11 +317,11 @@ def test_a_layer_of_wrong_slopes_is_refused():
     weights = (jnp.eye(gnn.FEATURES),)
     x = np.random.default_rng(0).random((M.shape[0], gnn.FEATURES), np.float32)
     matrix = gnn._operand("segment_sum", M)
-    slopes = gnn._with_slopes(gnn._product)(jnp.asarray(x), (matrix, weights))
+    gradients = gnn._with_slopes(gnn._product)(jnp.asarray(x), (matrix, weights))
     check = gnn._check_slopes(gnn._product, matrix, weights, x)
-    check(slopes)
+    check(gradients)
     with pytest.raises(AssertionError, match="is not"):
-        check(jax.tree.map(lambda v: 2 * v, slopes))
+        check(jax.tree.map(lambda v: 2 * v, gradients))
 
 
 def test_operations_of_graphblas_sharp(tmp_path, monkeypatch):

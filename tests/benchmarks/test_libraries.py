@@ -28,7 +28,7 @@ def test_compiled_libraries_agree_with_every_algorithm(tmp_path):
     assert main(["compiled", "--graphs", "delaunay7", "--runs", "2", "--json", str(out)]) == 0
     document = json.loads(out.read_text())
     assert not document["failures"]
-    told = {(r["case"].removeprefix("delaunay7 "), r["program"]) for r in document["records"]}
+    sent = {(r["case"].removeprefix("delaunay7 "), r["program"]) for r in document["records"]}
     for case in CASES:
-        assert {(case, "jaxspv"), (case, "jaxspv, inside jit")} <= told
-    assert ("strong components", "SciPy") in told and ("triangles", "python-graphblas") in told
+        assert {(case, "jaxspv"), (case, "jaxspv, inside jit")} <= sent
+    assert ("strong components", "SciPy") in sent and ("triangles", "python-graphblas") in sent

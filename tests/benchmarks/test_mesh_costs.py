@@ -23,10 +23,10 @@ def test_memory_and_work_are_split():
     for call in ("bfs", "pagerank"):
         size = call, 2**20, 2**26, 7
         assert mesh_costs.work(*size, 4) == mesh_costs.work(*size, 1) / 4
-        told = mesh_costs.predicted(*size, 2)
+        sent = mesh_costs.predicted(*size, 2)
         shared = {form: mesh_costs.work(*size, 2, form) for form in ("xla", "kernels")}
         for form, seconds in shared.items():
-            assert told[f"{form}_model_ms"] > 1e3 * seconds
+            assert sent[f"{form}_model_ms"] > 1e3 * seconds
 
 
 @pytest.mark.parametrize("devices", ["1", "1024"])

@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.platforms import using
-from jaxspv.formats.convert.counting_sort import turned
+from jaxspv.formats.convert.counting_sort import transposed
 
 
 @pytest.mark.parametrize("backend", ["cpu", "xla"])
@@ -22,7 +22,7 @@ def test_turned_entries_are_in_the_order_of_numpy(backend):
 
     def run(indptr, indices):
         with using(backend):
-            return turned(indptr, indices, (m, n))
+            return transposed(indptr, indices, (m, n))
 
     found = jax.jit(run)(indptr, jnp.asarray(indices))
     minor, major, slots = map(np.asarray, found)
@@ -44,8 +44,8 @@ def test_slopes_and_batches_go_through_a_turned_matrix():
     want = turned_values(given)
     np.testing.assert_array_equal(want, [7, 5, 6, 8])
     np.testing.assert_array_equal(jax.vmap(turned_values)(given[None])[0], want)
-    slopes = jax.grad(lambda v: jnp.sum(turned_values(v) * want))(given)
-    np.testing.assert_array_equal(slopes, given)
+    gradients = jax.grad(lambda v: jnp.sum(turned_values(v) * want))(given)
+    np.testing.assert_array_equal(gradients, given)
     pair = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), A)
     both = jax.vmap(lambda M: M.asformat("csc").indices)(pair)
     np.testing.assert_array_equal(both, [A.asformat("csc").indices] * 2)

@@ -42,7 +42,7 @@ def make(problem, name, **kwargs):
 
 def conversions(coo):
     """Every format into every format; and of each format, made from its neighbour, all it says."""
-    entries, told = {}, {}
+    entries, sent = {}, {}
     for k, a in enumerate(NAMES):
         A = FORMATS[a].from_coo(coo)
         for b in NAMES:
@@ -50,12 +50,12 @@ def conversions(coo):
             whole = B.to_coo()
             entries[a, b] = (whole.row, whole.col, whole.data), B.count, B.overflow
         B = A.asformat(NAMES[k - 1])
-        told[NAMES[k - 1]] = (
+        sent[NAMES[k - 1]] = (
             B.rowcol(),
             B.data,
             (B.todense(), B.todense(7), B.T.todense(), B.T.T.todense(), B.to_bcoo().todense()),
         )
-    return entries, told
+    return entries, sent
 
 
 def check_entries(triplet, problem):
@@ -71,11 +71,11 @@ def check_entries(triplet, problem):
 def check_conversions(results, problem):
     row, col, data = problem.row, problem.col, problem.data
     zero, seven = (oracles.dense(row, col, data, problem.shape, fill) for fill in (0, 7))
-    entries, told = results
+    entries, sent = results
     for triplet, count, overflow in entries.values():
         check_entries(triplet, problem)
         assert int(count) == row.size and not bool(overflow)
-    for slots, values, dense in told.values():
+    for slots, values, dense in sent.values():
         i, j = map(np.asarray, slots)
         stored = i < problem.shape[0]
         assert (i[~stored] == problem.shape[0]).all() and (j[~stored] == problem.shape[1]).all()

@@ -19,9 +19,9 @@ SEMIRINGS = ("plus_times", "min_plus", "max_plus", "max_times")
 MODES = ("grad", "jvp", "jacrev", "value_and_grad")
 
 
-def _formula(case: Case, dense: np.ndarray, there: np.ndarray, x: np.ndarray, c: np.ndarray):
+def _formula(case: Case, dense: np.ndarray, is_valid: np.ndarray, x: np.ndarray, c: np.ndarray):
     """Derivatives of `sum(c * y)` where y is stored, by every place of A and of x."""
-    A, P = (dense.T, there.T) if case["op"] == "vxm" else (dense, there)
+    A, P = (dense.T, is_valid.T) if case["op"] == "vxm" else (dense, is_valid)
     if case["op"] == "ewise_mult":  # A * A^2, entry by entry
         return np.where(P, 3 * A**2 * c[:, None], 0), np.zeros_like(x)
     add, mul = case["semiring"].split("_")
@@ -84,16 +84,16 @@ def _run(case: Case) -> tuple[str, ...]:
     rng = np.random.default_rng(case["seed"])
     dtype = "float64" if case["x64"] else "float32"
     (m, n), layout = case["shape"], case["layout"]
-    dense, there = part_of(rng, (m, n), dtype, layout)
+    dense, is_valid = part_of(rng, (m, n), dtype, layout)
     rows, columns = (n, m) if case["op"] == "vxm" else (m, n)
     x = rng.integers(-3, 4, columns).astype(dtype)
     c = rng.integers(-2, 3, rows).astype(dtype)
     if case["op"] == "ewise_mult":
         c = rng.integers(-2, 3, m).astype(dtype)
-    A = triplets(rng, (dense, there), layout)
+    A = triplets(rng, (dense, is_valid), layout)
     structure = tuple((k, v) for k, v in case.items() if k != "seed")
     da, dx = jax.device_get(_program(structure)(A.data, x, A, c))
-    want_a, want_x = _formula(case, dense, there, x, c)
+    want_a, want_x = _formula(case, dense, is_valid, x, c)
     valid = np.asarray(A.row) < m
     want = np.zeros(A.nse, dtype)
     want[valid] = want_a[A.row[valid], A.col[valid]]

@@ -30,8 +30,8 @@ PURPOSES = {"bfs": "bfs", "sources": "bfs", "until": "bfs", "sssp": "sssp", "pag
 def _dense(rng: np.random.Generator, case: Case, pattern: np.random.Generator) -> np.ndarray:
     """Weights 1 to 8 on a pattern drawn by `pattern`."""
     n = case["n"]
-    there = pattern.random((n, n)) < case["density"]
-    dense = np.where(there, rng.integers(1, 9, (n, n)), 0)
+    valid = pattern.random((n, n)) < case["density"]
+    dense = np.where(valid, rng.integers(1, 9, (n, n)), 0)
     return (np.maximum(dense, dense.T) if case["symmetric"] else dense).astype(np.float32)
 
 
@@ -157,9 +157,9 @@ def _compare(case: Case, dense: np.ndarray, source: int, p: np.ndarray, got: Any
 
 def _tree(lengths: np.ndarray, reached: np.ndarray, parents: np.ndarray, source: int) -> None:
     """Every vertex that is reached has a parent by a tight edge; the source is its own."""
-    there = (reached >= 0) & np.isfinite(reached)
-    assert (parents[~there] == -1).all() and parents[source] == source
-    others = np.flatnonzero(there & (np.arange(len(reached)) != source))
+    valid = (reached >= 0) & np.isfinite(reached)
+    assert (parents[~valid] == -1).all() and parents[source] == source
+    others = np.flatnonzero(valid & (np.arange(len(reached)) != source))
     edge = lengths[parents[others], others]
     assert (edge != 0).all(), "a parent without an edge"
     np.testing.assert_array_equal(reached[parents[others]] + edge, reached[others])
@@ -168,8 +168,8 @@ def _tree(lengths: np.ndarray, reached: np.ndarray, parents: np.ndarray, source:
 def _slope(dense: np.ndarray, far: np.ndarray, got: np.ndarray, G: Any) -> None:
     """The derivative by an edge: how many vertices lie behind it in a tree of shortest paths."""
     row, col = np.asarray((G.out if isinstance(G, jsp.Graph) else G).rowcol())
-    there = row < len(dense)
-    row, col, got = row[there], col[there], got[there]
+    valid = row < len(dense)
+    row, col, got = row[valid], col[valid], got[valid]
     used = got > 0
     assert (far[row[used]] + dense[row[used], col[used]] == far[col[used]]).all(), "a tight edge"
     assert (got >= 0).all() and used.sum() == (np.isfinite(far) & (far > 0)).sum(), "one a vertex"

@@ -19,12 +19,12 @@ def part_of(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, layout
     size = int(np.prod(shape))
     values = rng.integers(-3, 4, shape).astype(dtype)
     if layout == "sorted":
-        there = np.zeros(size, bool)
-        there[rng.permutation(size)[: -(-size // 2)]] = True
-        there = there.reshape(shape)
+        valid = np.zeros(size, bool)
+        valid[rng.permutation(size)[: -(-size // 2)]] = True
+        valid = valid.reshape(shape)
     else:
-        there = rng.random(shape) < rng.choice([0.0, 0.1, 0.5, 1.0])
-    return np.where(there, values, np.zeros((), dtype)), there
+        valid = rng.random(shape) < rng.choice([0.0, 0.1, 0.5, 1.0])
+    return np.where(valid, values, np.zeros((), dtype)), valid
 
 
 def _slots(rng, index: list[np.ndarray], values: np.ndarray, layout: str, size: int):

@@ -38,8 +38,8 @@ def _product(a: Part, b: Part, semiring: str) -> Part:
     terms = MUL[semiring](x[:, :, None], y[None, :, :])
     zero = {np.add: 0, np.minimum: 127, np.maximum: -127}[ADD[semiring]]
     z = ADD[semiring].reduce(np.where(both, terms, zero), axis=1, initial=zero)
-    there = both.any(axis=1)
-    return np.where(there, z, 0).astype(x.dtype), there
+    valid = both.any(axis=1)
+    return np.where(valid, z, 0).astype(x.dtype), valid
 
 
 def _union(a: Part, b: Part) -> Part:
@@ -49,11 +49,11 @@ def _union(a: Part, b: Part) -> Part:
 
 def _expected(op: str, semiring: str, a: Part, b: Part, x: Part) -> Part:
     if op.startswith("mxv"):
-        z, there = _product(a, (x[0][:, None], x[1][:, None]), semiring)
-        return z[:, 0], there[:, 0]
+        z, valid = _product(a, (x[0][:, None], x[1][:, None]), semiring)
+        return z[:, 0], valid[:, 0]
     if op.startswith("vxm"):
-        z, there = _product((x[0][None], x[1][None]), a, semiring)
-        return z[0], there[0]
+        z, valid = _product((x[0][None], x[1][None]), a, semiring)
+        return z[0], valid[0]
     both = a[1] & b[1]
     return {
         "mxm": lambda: _product(a, (b[0].T, b[1].T), semiring),
@@ -90,8 +90,8 @@ def _result(op: str, semiring: str, A: Any, B: Any, x: Any, options: dict[str, A
 
 @jax.jit
 def _looked_at(y: Any) -> Any:
-    there = dataclasses.replace(y, data=jnp.ones(y.data.shape, bool)).todense(False)
-    return y.todense(), there, y.overflow
+    valid = dataclasses.replace(y, data=jnp.ones(y.data.shape, bool)).todense(False)
+    return y.todense(), valid, y.overflow
 
 
 @functools.lru_cache(maxsize=32)
@@ -146,7 +146,7 @@ def _run(case: Case) -> tuple[str, ...]:
     if op.endswith("dense"):
         x = x[0], np.ones_like(x[1])
     with np.errstate(over="ignore"):
-        z, there = _expected(op, case["semiring"], a, b, x)
+        z, valid = _expected(op, case["semiring"], a, b, x)
     allowed, mask, out = np.ones(z.shape, bool), None, None
     if case["mask"] != "none":
         mask = rng.random(z.shape) < 0.5
@@ -155,11 +155,11 @@ def _run(case: Case) -> tuple[str, ...]:
         c = part_of(rng, z.shape, dtype, layout)
         out = (vector if z.ndim == 1 else triplets)(rng, c, layout)
         if case["accum"]:
-            z, there = _union((np.where(there, z, 0), there), c)
-        kept = np.zeros_like(there) if case["replace"] else c[1]
-        z, there = np.where(allowed, z, c[0]), np.where(allowed, there, kept)
+            z, valid = _union((np.where(valid, z, 0), valid), c)
+        kept = np.zeros_like(valid) if case["replace"] else c[1]
+        z, valid = np.where(allowed, z, c[0]), np.where(allowed, valid, kept)
     else:
-        there = there & allowed
+        valid = valid & allowed
     v = vector(rng, x, "padded" if op.endswith("dense") else layout)
     matrix = triplets
     if kind := MADE.get(case["format"]):
@@ -170,11 +170,11 @@ def _run(case: Case) -> tuple[str, ...]:
     structure = tuple((k, v) for k, v in case.items() if k != "seed")
     got = jax.device_get(_program(structure)(*operands, out, mask))
     if len(got) == 1:  # dense: the identity where nothing is stored
-        np.testing.assert_array_equal(got[0][there], z[there])
+        np.testing.assert_array_equal(got[0][valid], z[valid])
         return ("numpy",)
     assert not got[2], "overflow"
-    np.testing.assert_array_equal(got[1], there, "which entries are stored")
-    np.testing.assert_array_equal(got[0], np.where(there, z, 0))
+    np.testing.assert_array_equal(got[1], valid, "which entries are stored")
+    np.testing.assert_array_equal(got[0], np.where(valid, z, 0))
     return ("numpy",)
 
 

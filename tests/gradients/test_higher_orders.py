@@ -26,9 +26,9 @@ def derivative(mode, f, scales):
         return jax.jvp(part, tuple(args[k] for k in where), directions)[1]
 
     def reverse(*args):
-        slopes = jax.grad(f, tuple(where))(*args)
+        gradients = jax.grad(f, tuple(where))(*args)
         return sum(
-            jnp.vdot(s, scales[k] * jnp.cos(args[k])) for s, k in zip(slopes, where, strict=True)
+            jnp.vdot(s, scales[k] * jnp.cos(args[k])) for s, k in zip(gradients, where, strict=True)
         )
 
     return forward if mode.startswith("forward") else reverse

@@ -66,11 +66,11 @@ def test_every_mark_is_found_out_or_told(tmp_path, mark):
         ["a,b;c|d", "#x", '"'][: 1 + (mark != " ")] + ["p", "q"][: 1 + (mark == " ")]
     )
     jsp.write_edges(tmp_path / "a.txt", graph(), labels, delimiter=mark)
-    told = {"delimiter": ":"} if mark == ":" else {}
-    A, found = jsp.read_edges(tmp_path / "a.txt", labels=True, weight="weight", **told)
+    sent = {"delimiter": ":"} if mark == ":" else {}
+    A, found = jsp.read_edges(tmp_path / "a.txt", labels=True, weight="weight", **sent)
     assert by_name(A, found) == by_name(graph(), labels)
     jsp.write_edges(tmp_path / "a.txt", graph(), delimiter=mark)
-    A = jsp.read_edges(tmp_path / "a.txt", weight="weight", **told)
+    A = jsp.read_edges(tmp_path / "a.txt", weight="weight", **sent)
     np.testing.assert_array_equal(A.todense(), graph().todense())
 
 

@@ -54,10 +54,10 @@ def test_directed(edges):
     check(graph, components(*map(jnp.asarray, graph), **options))
 
 
-@pytest.mark.parametrize("room", [64, 1])
-def test_long_rows(monkeypatch, room):
+@pytest.mark.parametrize("capacity", [64, 1])
+def test_long_rows(monkeypatch, capacity):
     monkeypatch.setattr(module, "LONG", 8)
-    monkeypatch.setattr(module, "LISTED", room)
+    monkeypatch.setattr(module, "LISTED", capacity)
     for symmetric in (True, False):
         graph = random_graph(90, 1500, 4, symmetric=symmetric)
         options = {"symmetric": symmetric, "ctas": 2, "threads": 64, "interpret": True}

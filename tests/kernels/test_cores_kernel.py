@@ -70,10 +70,10 @@ def test_self_loops_do_not_count():
 
 @pytest.mark.parametrize("stack, solo", [(1, 0), (4, 20), (4, 300)])
 @pytest.mark.parametrize("piece, room", [(3, 512), (16, 20)])
-def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, room):
-    monkeypatch.setattr(worklist, "SOLO", min(solo, room))
+def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, capacity):
+    monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "PIECE", piece)
-    monkeypatch.setattr(worklist, "ROOM", room)
+    monkeypatch.setattr(worklist, "CAPACITY", capacity)
     monkeypatch.setattr(module, "STACK", stack)
     run(random_graph(90, 1500, 4))
     rows = np.concatenate([np.zeros(60, int), np.arange(1, 60)])

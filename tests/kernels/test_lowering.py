@@ -17,7 +17,7 @@ from pallas_kernels.components.mesh import components as components_on_mesh
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.pagerank.mesh import pagerank as pagerank_on_mesh
 from pallas_kernels.products.spmm_mesh import spmm as spmm_on_mesh
-from pallas_kernels.products.spmm_row_sharded import spmm_dealt
+from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.sssp.mesh.api import sssp as sssp_on_mesh
 
@@ -93,11 +93,11 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
 @pytest.mark.parametrize("ids", [480, 2**21])  # bits in shared and in global memory
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_bfs_in_blocks_is_one_launch_a_device(devices, ids):
-    def body(adjacency, places_of, mail, told, positions):
+    def body(adjacency, places_of, outbox, told, positions):
         found = bfs_in_blocks(
             adjacency.reshape(-1, 8),
             places_of,
-            mail.reshape(-1, 2),
+            outbox.reshape(-1, 2),
             told,
             positions[:250],
             jnp.int32(0),
@@ -148,7 +148,7 @@ def test_products_with_dealt_rows_are_a_launch_a_chunk():
 
     def body(indptr, indices):
         x = jnp.ones((256, 132))
-        y, status = spmm_dealt(
+        y, status = row_sharded_spmm(
             indptr, indices, indices * 1.0, x, jnp.int32(200), axes=("x",), semiring=semiring
         )
         return y, jnp.atleast_1d(status)

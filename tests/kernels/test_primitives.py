@@ -103,9 +103,9 @@ def test_atomics_return_old_values_that_are_all_different():
         return added, k.cast(won, "i32"), swapped
 
     added, won, swapped, control = run(kernel, outputs=3)
-    there = np.arange(N) % 32 != 3
-    np.testing.assert_array_equal(np.sort(added[there]), 2 * np.arange(there.sum()))
-    assert (added[~there] == 0).all()
+    valid = np.arange(N) % 32 != 3
+    np.testing.assert_array_equal(np.sort(added[valid]), 2 * np.arange(valid.sum()))
+    assert (added[~valid] == 0).all()
     # threads t and t + 32 of a CTA claim the same bit: one of them gets it
     np.testing.assert_array_equal(won.reshape(CTAS, 2, 32).sum(1), 1)
     assert (

@@ -8,9 +8,9 @@ import jaxspv as jsp
 
 def pattern(m=37, n=29, density=0.15, seed=0):
     """(rows, columns) of a random matrix, with an empty row and a full one."""
-    there = np.random.default_rng(seed).random((m, n)) < density
-    there[2], there[5] = False, True
-    return there.nonzero()
+    valid = np.random.default_rng(seed).random((m, n)) < density
+    valid[2], valid[5] = False, True
+    return valid.nonzero()
 
 
 def made(row, col, shape, values=None, *, format="csr", spare=5, fill=np.nan):

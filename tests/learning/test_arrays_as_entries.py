@@ -161,8 +161,8 @@ def test_softmax_is_the_definition():
 def test_softmax_at_extremes():
     values = np.array([1e30, -1e30, -np.inf, -np.inf, -np.inf], np.float32)
     assert jsp.softmax(made("csr", values)).data[:5].tolist() == [1, 0, 0, 0, 0]
-    slopes = jax.grad(lambda v: jnp.sum(jsp.softmax(made("csr").with_data(v)).data[:5] ** 2))
-    assert not np.isnan(slopes(jnp.zeros(8).at[:5].set(values).at[5:].set(np.nan))).any()
+    gradients = jax.grad(lambda v: jnp.sum(jsp.softmax(made("csr").with_data(v)).data[:5] ** 2))
+    assert not np.isnan(gradients(jnp.zeros(8).at[:5].set(values).at[5:].set(np.nan))).any()
     empty = jsp.from_edges([], [], jnp.zeros(0), shape=(2, 0))
     assert jsp.softmax(empty).nse == 0 and jsp.aggregate(empty).tolist() == [0, 0]
 

@@ -129,8 +129,8 @@ def test_narrow_floats_are_added_in_wider_ones(dtype):
     assert y.dtype == dtype and logs.dtype == np.float32
     assert ulps(y, want, dtype) <= 2
     np.testing.assert_allclose(logs, wanted_logs, rtol=1e-5, atol=1e-5)
-    slopes = jax.grad(lambda Q: jnp.sum(jsp.attention(A, Q, K, V).astype(np.float32)))(Q)
-    assert slopes.dtype == dtype and np.isfinite(np.asarray(slopes, np.float32)).all()
+    gradients = jax.grad(lambda Q: jnp.sum(jsp.attention(A, Q, K, V).astype(np.float32)))(Q)
+    assert gradients.dtype == dtype and np.isfinite(np.asarray(gradients, np.float32)).all()
 
 
 def test_extremes():
@@ -156,9 +156,9 @@ def test_vmap_and_jit():
     got = jax.jit(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)))(Qs)
     for k in range(2):
         np.testing.assert_allclose(got[k], jsp.attention(A, Qs[k], K, V), rtol=1e-4, atol=1e-5)
-    slopes = jax.vmap(jax.grad(lambda Q: jnp.sum(jsp.attention(A, Q, K, V) ** 2)))(Qs)
+    gradients = jax.vmap(jax.grad(lambda Q: jnp.sum(jsp.attention(A, Q, K, V) ** 2)))(Qs)
     one = jax.grad(lambda Q: jnp.sum(jsp.attention(A, Q, K, V) ** 2))(Qs[1])
-    np.testing.assert_allclose(slopes[1], one, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients[1], one, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])

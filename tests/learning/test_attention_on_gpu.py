@@ -62,8 +62,8 @@ def test_a_gpu_takes_the_kernel():
     for bias in (None, jnp.zeros(A.nse), jnp.zeros((A.nse, 2))):
         text = lower(lambda Q, bias=bias: jsp.attention(A, Q, K, V, bias), Q)
         assert text.count("custom_call @mosaic_gpu") == 1
-        slopes = jax.grad(lambda *p: jnp.sum(jsp.attention(A, *p)), argnums=(0, 1, 2))
-        text = lower(lambda Q, slopes=slopes: slopes(Q, K, V), Q)
+        gradients = jax.grad(lambda *p: jnp.sum(jsp.attention(A, *p)), argnums=(0, 1, 2))
+        text = lower(lambda Q, gradients=gradients: gradients(Q, K, V), Q)
         assert text.count("custom_call @mosaic_gpu") == 2
     batched = lower(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)), jnp.stack([Q, Q]))
     assert batched.count("custom_call @mosaic_gpu") == 1
@@ -143,8 +143,8 @@ def test_a_gpu_takes_the_kernel_for_gat_v2():
         return jsp.attention(A, Q, K, V, score=functools.partial(leaky, a, None))
 
     assert lower(f, a, Q, K, V).count("custom_call @mosaic_gpu") == 1
-    slopes = jax.grad(lambda *p: jnp.sum(f(*p)), argnums=(0, 1, 2, 3))
-    assert lower(slopes, a, Q, K, V).count("custom_call @mosaic_gpu") == 2
+    gradients = jax.grad(lambda *p: jnp.sum(f(*p)), argnums=(0, 1, 2, 3))
+    assert lower(gradients, a, Q, K, V).count("custom_call @mosaic_gpu") == 2
     score = functools.partial(leaky, a, None)
     said = str(jsp.explain(jsp.attention, A, Q, K, V, score=score))
     assert "attention: pallas/rows on NVIDIA GPUs" in said

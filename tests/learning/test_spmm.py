@@ -173,9 +173,9 @@ def test_gradients_in_both_modes(name, kind):
 
     data, X = jnp.where(real, A.data, 0), normal(2, n, 3)
     check_grads(f, (data, X), order=1, atol=2e-2, rtol=2e-2)
-    slopes = jax.grad(lambda *v: f(*v).sum(), (0, 1))(data, X)
-    assert all(np.isfinite(s).all() for s in slopes)
-    assert not np.asarray(slopes[0])[~real].any()
+    gradients = jax.grad(lambda *v: f(*v).sum(), (0, 1))(data, X)
+    assert all(np.isfinite(s).all() for s in gradients)
+    assert not np.asarray(gradients[0])[~real].any()
 
 
 def test_second_order():

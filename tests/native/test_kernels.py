@@ -297,8 +297,8 @@ def test_a_library_of_a_newer_version_does_not_take_the_backend_down(tmp_path):
         str(library),
     ]
     subprocess.run(command, check=True)
-    told = run(USES, JAXSPV_NATIVE=str(library))
-    assert "cannot be used" in told
+    sent = run(USES, JAXSPV_NATIVE=str(library))
+    assert "cannot be used" in sent
 
 
 @needs_kernels

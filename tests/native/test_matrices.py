@@ -36,23 +36,23 @@ def compiled():
 def _matrix(seed, dtype=np.float32, shape=(N, N), density=0.2):
     rng = np.random.default_rng(seed)
     values = rng.integers(1, 9, shape).astype(dtype)
-    there = rng.random(shape) < density
-    return jsp.from_scipy(sp.csr_array(np.where(there, values, 0))), np.where(there, values, 0)
+    valid = rng.random(shape) < density
+    return jsp.from_scipy(sp.csr_array(np.where(valid, values, 0))), np.where(valid, values, 0)
 
 
 def _product(semiring, a, b):
     """(values, where there are any) of stored entries that meet, all pairs one by one."""
     add, mul = semiring.split("_")
-    values, there = (
+    values, valid = (
         np.zeros((a.shape[0], b.shape[1]), a.dtype),
         np.zeros((a.shape[0], b.shape[1]), bool),
     )
     for i, k in zip(*np.nonzero(a), strict=True):
         for j in np.flatnonzero(b[k]):
             term = MUL[mul](a[i, k], b[k, j])
-            values[i, j] = ADD[add](values[i, j], term) if there[i, j] else term
-            there[i, j] = True
-    return values, there
+            values[i, j] = ADD[add](values[i, j], term) if valid[i, j] else term
+            valid[i, j] = True
+    return values, valid
 
 
 def _pattern(C):
@@ -64,7 +64,7 @@ def test_products_of_sparse_matrices(semiring):
     A, a = _matrix(0)
     B, b = _matrix(1)
     M, m = _matrix(2)
-    values, there = _product(semiring, a, b)
+    values, valid = _product(semiring, a, b)
     for mask, allowed in (
         (None, True),
         (jsp.structure(M), m > 0),
@@ -74,8 +74,8 @@ def test_products_of_sparse_matrices(semiring):
     ):
         C = jsp.mxm(A, B, semiring, mask=mask)
         assert "not cpu/gustavson" not in str(jsp.explain(jsp.mxm, A, B, semiring, mask=mask))
-        np.testing.assert_array_equal(_pattern(C), there & allowed)
-        np.testing.assert_allclose(C.todense(), np.where(there & allowed, values, 0), rtol=1e-6)
+        np.testing.assert_array_equal(_pattern(C), valid & allowed)
+        np.testing.assert_allclose(C.todense(), np.where(valid & allowed, values, 0), rtol=1e-6)
         assert C.sorted and C.check_invariants() is not None and not C.overflow
 
 
@@ -117,9 +117,9 @@ def test_products_with_dense_matrices(semiring, columns):
     A, a = _matrix(0)
     x = np.random.default_rng(5).integers(1, 9, (N, columns)).astype(np.float32)
     assert "cpu/native" in str(jsp.explain(jsp.mxm, A, x, semiring))
-    values, there = _product(semiring, a, x)
+    values, valid = _product(semiring, a, x)
     empty = {"plus": 0, "min": np.inf, "max": -np.inf}[semiring.split("_")[0]]
-    np.testing.assert_allclose(jsp.mxm(A, x, semiring), np.where(there, values, empty), rtol=1e-6)
+    np.testing.assert_allclose(jsp.mxm(A, x, semiring), np.where(valid, values, empty), rtol=1e-6)
 
 
 def test_long_rows_are_added_up_in_double():
@@ -150,13 +150,13 @@ def test_conversions_keep_every_entry_in_order():
     S = sp.random_array((40, 70), density=0.1, rng=np.random.default_rng(7), format="csr")
     S = S.astype(np.float32)
     A = jsp.from_scipy(S)
-    turned = A.T.asformat("csr")
+    transposed = A.T.asformat("csr")
     assert "cpu/native" in str(jsp.explain(lambda A: A.T.asformat("csr"), A))
     want = S.T.tocsr()
     want.sort_indices()
-    for ours, theirs in ((turned.indptr, want.indptr), (turned.indices, want.indices)):
+    for ours, theirs in ((transposed.indptr, want.indptr), (transposed.indices, want.indices)):
         np.testing.assert_array_equal(ours, theirs)
-    np.testing.assert_array_equal(turned.data, want.data)
+    np.testing.assert_array_equal(transposed.data, want.data)
     np.testing.assert_array_equal(A.rowcol()[0], S.tocoo().row)
 
 

@@ -236,8 +236,8 @@ def original(name):
     """NetworkX's function, which refuses kinds of graphs before it dispatches."""
     if name == "tournament_is_strongly_connected":
         return nx.tournament.is_strongly_connected
-    rooms = (nx, nx.community, nx.bipartite, nx.tournament)
-    return next(f for room in rooms if (f := getattr(room, name, None)) is not None)
+    capacities = (nx, nx.community, nx.bipartite, nx.tournament)
+    return next(f for capacity in capacities if (f := getattr(capacity, name, None)) is not None)
 
 
 def outcome(function, G, arguments, compared):

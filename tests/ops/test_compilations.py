@@ -96,12 +96,12 @@ def test_a_call_is_one_program(name):
 @pytest.mark.parametrize("count", [0, 1, SMALL, SMALL + 1, 100_000, 1 << 20, 3 << 20, 1 << 25])
 def test_capacities_hold_their_count_and_do_not_creep(count):
     huge = 1 << 40
-    room = eager_capacity(count, huge)
-    assert room >= max(count, SMALL) and room <= max(16 * count, SMALL)
-    assert eager_capacity(room, huge) == room
+    capacity = eager_capacity(count, huge)
+    assert capacity >= max(count, SMALL) and capacity <= max(16 * count, SMALL)
+    assert eager_capacity(capacity, huge) == capacity
     assert eager_capacity(count, count) == count  # never more than there are places
     if count > 1 << 24:
-        assert room <= 1.25 * count
+        assert capacity <= 1.25 * count
 
 
 def test_trim_gives_what_is_there():

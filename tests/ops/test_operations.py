@@ -290,8 +290,8 @@ def test_bad_input_is_named():
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 2)])
 def test_nothing_stored(shape):
     M = jsp.from_dense(jnp.zeros(shape))
-    lower, turned = jsp.select(M, operators.tril), jsp.transpose(M, out=M.T)
-    for result in (M + M, M * M, -M, M[:], lower, turned):
+    lower, transposed = jsp.select(M, operators.tril), jsp.transpose(M, out=M.T)
+    for result in (M + M, M * M, -M, M[:], lower, transposed):
         assert int(result.count) == 0
     assert int(jsp.reduce(M, axis=1).count) == 0 and float(jsp.reduce(M)) == 0
     assert jsp.kron(M, A).shape == (3 * shape[0], 4 * shape[1])

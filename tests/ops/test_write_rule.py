@@ -12,7 +12,7 @@ from jax.test_util import check_grads
 import jaxspv as jsp
 from jaxspv.ops.write_rule.write import write_matrix, write_vector
 
-SHAPE, ROOM = (4, 5), 12
+SHAPE, CAPACITY = (4, 5), 12
 KINDS = ("none", "value", "structure", "array")
 COMBINATIONS = [
     (kind, complement, accum, replace)
@@ -28,9 +28,9 @@ def random_entries(rng, count=8):
     return {divmod(int(c), SHAPE[1]): float(rng.integers(0, 4)) for c in cells}
 
 
-def matrix(entries, pad=np.nan, room=ROOM):
+def matrix(entries, pad=np.nan, capacity=CAPACITY):
     keys = sorted(entries)
-    extra = room - len(keys)
+    extra = capacity - len(keys)
     return jsp.COO(
         jnp.asarray([entries[k] for k in keys] + [pad] * extra, jnp.float32),
         jnp.asarray([k[0] for k in keys] + [SHAPE[0]] * extra, jnp.int32),
@@ -43,7 +43,7 @@ def matrix(entries, pad=np.nan, room=ROOM):
 def vector(entries, pad=np.nan):
     """The matrix as a vector, row after row."""
     keys = sorted(entries)
-    extra, n = ROOM - len(keys), SHAPE[0] * SHAPE[1]
+    extra, n = CAPACITY - len(keys), SHAPE[0] * SHAPE[1]
     return jsp.SparseVector(
         jnp.asarray([entries[k] for k in keys] + [pad] * extra, jnp.float32),
         jnp.asarray([k[0] * SHAPE[1] + k[1] for k in keys] + [n] * extra, jnp.int32),
@@ -120,13 +120,13 @@ def test_gradients_ignore_padding_and_the_places_not_written(accum):
 
     def f(c, t, pad):
         cm, tm = matrix(C, pad), matrix(T, pad)
-        keep_c, keep_t = (jnp.arange(ROOM) < len(e) for e in (C, T))
+        keep_c, keep_t = (jnp.arange(CAPACITY) < len(e) for e in (C, T))
         cm = cm.with_data(jnp.where(keep_c, c, cm.data))
         tm = tm.with_data(jnp.where(keep_t, t, tm.data))
         written = program(cm, tm, mask_of(M, "value", True, matrix), accum, False)
         return jnp.sum(written.todense() ** 2 * weights)
 
-    c, t = jnp.linspace(1, 2, ROOM), jnp.linspace(2, 3, ROOM)
+    c, t = jnp.linspace(1, 2, CAPACITY), jnp.linspace(2, 3, CAPACITY)
     check_grads(lambda c, t: f(c, t, np.nan), (c, t), order=1, modes=("fwd", "rev"), rtol=1e-2)
     for argnum in (0, 1):
         grads = [jax.grad(f, argnum)(c, t, pad) for pad in (0.0, np.nan)]

@@ -219,11 +219,11 @@ def test_pain_19_least_and_greatest_of_neighbours_and_their_slopes(name):
         return jsp.mxm(A.with_data(data), X, name)
 
     loss = lambda f: jax.jit(jax.value_and_grad(lambda *a: jnp.sin(f(*a)).sum(), (0, 1)))  # noqa: E731
-    got, slopes = loss(ours)(A.data, jnp.asarray(X))
+    got, gradients = loss(ours)(A.data, jnp.asarray(X))
     want, others = loss(dense)(jnp.asarray(D), jnp.asarray(X))
     np.testing.assert_allclose(got, want, rtol=1e-5)
-    np.testing.assert_allclose(slopes[0], others[0][np.nonzero(D)], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(slopes[1], others[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradients[0], others[0][np.nonzero(D)], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradients[1], others[1], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.long

@@ -76,9 +76,9 @@ def test_graphs_along_a_batch_axis():
     assert float(total) == sum(D.sum() for D in dense)
     hops = np.stack([csgraph.dijkstra(D, indices=0, unweighted=True) for D in dense])
     np.testing.assert_array_equal(np.asarray(levels)[:, :9], np.where(np.isinf(hops), -1, hops))
-    slopes = jax.grad(lambda d: jax.lax.scan(step, 0.0, batch.with_data(d))[0])(batch.data)
+    gradients = jax.grad(lambda d: jax.lax.scan(step, 0.0, batch.with_data(d))[0])(batch.data)
     ends = np.asarray([A.indptr[-1] for A in graphs])
-    for slope, end in zip(np.asarray(slopes), ends, strict=True):
+    for slope, end in zip(np.asarray(gradients), ends, strict=True):
         assert (slope[:end] == 1).all() and (slope[end:] == 0).all()
 
 

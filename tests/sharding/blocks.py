@@ -112,11 +112,11 @@ def lines(mesh_of):
         np.testing.assert_array_equal(jsp.bfs(G, 7).levels, jsp.bfs(A, 7).levels)
     out = halo.Rows(np.asarray(grid.indptr), np.asarray(grid.indices)[: int(grid.count)])
     part = jsp.shard(grid, mesh).part
-    assert (line.line_of(part, *out) == np.arange(1600)).all()
+    assert (line.ordering_of(part, *out) == np.arange(1600)).all()
     star = jsp.from_edges(np.zeros(99, int), np.arange(1, 100), shape=(100, 100))
     expander = np.random.default_rng(2).integers(0, 1600, (2, 6400))
     for A in (star, jsp.from_edges(*expander, shape=grid.shape)):
         count = int(A.indptr[-1])
         other = jsp.shard(A, mesh).part
-        found = line.line_of(other, np.asarray(A.indptr), np.asarray(A.indices)[:count])
+        found = line.ordering_of(other, np.asarray(A.indptr), np.asarray(A.indices)[:count])
         assert found is None

@@ -152,7 +152,7 @@ def parts_are_the_whole(path):
             files.BLOCK, pieces = block, []
             for k in range(parts):
                 jax.process_index, jax.process_count = lambda: k, lambda: parts
-                pieces += files.own_blocks(path, 3)
+                pieces += files.local_blocks(path, 3)
             assert b"".join(lines for _, lines in sorted(pieces)) == whole[3:], (parts, block)
     finally:
         jax.process_index, jax.process_count = here

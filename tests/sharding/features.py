@@ -10,7 +10,7 @@ from sharded_calls import exact, refused, same
 
 import jaxspv as jsp
 from jaxspv.algebra.semirings import as_semiring
-from jaxspv.ops.products.mesh import multiplied_dealt, on_mesh
+from jaxspv.ops.products.mesh import multiplied_row_sharded, on_mesh
 from jaxspv.ops.products.mesh_gpu import in_chunks, in_place
 
 
@@ -40,7 +40,7 @@ def dealt(mesh_of, A):
         same(slope, 2 * (A.T @ (A @ X)), rtol=1e-5)
     assert G.deal(X).sharding.is_equivalent_to(G.part.sharding, 4)
     same(jsp.mxm(G, np.asarray(G.deal(X))), G.deal(A @ X), rtol=1e-6)
-    body = functools.partial(multiplied_dealt, columns=2)
+    body = functools.partial(multiplied_row_sharded, columns=2)
     parts = on_mesh(body, G, as_semiring("plus_times"), values=G.deal(X), whole=False)
     same(G.gather(parts), A @ X, rtol=1e-6)
     slope = jax.jit(jax.grad(lambda X: jnp.sum(jnp.square(G @ X))))(G.deal(X))
@@ -82,11 +82,11 @@ def explicit(mesh_of, A, X):
 def kernels(mesh_of, A, rng):
     """Those of all devices, interpreted together: one chunk of columns, or some."""
     row, col = A.rowcol()
-    turned = jsp.from_edges(np.append(row, col), np.append(col, row), shape=A.shape)
+    transposed = jsp.from_edges(np.append(row, col), np.append(col, row), shape=A.shape)
     for name, columns, B, symmetric, semiring in (
         ("two", 3, A, False, "plus_times"),
-        ("two", 37, turned, True, "min_plus"),
-        ("four", 132, turned, True, "plus_times"),
+        ("two", 37, transposed, True, "min_plus"),
+        ("four", 132, transposed, True, "plus_times"),
     ):
         X = jnp.asarray(rng.integers(0, 9, (80, columns)), jnp.float32)
         G = jsp.shard(B, *mesh_of(name), symmetric=symmetric)

@@ -43,7 +43,7 @@ def costs(mesh_of):
     for name in ("eight", "columns", "both"):
         G, H = (jsp.shard(A, *mesh_of(name), symmetric=s) for s in (False, True))
         grid = G.part.grid
-        assert mesh_costs.list_room(n, *grid) == few.room_of(G.part) > 0
+        assert mesh_costs.list_room(n, *grid) == few.capacity_of(G.part) > 0
         ways = mesh_costs.bytes_of_level(n, *grid) + mesh_costs.bytes_of_list(n, *grid)
         assert told_of(G) == ways, name
         assert told_of(H) == ways + mesh_costs.bytes_of_pull(n, *grid), name

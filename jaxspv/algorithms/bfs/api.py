@@ -261,7 +261,7 @@ def _types_of_many(graph, sources, *, parents, deterministic):
 many = Operation("bfs from several sources", types=_types_of_many, advice=_advice)
 
 
-def _sources_apart(axis_size, in_batched, graph, sources, *, parents, deterministic):
+def _sources_separately(axis_size, in_batched, graph, sources, *, parents, deterministic):
     """vmap over arrays of sources: one array of all. Anything else: one by one."""
     if not any(jax.tree.leaves(in_batched[0])):
         each = sources.shape[1]
@@ -285,7 +285,7 @@ def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | 
 
 
 @many.register(
-    "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_apart
+    "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_separately
 )
 def _persistent_sources(graph, sources, *, parents, deterministic):
     """All levels of 32 sources in one launch; further ones follow."""
@@ -304,7 +304,7 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
     return _of_levels(levels, tree)._replace(status=status)
 
 
-@many.register("native", backend="cpu", refuse=native.refuse, batched=_sources_apart)
+@many.register("native", backend="cpu", refuse=native.refuse, batched=_sources_separately)
 def _native_sources(graph, sources, *, parents, deterministic):
     """A bit a source, 64 sources a word, in C++."""
     how = {"parents": parents, "deterministic": deterministic}
@@ -325,7 +325,7 @@ def _bitmask(form, graph, sources, *, parents, deterministic):
 
 
 for _form in ("cpu", "xla"):
-    many.register("bitmask", backend=_form, batched=_sources_apart)(
+    many.register("bitmask", backend=_form, batched=_sources_separately)(
         functools.partial(_bitmask, _form)
     )
 

@@ -15,14 +15,14 @@ from ...sharding.operation import mesh_op, refused
 from ...until import check_until
 from ..common.frontier import one_of_each
 from ..common.mesh.push import pulled_by, reached_by
-from ..common.mesh.sparse_frontier import compacted, followed, listed, room_of
+from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, listed
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
 from .sources.mesh import search_words
 from .sources.xla import in_words
 
-NOBODY = np.int32(np.iinfo(np.int32).max)
+NO_VERTEX = np.int32(np.iinfo(np.int32).max)
 
 
 class _State(NamedTuple):
@@ -45,12 +45,12 @@ class _State(NamedTuple):
     found: Array
 
 
-class _Few(NamedTuple):
+class _SparseState(NamedTuple):
     """Levels of few edges, on each device.
 
     Attributes:
         state: as between other levels.
-        places: (room,) int32, those of the new vertices of its piece that have edges, then r.
+        places: (capacity,) int32, those of the new vertices of its piece that have edges, then r.
         claims: (r,) int32, scratch.
     """
 
@@ -68,7 +68,7 @@ def search(
     vertices without a level have fewer edges than the new ones; else it is pushed.
     """
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    r, room = local.part.places, room_of(local.part)
+    r, capacity = local.part.places, capacity_of(local.part)
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
 
     def after(s: _State, levels, size, edges):
@@ -99,7 +99,7 @@ def search(
         rows = local.bits_along_rows(s.levels < 0)
         return entered(s, local.fold_rows_of_bits(pulled_by(local.block, rows, sought)))
 
-    def few(f: _Few):
+    def few(f: _SparseState):
         s, _, claims = f
         place, _ = followed(local, f.places, counts)
         fresh = s.levels.at[place].get(mode="fill", fill_value=0) < 0
@@ -107,20 +107,20 @@ def search(
         levels = s.levels.at[jnp.where(new, place, r)].set(s.depth + 1, mode="drop")
         degree = jnp.where(new, degrees.at[place].get(mode="clip"), 0)
         s = after(s, levels, new, degree)
-        return _Few(s, compacted(place, degree > 0, room, r), claims)
+        return _SparseState(s, compacted(place, degree > 0, capacity, r), claims)
 
-    def few_levels(s: _State):
-        here = listed(local, (s.levels == s.depth) & (degrees > 0), room)
-        start = _Few(s, here, jnp.zeros(r, jnp.int32))
-        return lax.while_loop(lambda f: going(f[0]) & (f[0].edges <= room), few, start).state
+    def sparse_levels(s: _State):
+        here = listed(local, (s.levels == s.depth) & (degrees > 0), capacity)
+        start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
+        return lax.while_loop(lambda f: going(f[0]) & (f[0].edges <= capacity), few, start).state
 
     pulls = local.symmetric and counts is None
-    forms = [push, *([pull] if pulls else []), *([few_levels] if room else [])]
+    forms = [push, *([pull] if pulls else []), *([sparse_levels] if capacity else [])]
 
     def some_levels(s: _State):
         """By one of the forms: on a GPU each choice by value costs as much as a short exchange."""
         form = jnp.int32(pulls) * (s.left < s.edges)
-        form = jnp.where(s.edges <= room, len(forms) - 1, form) if room else form
+        form = jnp.where(s.edges <= capacity, len(forms) - 1, form) if capacity else form
         return lax.switch(form, forms, s)
 
     first = mine(local, source)
@@ -151,7 +151,7 @@ def least_tail(local: Local, counts: Array) -> Array:
     extent = local.part.block_shape[1]
     tail = local.along_rows(local.order).at[row].get(mode="clip")
     at = jnp.where(counts & (row < local.part.block_shape[0]), col, extent)
-    return local.fold_cols(jnp.full(extent, NOBODY).at[at].min(tail, mode="drop"), min_)
+    return local.fold_cols(jnp.full(extent, NO_VERTEX).at[at].min(tail, mode="drop"), min_)
 
 
 op = mesh_op("bfs")

@@ -41,7 +41,7 @@ def in_blocks(
         levels, own, deep, status = low_degree(
             halo.adjacency,
             halo.places_of,
-            halo.mail,
+            halo.outbox,
             halo.told,
             local.positions,
             source,

@@ -122,8 +122,8 @@ def _push_csr(A: BitTiled, frontier: Array, seen: Array) -> Array:
     n, side = A.shape[0], A.by_column
     words = _tile_words(A, frontier)
     tiles = side.tile_minor.shape[0]
-    meets = words.at[side.tile_minor].get(mode="fill", fill_value=0)
-    hit = jnp.any((side.words & meets[:, None, :]) != 0, axis=2)
+    overlaps = words.at[side.tile_minor].get(mode="fill", fill_value=0)
+    hit = jnp.any((side.words & overlaps[:, None, :]) != 0, axis=2)
     down = jnp.searchsorted(side.tile_ptr[1:], jnp.arange(tiles, dtype=jnp.int32), side="right")
     place = down[:, None].astype(jnp.int32) * A.nt + jnp.arange(A.nt, dtype=jnp.int32)
     place = jnp.where(hit, place, n)
@@ -136,8 +136,8 @@ def _pull_csc(A: BitTiled, frontier: Array, seen: Array) -> Array:
     words = _tile_words(A, frontier)
 
     def look(found, tile, vertex, valid):
-        meets = words.at[side.tile_minor[tile]].get(mode="fill", fill_value=0)
-        hit = jnp.any((side.words[tile, vertex % A.nt] & meets) != 0, axis=1) & valid
+        overlaps = words.at[side.tile_minor[tile]].get(mode="fill", fill_value=0)
+        hit = jnp.any((side.words[tile, vertex % A.nt] & overlaps) != 0, axis=1) & valid
         return found.at[jnp.where(hit, vertex, n)].set(True, mode="drop")
 
     return _pairs(side, A, ~seen, look)(jnp.zeros(n, bool))

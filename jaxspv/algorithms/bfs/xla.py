@@ -68,7 +68,7 @@ def bfs_xla(
     out, inn = graph[:2], graph[2:]
     pulls = graph.in_indices is not None and not (deterministic and parents)
     chunks = [c for c in CHUNKS if c < nse] or [min(nse, CHUNKS[-1])]
-    kinds = [_push_at_once(out, c, deterministic) for c in chunks]
+    kinds = [_push_vectorised(out, c, deterministic) for c in chunks]
     if chunks[-1] < nse:
         kinds.append(_push_in_chunks(out, chunks[-1], deterministic))
     if pulls:
@@ -140,7 +140,7 @@ def _visit(out, s: State, edges, deterministic: bool) -> tuple[State, Array, Arr
     return s, jnp.sum(keep, dtype=jnp.int32), jnp.sum(degree, dtype=jnp.int32)
 
 
-def _push_at_once(out, capacity: int, deterministic: bool):
+def _push_vectorised(out, capacity: int, deterministic: bool):
     """A push of at most `capacity` edges (hence vertices: the queue holds none without edges)."""
 
     def push(s: State) -> State:

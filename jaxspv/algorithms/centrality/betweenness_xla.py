@@ -12,7 +12,7 @@ from ..._core.batching import while_going
 from ...algebra.semirings import plus_second
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
-from ..common.edges import ends_of, without_values
+from ..common.edges import endpoints_of, without_values
 from ..sssp.api import sssp
 
 LEAST_COLUMNS, MOST_COLUMNS = 64, 512  # sources of a batch, where memory allows
@@ -130,7 +130,7 @@ def by_tight_edges(
     is repeated for as many steps as the longest path has edges.
     """
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     together = int(np.clip(MOST_VALUES // graph.nse, 1, MOST_WEIGHTED))
 
     def some(total, sources):

@@ -221,11 +221,11 @@ def hits(
 
 
 def _hits(graph: Graph, x: Array, tol: Array, limit: Array) -> Hits:
-    hubs, iterations, converged = _repeat(_told, graph, (), _scaled(x, jnp.sum), tol, limit)
+    hubs, iterations, converged = _repeat(_sent, graph, (), _scaled(x, jnp.sum), tol, limit)
     return Hits(hubs, _scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
 
 
-def _told(hubs: Array, graph: Graph) -> Array:
+def _sent(hubs: Array, graph: Graph) -> Array:
     return _scaled(mxv(graph, _scaled(_flow(hubs, graph), jnp.max)), jnp.sum)
 
 

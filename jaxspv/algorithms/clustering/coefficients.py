@@ -17,7 +17,7 @@ from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.products.mxm.api import mxm
-from ..common.edges import degrees_without_loops, ends_of, kept
+from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 from .triangles import of_vertices
@@ -138,8 +138,8 @@ def vertices_of(graph: Graph) -> Any:
 
 def _without_loops(graph: Graph, weighted: bool) -> CSR:
     """Cube roots of weights over the largest of all, or ones."""
-    tail, head = ends_of(graph)
-    there = (tail < graph.n) & (tail != head)
+    tail, head = endpoints_of(graph)
+    valid = (tail < graph.n) & (tail != head)
     if not weighted:
         data = jnp.ones(graph.nse, jnp.float32)
     else:
@@ -148,7 +148,7 @@ def _without_loops(graph: Graph, weighted: bool) -> CSR:
         data = data / jnp.maximum(jnp.max(data, initial=0), jnp.finfo(floats).tiny)
         positive = data > 0
         data = jnp.where(positive, jnp.cbrt(jnp.where(positive, data, 1)), 0)
-    return kept(dataclasses.replace(graph.out, data=data), there)
+    return kept(dataclasses.replace(graph.out, data=data), valid)
 
 
 def _closed_walks(A: CSR) -> Array:
@@ -158,8 +158,8 @@ def _closed_walks(A: CSR) -> Array:
 
 def _row_sums(A: CSR) -> Array:
     row, _ = A.rowcol()
-    there = jnp.arange(A.nse) < A.count
-    return sum_in_double(jnp.where(there, A.data, 0), row, A.shape[0])
+    valid = jnp.arange(A.nse) < A.count
+    return sum_in_double(jnp.where(valid, A.data, 0), row, A.shape[0])
 
 
 def _over(count: Array, possible: Array) -> Array:

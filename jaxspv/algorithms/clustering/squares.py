@@ -18,7 +18,7 @@ from ...algebra.semirings import plus_pair
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
 from ..common.constant import constant
-from ..common.edges import degrees_without_loops, ends_of, kept
+from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import undirected
 from .triangles import of_vertices
 
@@ -105,14 +105,14 @@ def triangle_centrality(G: Matrix) -> Float[Array, " n"]:
 
 def _triangle_centrality(graph: Graph) -> Array:
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     if graph.nse == 0:
         return jnp.zeros(n, jnp.float32)
     A = kept(graph.out, (tail < n) & (tail != head)).with_data(jnp.ones(graph.nse, jnp.int32))
     C = mxm(A, A, plus_pair, mask=structure(A), nse=A.nse)
-    there = jnp.arange(C.nse) < C.count
-    row, col = (jnp.where(there, x, n) for x in C.rowcol())
-    counts = jnp.where(there, C.data, 0).astype(jnp.float32)
+    valid = jnp.arange(C.nse) < C.count
+    row, col = (jnp.where(valid, x, n) for x in C.rowcol())
+    counts = jnp.where(valid, C.data, 0).astype(jnp.float32)
     y = sum_in_double(counts, row, n)
     near = sum_in_double(y.at[col].get(mode="fill", fill_value=0), row, n)
     total = jnp.sum(y)
@@ -122,7 +122,7 @@ def _triangle_centrality(graph: Graph) -> Array:
 
 def _sums(graph: Graph, x: Array) -> Array:
     """(n,) the sums of x over the neighbours of each vertex."""
-    tail, head = ends_of(graph, loops=False)
+    tail, head = endpoints_of(graph, loops=False)
     return sum_in_double(x.at[head].get(mode="fill", fill_value=0), tail, graph.n)
 
 
@@ -174,7 +174,7 @@ def _paths(graph: Graph) -> Array:
 def _columns(graph: Graph) -> Array:
     """Columns of A A, 32 at a time: p paths of two edges to a vertex are p (p - 1) / 2 squares."""
     n = graph.n
-    tail, head = ends_of(graph, loops=False)
+    tail, head = endpoints_of(graph, loops=False)
     rounds = -(-n // TOGETHER)
     first = np.arange(rounds, dtype=np.int32) * TOGETHER
 

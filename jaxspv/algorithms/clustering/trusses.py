@@ -22,7 +22,7 @@ from ...ops.apply import apply
 from ...ops.products.common.repeats import joined
 from ...ops.products.mxm.api import mxm
 from ..common.constant import constant
-from ..common.edges import ends_of, kept
+from ..common.edges import endpoints_of, kept
 from ..common.undirected import undirected
 from .trusses_cpu import peeled
 
@@ -71,7 +71,7 @@ def k_truss(
 
 
 def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     proper = kept(graph.out, (tail < graph.n) & (tail != head))
     if graph.nse == 0:
         return proper
@@ -87,8 +87,8 @@ op = Operation("k_truss", constant, types=lambda A, k: A)
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(A: CSR, k: Any) -> CSR:
     """Triangles counted once, then edges of too few taken out one by one, in C++."""
-    there = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
-    return kept(A, bind.call("k_truss", there, A.indptr, A.indices, k))
+    valid = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
+    return kept(A, bind.call("k_truss", valid, A.indptr, A.indices, k))
 
 
 @op.register("peeling", backend="cpu")
@@ -104,8 +104,8 @@ def _rounds(A: CSR, k: Any) -> CSR:
     def round_(state):
         B, _, _ = state
         C = mxm(B, B, plus_pair, mask=structure(B), nse=B.nse)
-        there = jnp.arange(C.nse) < C.count
-        C = kept(C, there & (C.data >= k - 2))
+        valid = jnp.arange(C.nse) < C.count
+        C = kept(C, valid & (C.data >= k - 2))
         return C, B.count, C.overflow
 
     first = (A, jnp.int32(-1), A.overflow)

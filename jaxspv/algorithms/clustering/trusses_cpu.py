@@ -37,7 +37,7 @@ def peeled(A: CSR, k: Array) -> Array:
             g = _find(A.indices, first, last, w)
             found = (g < last) & (read(A.indices, g) == w)
             one, two = read(names, f), read(names, g)
-            there = found & ~read(gone, one) & ~read(gone, two)
+            valid = found & ~read(gone, one) & ~read(gone, two)
 
             def lower(edge, left, end, queue, support):
                 leaves = left == least
@@ -46,7 +46,7 @@ def peeled(A: CSR, k: Array) -> Array:
 
             for edge in (one, two):
                 state = (edge, read(support, edge), end, queue, support)
-                end, queue, support = once(there, lower, *state)[2:]
+                end, queue, support = once(valid, lower, *state)[2:]
             return end, queue, support, gone
 
         gone = write(gone, e, jnp.bool_(True))

@@ -12,14 +12,14 @@ from ...formats import CSR
 from ...graph import Graph
 
 
-def ends_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
+def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     """(nse,) tails and heads by slot; both n for padding, and for self loops unless `loops`."""
     n = graph.n
     tail, head = graph.out.rowcol()
-    there = tail < n
+    valid = tail < n
     if not loops:
-        there &= tail != head
-    return jnp.where(there, tail, n), jnp.where(there, head, n)
+        valid &= tail != head
+    return jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
 
 def without_values(A: CSR, dtype: Any) -> CSR:
@@ -29,7 +29,7 @@ def without_values(A: CSR, dtype: Any) -> CSR:
 
 def degrees_without_loops(graph: Graph) -> Array:
     """(n,) int32: out-edges to other vertices."""
-    tail, _ = ends_of(graph, loops=False)
+    tail, _ = endpoints_of(graph, loops=False)
     return jnp.zeros(graph.n, jnp.int32).at[tail].add(1, mode="drop")
 
 

@@ -97,21 +97,21 @@ def look(most: int = MOST) -> None:
         RuntimeError, NegativeCycleError: as `finished` and `without_negative_cycle`.
     """
     while _OPEN:
-        there = _there()
+        there = _valid()
         if len(there) > 1 and not np.asarray(_any_bad((there * TOGETHER)[:TOGETHER])):
             for _ in there:
                 _OPEN.popleft()
         elif len(_OPEN) > most or _OPEN[0][1].is_ready():
             algorithm, status, _ = _OPEN.popleft()
-            told = np.zeros(()) if status.is_deleted() else np.asarray(status)
-            cycle = told.dtype == bool
-            if not np.all(told) if cycle else np.any(told):
+            sent = np.zeros(()) if status.is_deleted() else np.asarray(status)
+            cycle = sent.dtype == bool
+            if not np.all(sent) if cycle else np.any(sent):
                 raise _error(f"{algorithm}, called earlier", cycle=cycle)
         else:
             break
 
 
-def _there() -> list[Any]:
+def _valid() -> list[Any]:
     """The oldest statuses, as far as they are there, numbers, and on one device."""
     first = _OPEN[0][1]
 

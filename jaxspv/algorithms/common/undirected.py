@@ -85,5 +85,5 @@ def _on_device(A: CSR) -> Array:
     same = (sorted_rows.indices == other.indices) & jnp.isclose(
         sorted_rows.data, other.data, equal_nan=True
     )
-    there = jnp.arange(A.nse) < A.count
-    return jnp.all(same | ~there) & jnp.all(A.indptr == other.indptr)
+    valid = jnp.arange(A.nse) < A.count
+    return jnp.all(same | ~valid) & jnp.all(A.indptr == other.indptr)

@@ -109,33 +109,33 @@ def _on_device(weights, indptr):
     return _facts(weights, jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1], jnp)
 
 
-def _facts(weights: Any, there: Any, xp: Any) -> tuple[Any, ...]:
+def _facts(weights: Any, valid: Any, xp: Any) -> tuple[Any, ...]:
     zero = weights.dtype.type(0)
     wide = np.float64 if xp is np else np.float32
-    there = xp.broadcast_to(there, weights.shape)
+    valid = xp.broadcast_to(valid, weights.shape)
     floats = jnp.issubdtype(weights.dtype, jnp.floating)
     if floats:
-        finite = there & (abs(weights) < np.inf)
+        finite = valid & (abs(weights) < np.inf)
     elif weights.dtype == bool:
-        finite = there
+        finite = valid
     else:
-        finite = there & (weights != np.iinfo(weights.dtype).max)
+        finite = valid & (weights != np.iinfo(weights.dtype).max)
 
     def first(bad):
-        bad = bad & there
+        bad = bad & valid
         return xp.where(bad.any(), xp.argmax(bad), -1) if weights.size else xp.int32(-1)
 
     def total(chosen):
         return xp.sum(xp.where(chosen, weights, zero), dtype=wide)
 
     return (
-        xp.min(xp.where(there, weights, zero), initial=zero),
+        xp.min(xp.where(valid, weights, zero), initial=zero),
         first(weights != weights),
         first(~(weights >= zero)),
         first(~finite if floats else weights != weights),
-        xp.all(~there | (weights == 1)),
-        xp.sum(there),
-        total(there),
+        xp.all(~valid | (weights == 1)),
+        xp.sum(valid),
+        total(valid),
         xp.sum(finite),
         total(finite),
     )

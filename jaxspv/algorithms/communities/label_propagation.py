@@ -15,7 +15,7 @@ from ..._core.pytree import result_tuple
 from ...formats.convert.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ...until import iteration_limit
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -154,7 +154,7 @@ def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
 def _sort(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
     """(vertex, label of a neighbour) sorted: runs of equal pairs, the longest of each vertex."""
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     vertex, beside = tail, head
     if not graph.symmetric:
         vertex, beside = jnp.concatenate([tail, head]), jnp.concatenate([head, tail])

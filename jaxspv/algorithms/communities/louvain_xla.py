@@ -10,14 +10,14 @@ import numpy as np
 from jax import Array, lax
 
 from ...graph import Graph
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 
 SWEEPS, LEVELS = 64, 32
 PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
 ENOUGH = 1e-4
 LEAST = 1e-6  # a level must raise the modularity by this
 SHARES = (4, 32)  # of the edges, from which on levels work in less room
-LEAST_ROOM = 2**16  # edges
+MIN_CAPACITY = 2**16  # edges
 
 
 class Edges(NamedTuple):
@@ -39,13 +39,13 @@ def at_once(
     """
     moved = moved or _moved
     n, nse = graph.n, graph.nse
-    edges = Edges(*ends_of(graph), weights)
-    rooms = [nse, *(nse // share for share in SHARES)] if nse >= LEAST_ROOM else [nse]
+    edges = Edges(*endpoints_of(graph), weights)
+    capacities = [nse, *(nse // share for share in SHARES)] if nse >= MIN_CAPACITY else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
     state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
     state = *state, jnp.int32(0)
-    for room, less in zip(rooms, [*rooms[1:], -1], strict=True):
-        edges = Edges(edges.tail[:room], edges.head[:room], edges.weight[:room])
+    for capacity, less in zip(capacities, [*capacities[1:], -1], strict=True):
+        edges = Edges(edges.tail[:capacity], edges.head[:capacity], edges.weight[:capacity])
 
         def level(carry):
             (member, quality, number, _, _, status), edges = carry
@@ -134,8 +134,8 @@ def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
     beside = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
     mine = k.at[v].get(mode="fill", fill_value=0)
     own = group.at[v].get(mode="fill", fill_value=n)
-    there = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
-    value = jnp.where(v < n, beside - factor * mine * there, -jnp.inf)
+    valid = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
+    value = jnp.where(v < n, beside - factor * mine * valid, -jnp.inf)
     stay = -factor * k * (sums[group] - k)  # where no neighbour is of the same community
     stay = stay.at[jnp.where(c == own, v, n)].max(value, mode="drop")
     most = jnp.full(n, -jnp.inf, jnp.float32)

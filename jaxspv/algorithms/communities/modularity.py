@@ -10,7 +10,7 @@ from jax import Array
 from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 
@@ -83,7 +83,7 @@ op = Operation("modularity", "definition", types=_types)
 def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, directed) -> Array:
     n = graph.n
     weights = edge_weights(graph, weighted=weighted, directed=directed)
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     inside = (labels >= 0) & (labels < n)
     start, end = (
         jnp.where(inside, labels, n).at[v].get(mode="fill", fill_value=n) for v in (tail, head)
@@ -102,7 +102,7 @@ def _dtype(graph: Graph, weighted: bool) -> Any:
 
 def edge_weights(graph: Graph, *, weighted: bool, directed: bool) -> Array:
     """(nse,) float32 or the dtype of the weights, 0 in the padding; undirected loops doubled."""
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     dtype = _dtype(graph, weighted)
     weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)
     weights = jnp.where(tail < graph.n, weights, 0)

@@ -97,10 +97,10 @@ def _double_cover(A: CSR) -> CSR:
     """Edges u -> v + n and u + n -> v, the second half behind the first without a gap."""
     n, nse, count = A.shape[0], A.nse, A.count
     slot = jnp.arange(nse, dtype=jnp.int32)
-    there = slot < count
+    valid = slot < count
     indices = jnp.full(2 * nse, 2 * n, jnp.int32)
     for place, column in ((slot, A.indices + n), (slot + count, A.indices)):
-        indices = indices.at[jnp.where(there, place, 2 * nse)].set(column, mode="drop")
+        indices = indices.at[jnp.where(valid, place, 2 * nse)].set(column, mode="drop")
     indptr = jnp.concatenate([A.indptr[:-1], A.indptr + count])
     ones = jnp.ones(2 * nse, bool)
     return CSR(ones, indices, indptr, A.overflow, (2 * n, 2 * n), A.sorted, A.unique)

@@ -17,7 +17,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...native import bind
-from ..common.edges import degrees_without_loops, ends_of, kept
+from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.status import finished
 from ..common.undirected import undirected
 
@@ -105,7 +105,7 @@ def k_core(
     graph = undirected(G, "k_core")
     found = finished(op(graph, backend=backend, method=method), "k_core")
     inside = found.cores >= (found.degeneracy if k is None else k)
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     both = [inside.at[end].get(mode="fill", fill_value=False) for end in (tail, head)]
     return kept(graph.out, both[0] & both[1])
 
@@ -187,7 +187,7 @@ def _in_order_of_degree(graph, degree: Array) -> Array:
 def _peeling(graph):
     """A round takes all vertices of degree <= k at once; without any, k is the next degree."""
     n = graph.n
-    tail, head = ends_of(graph, loops=False)
+    tail, head = endpoints_of(graph, loops=False)
 
     def round_(state):
         cores, degree, left, k = state

@@ -17,7 +17,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 from ..common.status import finished
 from ..components.api import connected_components
 from .strong_cpu import strong_components_cpu
@@ -119,7 +119,7 @@ def _in_edges(graph: Graph) -> tuple[Array, Array]:
     """(indptr, indices) of the in-edges; made by a sort where `prepare` has not."""
     if graph.inn is not None:
         return graph.inn.indptr, graph.inn.indices
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     place, tail = lax.sort((head.astype(jnp.uint32), tail), num_keys=1)
     ends = jnp.searchsorted(place, jnp.arange(graph.n + 1, dtype=jnp.uint32), method="scan")
     return ends.astype(jnp.int32), tail
@@ -153,7 +153,7 @@ def _coloring(graph):
     if graph.symmetric:
         return StrongComponents(*connected_components(graph))
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)
     none = n  # of those without a component yet
 

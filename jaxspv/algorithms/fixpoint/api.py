@@ -286,17 +286,17 @@ def _not_pushed(call: Call) -> str | None:
     return None if reason is None else f"`update` uses `{reason}`, which is not element-wise"
 
 
-def _vectors_at_once(axis_size, in_batched, *operands, **static):
+def _vectors_vectorised(axis_size, in_batched, *operands, **static):
     return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
 
 
-@op.register("bfs", backend="pallas", refuse=not_searched, batched=_vectors_at_once)
+@op.register("bfs", backend="pallas", refuse=not_searched, batched=_vectors_vectorised)
 def _searched(*operands, **static):
     """(min, +) over weights of 1 is breadth-first search, where one element starts."""
     return Fixpoint(*searched(*operands, **static))
 
 
-@op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_at_once)
+@op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_vectorised)
 def _persistent(*operands, **static):
     """The whole loop in one launch: what changed pushes on, without waiting for its round."""
     return Fixpoint(*persistent(*operands, **static))
@@ -310,7 +310,7 @@ def _frontier_cpu(call: Call) -> Fixpoint:
     return Fixpoint(*found, jnp.int32(0))
 
 
-@op.register("frontier", refuse=_not_pushed, batched=_vectors_at_once)
+@op.register("frontier", refuse=_not_pushed, batched=_vectors_vectorised)
 @of_call
 def _frontier(call: Call) -> Fixpoint:
     """The elements that changed push to their out-neighbours; monotone loops."""
@@ -324,7 +324,7 @@ def _dense(call: Call) -> Fixpoint:
     return _finite(call, Fixpoint(*run_dense(loop_of(call)), jnp.int32(0)))
 
 
-@op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_at_once)
+@op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_vectorised)
 def _dense_kernel(*operands, **static):
     """The same in one launch, a grid barrier a step."""
     found = Fixpoint(*gpu_dense.run(*operands, **static))

@@ -21,7 +21,7 @@ from ..._core.pytree import result_tuple
 from ...algebra.semirings import min_second
 from ...graph import Graph
 from ...ops.products.mxv.api import mxv
-from ..common.edges import ends_of, without_values
+from ..common.edges import endpoints_of, without_values
 from ..common.status import finished
 from ..common.undirected import undirected
 
@@ -334,7 +334,7 @@ def _colored_in_rounds(graph: Graph, order: Array | None) -> Coloring:
     and is settled once all before it are and none has its colour.
     """
     n, place = graph.n, _place(_given(graph, order))
-    tail, head = ends_of(graph, loops=False)
+    tail, head = endpoints_of(graph, loops=False)
     where = [place.at[v].get(mode="fill", fill_value=n) for v in (tail, head)]
     before = where[0] < where[1]  # of two neighbours the tail is coloured first
 

@@ -14,7 +14,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ...algebra.semirings import min_plus
 from ...graph import Graph
-from ..common.edges import degrees_without_loops, ends_of
+from ..common.edges import degrees_without_loops, endpoints_of
 from ..common.undirected import undirected
 from ..components.api import connected_components
 from ..fixpoint.api import fixpoint
@@ -192,7 +192,7 @@ def _queue(graph: Graph, roots: Array, degree: Array) -> Array:
 def _levels(graph: Graph, roots: Array, degree: Array) -> Array:
     """All components at once: `first = places (min.first) A`, then a sort by (first, degree)."""
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)
     start = jnp.where(roots < n, vertex, n)  # the label of a root
     label = jnp.full(n, n, jnp.int32).at[roots].set(start, mode="drop")

@@ -173,8 +173,8 @@ def _distribution(p: Array | None, graph: Graph) -> Array:
     count, dtype = graph.num_vertices, graph.dtype
     if count is None:
         return jnp.full(graph.n, 1 / graph.n, dtype)
-    there = jnp.arange(graph.n, dtype=jnp.int32) < count
-    return jnp.where(there, 1 / count.astype(dtype), jnp.zeros((), dtype))
+    is_valid = jnp.arange(graph.n, dtype=jnp.int32) < count
+    return jnp.where(is_valid, 1 / count.astype(dtype), jnp.zeros((), dtype))
 
 
 # ---- The derivative and the implementations ----

@@ -13,7 +13,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -69,9 +69,9 @@ def topological_sort(
     if graph.exists is not None:
         generations = jnp.where(graph.exists, generations, -1)
     count = n if graph.num_vertices is None else graph.num_vertices
-    there = generations >= 0
-    order = jnp.argsort(jnp.where(there, generations, n), stable=True).astype(jnp.int32)
-    found = jnp.sum(there, dtype=jnp.int32)
+    valid = generations >= 0
+    order = jnp.argsort(jnp.where(valid, generations, n), stable=True).astype(jnp.int32)
+    found = jnp.sum(valid, dtype=jnp.int32)
     order = jnp.where(jnp.arange(n) < found, order, n)
     return TopologicalOrder(order, generations, found == count)
 
@@ -138,7 +138,7 @@ def _queue(graph: Graph) -> Array:
 def _generations(graph: Graph) -> Array:
     """A round takes all vertices to which no edge is left."""
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
 
     def round_(state):
         generations, missing, k, _ = state

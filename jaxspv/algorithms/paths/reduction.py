@@ -13,7 +13,7 @@ from ..._core.pytree import is_concrete
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ..bfs.api import many as bfs_of_sources
-from ..common.edges import ends_of, kept
+from ..common.edges import endpoints_of, kept
 from .acyclic import is_directed_acyclic_graph
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def transitive_reduction(G: Matrix) -> CSR:
 
 def _reduction(graph: Graph) -> CSR:
     n = graph.n
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     if graph.nse == 0 or n == 0:
         return graph.out
     words = -(-n // SOURCES)

@@ -15,7 +15,7 @@ from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph, as_graph
 from ...until import reached
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 from ..common.sources import check_source
 from ..common.weights import check_weights, with_real_weights
 from ..sssp.api import sssp
@@ -197,7 +197,7 @@ class _Leaving:
 
     def __init__(self, A: CSR, target: Array):
         self.A, self.target = A, target
-        self.tail, self.head = ends_of(Graph(A))
+        self.tail, self.head = endpoints_of(Graph(A))
         self.delta = jnp.maximum(traced_delta(A.indptr, A.data), jnp.finfo(A.dtype).tiny)
         back = Graph(A.T.asformat("csr"))
         h = sssp(back, target, delta=self.delta, parents=False).distances
@@ -227,13 +227,13 @@ class _Leaving:
         lengths = jnp.where(shut, jnp.inf, self.reduced)
         graph = Graph(dataclasses.replace(self.A, data=lengths))
         tree = sssp(graph, spur, until=reached(self.target), delta=self.delta)
-        there = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
-        vertices, hops = self._joined(path, place, tree.parents, there)
+        valid = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
+        vertices, hops = self._joined(path, place, tree.parents, valid)
         length = _total(self.A, self.slots(vertices, hops))
-        distance = jnp.where(there, length, jnp.inf)
+        distance = jnp.where(valid, length, jnp.inf)
         return _Found(distance, vertices, hops, place)
 
-    def _joined(self, path, place, parents, there):
+    def _joined(self, path, place, parents, valid):
         """The path up to `place` and the branch of the tree from there to the target."""
         n = self.A.shape[0]
         spur = path.vertices[place]
@@ -242,7 +242,7 @@ class _Leaving:
             at, length, branch = c
             return parents[at], length + 1, branch.at[n - 1 - length].set(at)
 
-        start = jnp.where(there, self.target, spur), jnp.int32(0), jnp.full(n, n, jnp.int32)
+        start = jnp.where(valid, self.target, spur), jnp.int32(0), jnp.full(n, n, jnp.int32)
         _, length, branch = lax.while_loop(lambda c: (c[0] != spur) & (c[1] < n), up, start)
         number = jnp.arange(n, dtype=jnp.int32)
         # Vertex i + 1 of the branch, from the spur on, is in slot n - length + i.
@@ -250,7 +250,7 @@ class _Leaving:
         vertices = jnp.where(number <= place, path.vertices, behind)
         vertices = jnp.where(number <= place + length, vertices, n)
         hops = place + length
-        return jnp.where(there, vertices, n), jnp.where(there, hops, -1)
+        return jnp.where(valid, vertices, n), jnp.where(valid, hops, -1)
 
     def slots(self, vertices: Array, hops: Array) -> Array:
         """(n,) the entries along a path, the least of each pair of neighbours; behind it nse."""

@@ -14,7 +14,7 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...until import reached
 from ..bfs.api import bfs
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 from ..common.path import path_to
 from ..common.sources import check_source
 from ..common.weights import with_real_weights
@@ -150,10 +150,10 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
 
 
 def _reduced(graph: Graph, h: Array) -> Array:
-    tail, head = ends_of(graph)
-    there = tail < graph.n
+    tail, head = endpoints_of(graph)
+    valid = tail < graph.n
     change = h.at[head].get(mode="clip") - h.at[tail].get(mode="clip")
-    return jnp.where(there, graph.data.astype(h.dtype) + change, 0)
+    return jnp.where(valid, graph.data.astype(h.dtype) + change, 0)
 
 
 def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> AllPairs:

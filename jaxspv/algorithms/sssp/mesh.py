@@ -13,7 +13,7 @@ from ...algebra.monoids import plus
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.operation import least_weight, mesh_op
 from ...until import check_until, iteration_limit
-from ..bfs.mesh import NOBODY, least_tail, search, smallest_parents
+from ..bfs.mesh import NO_VERTEX, least_tail, search, smallest_parents
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
@@ -27,9 +27,9 @@ def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
     """Per entry: lengths at its two ends, and whether the one makes the other."""
     row, col = local.block.rowcol()
     top = infinity(length.dtype)
-    there = row < local.part.block_shape[0]
-    before = jnp.where(there, jnp.take(local.along_rows(length), row, mode="clip"), top)
-    after = jnp.where(there, jnp.take(local.along_cols(length), col, mode="clip"), top)
+    valid = row < local.part.block_shape[0]
+    before = jnp.where(valid, jnp.take(local.along_rows(length), row, mode="clip"), top)
+    after = jnp.where(valid, jnp.take(local.along_cols(length), col, mode="clip"), top)
     return before, after, (after < top) & (extend(before, local.block.data) == after)
 
 
@@ -58,7 +58,7 @@ def _carriers(local: Local, source: Array, distances: Array) -> Array:
     before, after, tight = _tight(local, length)
     first = least_tail(local, tight & (before < after))
     wanted = (length < infinity(length.dtype)) & ~mine(local, source)
-    orphans = local.total(jnp.sum(wanted & (first == NOBODY), dtype=jnp.int32))
+    orphans = local.total(jnp.sum(wanted & (first == NO_VERTEX), dtype=jnp.int32))
     first = lax.cond(orphans > 0, lambda: tree_of(local, length, source), lambda: first)
     return local.everywhere(jnp.where(wanted & (first >= 0), first, local.order))
 

@@ -11,7 +11,7 @@ from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine
 from ..common.frontier import one_of_each
 from ..common.mesh.push import relaxed
-from ..common.mesh.sparse_frontier import compacted, followed, listed, room_of
+from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, listed
 from .forms import width_over_mean
 from .lengths import extend, infinity
 
@@ -23,7 +23,7 @@ class State(NamedTuple):
         length: (r,) the best so far.
         waits: (r,) bool, with edges and shorter than when these were relaxed last.
         least: of the lengths of all that wait; infinity: nobody does.
-        edges: that leave those that wait, in the dtype of lengths; at most `room` + 1.
+        edges: that leave those that wait, in the dtype of lengths; at most `capacity` + 1.
         steps: int32.
         at: (targets,) lengths of the nodes that `until` waits for.
     """
@@ -36,12 +36,12 @@ class State(NamedTuple):
     at: Array
 
 
-class _Few(NamedTuple):
+class _SparseState(NamedTuple):
     """Steps while few edges wait, on each device.
 
     Attributes:
         state: as between other steps.
-        places: (room,) int32, those that wait in its piece, then r.
+        places: (capacity,) int32, those that wait in its piece, then r.
         claims: (r,) int32, scratch.
     """
 
@@ -54,8 +54,8 @@ def width_of(local: Local) -> tuple[Array, Array]:
     """The width of `delta_stepping`, by weights on all devices, and whether one is negative."""
     data = local.block.data
     top = infinity(data.dtype)
-    there = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
-    finite = jnp.where(there & (data < top), data, jnp.zeros((), data.dtype))
+    valid = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
+    finite = jnp.where(valid & (data < top), data, jnp.zeros((), data.dtype))
     stored = local.block.indptr[-1].astype(jnp.float32)
     below = jnp.any(finite < 0).astype(jnp.float32)
     total, count, negative = local.total(
@@ -84,17 +84,17 @@ def lengths_of(
     most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
     # The number of edges travels among lengths.
-    room = room_of(local.part, 1) if dtype.itemsize >= 4 else 0
+    capacity = capacity_of(local.part, 1) if dtype.itemsize >= 4 else 0
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
 
     def common(s: State, length, waits, least, degree):
         """The state after a step; what all devices must agree on, in one exchange."""
         at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
-        edges = jnp.minimum(jnp.sum(degree.astype(jnp.float32)), room + 1).astype(dtype)
-        told = lax.all_gather(jnp.stack([least, *at, edges]), local.part.axes)
-        found = jnp.min(told[:, :-1], axis=0)
-        edges = jnp.sum(jnp.minimum(told[:, -1], room + 1).astype(jnp.float32))
-        edges = jnp.minimum(edges, room + 1).astype(dtype)
+        edges = jnp.minimum(jnp.sum(degree.astype(jnp.float32)), capacity + 1).astype(dtype)
+        was_sent = lax.all_gather(jnp.stack([least, *at, edges]), local.part.axes)
+        found = jnp.min(was_sent[:, :-1], axis=0)
+        edges = jnp.sum(jnp.minimum(was_sent[:, -1], capacity + 1).astype(jnp.float32))
+        edges = jnp.minimum(edges, capacity + 1).astype(dtype)
         return State(length, waits, found[0], edges, s.steps + 1, found[1:])
 
     def stopped(s: State):
@@ -121,7 +121,7 @@ def lengths_of(
         length, waits = jnp.where(better, new, s.length), (s.waits & ~active) | better
         return entered(s, length, waits)
 
-    def few(f: _Few):
+    def few(f: _SparseState):
         s, places, claims = f
         own = s.length.at[places].get(mode="clip")
         active = (places < r) & (own <= extend(s.least, width))
@@ -139,17 +139,17 @@ def lengths_of(
         waiting &= degree > 0
         least = jnp.min(jnp.where(waiting, length.at[places].get(mode="clip"), top))
         s = common(s, length, waits, least, degree)
-        return _Few(s, compacted(places, waiting, room, r), claims)
+        return _SparseState(s, compacted(places, waiting, capacity, r), claims)
 
-    def few_steps(s: State):
-        here = listed(local, s.waits, room)
-        start = _Few(s, here, jnp.zeros(r, jnp.int32))
-        few_left = lambda f: going(f.state) & (f.state.edges <= room)  # noqa: E731
+    def sparse_steps(s: State):
+        here = listed(local, s.waits, capacity)
+        start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
+        few_left = lambda f: going(f.state) & (f.state.edges <= capacity)  # noqa: E731
         s = lax.while_loop(few_left, few, start).state
         return s._replace(waits=s.waits & (degrees > 0))
 
     def some_steps(s: State):
-        return lax.cond(s.edges <= room, few_steps, step, s) if room else step(s)
+        return lax.cond(s.edges <= capacity, sparse_steps, step, s) if capacity else step(s)
 
     first = mine(local, source)
     length = jnp.where(first, jnp.zeros((), dtype), top)

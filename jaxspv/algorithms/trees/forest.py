@@ -23,7 +23,7 @@ from ..._core.pytree import result_tuple
 from ...formats.convert.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ...native import bind
-from ..common.edges import ends_of
+from ..common.edges import endpoints_of
 from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 
@@ -105,10 +105,10 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
         weights = jnp.zeros(none.shape, graph.dtype)
         return SpanningForest(none, none, weights, jnp.int32(0), jnp.zeros((), wide), jnp.int32(0))
     slots, tails, status = op(graph, backend=backend, method=method)
-    there = slots < graph.nse
+    valid = slots < graph.nse
     heads = graph.out.indices.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
     weights = graph.data.at[slots].get(mode="fill", fill_value=0)
-    count, total = jnp.sum(there, dtype=jnp.int32), jnp.sum(weights, dtype=wide)
+    count, total = jnp.sum(valid, dtype=jnp.int32), jnp.sum(weights, dtype=wide)
     return SpanningForest(tails, heads, weights, count, total, status)
 
 
@@ -167,14 +167,14 @@ def _native(graph: Graph) -> tuple[Array, Array, Array]:
     chosen = jax.ShapeDtypeStruct((graph.nse,), jnp.bool_)
     operands = out.indptr, out.indices, out.data
     chosen = bind.call("spanning_forest", chosen, *operands, symmetric=symmetric)
-    return _slots(chosen, ends_of(graph)[0], graph.n)
+    return _slots(chosen, endpoints_of(graph)[0], graph.n)
 
 
 @op.register("scan", backend="cpu")
 def _scan(graph: Graph) -> tuple[Array, Array, Array]:
     """A round looks at every vertex's edges in turn, in both directions."""
     n, out = graph.n, graph.out
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     if n == 0 or graph.nse == 0:
         return _slots(jnp.zeros(graph.nse, bool), tail, n)
     slots = jnp.arange(graph.nse, dtype=jnp.int32)
@@ -233,7 +233,7 @@ def _before(a: _Edge, b: _Edge) -> Array:
 def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
     """Slots sorted by (weight, ends); a round takes the first that leaves each component."""
     n, nse = graph.n, graph.nse
-    ends = ends_of(graph)
+    ends = endpoints_of(graph)
     if n == 0 or nse == 0:
         return _slots(jnp.zeros(nse, bool), ends[0], n)
     slot = _by_weight(graph)
@@ -258,7 +258,7 @@ def _by_weight(graph: Graph) -> Array:
     Sorts by one key each, the last first, which a GPU does digit by digit. Of a symmetric graph
     only the slots in the row of the smaller end, which are in order of their ends already.
     """
-    tail, head = ends_of(graph)
+    tail, head = endpoints_of(graph)
     keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
     slot = jnp.arange(graph.nse, dtype=jnp.int32)
     if graph.symmetric:

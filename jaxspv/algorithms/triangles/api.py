@@ -148,8 +148,8 @@ def _count_dots(L: CSR) -> Triangles:
 
 
 def _sum(C: CSR) -> Triangles:
-    there = jnp.arange(C.nse) < C.count
-    return _total(jnp.where(there, C.data, 0), C.overflow)
+    valid = jnp.arange(C.nse) < C.count
+    return _total(jnp.where(valid, C.data, 0), C.overflow)
 
 
 def _total(counts: Array, overflow: Array) -> Triangles:

@@ -52,8 +52,8 @@ def _count(local: Local) -> tuple[Array, Array]:
     def visit(k, state):
         guest, count = state
         host = (me - k) % devices  # whose rows are here
-        there = (col >= host * r) & (col < (host + 1) * r)
-        asked = _selected(own, row, col - host * r, (row < r) & there, r)
+        valid = (col >= host * r) & (col < (host + 1) * r)
+        asked = _selected(own, row, col - host * r, (row < r) & valid, r)
         met = mxm(own, guest.T, plus_pair, mask=structure(asked), nse=own.nse, method="dot")
         counts = jnp.where(jnp.arange(own.nse) < met.count, met.data, 0)
         with jax.enable_x64(True):
@@ -68,8 +68,8 @@ def _count(local: Local) -> tuple[Array, Array]:
 
 def _in_degrees(local: Local) -> Array:
     cols = local.part.block_shape[1]
-    there = jnp.arange(local.block.nse) < local.block.indptr[-1]
-    at = jnp.where(there, local.block.indices, cols)
+    valid = jnp.arange(local.block.nse) < local.block.indptr[-1]
+    at = jnp.where(valid, local.block.indices, cols)
     return local.fold_cols(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
 
 

@@ -31,7 +31,7 @@ class Compressed(NamedTuple):
     data: Any
 
 
-def turned(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
+def transposed(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     """Entries listed by the first axis, by the second, then the first: (minor, major, slots).
 
     indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. slots: (nse,) where each
@@ -54,9 +54,9 @@ def _by_sort(indptr, indices, *, shape):
     (major_extent, minor_extent), nse = shape, indices.shape[0]
     ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
     major = jnp.cumsum(ends, dtype=indices.dtype)
-    there = jnp.arange(nse, dtype=indptr.dtype) < indptr[-1]
-    major = jnp.where(there, major, major_extent)
-    minor = jnp.where(there, indices, minor_extent)
+    valid = jnp.arange(nse, dtype=indptr.dtype) < indptr[-1]
+    major = jnp.where(valid, major, major_extent)
+    minor = jnp.where(valid, indices, minor_extent)
     slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
     # stable, so `major` stays in order; for one key and one value GPUs have a radix sort
     minor, slots = lax.sort((minor, slots), num_keys=1, is_stable=True)
@@ -112,7 +112,7 @@ def compressed_by_minor(
 ) -> tuple[Array, Array, Array]:
     """Entries listed by the first axis, compressed by the second: (offsets, major, slots).
 
-    As `turned`, with offsets (shape[1] + 1,) for the places along the second axis.
+    As `transposed`, with offsets (shape[1] + 1,) for the places along the second axis.
     """
     return transposition(indptr, indices, shape=shape)
 
@@ -135,7 +135,7 @@ def _transposed_in_cpp(indptr, indices, *, shape):
 @transposition.register("order")
 def _transposed_by_order(indptr, indices, *, shape):
     """Entries put in order, then the ends of each place."""
-    minor, major, slots = turned(indptr, indices, shape)
+    minor, major, slots = transposed(indptr, indices, shape)
     places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
     return jnp.searchsorted(minor, places).astype(minor.dtype), major, slots
 

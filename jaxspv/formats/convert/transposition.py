@@ -32,11 +32,11 @@ def known_symmetric(A: CSR) -> bool | None:
     """
     if not on_gpu(A.indices) or A.nse == 0 or not (A.sorted and A.unique):
         return None
-    return bool(_equals_transpose(A.indptr, A.indices, A.data, room=piece_of(A.nse)))
+    return bool(_equals_transpose(A.indptr, A.indices, A.data, capacity=piece_of(A.nse)))
 
 
-@functools.partial(jax.jit, static_argnames="room")
-def _equals_transpose(indptr: Array, indices: Array, data: Array, *, room: int) -> Array:
+@functools.partial(jax.jit, static_argnames="capacity")
+def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: int) -> Array:
     """Whether the place mirrored of each entry, found by bisection in its sorted row, holds it."""
     count = indptr[-1]
     widest = jnp.max(jnp.diff(indptr), initial=0)
@@ -44,9 +44,9 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, room: int) 
 
     def piece(state):
         begin, _ = state
-        there, slot = within(begin, count, room)
-        row = owners_from(indptr[1:], begin, room)
-        col = jnp.where(there, indices[slot], 0)
+        valid, slot = within(begin, count, capacity)
+        row = owners_from(indptr[1:], begin, capacity)
+        col = jnp.where(valid, indices[slot], 0)
 
         def halve(_, bounds):
             low, high = bounds
@@ -58,8 +58,8 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, room: int) 
         low, _ = lax.fori_loop(0, halvings, halve, (indptr[col], indptr[col + 1]))
         mirror = jnp.minimum(low, indices.shape[0] - 1)
         found = (low < indptr[col + 1]) & (indices[mirror] == row)
-        same = jnp.all(~there | (found & _equal(data[mirror], data[slot])))
-        return jnp.where(count - begin > room, begin + room, count), same.astype(jnp.int32)
+        same = jnp.all(~valid | (found & _equal(data[mirror], data[slot])))
+        return jnp.where(count - begin > capacity, begin + capacity, count), same.astype(jnp.int32)
 
     def going(state):
         return (state[0] < count) & (state[1] > 0)
@@ -93,11 +93,11 @@ def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
 def _on_device(A: CSR) -> tuple[CSR, Array, Array]:
     """The same by a stable sort of slot numbers by column."""
     row, col = A.rowcol()
-    there = row < A.shape[0]
-    ends, slots = sort_by(jnp.where(there, col, A.shape[1]), A.shape[1])
+    valid = row < A.shape[0]
+    ends, slots = sort_by(jnp.where(valid, col, A.shape[1]), A.shape[1])
     columns, values = row[slots], A.data[slots]
     same = jnp.array_equal(ends, A.indptr)
-    same &= jnp.all(~there | ((columns == A.indices) & _equal(values, A.data)))
+    same &= jnp.all(~valid | ((columns == A.indices) & _equal(values, A.data)))
     return _flipped(A, values, columns, ends), slots, same
 
 

@@ -60,36 +60,38 @@ def heads(row: Array, col: Array, shape: tuple[int, int], nt: int) -> tuple[Arra
     return run, run[-1] + 1 if run.shape[0] else jnp.int32(0)
 
 
-def group(row: Array, col: Array, shape: tuple[int, int], nt: int, run: Array, room: int) -> Groups:
+def group(
+    row: Array, col: Array, shape: tuple[int, int], nt: int, run: Array, capacity: int
+) -> Groups:
     """The tiles of entries sorted by row, then column; `row` is m in padding. Traceable.
 
     Args:
         run: from `heads`.
-        room: static bound of the number of runs, and so of tiles.
+        capacity: static bound of the number of runs, and so of tiles.
     """
     nse = row.shape[0]
     valid, slot = row < shape[0], jnp.arange(nse, dtype=jnp.int32)
     entries = jnp.sum(valid, dtype=jnp.int32)
     fresh = valid & jnp.append(True, run[1:] != run[:-1])[:nse]
-    begin = jnp.full(room + 1, entries, jnp.int32)
-    begin = begin.at[jnp.where(fresh, run, room + 1)].set(slot, mode="drop")
+    begin = jnp.full(capacity + 1, entries, jnp.int32)
+    begin = begin.at[jnp.where(fresh, run, capacity + 1)].set(slot, mode="drop")
     used = begin[:-1] < entries
     at = jnp.where(used, begin[:-1], 0)
     down, across = (v[at] // nt if nse else at for v in (row, col))
     order = _tile_order(down, across, used, grid(shape, nt))
     down, across, used = down[order], across[order], used[order]
     other = jnp.append(True, (down[1:] != down[:-1]) | (across[1:] != across[:-1]))
-    starts = used & other[:room]
-    tile = jnp.where(used, jnp.cumsum(starts, dtype=jnp.int32) - 1, room)
+    starts = used & other[:capacity]
+    tile = jnp.where(used, jnp.cumsum(starts, dtype=jnp.int32) - 1, capacity)
     length = jnp.diff(begin)[order]
     place = jnp.cumsum(length, dtype=jnp.int32) - length
-    into = jnp.where(starts, tile, room + 1)
+    into = jnp.where(starts, tile, capacity + 1)
 
     def of_tiles(values, fill):
-        return jnp.full(room + 1, fill, jnp.int32).at[into].set(values, mode="drop")
+        return jnp.full(capacity + 1, fill, jnp.int32).at[into].set(values, mode="drop")
 
     def of_runs(values):
-        return jnp.zeros(room, jnp.int32).at[order].set(values, unique_indices=True)
+        return jnp.zeros(capacity, jnp.int32).at[order].set(values, unique_indices=True)
 
     return Groups(
         run,
@@ -120,8 +122,8 @@ def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int])
 def group_concrete(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
     """`group` with room for the runs there are, up to a power of two; eager."""
     run, count = _heads(row, col, shape, nt)
-    room = min(max(1 << max(int(count) - 1, 0).bit_length(), 64), max(row.shape[0], 1))
-    return _group(row, col, shape, nt, run, room)
+    capacity = min(max(1 << max(int(count) - 1, 0).bit_length(), 64), max(row.shape[0], 1))
+    return _group(row, col, shape, nt, run, capacity)
 
 
 _heads = jax.jit(heads, static_argnums=(2, 3))

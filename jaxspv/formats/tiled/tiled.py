@@ -226,23 +226,23 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
     """The arrays of a `Tiled` from its groups. Traceable."""
     (m, n), nse = coo.shape, coo.nse
     tiles, rest = max(capacity.tiles, 1), min(capacity.remainder, nse)
-    room = nse - rest  # slots of the tiles
+    slots = nse - rest  # slots of the tiles
     size = sizes(groups)
     used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
     kept = used & (size > limit)
     name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, nse + tiles)  # after moving
     ends = jnp.cumsum(jnp.where(kept, size, 0), dtype=jnp.int32)
     behind = jnp.cumsum(jnp.where(kept, 0, size), dtype=jnp.int32)
-    begin = jnp.where(kept, ends, room + behind) - size
+    begin = jnp.where(kept, ends, slots + behind) - size
     # where an entry goes: the same shift for all entries of a run, and the end of its part
     tile = jnp.minimum(groups.tile, size.shape[0] - 1)
     shift = groups.shift + (begin - groups.first[:-1])[tile]
-    stop = jnp.where(kept & (name < tiles), room, jnp.where(kept, 0, nse))[tile]
+    stop = jnp.where(kept & (name < tiles), slots, jnp.where(kept, 0, nse))[tile]
     valid = coo.row < m
     target = jnp.arange(nse, dtype=jnp.int32) + of_entries(shift, groups, valid, nse)
     target = jnp.where(target < of_entries(stop, groups, valid, 0), target, nse)
     data = jnp.zeros(nse, coo.dtype).at[target].set(coo.data, mode="drop", unique_indices=True)
-    behind = jnp.where(target >= room, target - room, rest)
+    behind = jnp.where(target >= slots, target - slots, rest)
     rest_row = jnp.full(rest, m, jnp.int32).at[behind].set(coo.row, mode="drop")
     rest_col = jnp.full(rest, n, jnp.int32).at[behind].set(coo.col, mode="drop")
     last = ends[-1] if size.shape[0] else 0
@@ -253,10 +253,10 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
     lost = (jnp.sum(kept) > tiles) | (jnp.sum(target < nse) < jnp.sum(valid))
     return Tiled(
         data,
-        _pack(coo.row, coo.col, target, room, nt),
+        _pack(coo.row, coo.col, target, slots, nt),
         tile_ptr,
         tile_col,
-        jnp.minimum(slot_ptr, room),
+        jnp.minimum(slot_ptr, slots),
         rest_row,
         rest_col,
         coo.overflow | lost,
@@ -270,11 +270,11 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
 _assemble_jit = jax.jit(_assemble, static_argnames=("nt", "limit", "capacity"))
 
 
-def _pack(row: Array, col: Array, slot: Array, room: int, nt: int) -> Array:
-    """Words of the local indices of entries at `slot`; those at `room` or later are left out."""
+def _pack(row: Array, col: Array, slot: Array, slots: int, nt: int) -> Array:
+    """Words of the local indices of entries at `slot`; those at `slots` or later are left out."""
     bits = 8 if nt == 16 else 16
     each = 32 // bits
     local = (row % nt * nt + col % nt).astype(jnp.uint32) << (slot % each * bits).astype(jnp.uint32)
-    words = -(-room // each)
-    place = jnp.where(slot < room, slot // each, words)
+    words = -(-slots // each)
+    place = jnp.where(slot < slots, slot // each, words)
     return jnp.zeros(words, jnp.uint32).at[place].add(local, mode="drop")  # distinct bits

@@ -77,7 +77,7 @@ class TiledVector(NoValue):
         x = x if x.unique else x.canonical()
         (n,), each = x.shape, max(check_size(nt) // 32, 1)
         across = -(-n // nt)
-        room = max(min(x.nse, across) if tiles is None else tiles, 1)
+        capacity = max(min(x.nse, across) if tiles is None else tiles, 1)
         index = jnp.where(x.valid(), x.indices, n)
         used = (
             jnp.zeros(across, bool)
@@ -85,15 +85,15 @@ class TiledVector(NoValue):
             .set(True, mode="drop")
         )
         rank = jnp.cumsum(used, dtype=jnp.int32) - 1
-        x_ptr = jnp.where(used & (rank < room), rank, -1)
+        x_ptr = jnp.where(used & (rank < capacity), rank, -1)
         tile = x_ptr.at[index // nt].get(mode="fill", fill_value=-1) if across else index - n - 1
         inside = (index < n) & (tile >= 0)
-        place = jnp.where(inside, tile * nt + index % nt, room * nt)
-        x_tile = jnp.zeros(room * nt, x.dtype).at[place].set(x.data, mode="drop")
-        word = jnp.where(inside, tile * each + index % nt // 32, room * each)
+        place = jnp.where(inside, tile * nt + index % nt, capacity * nt)
+        x_tile = jnp.zeros(capacity * nt, x.dtype).at[place].set(x.data, mode="drop")
+        word = jnp.where(inside, tile * each + index % nt // 32, capacity * each)
         bit = jnp.uint32(1) << (index % min(nt, 32)).astype(jnp.uint32)
-        bits = jnp.zeros(room * each, jnp.uint32).at[word].add(bit, mode="drop")
-        lost = jnp.sum(used, dtype=jnp.int32) > room
+        bits = jnp.zeros(capacity * each, jnp.uint32).at[word].add(bit, mode="drop")
+        lost = jnp.sum(used, dtype=jnp.int32) > capacity
         return cls(x_ptr, x_tile, bits, x.overflow | lost, x.shape, nt)
 
     def check_invariants(self) -> TiledVector:

@@ -167,8 +167,8 @@ def _sampled(key, G: Graph, nodes, weights, sizes, replace) -> Neighbors:
         else:
             draws = bits(hop, (size, degree.shape[0]))
             picked = below(draws, degree) if replace else _distinct(draws, degree, size)
-            there = jnp.where(replace, degree > 0, jnp.arange(size)[:, None] < degree)
-            slots = jnp.where(there, first + picked, G.nse)
+            valid = jnp.where(replace, degree > 0, jnp.arange(size)[:, None] < degree)
+            slots = jnp.where(valid, first + picked, G.nse)
         slots = slots.T.reshape(*nodes.shape, size)
         nodes = jnp.where(slots < G.nse, take(G.out.indices, slots), G.n).astype(jnp.int32)
         found.append(nodes)
@@ -219,8 +219,8 @@ def _weighted(key, first, degree, weights, size, replace) -> Array:
     def step(state):
         block, best, slots = state
         at = block * WIDTH + jnp.arange(WIDTH, dtype=jnp.int32)[:, None]
-        there, slot = at < degree, first + at
-        weight = jnp.where(there, take(weights, slot), 0)
+        valid, slot = at < degree, first + at
+        weight = jnp.where(valid, take(weights, slot), 0)
         draw = functools.partial(bits, jax.random.fold_in(key, block))
         if replace:
             times = race(draw((WIDTH, size, count)), weight[:, None])

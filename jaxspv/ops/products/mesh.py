@@ -53,7 +53,7 @@ def product(
     is dealt too where x is whole; by rows over all devices then nothing travels.
     """
     if dealt(G, x):
-        body = functools.partial(multiplied_dealt, flip=flip)
+        body = functools.partial(multiplied_row_sharded, flip=flip)
         return on_mesh(body, G, semiring, values=x, whole=False, kernels=kernels)
     if keep:
         body = functools.partial(multiplied_here, flip=flip)
@@ -79,7 +79,7 @@ def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = 
     return local.fold_rows(partial, semiring.add)
 
 
-def multiplied_dealt(
+def multiplied_row_sharded(
     local: Local, semiring: Semiring, x: Array, *, flip: bool = False, columns: int | None = None
 ) -> Array:
     """`product` on one device of the rows of x of its places, to those of y.
@@ -133,23 +133,23 @@ def _multiply(
             f"operator is not positional; got {semiring}."
         )
     if not isinstance(x, Stored) and np.ndim(x) > 2:
-        return _multiply_dealt(name, G, x, semiring, write, flip, backend)
-    turned = flip and np.ndim(x) == 2
-    if isinstance(x, Stored) or np.shape(x)[-1 if turned else 0 :][:1] != (G.n,):
+        return _multiply_row_sharded(name, G, x, semiring, write, flip, backend)
+    transposed = flip and np.ndim(x) == 2
+    if isinstance(x, Stored) or np.shape(x)[-1 if transposed else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
     if keep:
-        if turned:
+        if transposed:
             raise NotImplementedError("`dealt` of mxm takes the matrix on the right of the graph.")
-        return _stays_dealt(name, G, whole(G, x), semiring, write, flip, backend)
-    x = whole(G, jnp.asarray(x).T if turned else x)
+        return _stays_row_sharded(name, G, whole(G, x), semiring, write, flip, backend)
+    x = whole(G, jnp.asarray(x).T if transposed else x)
     with using(backend):
         y = op(G, x, semiring, flip=flip, backend=backend)
-    y = y.T if turned else y
+    y = y.T if transposed else y
     if write.mask is None and write.out is None:
         return y
     mask, present = as_operand_mask(write.mask), None
-    last = y.ndim == 1 or turned  # the axis of the vertices
+    last = y.ndim == 1 or transposed  # the axis of the vertices
     if mask is not None:
         mask = Mask(allowed_at(mask, y, last))
     if write.out is not None:
@@ -160,7 +160,7 @@ def _multiply(
     return write_vector(y, mask=mask, fill=fill, present=present, **how)
 
 
-def _multiply_dealt(
+def _multiply_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
     if not dealt(G, x) or (flip and np.ndim(x) > 3):
@@ -169,10 +169,10 @@ def _multiply_dealt(
             f"{name} of a ShardedGraph takes what `G.deal` gives, an array {places} of a vector "
             f"or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
         )
-    return _stays_dealt(name, G, placed(G, x), semiring, write, flip, backend)
+    return _stays_row_sharded(name, G, placed(G, x), semiring, write, flip, backend)
 
 
-def _stays_dealt(
+def _stays_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
     """The product by what is dealt, or by what is whole, each row with its vertex."""
@@ -186,8 +186,12 @@ def _stays_dealt(
     with using(backend):
         if (mesh := explicit_mesh(operands)) is None:
             return run(*operands)
-        dealt_too = NamedSharding(mesh, G.part.spec)  # an operation makes what lies everywhere
-        anywhere: Any = jax.sharding.auto_axes(run, axes=mesh.axis_names, out_sharding=dealt_too)
+        also_row_sharded = NamedSharding(
+            mesh, G.part.spec
+        )  # an operation makes what lies everywhere
+        anywhere: Any = jax.sharding.auto_axes(
+            run, axes=mesh.axis_names, out_sharding=also_row_sharded
+        )
         return anywhere(*operands)
 
 
@@ -235,7 +239,7 @@ def _reduced(G: ShardedGraph, add: Monoid, *, axis: int | None) -> Any:
         at, extent = (row, rows) if axis == 1 else (jnp.where(row < rows, col, cols), cols)
         fold = local.fold_rows if axis == 1 else local.fold_cols
         values = fold(add.segment_reduce(terms, at, extent, sorted=axis == 1), add)
-        return local.everywhere(values), local.everywhere(_there(local, axis))
+        return local.everywhere(values), local.everywhere(_valid(local, axis))
 
     return on_mesh(body, G, add)
 
@@ -244,7 +248,7 @@ reduce_op = mesh_op("reduce", differentiated(_reduced))
 reduce_op.register("collectives")(_reduced)
 
 
-def _there(local: Local, axis: int) -> Array:
+def _valid(local: Local, axis: int) -> Array:
     """A piece: which rows (axis 1) or columns (axis 0) store an entry."""
     row, col = local.block.rowcol()
     rows, cols = local.part.block_shape
@@ -255,7 +259,7 @@ def _there(local: Local, axis: int) -> Array:
 
 
 def _present(G: ShardedGraph, *, axis: int) -> Array:
-    return on_mesh(lambda local: local.everywhere(_there(local, axis)), G)
+    return on_mesh(lambda local: local.everywhere(_valid(local, axis)), G)
 
 
 def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:
@@ -283,10 +287,10 @@ def _as_entries(values, present):
 def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: bool) -> Array:
     def body(local: Local, op, scalar):
         keys = local.ends()
-        there = keys[0] < G.n
-        x = jnp.where(there, local.block.data, jnp.ones((), local.block.data.dtype))
+        valid = keys[0] < G.n
+        x = jnp.where(valid, local.block.data, jnp.ones((), local.block.data.dtype))
         z = applied(op, scalar, x, keys, bind=bind, weak=weak)
-        return jnp.where(there, z, jnp.zeros((), z.dtype))
+        return jnp.where(valid, z, jnp.zeros((), z.dtype))
 
     return on_mesh(body, G, op, scalar, whole=False)
 

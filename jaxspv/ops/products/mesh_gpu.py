@@ -13,13 +13,13 @@ from jax.sharding import Mesh
 from pallas_kernels.products.spmm import csr_spmm
 from pallas_kernels.products.spmm_mesh import spmm as kernel
 from pallas_kernels.products.spmm_row_sharded import CHUNK
-from pallas_kernels.products.spmm_row_sharded import spmm_dealt as dealt_kernel
+from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sharded_kernel
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.kernels import apart, unasked
-from .mesh import multiplied, multiplied_dealt, op, product
+from .mesh import multiplied, multiplied_row_sharded, op, product
 from .spmv.api import no_dense_fold
 from .spmv.gpu import SCALARS, no_scalars, scalars
 
@@ -90,7 +90,7 @@ def in_place(G, x, semiring, *, flip, keep=True, **options):
     return on_mesh(body, G, x, semiring, whole=False, kernels=True)
 
 
-def _not_dealt(G, x, semiring, *, flip, keep=False) -> str | None:
+def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
     del keep
     if flip or x.ndim != 4:
         return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
@@ -110,7 +110,7 @@ def _not_dealt(G, x, semiring, *, flip, keep=False) -> str | None:
     return no_scalars(semiring, G, one, flip)
 
 
-@op.register("in_chunks", backend="pallas", refuse=_not_dealt)
+@op.register("in_chunks", backend="pallas", refuse=_not_row_sharded)
 def in_chunks(G, x, semiring, *, flip, keep=False, **options):
     """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
     vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
@@ -121,12 +121,12 @@ def in_chunks(G, x, semiring, *, flip, keep=False, **options):
         block, how = local.block, scalars(semiring, G, one, flip)
         graph = block.indptr, block.indices, block.data, x
         last = _rows_with_entries(block.indptr) if G.symmetric else G.part.places
-        y, status = dealt_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
+        y, status = row_sharded_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
         late = lax.pmax(status, G.part.axes)
 
         def again(carry):
             del carry
-            y = multiplied_dealt(local, semiring, x, columns=LATE)
+            y = multiplied_row_sharded(local, semiring, x, columns=LATE)
             return jnp.int32(0), y.astype(how.dtype)
 
         return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
@@ -141,7 +141,7 @@ def _rows_with_entries(indptr):
     return jnp.max(jnp.where(jnp.diff(indptr) > 0, places, 0))
 
 
-def _not_apart(G, x, semiring, *, flip, keep=False) -> str | None:
+def _not_separate(G, x, semiring, *, flip, keep=False) -> str | None:
     del x, semiring, keep
     mesh = G.part.mesh
     if (reason := kernels_refused()) is not None:
@@ -155,6 +155,6 @@ def _not_apart(G, x, semiring, *, flip, keep=False) -> str | None:
     return unasked(mesh)
 
 
-op.register("kernels", backend="pallas", refuse=_not_apart)(
+op.register("kernels", backend="pallas", refuse=_not_separate)(
     functools.partial(product, kernels=True)
 )

@@ -23,7 +23,7 @@ from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.stored import Stored
 from ...graph import Graph, linked
-from .capacity import finished, roomy, with_room
+from .capacity import finished, roomy, with_capacity
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
@@ -126,7 +126,7 @@ def _computed(rule, static, how, given, nse):
 
 
 def _steps(given, *, rule, named, how):
-    return with_room(_computed(rule, named, how, given, None), how.nse, how.keeps)
+    return with_capacity(_computed(rule, named, how, given, None), how.nse, how.keeps)
 
 
 def _write(T, out, mask, accum, fill, *, nse, how):

@@ -18,12 +18,16 @@ from ...formats.stored import Stored
 
 def roomy(x: Any) -> Any:
     """A concrete vector of less room than eager results have, in theirs: one program for all."""
-    if not isinstance(x, Stored) or x.ndim != 1 or x.nse >= (room := eager_capacity(0, *x.shape)):
+    if (
+        not isinstance(x, Stored)
+        or x.ndim != 1
+        or x.nse >= (capacity := eager_capacity(0, *x.shape))
+    ):
         return x
-    return x if on_accelerator(x.data) else resized(x, room)
+    return x if on_accelerator(x.data) else resized(x, capacity)
 
 
-def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
+def with_capacity(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
     """Inside the program: the result in the capacity it leaves it in, and how many entries it has.
 
     That is `nse`, or its own if it `keeps` that, or the bucket of the bound that it has. No count
@@ -36,9 +40,9 @@ def with_room(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, A
         return resized(result, nse), count
     if keeps:
         return result, None
-    room = eager_capacity(result.nse, math.prod(result.shape))
+    capacity = eager_capacity(result.nse, math.prod(result.shape))
     least = eager_capacity(0, math.prod(result.shape))
-    return resized(result, room), count if room > least else None
+    return resized(result, capacity), count if capacity > least else None
 
 
 def settled(result: Any, nse: int | None, count: int | None = None) -> Any:
@@ -54,8 +58,8 @@ def settled(result: Any, nse: int | None, count: int | None = None) -> Any:
     total = _counted(result) if count is None else count
     if nse is not None and total > nse:
         raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
-    room = eager_capacity(total, math.prod(result.shape)) if nse is None else nse
-    return result.in_capacity(room) if room < result.nse else resized(result, room)
+    capacity = eager_capacity(total, math.prod(result.shape)) if nse is None else nse
+    return result.in_capacity(capacity) if capacity < result.nse else resized(result, capacity)
 
 
 def _counted(x: Any) -> int:
@@ -66,7 +70,7 @@ def _counted(x: Any) -> int:
 
 
 def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
-    """The result of an eager program, as `with_room` gives it, in the capacity that it gets.
+    """The result of an eager program, as `with_capacity` gives it, in the capacity that it gets.
 
     That of its count (`eager_capacity`): a small bucket that holds whatever there can be is taken
     without looking, a larger one is cut after looking at the count.
@@ -81,8 +85,8 @@ def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = Fa
         if total > nse:
             raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
         return result
-    room = eager_capacity(total, math.prod(result.shape))
-    return result.in_capacity(room) if room < result.nse else result
+    capacity = eager_capacity(total, math.prod(result.shape))
+    return result.in_capacity(capacity) if capacity < result.nse else result
 
 
 def resized(x: Any, nse: int) -> Any:

@@ -165,30 +165,34 @@ def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
 
 def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
-    size, room = chosen.shape[0], chosen.shape[0] if nse is None else nse
-    e = e.holding(*e.shape, room)
-    slots, count = _places_of(chosen, room, e.index_dtype)
-    there = slots < size
+    size, capacity = chosen.shape[0], chosen.shape[0] if nse is None else nse
+    e = e.holding(*e.shape, capacity)
+    slots, count = _places_of(chosen, capacity, e.index_dtype)
+    is_valid = slots < size
     keys = tuple(
-        jnp.where(there, take(k, slots), extent).astype(k.dtype)
+        jnp.where(is_valid, take(k, slots), extent).astype(k.dtype)
         for k, extent in zip(e.keys, e.shape, strict=True)
     )
     return Entries(
-        take(e.data, slots), keys, jnp.minimum(count, room), e.overflow | (count > room), e.shape
+        take(e.data, slots),
+        keys,
+        jnp.minimum(count, capacity),
+        e.overflow | (count > capacity),
+        e.shape,
     )
 
 
-def _places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
+def _places_of(chosen: Array, capacity: int, dtype: Any) -> tuple[Array, Array]:
     """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
     size = chosen.shape[0]
 
     dtype = jnp.dtype(dtype)
     run = compaction if size else _by_scan
-    return run(chosen, room=room, dtype=dtype)
+    return run(chosen, capacity=capacity, dtype=dtype)
 
 
-def _types_of_places(chosen, *, room, dtype):
-    return jax.ShapeDtypeStruct((room,), dtype), jax.ShapeDtypeStruct((), dtype)
+def _types_of_places(chosen, *, capacity, dtype):
+    return jax.ShapeDtypeStruct((capacity,), dtype), jax.ShapeDtypeStruct((), dtype)
 
 
 compaction = Operation("compaction", types=_types_of_places, internal=True)
@@ -196,11 +200,13 @@ compaction.register("loop", backend="cpu")(entries_cpu.places_of)
 
 
 @compaction.register("scan")
-def _by_scan(chosen: Array, *, room: int, dtype: Any) -> tuple[Array, Array]:
+def _by_scan(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
     size = chosen.shape[0]
     place = jnp.cumsum(chosen, dtype=dtype) - 1
-    slots = jnp.full(room, size, dtype)
-    slots = slots.at[jnp.where(chosen, place, room)].set(jnp.arange(size, dtype=dtype), mode="drop")
+    slots = jnp.full(capacity, size, dtype)
+    slots = slots.at[jnp.where(chosen, place, capacity)].set(
+        jnp.arange(size, dtype=dtype), mode="drop"
+    )
     return slots, jnp.sum(chosen, dtype=dtype)
 
 
@@ -295,14 +301,14 @@ def union(a: Entries, b: Entries) -> Union:
 
     The capacity is the sum of both, or the size of the whole shape if that is less.
     """
-    room = min(a.nse + b.nse, math.prod(a.shape))
-    dtype = index_dtype_for(a, b, sizes=(room,))
+    capacity = min(a.nse + b.nse, math.prod(a.shape))
+    dtype = index_dtype_for(a, b, sizes=(capacity,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
-    if 0 in (a.nse, b.nse, room):
-        left, right, count = _merged_by_ranks(a, b, room=room)
+    if 0 in (a.nse, b.nse, capacity):
+        left, right, count = _merged_by_ranks(a, b, capacity=capacity)
     else:
         keys = (dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b))
-        left, right, count = united(*keys, room=room)
+        left, right, count = united(*keys, capacity=capacity)
     in_left, in_right = left < a.nse, right < b.nse
     keys = tuple(
         jnp.where(in_left, take(ka, left), jnp.where(in_right, take(kb, right), extent)).astype(
@@ -311,13 +317,13 @@ def union(a: Entries, b: Entries) -> Union:
         for ka, kb, extent in zip(a.keys, b.keys, a.shape, strict=True)
     )
     places = Entries(
-        jnp.zeros(room, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
+        jnp.zeros(capacity, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
     )
     return Union(places, left, right, in_left, in_right)
 
 
-def _types_of_union(a, b, *, room):
-    slots = jax.ShapeDtypeStruct((room,), a.index_dtype)
+def _types_of_union(a, b, *, capacity):
+    slots = jax.ShapeDtypeStruct((capacity,), a.index_dtype)
     return slots, slots, jax.ShapeDtypeStruct((), a.index_dtype)
 
 
@@ -325,12 +331,12 @@ united = Operation("union", types=_types_of_union, internal=True)
 
 
 @united.register("merge", backend="cpu")
-def _merged(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
-    return entries_cpu.merge(a.keys, a.count, b.keys, b.count, room)
+def _merged(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Array]:
+    return entries_cpu.merge(a.keys, a.count, b.keys, b.count, capacity)
 
 
 @united.register("ranks")
-def _merged_by_ranks(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array, Array]:
+def _merged_by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Array]:
     """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
 
     Gives the slots of each place in the one and in the other, and how many places there are.
@@ -341,9 +347,9 @@ def _merged_by_ranks(a: Entries, b: Entries, *, room: int) -> tuple[Array, Array
     to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
     to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
     to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
-    to_a, to_b = jnp.where(a.valid(), to_a, room), jnp.where(b.valid(), to_b, room)
-    left = jnp.full(room, a.nse, dtype).at[to_a].set(own_a, mode="drop")
-    right = jnp.full(room, b.nse, dtype).at[to_b].set(own_b, mode="drop")
+    to_a, to_b = jnp.where(a.valid(), to_a, capacity), jnp.where(b.valid(), to_b, capacity)
+    left = jnp.full(capacity, a.nse, dtype).at[to_a].set(own_a, mode="drop")
+    right = jnp.full(capacity, b.nse, dtype).at[to_b].set(own_b, mode="drop")
     return left, right, a.count + b.count - jnp.sum(hit_a, dtype=dtype)
 
 

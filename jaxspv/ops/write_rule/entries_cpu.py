@@ -63,7 +63,7 @@ def lower_bound(keys: Keys, wanted: Keys) -> Array:
 
 
 def merge(
-    keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, room: int
+    keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, capacity: int
 ) -> tuple[Array, Array, Array]:
     """(left, right, count): the slots of each place of the union, their capacity where none is."""
     dtype = keys_a[0].dtype
@@ -72,8 +72,8 @@ def merge(
     def step(c):
         i, j, place, left, right = c
         here = tuple(read(k, j) for k in keys_b)
-        there = tuple(read(k, i) for k in keys_a)
-        first, second = _before(there, here), _before(here, there)
+        valid = tuple(read(k, i) for k in keys_a)
+        first, second = _before(valid, here), _before(here, valid)
         take_a = (i < count_a) & ((j >= count_b) | ~second)
         take_b = (j < count_b) & ((i >= count_a) | ~first)
         left = write(left, place, jnp.where(take_a, i, none_a))
@@ -81,7 +81,7 @@ def merge(
         return i + take_a.astype(dtype), j + take_b.astype(dtype), place + 1, left, right
 
     zero = jnp.zeros((), dtype)
-    start = (zero, zero, zero, jnp.full(room, none_a, dtype), jnp.full(room, none_b, dtype))
+    start = (zero, zero, zero, jnp.full(capacity, none_a, dtype), jnp.full(capacity, none_b, dtype))
     state = lax.while_loop(lambda c: (c[0] < count_a) | (c[1] < count_b), step, start)
     return state[3], state[4], state[2]
 
@@ -93,7 +93,7 @@ def _before(one: tuple[Array, ...], other: tuple[Array, ...]) -> Array:
     return smaller
 
 
-def places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
+def places_of(chosen: Array, capacity: int, dtype: Any) -> tuple[Array, Array]:
     """(slots, count): where `chosen` holds, ascending, its size in the rest; how many there are."""
     size = chosen.shape[0]
     marks = chosen.astype(jnp.int32)
@@ -101,11 +101,11 @@ def places_of(chosen: Array, room: int, dtype: Any) -> tuple[Array, Array]:
     def step(c):
         k, count, slots = c
         here = read(marks, k).astype(dtype)
-        at = jnp.minimum(count, room)  # the slot behind the last takes what does not fit
+        at = jnp.minimum(count, capacity)  # the slot behind the last takes what does not fit
         slots = write(slots, at, jnp.where(here > 0, k, size))
         return k + 1, count + here, slots
 
     zero = jnp.zeros((), dtype)
-    state = (zero, zero, jnp.full(room + 1, size, dtype))
+    state = (zero, zero, jnp.full(capacity + 1, size, dtype))
     _, count, slots = lax.while_loop(lambda c: c[0] < size, step, state)
-    return slots[:room], count
+    return slots[:capacity], count

@@ -96,25 +96,25 @@ def write_vector(
         return stored(cast(_written(e, out, e.shape, mask, accum, replace, nse), dtype), "")
     if dense:
         values = jnp.asarray(T)
-        there = jnp.ones(values.shape, bool) if present is None else present
+        is_valid = jnp.ones(values.shape, bool) if present is None else present
     else:
         e = entries_of(T)
         blank = jnp.zeros(e.shape, e.data.dtype)
         values = blank.at[e.keys[0]].set(e.values(), mode="drop")
-        there = jnp.zeros(e.shape, bool).at[e.keys[0]].set(True, mode="drop")
-    return _write_dense(values, there, out, mask, accum, replace, fill)
+        is_valid = jnp.zeros(e.shape, bool).at[e.keys[0]].set(True, mode="drop")
+    return _write_dense(values, is_valid, out, mask, accum, replace, fill)
 
 
-def _write_dense(values, there, out, mask, accum, replace, fill):
+def _write_dense(values, is_valid, out, mask, accum, replace, fill):
     dtype = values.dtype if out is None else jnp.asarray(out).dtype
     nothing = jnp.asarray(fill, dtype)
     checked, accum = check_mask(mask, values.shape), as_accum(accum)
     if out is not None:
         out = jnp.asarray(out)
         _check_out(out, values.shape)
-    Z = jnp.where(there, values.astype(dtype), nothing)
+    Z = jnp.where(is_valid, values.astype(dtype), nothing)
     if accum is not None and out is not None:
-        Z = jnp.where(there, _accumulated(accum, out, values, there), out)
+        Z = jnp.where(is_valid, _accumulated(accum, out, values, is_valid), out)
     if checked is None:
         return Z
     return jnp.where(checked.allowed(), Z, nothing if out is None or replace else out)

@@ -35,14 +35,14 @@ class Halo:
     Attributes:
         adjacency: (R, C, rows, 4 quads) int32 neighbours, as `prepare_bfs` makes them.
         places_of: (R, C, ids) int32, the place of each id among those of all devices; -1: none.
-        mail: (R, C, most told, w) int32, where it is in halos of others: device << 26 | id there.
+        outbox: (R, C, most told, w) int32, where it is in halos of others: device << 26 | id there.
         told: (R, C, 1) int32, how many ids of its own, the first, are in halos of others.
         depth: steps, static.
     """
 
     adjacency: Int[Array, "R C rows slots"]
     places_of: Int[Array, "R C ids"]
-    mail: Int[Array, "R C most w"]
+    outbox: Int[Array, "R C most w"]
     told: Int[Array, "R C 1"]
     depth: int = static()
 
@@ -102,7 +102,7 @@ def halo_of(
         return vertices[np.argsort(rank[vertices])]
 
     halos = [along(np.concatenate(of[:depth])) for of in hops]
-    owner, to, there = _letters(halos, device, places)
+    owner, to, valid = _messages(halos, device, places)
     ids = places + max(int(most[depth - 1]), 1)
     vertex_of = np.full((devices, ids), -1, np.int64)
     told, table = [], []
@@ -114,13 +114,13 @@ def halo_of(
         vertex_of[d, : own.size] = np.concatenate([asked, rest])
         vertex_of[d, places : places + halos[d].size] = halos[d]
         told.append(asked.size)
-        table.append((asked, owner[mine], to[mine], there[mine]))
+        table.append((asked, owner[mine], to[mine], valid[mine]))
     rows = _local_rows(out, vertex_of)
     sizes = np.max([np.asarray(degree_sizes(jnp.asarray(r.indptr))) for r in rows], axis=0)
-    room = max(r.indices.size for r in rows)
+    capacity = max(r.indices.size for r in rows)
     adjacency = []
     for r in rows:
-        indices = np.full(room, ids, np.int32)
+        indices = np.full(capacity, ids, np.int32)
         indices[: r.indices.size] = r.indices
         made = low_degree_arrays(jnp.asarray(r.indptr), jnp.asarray(indices), sizes)
         adjacency.append(np.asarray(made["adjacency"]))
@@ -128,7 +128,7 @@ def halo_of(
     return Halo(
         adjacency=on_devices(np.stack(adjacency)),
         places_of=on_devices(places_of.astype(np.int32)),
-        mail=on_devices(_mail(table, max(*told, 1))),
+        outbox=on_devices(_outbox(table, max(*told, 1))),
         told=on_devices(np.asarray(told, np.int32)[:, None]),
         depth=depth,
     )
@@ -146,29 +146,29 @@ def _hops(into: Rows, own: np.ndarray, depth: int) -> list[np.ndarray]:
     return hops
 
 
-def _letters(halos, device, places):
+def _messages(halos, device, places):
     """(vertex, whose halo it is in, its id there) of everyone in a halo."""
     owner = np.concatenate(halos)
     to = np.repeat(np.arange(len(halos)), [halo.size for halo in halos])
-    there = np.concatenate([places + np.arange(halo.size) for halo in halos])
-    return owner, to, there
+    valid = np.concatenate([places + np.arange(halo.size) for halo in halos])
+    return owner, to, valid
 
 
-def _mail(table, most: int) -> np.ndarray:
+def _outbox(table, most: int) -> np.ndarray:
     """(devices, most, w) words of `Halo.mail`."""
     owners = np.concatenate([owner for _, owner, *_ in table])
     width = int(np.unique(owners, return_counts=True)[1].max(initial=1))
-    mail = np.full((len(table), most, width), -1, np.int64)
-    for d, (asked, owner, to, there) in enumerate(table):
+    outbox = np.full((len(table), most, width), -1, np.int64)
+    for d, (asked, owner, to, valid) in enumerate(table):
         if not asked.size:
             continue
         by = np.argsort(asked)
         row = by[np.searchsorted(asked[by], owner)]
         order = np.argsort(row, kind="stable")
-        row, word = row[order], (to[order] << (31 - DEVICE_BITS)) | there[order]
+        row, word = row[order], (to[order] << (31 - DEVICE_BITS)) | valid[order]
         begins = np.searchsorted(row, row)
-        mail[d, row, np.arange(row.size) - begins] = word
-    return mail.astype(np.int32)
+        outbox[d, row, np.arange(row.size) - begins] = word
+    return outbox.astype(np.int32)
 
 
 def _local_rows(out: Rows, vertex_of: np.ndarray) -> list[Rows]:
@@ -176,12 +176,12 @@ def _local_rows(out: Rows, vertex_of: np.ndarray) -> list[Rows]:
     found = []
     id_of = np.full(out.indptr.size - 1, -1, np.int64)
     for vertices in vertex_of:
-        there = np.flatnonzero(vertices >= 0)
+        valid = np.flatnonzero(vertices >= 0)
         id_of[:] = -1
-        id_of[vertices[there]] = there
-        counts, columns = out.of(vertices[there])
+        id_of[vertices[valid]] = valid
+        counts, columns = out.of(vertices[valid])
         near = id_of[columns]
-        row = np.repeat(there, counts)[near >= 0]
+        row = np.repeat(valid, counts)[near >= 0]
         ends = np.cumsum(np.bincount(row, minlength=vertices.size))
         found.append(Rows(np.append(0, ends).astype(np.int32), near[near >= 0].astype(np.int32)))
     return found

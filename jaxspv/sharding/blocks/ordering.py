@@ -15,7 +15,7 @@ CUT = 0.1  # of the entries lead to another block, at most
 UNEVEN = 1.1  # the fullest block over the mean, at most
 
 
-def line_of(part: Partition, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
+def ordering_of(part: Partition, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
     """(n,) the vertices along a line that may be cut into blocks; None: deal them otherwise.
 
     For whole rows of small degree. Taken is the given order where few entries lead from block to

@@ -14,7 +14,7 @@ from ...construct.arguments import narrow
 from ...construct.edges import taken
 from ..graph import ShardedGraph
 from ..partition import partition
-from .local_edges import Own, agree, put
+from .local_edges import LocalEdges, agree, put
 from .redistribute import spread
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def shard_edges(
 
 
 def sharded(
-    own: Callable[[], Own],
+    own: Callable[[], LocalEdges],
     mesh: Mesh,
     spec: PartitionSpec | None,
     n: int | None,
@@ -111,7 +111,7 @@ def sharded(
     part = partition(mesh, spec, found.n)
     return spread(
         part,
-        *put(part, mine, found.room),
+        *put(part, mine, found.capacity),
         dup=dup,
         directed=directed,
         symmetric=not directed if symmetric is None else symmetric,
@@ -119,18 +119,18 @@ def sharded(
     )
 
 
-def _checked(senders: Any, receivers: Any, values: Any, n: int | None) -> Own:
+def _checked(senders: Any, receivers: Any, values: Any, n: int | None) -> LocalEdges:
     row, col = (_vertices(*pair, n) for pair in (("senders", senders), ("receivers", receivers)))
     if row.shape != col.shape:
         raise ValueError(
             f"`senders` and `receivers` must be of one length; got {row.size} and {col.size}."
         )
     if values is None:
-        return Own(row, col, np.ones(row.size, np.float32))
+        return LocalEdges(row, col, np.ones(row.size, np.float32))
     data = narrow(np.asarray(taken(values)))
     if data.shape != row.shape:
         raise ValueError(f"`values` must have shape {row.shape}; got {data.shape}.")
-    return Own(row, col, data)
+    return LocalEdges(row, col, data)
 
 
 def _vertices(name: str, given: Any, n: int | None) -> np.ndarray:

@@ -23,7 +23,7 @@ from ...io.tables.fields import check_delimiter
 from ...io.tables.lines import Text, blocks, kept, weight_kind
 from ..graph import ShardedGraph
 from .edges import sharded
-from .local_edges import Agreed, Own
+from .local_edges import Agreed, LocalEdges
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec
@@ -84,19 +84,19 @@ def shard_file(
         with refusing(path, "Matrix Market file"):
             header, start = _mtx_header(path)
         size = header.rows if n is None else n
-        own = functools.partial(_own_mtx, path, header, start, dtype)
+        own = functools.partial(_local_mtx, path, header, start, dtype)
         known = header.symmetry != "general" if symmetric is None else symmetric
-        check = functools.partial(_all_there, path, header)
+        check = functools.partial(_all_valid, path, header)
         both = header.symmetry == "symmetric"
         return sharded(own, mesh, spec, size, not both, known, dup, nse, check)
     check_delimiter(delimiter)
     columns = (source, target, weight)
     text = Text(columns, False, None if n is None else (n, n), delimiter, None, weight_kind(dtype))
-    own = functools.partial(_own_lines, path, text, comments, dtype)
+    own = functools.partial(_local_lines, path, text, comments, dtype)
     return sharded(own, mesh, spec, n, directed, symmetric, dup, nse)
 
 
-def own_blocks(path: pathlib.Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
+def local_blocks(path: pathlib.Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Whole lines of this process, and at which byte they begin: those that begin in its blocks of
     bytes from `start` on."""
     part, parts = jax.process_index(), jax.process_count()
@@ -131,13 +131,13 @@ def _mtx_header(path: pathlib.Path) -> tuple[Header, int]:
     return header, start
 
 
-def _own_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Own:
+def _local_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> LocalEdges:
     """The entries of the lines of this process, those of skew-symmetric files twice."""
     banner = f"%%MatrixMarket matrix coordinate {header.field} general\n{header.rows} {header.cols}"
     none = np.zeros(0, np.int64)
     parts: list[tuple[np.ndarray, ...]] = []
     with refusing(path, "Matrix Market file"):
-        for _, block in own_blocks(path, start):
+        for _, block in local_blocks(path, start):
             lines = sum(1 for line in block.splitlines() if line.strip())
             head = f"{banner} {lines}\n".encode()
             coo: Any = parsed(io.BytesIO(head + block), header, len(head))
@@ -146,10 +146,10 @@ def _own_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Own:
         if header.symmetry == "skew-symmetric":
             row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, -data]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
-        return Own(row, col, narrow(in_dtype("it holds", data, dtype)))
+        return LocalEdges(row, col, narrow(in_dtype("it holds", data, dtype)))
 
 
-def _all_there(path: pathlib.Path, header: Header, agreed: Agreed) -> None:
+def _all_valid(path: pathlib.Path, header: Header, agreed: Agreed) -> None:
     wanted = header.entries * (2 if header.symmetry == "skew-symmetric" else 1)
     if agreed.total != wanted:
         raise ValueError(
@@ -161,11 +161,11 @@ def _all_there(path: pathlib.Path, header: Header, agreed: Agreed) -> None:
 # ---- Text ----
 
 
-def _own_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> Own:
+def _local_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> LocalEdges:
     """The edges of the lines of this process."""
     parts: list[Any] = []
     with refusing(path, "list of edges"):
-        for first, block in own_blocks(path, _after_header(path, text, comments)):
+        for first, block in local_blocks(path, _after_header(path, text, comments)):
             file = io.StringIO(block.decode("utf-8-sig"), newline=None)
             for numbers, lines in blocks(file, comments):
                 try:
@@ -174,7 +174,7 @@ def _own_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> Own
                     raise ValueError(f"from byte {first} on: {error}") from error
         none = np.zeros(0, np.int64)
         row, col, *rest = map(np.concatenate, zip(*parts, strict=True)) if parts else (none, none)
-        return Own(row, col, values_of(rest[0] if rest else None, row.size, dtype))
+        return LocalEdges(row, col, values_of(rest[0] if rest else None, row.size, dtype))
 
 
 def _after_header(path: pathlib.Path, text: Text, comments: str) -> int:

@@ -12,7 +12,7 @@ from ..._core.indices import LIMIT, bucketed
 from ..partition import Partition
 
 
-class Own(NamedTuple):
+class LocalEdges(NamedTuple):
     """The edges of one process.
 
     Attributes:
@@ -30,16 +30,16 @@ class Agreed(NamedTuple):
 
     Attributes:
         n: vertices.
-        room: slots for edges on each device.
+        capacity: slots for edges on each device.
         total: edges of all processes.
     """
 
     n: int
-    room: int
+    capacity: int
     total: int
 
 
-def own_devices(part: Partition) -> list[tuple[int, int]]:
+def local_devices(part: Partition) -> list[tuple[int, int]]:
     """The places (i, j) of the partition that lie on devices of this process.
 
     Raises:
@@ -59,7 +59,7 @@ def own_devices(part: Partition) -> list[tuple[int, int]]:
     return mine
 
 
-def agree(part: Partition, own: Own | None, n: int | None) -> Agreed:
+def agree(part: Partition, own: LocalEdges | None, n: int | None) -> Agreed:
     """What the processes together have; `own` is None where that of this process was refused.
 
     Every process must come here, whatever it found before: the others wait.
@@ -68,20 +68,20 @@ def agree(part: Partition, own: Own | None, n: int | None) -> Agreed:
         ValueError: of another process the edges were refused; processes differ in `n` or in the
             dtype of values.
     """
-    here = own_devices(part)
+    here = local_devices(part)
     largest = kind = edges = 0
     if own is not None and own.row.size:
         largest = int(max(own.row.max(), own.col.max())) + 1
     if own is not None:
         edges = own.row.size
         kind = zlib.crc32(own.data.dtype.name.encode()) // 4
-    room = -(-edges // len(here))
-    told = [int(own is None), -1 if n is None else n, largest, kind, room]
-    local = {place: np.asarray([*told, 0, 0], np.int32) for place in here}
+    capacity = -(-edges // len(here))
+    sent = [int(own is None), -1 if n is None else n, largest, kind, capacity]
+    local = {place: np.asarray([*sent, 0, 0], np.int32) for place in here}
     local[here[0]][-2:] = divmod(edges, LIMIT)  # once
     whole = jax.jit(lambda x: x, out_shardings=part.replicated)
     found = np.asarray(whole(on_devices(part, local))).reshape(part.grid[0] * part.grid[1], -1)
-    refused, sizes, extents, kinds, rooms, high, low = found.astype(np.int64).T
+    refused, sizes, extents, kinds, capacities, high, low = found.astype(np.int64).T
     if refused.any():
         raise ValueError("the edges of another process are refused there: its error says why.")
     for name, numbers in (("n", sizes), ("the dtype of values", kinds)):
@@ -90,7 +90,7 @@ def agree(part: Partition, own: Own | None, n: int | None) -> Agreed:
     if n is not None and extents.max() > n:
         raise ValueError(f"a vertex must lie in [0, {n}); got {extents.max() - 1}.")
     total = int((high * LIMIT + low).sum())
-    return Agreed(int(extents.max()) if n is None else n, bucketed(int(rooms.max())), total)
+    return Agreed(int(extents.max()) if n is None else n, bucketed(int(capacities.max())), total)
 
 
 def on_devices(part: Partition, local: dict[tuple[int, int], np.ndarray]) -> jax.Array:
@@ -103,16 +103,16 @@ def on_devices(part: Partition, local: dict[tuple[int, int], np.ndarray]) -> jax
     return jax.make_array_from_callback((*part.grid, size), part.sharding, of)
 
 
-def put(part: Partition, own: Own, room: int) -> list[jax.Array]:
+def put(part: Partition, own: LocalEdges, capacity: int) -> list[jax.Array]:
     """Rows, columns and values on the devices, in equal shares; n: no edge."""
-    here = own_devices(part)
+    here = local_devices(part)
     edges = own.row.size
     cuts = [k * edges // len(here) for k in range(len(here) + 1)]
 
     def shares(values, fill, dtype):
         local = {}
         for k, place in enumerate(here):
-            share = np.full(room, fill, dtype)
+            share = np.full(capacity, fill, dtype)
             share[: cuts[k + 1] - cuts[k]] = values[cuts[k] : cuts[k + 1]]
             local[place] = share
         return on_devices(part, local)

@@ -70,16 +70,18 @@ def spread(
     most = int(sent.sum(axis=0).max())
     if bucketed(most) >= LIMIT:
         raise ValueError(f"a device holds fewer than 2^31 - 1 edges; {most} are dealt to one.")
-    room = bucketed(most)
+    capacity = bucketed(most)
     chunk = min(bucketed(int(sent.max())), max(SENT // sent.shape[0], 1))
     rounds = np.int32(-(-int(sent.max()) // chunk))
-    values, indices, indptr, most = _joined(part, room, chunk, dup, rounds, counts, bounds, *edges)
+    values, indices, indptr, most = _joined(
+        part, capacity, chunk, dup, rounds, counts, bounds, *edges
+    )
     del edges
     fullest = int(np.asarray(most))
     if nse is not None and nse < fullest:
         raise ValueError(f"`nse` must be at least {fullest} to hold the entries; got {nse}.")
     nse = bucketed(fullest) if nse is None else nse
-    if nse != room:
+    if nse != capacity:
         values, indices = _cut(part, nse, values, indices)
     everyone, positions = _everyone(part, order)
     return ShardedGraph(values, indices, indptr, order, everyone, positions, part, True, symmetric)
@@ -131,16 +133,16 @@ def _addressed(part, directed, row, col, *data):
     n, P = part.n, R * C
 
     def body(row, col, *data):
-        there = (row >= 0) & (row < n) & (col >= 0) & (col < n)
+        valid = (row >= 0) & (row < n) & (col >= 0) & (col < n)
         if not directed:
-            back = there & (row != col)
+            back = valid & (row != col)
             row, col = jnp.concatenate([row, col]), jnp.concatenate([col, row])
             data = [jnp.concatenate([d, d]) for d in data]
-            there = jnp.concatenate([there, back])
+            valid = jnp.concatenate([valid, back])
         degrees = jnp.zeros(n, jnp.int32)
         for side, parts in ((row, R), (col, C)):
             if parts > 1:
-                degrees = degrees.at[jnp.where(there, side, n)].add(1, mode="drop")
+                degrees = degrees.at[jnp.where(valid, side, n)].add(1, mode="drop")
         # So that the sum of those of all devices stays below 2^31.
         degrees = lax.psum(jnp.minimum(degrees, LIMIT // (2 * P)), part.axes)
         pieces = part.deal(degrees)
@@ -148,7 +150,7 @@ def _addressed(part, directed, row, col, *data):
         positions = jnp.zeros(n, jnp.int32).at[pieces.reshape(-1)].set(places, mode="drop")
         ends = (positions.at[side].get(mode="clip") for side in (row, col))
         device, local_row, local_col = part.place_of(*ends)
-        device = jnp.where(there, device, P).astype(jnp.int32)
+        device = jnp.where(valid, device, P).astype(jnp.int32)
         device, by = lax.sort((device, lax.iota(jnp.int32, device.shape[0])), num_keys=1)
         bounds = compress(device, P)
         order = pieces[lax.axis_index(part.axes)]
@@ -161,8 +163,8 @@ def _addressed(part, directed, row, col, *data):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _joined(part, room, chunk, dup, rounds, counts, bounds, *edges):
-    """The entries of each device, sorted, in `room` slots; and the largest number of them."""
+def _joined(part, capacity, chunk, dup, rounds, counts, bounds, *edges):
+    """The entries of each device, sorted, in `capacity` slots; and the largest number of them."""
     rows, cols = part.block_shape
 
     def body(bounds, row, col, *rest):
@@ -176,21 +178,25 @@ def _joined(part, room, chunk, dup, rounds, counts, bounds, *edges):
             send = step < (goes - first)[:, None]
             at = jnp.where(send, (bounds[:-1] + first)[:, None] + step, 0)
             land = step < (came - first)[:, None]
-            to = jnp.where(land, (before + first)[:, None] + step, room)
+            to = jnp.where(land, (before + first)[:, None] + step, capacity)
             return tuple(
                 g.at[to].set(lax.all_to_all(x[at], part.axes, 0, 0), mode="drop")
                 for g, x in zip(got, (row, col, *data), strict=True)
             )
 
-        empty = [jnp.full(room, rows, jnp.int32), jnp.full(room, cols, jnp.int32)]
-        empty += [jnp.zeros(room, d.dtype) for d in data]
+        empty = [jnp.full(capacity, rows, jnp.int32), jnp.full(capacity, cols, jnp.int32)]
+        empty += [jnp.zeros(capacity, d.dtype) for d in data]
         row, col, *data = lax.fori_loop(0, rounds, turn, tuple(empty))
         row, col, slots, count = unique_traced(row, col, part.block_shape)
-        there = lax.iota(jnp.int32, room) < count
-        values = dup.segment_reduce(data[0], slots, room) if data else jnp.ones(room, jnp.float32)
-        values = jnp.where(there, values, jnp.zeros((), values.dtype))
+        valid = lax.iota(jnp.int32, capacity) < count
+        values = (
+            dup.segment_reduce(data[0], slots, capacity)
+            if data
+            else jnp.ones(capacity, jnp.float32)
+        )
+        values = jnp.where(valid, values, jnp.zeros((), values.dtype))
         fullest = lax.pmax(count, part.axes)
-        return values, jnp.where(there, col, cols), compress(row, rows), fullest
+        return values, jnp.where(valid, col, cols), compress(row, rows), fullest
 
     run = _programs(part, body, 1 + len(edges), (False, False, False, True))
     return run(bounds, *edges, dup, rounds, counts)

@@ -118,6 +118,6 @@ def _auto(part: Partition) -> NamedSharding:
 def _edges(grid, sharding, scale, share, odds, permute, key, ends):
     key = jax.random.wrap_key_data(key, impl="threefry2x32")
     row, col = rmat_edges(key, scale, (*grid, share), odds, permute, sharding)
-    there = (row != col) & (jnp.arange(share, dtype=jnp.int32) < ends.reshape(*grid, 1))
-    sides = (jnp.where(there, side, 1 << scale) for side in (row, col))
+    valid = (row != col) & (jnp.arange(share, dtype=jnp.int32) < ends.reshape(*grid, 1))
+    sides = (jnp.where(valid, side, 1 << scale) for side in (row, col))
     return tuple(jax.lax.with_sharding_constraint(side, sharding) for side in sides)

@@ -12,7 +12,7 @@ from ..._core.indices import LIMIT, bucketed, one_value
 from ..._core.pytree import is_concrete
 from ...graph import Graph, as_graph
 from ..blocks.halo import Halo, Rows, halo_of
-from ..blocks.ordering import line_of
+from ..blocks.ordering import ordering_of
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
 
@@ -80,7 +80,7 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
         if parts > 1:
             weights += np.bincount(ends, minlength=part.n)
     out = Rows(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=part.n))]), col)
-    near = line_of(part, *out)
+    near = ordering_of(part, *out)
     pieces = part.deal(weights) if near is None else part.cut(near, weights)
     positions = part.positions(pieces)
     device, local_row, local_col = part.place_of(positions[row], positions[col])
@@ -90,14 +90,14 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
     ends = np.concatenate([[0], np.cumsum(np.bincount(line, minlength=R * C * rows))])
     starts = ends[::rows]
     counts = np.diff(starts)
-    room = bucketed(int(counts.max()))
-    if room >= LIMIT:
+    capacity = bucketed(int(counts.max()))
+    if capacity >= LIMIT:
         raise ValueError(
             f"a device holds fewer than 2^31 - 1 entries; here {counts.max()}: take more devices."
         )
     indptr = np.stack([ends[k * rows : (k + 1) * rows + 1] - starts[k] for k in range(R * C)])
-    values = np.zeros((R * C, room), data.dtype)
-    indices = np.full((R * C, room), cols, np.int32)
+    values = np.zeros((R * C, capacity), data.dtype)
+    indices = np.full((R * C, capacity), cols, np.int32)
     for k in range(R * C):
         mine = by[starts[k] : starts[k + 1]]
         values[k, : mine.size], indices[k, : mine.size] = data[mine], local_col[mine]

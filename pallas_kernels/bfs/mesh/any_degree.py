@@ -35,7 +35,7 @@ from ..any_degree import FEW_LEFT, QUEUED
 from ..bottom_up import pull
 from ..top_down import FewTail, Tail, collect, range_count
 from .bitmaps import OnMesh
-from .last_rows import Ends
+from .last_rows import LastRows
 from .levels import FAR, finish
 from .messages import EDGES, MAILED, NEW, OPENED, Inbox, Push
 
@@ -44,7 +44,7 @@ from .messages import EDGES, MAILED, NEW, OPENED, Inbox, Push
 GROUP = 8
 # words told: new vertices, their edges, letters to whom it is told so far, ranges, letters sent in
 # this level, letters opened that were the first
-TOLD = 6
+SENT = 6
 SUMS = 16
 HUBS, STEP = 4096, 64  # rows looked at one by one, then so many by their mean
 SQUARES = 2**20  # the squares of degrees are added in units of so many
@@ -81,9 +81,9 @@ class Search:
         m.buffer = k.shared(4 * c.buffer)
         m.news = k.shared(k.threads)  # bits that a pull finds, those of a word a thread
         m.in_indptr, m.in_indices = m.indptr, m.indices
-        self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.barrier = MeshBarrier(k, m.control, SENT)
         self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
-        self.ends = Ends(k, c, m)
+        self.ends = LastRows(k, c, m)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
@@ -97,7 +97,7 @@ class Search:
             added = (c.linked, c.squares)
             return *tell, *(k.load(self.m.control, word, cache="fresh") for word in added), 0
 
-        ok = self.barrier.meet(k.const(1), words)
+        ok = self.barrier.device_barrier(k.const(1), words)
         mine = self.ends.fill(self.barrier, 3)
         self.near = types.SimpleNamespace(**vars(c) | {"n": mine, "words": k.shr(mine, 5)})
         # the mean degree of those that have edges out of them
@@ -214,7 +214,7 @@ class Search:
         left = k.cast(c.everyone - seen, "f32") * self.mean
         return (edges > float(c.pull_edges)) & (edges * c.alpha > left)
 
-    def meet(self, s, slot):
+    def device_barrier(self, s, slot):
         """Meets; then ok and the size of the frontier are known, and the letters."""
         k, m, c = self.k, self.m, self.c
 
@@ -227,7 +227,7 @@ class Search:
 
         words = enumerate((NEW, EDGES, MAILED, OPENED), 1)
         adds = [(m.sums, word, m.control, slot + j) for j, word in words]
-        s.ok = s.ok & self.barrier.meet(s.turn, tell, adds)
+        s.ok = s.ok & self.barrier.device_barrier(s.turn, tell, adds)
         self.inbox.fill(self.barrier)
         s.ranges = self.barrier.word(k.device, 3)
         new, s.letters = self.barrier.total(0), self.barrier.total(4)
@@ -246,7 +246,7 @@ class Search:
         tail = Tail(k, c, m, s.cur ^ 1, slot)
         Push(k, c, m, s, tail, queue, self.inbox).run(self.warps)
         tail.flush()
-        self.meet(s, slot)
+        self.device_barrier(s, slot)
         s.level, s.cur, s.queued, s.bits = s.level + 1, s.cur ^ 1, k.cast(queue, "i32"), 0
 
     def make_bits(self, s, slot):
@@ -264,7 +264,7 @@ class Search:
 
         k.for_(worker * 32, self.near.words, workers * 32, words)
         keep = s.vertices, s.edges
-        self.meet(s, slot)
+        self.device_barrier(s, slot)
         s.pulling, s.bits, s.queued, s.half = 1, 1, 0, 0
         s.vertices, s.edges = keep
 
@@ -272,7 +272,7 @@ class Search:
         k, c, m = self.k, self.c, self.m
         queue = FewTail(k, c, m, s.cur, slot), c.everyone - s.seen <= c.everyone // QUEUED
         pull(k, self.near, m, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
-        self.meet(s, slot)
+        self.device_barrier(s, slot)
         left = c.everyone - s.seen
         stay = (s.vertices * c.beta >= c.everyone) | (left <= s.vertices * FEW_LEFT)
         s.half, s.queued = s.half ^ 1, k.cast(queue[1], "i32")
@@ -293,5 +293,5 @@ class Search:
         k.spread(c.everyone // 32, lambda w: (known(w), None)[1])
         tail.flush()
         keep = s.vertices
-        self.meet(s, slot)
+        self.device_barrier(s, slot)
         s.vertices, s.queued = keep, 1

@@ -11,7 +11,7 @@ from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from ..api import BFSConfig
-from .any_degree import GROUP, SUMS, TOLD, Search
+from .any_degree import GROUP, SENT, SUMS, Search
 from .messages import LATER
 
 
@@ -55,7 +55,7 @@ def bfs(
     )
     c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
     c.capacity = places + indices.shape[0] // c.span + 1
-    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
+    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, SENT)
     c.linked, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
 
     def kernel(k, memory):

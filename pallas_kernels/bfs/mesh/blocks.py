@@ -12,7 +12,7 @@ from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from ..api import BFSConfig, bits_in_shared, free_words
-from .low_degree import TOLD, Search
+from .low_degree import SENT, Search
 
 MORE = 512  # shared words of the barrier and the letters
 
@@ -28,7 +28,7 @@ def default_config(ids: int, quads: int) -> BFSConfig:
 def bfs(
     adjacency: jax.Array,
     places_of: jax.Array,
-    mail: jax.Array,
+    outbox: jax.Array,
     told: jax.Array,
     positions: jax.Array,
     source: jax.Array,
@@ -64,14 +64,14 @@ def bfs(
         vertices=n,
         halo=max(ids - places, 1),
         depth=depth,
-        width=mail.shape[1],
+        width=outbox.shape[1],
         quads=adjacency.shape[1] // 4,
         linked=adjacency.shape[0] > ids,
         parents=False,
         entry=2,
     )
     c.words = bits_in_shared(ids, c.queue + MORE // 4) if c.shared_bits else -(-ids // 128) * 4
-    c.source = CONTROL_WORDS + MeshBarrier.control_words(devices, TOLD)
+    c.source = CONTROL_WORDS + MeshBarrier.control_words(devices, SENT)
     c.deepest, c.sent = c.source + 1, c.source + 2
     c.read = c.sent + devices
 
@@ -83,7 +83,7 @@ def bfs(
         {
             "adjacency": adjacency.reshape(-1),
             "places_of": places_of,
-            "mail": mail.reshape(-1),
+            "outbox": outbox.reshape(-1),
             "told": told,
             "positions": positions,
             "source": jnp.reshape(source, 1),

@@ -4,7 +4,7 @@
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
 
-class Ends:
+class LastRows:
     """`end` of each device, a multiple of 32: rows from there on are empty.
 
     Rows come sorted by length, so what follows has no edge at all where the graph is symmetric:

@@ -24,12 +24,12 @@ def finish(k, c, m, vertices, barrier, s, ends=None):
 
     def settle(j, most):
         at = [j + i * step for i in range(AT_ONCE)]
-        there = [k.below(i, k.shr(mine, 2)) for i in at]
+        valid = [k.below(i, k.shr(mine, 2)) for i in at]
         levels = [
             k.load_vec(m.levels, 4 * i, 4, mask=mask, other=FAR, cache="fresh")
-            for i, mask in zip(at, there, strict=True)
+            for i, mask in zip(at, valid, strict=True)
         ]
-        for i, mask, four in zip(at, there, levels, strict=True):
+        for i, mask, four in zip(at, valid, levels, strict=True):
             four = [k.where(level == FAR, -1, level) for level in four]
             most = functools.reduce(k.maximum, [level + 1 for level in four], most)
             if c.own:
@@ -40,7 +40,7 @@ def finish(k, c, m, vertices, barrier, s, ends=None):
                 at = k.shr(vertices.first, 2) + i
                 k.store(k.on(m.letters, d), at, word, mask=mask & shallow)
             deep = mask & ~shallow
-            k.if_(deep, lambda i=i, four=four: vertices.tell_all(m.letters, 4 * i, *four))
+            k.if_(deep, lambda i=i, four=four: vertices.broadcast(m.letters, 4 * i, *four))
         return most
 
     worker = k.cta * k.threads + k.thread
@@ -55,16 +55,16 @@ def finish(k, c, m, vertices, barrier, s, ends=None):
         del device
         return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (barrier.words - 1)
 
-    ok = s.ok & barrier.meet(s.turn, tell)
+    ok = s.ok & barrier.device_barrier(s.turn, tell)
     deep = barrier.word(0, 0)
     for d in range(1, k.devices):
         deep = k.maximum(deep, barrier.word(d, 0))
 
     def level(place):
         device = place // c.n
-        there = place - device * c.n < (c.n if ends is None else ends.of(device))
+        valid = place - device * c.n < (c.n if ends is None else ends.of(device))
         at = k.where(shallow, k.shr(place, 2), place)
-        word = k.load(m.letters, at, mask=there, other=-1, cache="fresh")
+        word = k.load(m.letters, at, mask=valid, other=-1, cache="fresh")
         byte = k.shr(word, (place & 3) << 3) & BYTE
         return k.where(shallow, k.where(byte == BYTE, -1, byte), word)
 

@@ -37,9 +37,9 @@ from ...simt.barrier import MeshBarrier
 from ..low_degree import TAIL, Grid, SingleCTA, claim, expand, log_entry, place_of_bit
 from .levels import FAR, finish
 
-TOLD = 2  # words told: entries of the frontier, letters sent to whom it is told so far
+SENT = 2  # words told: entries of the frontier, letters sent to whom it is told so far
 RESULT = 44  # control words 44..50: what CTA 0 reports after working alone
-DEVICE_BITS = 5  # of a word of `mail`; ids of a halo have the rest
+DEVICE_BITS = 5  # of a word of `outbox`; ids of a halo have the rest
 IDS = 2 ** (31 - DEVICE_BITS)
 
 
@@ -59,7 +59,7 @@ class State:
         return tuple(getattr(self, name) for name in self.names)
 
 
-class Mail:
+class Outbox:
     """Letters: `sent` says where the next one to each device goes."""
 
     def __init__(self, k, c, m):
@@ -72,12 +72,12 @@ class Mail:
 
         def some():
             for j in range(c.width):
-                word = k.load(m.mail, v * c.width + j, mask=mask, other=-1, cache="nc")
-                there = mask & (word >= 0)
-                to = k.where(there, k.shr(word, 31 - DEVICE_BITS), 0)
-                at = k.atomic("add", sent[0], sent[1] + to, 1, mask=there)
-                letter = (word & (IDS - 1)) * 2 + last
-                k.store(k.on(m.letters, to), k.device * c.halo + at, letter, mask=there)
+                word = k.load(m.outbox, v * c.width + j, mask=mask, other=-1, cache="nc")
+                is_valid = mask & (word >= 0)
+                to = k.where(is_valid, k.shr(word, 31 - DEVICE_BITS), 0)
+                at = k.atomic("add", sent[0], sent[1] + to, 1, mask=is_valid)
+                message = (word & (IDS - 1)) * 2 + last
+                k.store(k.on(m.letters, to), k.device * c.halo + at, message, mask=is_valid)
 
         k.if_(mask, some)
 
@@ -89,26 +89,26 @@ class Mail:
 class Alone(SingleCTA):
     """CTA 0 of a device by itself, that posts what it expands."""
 
-    def __init__(self, k, c, state, mail):
+    def __init__(self, k, c, state, outbox):
         super().__init__(k, c, state)
-        self.mail, self.sent, self.first = mail, (k.shared(k.devices), 0), None
+        self.outbox, self.sent, self.first = outbox, (k.shared(k.devices), 0), None
 
     def record(self, at, vertex, level, mask):
         super().record(at, vertex, level, mask)
-        mask = self.mail.of(vertex, mask & (level > self.first))
-        self.mail.post(vertex, 0, mask, self.sent)
+        mask = self.outbox.of(vertex, mask & (level > self.first))
+        self.outbox.post(vertex, 0, mask, self.sent)
 
 
 class Together(Grid):
     """All CTAs of a device, that post what they expand."""
 
-    def __init__(self, k, c, state, mail):
+    def __init__(self, k, c, state, outbox):
         super().__init__(k, c, state)
-        self.mail, self.sent, self.first = mail, (state.control, c.sent), None
+        self.outbox, self.sent, self.first = outbox, (state.control, c.sent), None
 
     def record(self, at, vertex, level, mask):
-        mask = self.mail.of(vertex, mask & (level > self.first))
-        self.mail.post(vertex, 0, mask, self.sent)
+        mask = self.outbox.of(vertex, mask & (level > self.first))
+        self.outbox.post(vertex, 0, mask, self.sent)
 
 
 class Search:
@@ -116,10 +116,10 @@ class Search:
 
     def __init__(self, k, c, m):
         self.k, self.c, self.m = k, c, m
-        self.barrier = MeshBarrier(k, m.control, TOLD)
+        self.barrier = MeshBarrier(k, m.control, SENT)
         self.vertices = Vertices(k, m, c.places, c.vertices)
-        self.mail = Mail(k, c, m)
-        self.single, self.grid = Alone(k, c, m, self.mail), Together(k, c, m, self.mail)
+        self.outbox = Outbox(k, c, m)
+        self.single, self.grid = Alone(k, c, m, self.outbox), Together(k, c, m, self.outbox)
         self.read = k.shared(k.devices)  # letters of each device that were read
 
     def run(self):
@@ -163,7 +163,7 @@ class Search:
 
         k.spread(c.n, look)
         k.store(self.read, k.thread, 0, mask=k.thread < k.devices)
-        ok = self.barrier.meet(k.const(1), lambda device: (0, 0))
+        ok = self.barrier.device_barrier(k.const(1), lambda device: (0, 0))
         source = k.load(m.control, c.source, cache="fresh") - 1
         mine = (k.cta == 0) & (k.thread == 0) & (source >= 0)
         word, bit = place_of_bit(k, c, k.maximum(source, 0))
@@ -181,7 +181,11 @@ class Search:
         meeting = ~few & (s.level == s.end)
         level = ~few & ~meeting
         turn = s.turn + 1
-        for when, action in ((few, self.alone), (meeting, self.meet), (level, self.expand)):
+        for when, action in (
+            (few, self.alone),
+            (meeting, self.device_barrier),
+            (level, self.expand),
+        ):
             s = self._branch(when, action, s)
         s.turn = turn
         return s.values()
@@ -205,21 +209,21 @@ class Search:
         s.ok, new = k.grid_barrier(m.control, [(m.control, TAIL + (s.turn & 3))])
         s.level, s.start, s.count = s.level + 1, s.start + s.count, new
 
-    def meet(self, s):
+    def device_barrier(self, s):
         """All CTAs of this device tell those of the others who is in the last level."""
         k, c, m = self.k, self.c, self.m
         s.level = s.end
 
         def last(i):
             v, _ = k.load_vec(m.log, 2 * (s.start + i), 2, cache="fresh")
-            self.mail.post(v, 1, self.mail.of(v, v >= 0), self.grid.sent)
+            self.outbox.post(v, 1, self.outbox.of(v, v >= 0), self.grid.sent)
 
         k.spread(s.count, last)
 
         def tell(device):
             return s.count, k.load(m.control, c.sent + device, cache="fresh")
 
-        ok = self.barrier.meet(s.meetings + 1, tell)
+        ok = self.barrier.device_barrier(s.meetings + 1, tell)
         over = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
         self.heard(s, ok)
         k.if_(s.done == 0, lambda: self.open(self.grid, s, s.start + s.count, over))
@@ -243,10 +247,10 @@ class Search:
             def letters(i0):
                 i = i0 + k.lane
                 at = d * c.halo + i
-                letter = k.load(m.letters, at, mask=i < high, other=-1, cache="fresh")
-                v = k.where(letter >= 0, k.shr(letter, 1), c.n)
+                message = k.load(m.letters, at, mask=i < high, other=-1, cache="fresh")
+                v = k.where(message >= 0, k.shr(message, 1), c.n)
                 (new,) = claim(k, c, place.bits, [v])
-                last = new & (letter & 1 == 1)
+                last = new & (message & 1 == 1)
                 place.append([v], [last], s.level - 1, after, v, s.turn)
 
             k.for_(k.load(self.read, d) + over[0], high, over[1], letters)
@@ -287,7 +291,7 @@ class Search:
             k.sync()
             return level + 1, start + count, k.load(single.tails, turn & 3), turn + 1
 
-        def until_meeting(*values):
+        def until_barrier(*values):
             s = State(*values)
             single.first = s.end - c.depth
 
@@ -297,14 +301,14 @@ class Search:
 
             found = k.while_(within, one_level, s.level, s.start, s.count, s.turn)
             s.__dict__.update(zip(("level", "start", "count", "turn"), found, strict=True))
-            return self._branch(s.count <= c.solo_out, self.meet_alone, s).values()
+            return self._branch(s.count <= c.solo_out, self.device_barrier_alone, s).values()
 
         def going(*values):
             s = State(*values)
-            there = (s.done == 0) & (s.ok == 1) & (s.level <= c.vertices)
-            return there & (s.count <= c.solo_out)
+            is_valid = (s.done == 0) & (s.ok == 1) & (s.level <= c.vertices)
+            return is_valid & (s.count <= c.solo_out)
 
-        s = State(*k.while_(going, until_meeting, *s.values()))
+        s = State(*k.while_(going, until_barrier, *s.values()))
         single.leave(s.level, s.start, s.count)
         out = s.level, s.start, s.count, s.meetings, s.end, s.done, s.ok
         for j, word in enumerate(out):
@@ -313,14 +317,14 @@ class Search:
             word = k.load(words, k.thread, mask=mine)
             k.store(m.control, first + k.thread, word, mask=mine)
 
-    def meet_alone(self, s):
+    def device_barrier_alone(self, s):
         """One CTA of this device tells those of the others who is in the last level."""
         k, single = self.k, self.single
         s.level = s.end
 
         def last(i):
             v = k.load(single.queues, single.at(s.level, i))
-            self.mail.post(v, 1, self.mail.of(v, v >= 0), single.sent)
+            self.outbox.post(v, 1, self.outbox.of(v, v >= 0), single.sent)
 
         k.for_(k.thread, s.count, k.threads, last)
         k.store(single.tails, s.turn & 3, s.count, mask=k.thread == 0)
@@ -329,7 +333,7 @@ class Search:
         def tell(device):
             return s.count, k.load(single.sent[0], device)
 
-        ok = self.barrier.meet_alone(s.meetings + 1, tell)
+        ok = self.barrier.device_barrier_alone(s.meetings + 1, tell)
         self.heard(s, ok)
         over = k.warp * 32, k.threads
         k.if_(s.done == 0, lambda: self.open(single, s, s.start, over))

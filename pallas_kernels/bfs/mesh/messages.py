@@ -50,7 +50,7 @@ class Inbox:
             spans.append((low + s * self.c.n, k.load(self.high, s) - low))
         return spans
 
-    def read(self, spans, i, there, level):
+    def read(self, spans, i, valid, level):
         """(place, whether this letter was the first to reach it and is there, i less the number of
         letters) of letter i; claims `level` for the place."""
         k, m = self.k, self.m
@@ -59,20 +59,20 @@ class Inbox:
             here = k.below(i, count)
             at, mine, i = k.where(here, first + i, at), mine | here, i - count
             i = k.where(mine, -1, i)
-        v = k.load(m.letters, at, mask=there & mine, cache="fresh")
-        won = k.atomic("min", m.levels, v, level, mask=there & mine) > level
-        return v, won & there & mine, i
+        v = k.load(m.letters, at, mask=valid & mine, cache="fresh")
+        won = k.atomic("min", m.levels, v, level, mask=valid & mine) > level
+        return v, won & valid & mine, i
 
     def open(self, level):
         """Claims `level` for every place that was mailed; the edges are not looked at."""
         k, spans = self.k, self.spans()
 
-        def letter(i, there, count):
-            return count + k.cast(self.read(spans, i, there, level)[1], "i32")
+        def message(i, valid, count):
+            return count + k.cast(self.read(spans, i, valid, level)[1], "i32")
 
         total = sum((count for _, count in spans), k.const(0))
         warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
-        (opened,) = k.deal(total, warps, letter, 0)
+        (opened,) = k.deal(total, warps, message, 0)
         k.reduce("add", self.m.sums, OPENED, opened, mask=opened != 0)
 
     def send(self, places, devices, masks):
@@ -112,8 +112,8 @@ class Push:
         spans = inbox.spans()
         letters = sum((count for _, count in spans), k.const(0))
 
-        def item(i, there, opened, *counts):
-            start, size, won = self._item(spans, letters, i, there)
+        def item(i, valid, opened, *counts):
+            start, size, won = self._item(spans, letters, i, valid)
             counts = flatten(k, start, size, (), self._edges, *counts, unroll=STRIDES)
             return opened + k.cast(won, "i32"), *counts
 
@@ -125,12 +125,12 @@ class Push:
             total = k.warp_sum(count)
             k.reduce("add", m.sums, word, total, mask=(k.lane == 0) & (total != 0))
 
-    def _item(self, spans, letters, i, there):
+    def _item(self, spans, letters, i, valid):
         """Where the edges of a letter or of a range of the queue begin, how many there are, whether
         it was a letter that came first."""
         k, c, m, inbox = self.k, self.c, self.m, self.inbox
-        v, won, j = inbox.read(spans, i, there, self.s.level)
-        queued = there & (i >= letters)
+        v, won, j = inbox.read(spans, i, valid, self.s.level)
+        queued = valid & (i >= letters)
         at = (self.s.cur * c.capacity + j) * 4
         begin, end, *_ = k.load_vec(m.queue, at, 4, mask=queued, cache="fresh")
         start, stop = k.row(m.indptr, v)  # under way beside the claim
@@ -152,18 +152,18 @@ class Push:
 
         return k.for_(start + k.warp * 32, end, STRIDES * k.threads, stretch, *counts)
 
-    def _edges(self, places, payloads, there, found, edges, mailed):
+    def _edges(self, places, payloads, valid, found, edges, mailed):
         del payloads
         k, c, m, level = self.k, self.c, self.m, self.s.level + 1
         who = [
             k.load(m.indices, at, mask=mask, other=c.everyone, cache="nc")
-            for at, mask in zip(places, there, strict=True)
+            for at, mask in zip(places, valid, strict=True)
         ]
-        there = [mask & k.below(v, c.everyone) for v, mask in zip(who, there, strict=True)]
+        valid = [mask & k.below(v, c.everyone) for v, mask in zip(who, valid, strict=True)]
         devices = [v // c.n for v in who]
         places = [v - device * c.n for v, device in zip(who, devices, strict=True)]
-        new = [mask & (device == k.device) for device, mask in zip(devices, there, strict=True)]
-        away = [mask & ~here for mask, here in zip(there, new, strict=True)]
+        new = [mask & (device == k.device) for device, mask in zip(devices, valid, strict=True)]
+        away = [mask & ~here for mask, here in zip(valid, new, strict=True)]
         words, bits = [k.shr(v, 5) for v in who], [k.bit(v) for v in who]
 
         def first(known, sent):

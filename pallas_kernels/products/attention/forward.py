@@ -173,15 +173,15 @@ class Attention:
         def some(base, *carry):
             cols, state = carry[: job.unroll], carry[job.unroll :]
             later = self._columns(base + step)
-            places, there, keys, values = self._met(base, end, cols)
+            places, valid, keys, values = self._met(base, end, cols)
             if job.score is None:
                 scores = self._dots(q, keys)
             else:
                 scores = [
                     self._score(job.score.value, q, key, e)[0]
-                    for key, e in zip(keys, self._edges(places, there), strict=True)
+                    for key, e in zip(keys, self._edges(places, valid), strict=True)
                 ]
-            return *later, *self._added(state, self._levels(scores, places, there), values)
+            return *later, *self._added(state, self._levels(scores, places, valid), values)
 
         state = k.for_(start, end, step, some, *cols, *self.nothing)[job.unroll :]
         return self._of_groups(state), sums
@@ -198,11 +198,11 @@ class Attention:
         """The next entries of this group: places, which are of the row, their rows of k and v."""
         k, g, job = self.k, self.g, self.job
         places = self._places(base)
-        there = [(p < end) & k.below(c, job.columns) for p, c in zip(places, cols, strict=True)]
-        masks = [t & self.inside for t in there]
+        valid = [(p < end) & k.below(c, job.columns) for p, c in zip(places, cols, strict=True)]
+        masks = [t & self.inside for t in valid]
         keys = [self._end(g.k, 1, c, t) for c, t in zip(cols, masks, strict=True)]
         values = [self._features(g.v, c, t) for c, t in zip(cols, masks, strict=True)]
-        return places, there, keys, values
+        return places, valid, keys, values
 
     def _features(self, a, place, mask):
         """This lane's part of a row of features: of v, of k, of what lies by rows."""
@@ -231,12 +231,12 @@ class Attention:
         at = place * self.job.heads + self.head
         return self.k.load(a, at, mask=mask, cache="nc")
 
-    def _edges(self, places, there):
+    def _edges(self, places, valid):
         """Lists of one more argument of the score for each entry, or of none."""
         edges = self.g.edges
         if edges is None:
             return [()] * len(places)
-        masks = [t & self.inside for t in there]
+        masks = [t & self.inside for t in valid]
         return [(self._end(edges, 2, p, t),) for p, t in zip(places, masks, strict=True)]
 
     def _score(self, fn, q, key, edge):
@@ -246,16 +246,16 @@ class Attention:
     def _at(self, place):
         return (place * self.job.heads + self.head) * self.job.width + self.feature
 
-    def _levels(self, scores, places, there):
+    def _levels(self, scores, places, valid):
         """Scores with scale and bias in base 2; -inf where there is no entry."""
         k, job = self.k, self.job
         scores = [s * (job.scale * LOG2E) for s in scores]
         if job.own:
             at = [p * job.own + self.head if job.own > 1 else p for p in places]
-            masks = [t & self.inside for t in there]
+            masks = [t & self.inside for t in valid]
             own = k.loads(self.g.bias, at, masks, cache="nc")
             scores = [s + b * LOG2E for s, b in zip(scores, own, strict=True)]
-        return [k.where(t, s, LOWEST) for t, s in zip(there, scores, strict=True)]
+        return [k.where(t, s, LOWEST) for t, s in zip(valid, scores, strict=True)]
 
     def _dots(self, row, others):
         """The product of `row` with each of the others, by head, in all lanes of the head."""

@@ -123,14 +123,14 @@ class _Backward(Attention):
             cols, carry = carry[: job.unroll], carry[job.unroll :]
             dq, sums = carry[:own], carry[own:]
             later = self._columns(base + step)
-            places, there, keys, values = self._met(base, end, cols)
-            derived = self._derived(q, keys, places, there)
+            places, valid, keys, values = self._met(base, end, cols)
+            derived = self._derived(q, keys, places, valid)
             weights = [
-                k.exp2(s - level) for s in self._levels([d[0] for d in derived], places, there)
+                k.exp2(s - level) for s in self._levels([d[0] for d in derived], places, valid)
             ]
             terms = zip(weights, self._dots(w, values), strict=True)
             cotangents = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
-            entries = zip(places, there, cols, derived, weights, cotangents, strict=True)
+            entries = zip(places, valid, cols, derived, weights, cotangents, strict=True)
             for e, t, c, (_, by_q, by_k, *rest), p, s in entries:
                 t = t & self.inside
                 if g.dv is not None:
@@ -154,13 +154,13 @@ class _Backward(Attention):
         state = k.for_(start, end, step, some, *columns, *self.nothing, *sums)[job.unroll :]
         return self._of_groups(state[:own]), state[own:]
 
-    def _derived(self, q, keys, places, there):
+    def _derived(self, q, keys, places, valid):
         """Of each entry the score, and lists of its derivatives by q, k, edge and params."""
         score = self.job.score
         if score is None:
             return [(s, key, q) for s, key in zip(self._dots(q, keys), keys, strict=True)]
         found = []
-        for key, edge, t in zip(keys, self._edges(places, there), there, strict=True):
+        for key, edge, t in zip(keys, self._edges(places, valid), valid, strict=True):
             value, *slopes = self._score(score.slopes, q, key, edge)
             rows = (x if isinstance(x, list) else [x] for x in slopes)
             found.append((value, *([self.k.where(t, x, 0.0) for x in row] for row in rows)))

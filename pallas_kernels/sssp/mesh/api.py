@@ -7,8 +7,8 @@ from ...simt.barrier import MeshBarrier
 from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
-from .relax import Flags, room
-from .rounds import TOLD, WORDS, Search
+from .relax import Flags, capacity
+from .rounds import SENT, WORDS, Search
 
 
 def sssp(
@@ -38,7 +38,7 @@ def sssp(
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     ctas = ctas or resident_ctas()
-    more = MeshBarrier.control_words(devices, TOLD)
+    more = MeshBarrier.control_words(devices, SENT)
     f32, i32 = jnp.float32, jnp.int32
 
     def kernel(k, m):
@@ -60,12 +60,12 @@ def sssp(
             "summary": 4,
             "done": places,
             "waiting": Flags.words(places, devices),
-            "queue": 4 * room(places, indices.shape[0]),
+            "queue": 4 * capacity(places, indices.shape[0]),
             "parts": (2 * ctas, f32),
         },
         ctas=ctas,
         threads=threads,
-        shared_words=MeshBarrier.shared_words(TOLD) + 8,
+        shared_words=MeshBarrier.shared_words(SENT) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",
         axes=axes,

@@ -23,7 +23,7 @@ TAKEN_AT_ONCE = 8  # pieces that a warp takes at most from those that are left
 PIECES, TAKEN, EDGES = 0, 1, 2  # words of a group of control words
 
 
-def room(places, entries):
+def capacity(places, entries):
     """Pieces that the rows of so many places and entries make at most."""
     return places + entries // SPAN
 
@@ -126,9 +126,9 @@ class Relaxing:
         """Those of the places that share a flag; edges: how many the lane has listed."""
         k, m = self.k, self.m
         i = self.flags.place(flag)
-        there, own = i < self.places, k.device * self.places
-        labels = k.load_vec(m.labels, own + i, 4, mask=there, other=INFINITY, cache="fresh")
-        done = k.load_vec(m.done, i, 4, mask=there, other=INFINITY, cache="fresh")
+        valid, own = i < self.places, k.device * self.places
+        labels = k.load_vec(m.labels, own + i, 4, mask=valid, other=INFINITY, cache="fresh")
+        done = k.load_vec(m.done, i, 4, mask=valid, other=INFINITY, cache="fresh")
         waits = [label < d for label, d in zip(labels, done, strict=True)]
         active = [w & (label <= bound) for w, label in zip(waits, labels, strict=True)]
         some, stays = k.const(False, "i1"), k.const(False, "i1")
@@ -156,11 +156,11 @@ class Relaxing:
 
         return low, k.if_(k.any(some), take, edges)[0]
 
-    def _piece(self, places, payloads, there):
-        (at,), ((first, start, end, label),), (there,) = places, payloads, there
+    def _piece(self, places, payloads, valid):
+        (at,), ((first, start, end, label),), (valid,) = places, payloads, valid
         begin = start + (at - first) * SPAN
         piece = begin, self.k.minimum(begin + SPAN, end), label, 0
-        self.k.store_vec(self.m.queue, at * 4, piece, mask=there)
+        self.k.store_vec(self.m.queue, at * 4, piece, mask=valid)
 
     def relax(self, turn, slot, pieces, low):
         """Relaxes the edges that are listed; the least of low and what the lane lowered.
@@ -173,15 +173,15 @@ class Relaxing:
         dealt = each * workers
         first = (k.lane == 0) & (pieces > dealt)
 
-        def edges(places, payloads, there, low):
-            return self._edges(turn, places, [label for (label,) in payloads], there, low)
+        def edges(places, payloads, valid, low):
+            return self._edges(turn, places, [label for (label,) in payloads], valid, low)
 
         def some(at, low):
             after = k.atomic("add", m.control, slot + TAKEN, each, mask=first)
             i = at + k.lane
-            there = (k.lane < each) & (i < pieces)
-            start, end, label, _ = k.load_vec(m.queue, i * 4, 4, mask=there, cache="fresh")
-            size = k.where(there, end - start, 0)
+            valid = (k.lane < each) & (i < pieces)
+            start, end, label, _ = k.load_vec(m.queue, i * 4, 4, mask=valid, cache="fresh")
+            size = k.where(valid, end - start, 0)
             low = flatten(k, start, size, (label,), edges, low, unroll=UNROLL)[0]
             return dealt + k.shfl(after, 0), low
 
@@ -190,18 +190,18 @@ class Relaxing:
 
         return k.while_(going, some, worker * each, low)[1]
 
-    def _edges(self, turn, places, labels, there, low):
+    def _edges(self, turn, places, labels, valid, low):
         k, m = self.k, self.m
-        heads = k.loads(m.indices, places, there, other=self.everyone, cache="nc")
-        weights = k.loads(m.weights, places, there, cache="nc")
+        heads = k.loads(m.indices, places, valid, other=self.everyone, cache="nc")
+        weights = k.loads(m.weights, places, valid, cache="nc")
         new = [
             k.bits(k.bits(label, "f32") + weight, "i32")
             for label, weight in zip(labels, weights, strict=True)
         ]
-        there = [t & k.below(v, self.everyone) for v, t in zip(heads, there, strict=True)]
+        valid = [t & k.below(v, self.everyone) for v, t in zip(heads, valid, strict=True)]
         # what L1 has is at worst too great
-        old = k.loads(m.labels, heads, there, other=-1)
-        less = [t & (x < o) for t, x, o in zip(there, new, old, strict=True)]
+        old = k.loads(m.labels, heads, valid, other=-1)
+        less = [t & (x < o) for t, x, o in zip(valid, new, old, strict=True)]
         old = k.atomics("min", self.labels, heads, new, less)
         won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
         for v, x, w in zip(heads, new, won, strict=True):

@@ -25,7 +25,7 @@ from ...simt.barrier import MeshBarrier
 from .relax import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing
 from .width import Width
 
-TOLD = 2  # words: TOP - the least label that may wait, -1 below 0; edges of a round
+SENT = 2  # words: TOP - the least label that may wait, -1 below 0; edges of a round
 TOP = 0x7FFFFFFE
 LOW, WORDS = max(PIECES, TAKEN, EDGES) + 1, 4  # of a group of control words
 
@@ -35,7 +35,7 @@ class Search:
 
     def __init__(self, k, m, places, n, slots):
         self.k, self.m, self.places, self.slots = k, m, places, slots
-        self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, TOLD)
+        self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, SENT)
         self.low = k.shared(1)  # TOP - the least label that a thread of the CTA reported
         self.flags = Flags(k, m, places)
         self.relaxing = Relaxing(k, m, places, self.flags)
@@ -59,7 +59,7 @@ class Search:
             low = self.relaxing.queue(turn, slot, bound)
             good, pieces = k.grid_barrier(m.control, [(m.control, slot + PIECES)])
             self._report(slot, self.relaxing.relax(turn, slot, pieces, low))
-            good = good & self._meet(turn)
+            good = good & self._device_barrier(turn)
             doublings = self.width.next(doublings, self.barrier.total(1, k.cast))
             return i + 1, self._least(), doublings, ok & good
 
@@ -86,21 +86,21 @@ class Search:
         k.spread(self.places, lambda i: k.store(m.done, i, INFINITY))
         self.flags.clear(source, known)
         self.width.look()
-        ok = self.barrier.meet(k.const(1), lambda device: (self.width.word(), 0))
+        ok = self.barrier.device_barrier(k.const(1), lambda device: (self.width.word(), 0))
         return ok, k.where(known, 0, INFINITY)
 
     def _report(self, slot, low):
         """Adds what the threads of the CTA lowered or left waiting; `low` of each."""
         k = self.k
         low = k.warp_fold(k.minimum, low)
-        told = TOP - k.maximum(low, -1)
-        k.reduce("max", self.low, 0, told, mask=(k.lane == 0) & (low < INFINITY))
+        sent = TOP - k.maximum(low, -1)
+        k.reduce("max", self.low, 0, sent, mask=(k.lane == 0) & (low < INFINITY))
         k.sync()
         mine = k.thread == 0
         k.reduce("max", self.m.control, slot + LOW, k.load(self.low, 0), mask=mine)
         k.store(self.low, 0, 0, mask=mine)
 
-    def _meet(self, turn):
+    def _device_barrier(self, turn):
         k, control = self.k, self.m.control
         words = [self._group(turn) + word for word in (LOW, EDGES)]
 
@@ -108,7 +108,7 @@ class Search:
             del device
             return [k.load(control, word, cache="fresh") for word in words]
 
-        return self.barrier.meet(turn, tell)
+        return self.barrier.device_barrier(turn, tell)
 
     def _least(self):
         """The least label that waits on any device; at least INFINITY: none does; -1: below 0."""
@@ -123,10 +123,10 @@ class Search:
 
         def tell(j):
             four = k.load_vec(m.labels, self.vertices.first + 4 * j, 4, cache="fresh")
-            self.vertices.tell_others(m.labels, 4 * j, *four)
+            self.vertices.send_to_others(m.labels, 4 * j, *four)
 
         k.spread(self.places // 4, tell)
-        ok = self.barrier.meet(turn, lambda device: (0, 0))
+        ok = self.barrier.device_barrier(turn, lambda device: (0, 0))
 
         def length(place):
             return k.bits(k.load(m.labels, place, cache="fresh"), "f32")

@@ -49,47 +49,47 @@ UNDIRECTED = {
 
 @pytest.fixture(params=["directed", "undirected"], scope="module")
 def example(request):
-    told = {"directed": DIRECTED, "undirected": UNDIRECTED}[request.param]
-    tail, head, length = map(np.array, told["edges"])
+    sent = {"directed": DIRECTED, "undirected": UNDIRECTED}[request.param]
+    tail, head, length = map(np.array, sent["edges"])
     if request.param == "undirected":
         tail, head, length = np.append(tail, head), np.append(head, tail), np.tile(length, 2)
-    n = len(told["levels"])
-    ends = tail - told["first"], head - told["first"]
-    return told, jsp.from_edges(*ends, length.astype(np.float32), shape=(n, n))
+    n = len(sent["levels"])
+    ends = tail - sent["first"], head - sent["first"]
+    return sent, jsp.from_edges(*ends, length.astype(np.float32), shape=(n, n))
 
 
 def test_searches(example):
     """BFS and SSSP."""
-    told, A = example
-    np.testing.assert_array_equal(jsp.bfs(A, 0).levels, told["levels"])
-    np.testing.assert_allclose(jsp.sssp(A, 0).distances, told["distances"], rtol=1e-6)
+    sent, A = example
+    np.testing.assert_array_equal(jsp.bfs(A, 0).levels, sent["levels"])
+    np.testing.assert_allclose(jsp.sssp(A, 0).distances, sent["distances"], rtol=1e-6)
 
 
 def test_pagerank(example):
-    told, A = example
+    sent, A = example
     P = A.with_data(jnp.ones_like(A.data))
     found = jsp.pagerank(P, damping=0.85, tol=0.0, max_iterations=2).scores
-    np.testing.assert_allclose(found, told["scores"], rtol=1e-5)
+    np.testing.assert_allclose(found, sent["scores"], rtol=1e-5)
 
 
 def test_components_and_communities(example):
     """WCC and CDLP."""
-    told, A = example
-    first = told["first"]
-    np.testing.assert_array_equal(jsp.connected_components(A).labels + first, told["weak"])
+    sent, A = example
+    first = sent["first"]
+    np.testing.assert_array_equal(jsp.connected_components(A).labels + first, sent["weak"])
     for backend in ("cpu", "xla"):
         found = jsp.label_propagation(A, 2, backend=backend).labels
-        np.testing.assert_array_equal(found + first, told["labels"])
+        np.testing.assert_array_equal(found + first, sent["labels"])
 
 
 def test_clustering(example):
     """LCC: edges between the neighbours of a vertex, of d (d - 1) that there may be."""
-    told, A = example
+    sent, A = example
     ones = A.with_data(jnp.ones_like(A.data))
     N = jsp.ewise_add(ones, ones.T, jnp.maximum)
     between = jsp.mxm(N, ones, mask=N)  # walks v ~ u -> w with v ~ w
     d = np.asarray(N.sum(axis=1))
     share = np.asarray(between.sum(axis=1)) / np.maximum(d * (d - 1), 1)
-    np.testing.assert_allclose(share, told["clustering"], rtol=1e-6)
-    if told is UNDIRECTED:
-        np.testing.assert_allclose(jsp.clustering(A), told["clustering"], rtol=1e-6)
+    np.testing.assert_allclose(share, sent["clustering"], rtol=1e-6)
+    if sent is UNDIRECTED:
+        np.testing.assert_allclose(jsp.clustering(A), sent["clustering"], rtol=1e-6)

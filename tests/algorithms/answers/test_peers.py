@@ -30,6 +30,6 @@ def test_libraries_answer_alike(name):
     named(name)  # skips where it is not there
     records = compiled.run(suite.get(name), Options(runs=1))  # raises where one disagrees
     assert all("error" not in record for record in records)
-    told = {(r["program"].split(",")[0], r["case"].removeprefix(f"{name} ")) for r in records}
+    sent = {(r["program"].split(",")[0], r["case"].removeprefix(f"{name} ")) for r in records}
     for library, algorithms in INSTALLED.items():
-        assert set(itertools.product([library], algorithms)) <= told
+        assert set(itertools.product([library], algorithms)) <= sent

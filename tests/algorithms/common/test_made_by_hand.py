@@ -11,7 +11,7 @@ import pytest
 
 import jaxspv as jsp
 
-N, ROOM = 24, 160
+N, CAPACITY = 24, 160
 RNG = np.random.default_rng(5)
 KEY = jax.random.key(0)
 
@@ -20,7 +20,7 @@ def matrix(row, col, value, **flags):
     """A CSR of slots as they are listed, row by row, with padding."""
     order = np.argsort(row, kind="stable")
     indptr = np.searchsorted(row[order], np.arange(N + 1)).astype(np.int32)
-    spare = (0, ROOM - len(row))
+    spare = (0, CAPACITY - len(row))
     data = np.pad(value[order], spare, constant_values=np.nan)
     indices = np.pad(col[order], spare, constant_values=N).astype(np.int32)
     arrays = map(jnp.asarray, (data, indices, indptr, np.bool_(False)))
@@ -151,9 +151,9 @@ def test_slopes_go_to_every_entry_of_a_place():
     want = dataclasses.replace(canonical, data=jsp.grad(far)(canonical).data).todense()
     slope = np.asarray(jsp.grad(far)(repeated).data)
     row, col = (np.asarray(x) for x in repeated.rowcol())
-    there = row < N
-    np.testing.assert_allclose(slope[there], np.asarray(want)[row[there], col[there]])
-    assert (slope[~there] == 0).all() and np.count_nonzero(slope) > 3
+    valid = row < N
+    np.testing.assert_allclose(slope[valid], np.asarray(want)[row[valid], col[valid]])
+    assert (slope[~valid] == 0).all() and np.count_nonzero(slope) > 3
 
 
 def test_samples_name_the_slots_of_the_matrix_given():
@@ -166,10 +166,10 @@ def test_samples_name_the_slots_of_the_matrix_given():
             for before, nodes, slots in zip(
                 (np.arange(4), *found.nodes), found.nodes, found.slots, strict=False
             ):
-                there = np.asarray(slots) < A.nse
-                assert there.any()
+                valid = np.asarray(slots) < A.nse
+                assert valid.any()
                 tails = np.broadcast_to(np.asarray(before)[..., None], nodes.shape)
-                np.testing.assert_array_equal(np.asarray(row)[slots[there]], tails[there])
-                np.testing.assert_array_equal(np.asarray(col)[slots[there]], nodes[there])
+                np.testing.assert_array_equal(np.asarray(row)[slots[valid]], tails[valid])
+                np.testing.assert_array_equal(np.asarray(col)[slots[valid]], nodes[valid])
     with pytest.raises(ValueError, match="lists no place twice"):
         jsp.sample_neighbors(KEY, repeated, np.arange(4), 3, weights=repeated.data)

@@ -54,17 +54,17 @@ def test_padding_changes_nothing(value):
         d = jsp.sssp(A, 3).distances
         return jnp.where(jnp.isfinite(d), d, 0).sum() + jsp.pagerank(A).scores[:5].sum()
 
-    slopes = jsp.grad(total)(B).data
-    np.testing.assert_allclose(slopes[: A.nse], jsp.grad(total)(A).data, rtol=1e-4, atol=1e-6)
-    assert (slopes[A.nse :] == 0).all()
+    gradients = jsp.grad(total)(B).data
+    np.testing.assert_allclose(gradients[: A.nse], jsp.grad(total)(A).data, rtol=1e-4, atol=1e-6)
+    assert (gradients[A.nse :] == 0).all()
 
 
 @pytest.mark.fast
 def test_a_directed_path_in_both_directions():
     n = 6
-    there = jsp.from_edges(np.arange(n - 1), np.arange(1, n), shape=(n, n))
+    valid = jsp.from_edges(np.arange(n - 1), np.arange(1, n), shape=(n, n))
     back = jsp.from_edges(np.arange(1, n), np.arange(n - 1), shape=(n, n))
-    for A, far in ((there, n - 1), (back, 0)):
+    for A, far in ((valid, n - 1), (back, 0)):
         for G in (A, A.asformat("csc"), A.asformat("coo"), jsp.prepare(A, for_=PURPOSES)):
             near = n - 1 - far
             order = np.abs(np.arange(n) - near)

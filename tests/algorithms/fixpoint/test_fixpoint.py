@@ -230,9 +230,9 @@ def test_padding_changes_nothing():
         paths = jsp.fixpoint(A, start(0), jsp.semirings.min_plus, monotone=True).x
         return jnp.where(jnp.isfinite(paths), paths, 0).sum()
 
-    slopes = jsp.grad(total)(B).data
-    np.testing.assert_array_equal(slopes[: A.nse], jsp.grad(total)(A).data)
-    assert not slopes[A.nse :].any()
+    gradients = jsp.grad(total)(B).data
+    np.testing.assert_array_equal(gradients[: A.nse], jsp.grad(total)(A).data)
+    assert not gradients[A.nse :].any()
 
 
 def test_the_same_lambda_is_compiled_once():

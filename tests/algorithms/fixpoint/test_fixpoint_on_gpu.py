@@ -68,5 +68,5 @@ def test_booleans_and_gradients():
         paths = jsp.fixpoint(G, start, jsp.semirings.min_plus, monotone=True, backend=backend).x
         return jnp.where(jnp.isfinite(paths), paths, 0).sum()
 
-    slopes = [jax.grad(total)(A.data, b) for b in ("pallas", "xla")]
-    np.testing.assert_allclose(*slopes, rtol=1e-6)
+    gradients = [jax.grad(total)(A.data, b) for b in ("pallas", "xla")]
+    np.testing.assert_allclose(*gradients, rtol=1e-6)

@@ -123,7 +123,7 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
         return
     # the rounds of a GPU, by XLA, from the edges of the first rule
     wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
-    first, tail = tight_edges._first_at_once(A, d, d, strict=True)
+    first, tail = tight_edges._first_vectorised(A, d, d, strict=True)
     first = jnp.where(wanted, first, A.nse)
     assert int(jnp.sum(wanted & (first == A.nse))) > 3
     slot, again = tight_edges._adopted(A, d, wanted, first, tail)
@@ -161,7 +161,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, strict):
         threads=64,
         interpret=True,
     )
-    want, tail = tight_edges._first_at_once(A, before, after, strict=strict)
+    want, tail = tight_edges._first_vectorised(A, before, after, strict=strict)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)
     assert 0 < np.sum(np.asarray(slot) < A.nse) < 40

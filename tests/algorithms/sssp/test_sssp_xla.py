@@ -121,9 +121,9 @@ def graph(rng, m, weights, n=N, capacity=CAPACITY):
     values = np.asarray(weights(len(edges)))
     indptr = np.searchsorted(edges // n, np.arange(n + 1)).astype(np.int32)
     indices = (edges % n).astype(np.int32)
-    room = capacity - len(edges)
-    padding = rng.choice(np.array([-1, 0, n, 2**31 - 1, -(2**31)], np.int32), room)
-    padded = np.r_[indices, padding], np.r_[values, np.full(room, garbage(values.dtype))]
+    spare = capacity - len(edges)
+    padding = rng.choice(np.array([-1, 0, n, 2**31 - 1, -(2**31)], np.int32), spare)
+    padded = np.r_[indices, padding], np.r_[values, np.full(spare, garbage(values.dtype))]
     return (indptr, indices, values), (indptr, *padded)
 
 

@@ -60,12 +60,12 @@ def _lengths(S: Any, result: Any) -> None:
     far = np.full(S.shape[0], np.inf)
     far[0] = 0
     for _ in range(S.shape[0]):
-        there = np.isfinite(far[S.row])
+        valid = np.isfinite(far[S.row])
         before = far.copy()
-        np.minimum.at(far, S.col[there], before[S.row[there]] + S.data[there])
+        np.minimum.at(far, S.col[valid], before[S.row[valid]] + S.data[valid])
     again = far.copy()
-    there = np.isfinite(far[S.row])
-    np.minimum.at(again, S.col[there], far[S.row[there]] + S.data[there])
+    valid = np.isfinite(far[S.row])
+    np.minimum.at(again, S.col[valid], far[S.row[valid]] + S.data[valid])
     loop = bool((again < far).any())
     if result is jsp.NegativeCycleError or loop:
         assert loop and (result is jsp.NegativeCycleError or bool(result.negative_cycle)), loop
@@ -110,14 +110,14 @@ def _weighted_clustering(S: Any, result: Any) -> None:
 
 def _part(rng: np.random.Generator, case: Case) -> tuple[np.ndarray, np.ndarray]:
     n, dtype = case["n"], np.dtype(getattr(ml_dtypes, case["dtype"], case["dtype"]))
-    there = rng.random((n, n)) < rng.choice([0.0, 0.05, 0.2, 0.6])
+    valid = rng.random((n, n)) < rng.choice([0.0, 0.05, 0.2, 0.6])
     values = rng.integers(1, 4, (n, n)).astype(np.float64)
     if VALUES[case["values"]] is not None:
         values = rng.choice(np.array(VALUES[case["values"]]), (n, n))
     if case["symmetric"]:
-        there, values = there | there.T, np.triu(values) + np.triu(values, 1).T
-    values = np.where(there, values, 0).astype(dtype)
-    return values, there
+        valid, values = valid | valid.T, np.triu(values) + np.triu(values, 1).T
+    values = np.where(valid, values, 0).astype(dtype)
+    return values, valid
 
 
 def _made(rng: np.random.Generator, part: Any, case: Case) -> Any:
@@ -148,9 +148,9 @@ def run(case: Case) -> tuple[str, ...]:
 
 def _run(case: Case) -> tuple[str, ...]:
     rng = np.random.default_rng(case["seed"])
-    values, there = _part(rng, case)
-    A = _made(rng, (values, there), case)
-    row, col = np.nonzero(there)
+    values, valid = _part(rng, case)
+    A = _made(rng, (values, valid), case)
+    row, col = np.nonzero(valid)
     kept = values[row, col].astype(np.float64)
     name, pattern = case["name"], case["name"] in PATTERN
     call, certificate = (PATTERN[name] if pattern else WEIGHED[name])[:2]

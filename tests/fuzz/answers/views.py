@@ -118,14 +118,14 @@ def _dispatched(rng: np.random.Generator, G: nx.Graph, V: nx.Graph, special: boo
     """The same by NetworkX's dispatcher, before and after `G` is changed."""
     if "jaxspv" not in nx.config.backends:
         return ("not installed",)
-    told = []
+    sent = []
     asked = [(n, a) for n, a in _asked(rng) if not _left_out(n, special)][: CALLS // 2]
     for _ in range(2):
         for name, arguments in asked:
             positional, named = arguments(V)
-            told += _both(name, V, positional, named)
+            sent += _both(name, V, positional, named)
         _changed(rng, G)
-    return tuple(told)
+    return tuple(sent)
 
 
 def _both(name: str, V: nx.Graph, positional: list, named: dict) -> tuple[str, ...]:

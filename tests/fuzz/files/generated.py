@@ -123,8 +123,8 @@ def names(path: pathlib.Path, rng: random.Random) -> str:
         assert not path.exists()
         return "refused"
     assert not lost, f"{list(drawn)} were written"
-    told: dict[str, Any] = {"delimiter": mark} if mark == ":" else {}
-    B, found = jsp.read_edges(path, labels=True, weight=weight, **told)
+    sent: dict[str, Any] = {"delimiter": mark} if mark == ":" else {}
+    B, found = jsp.read_edges(path, labels=True, weight=weight, **sent)
     want = _by_name(A, labels)
     assert _by_name(B, found) == (want if weight else dict.fromkeys(want, 1.0))
     if mark != " ":

@@ -14,7 +14,7 @@ import jaxspv as jsp
 from jaxspv.cli.main import main
 from jaxspv.io import files
 
-ROOM = 1 << 30  # bytes of address space beyond those of the warm process; files are below 10 kB
+CAPACITY = 1 << 30  # bytes of address space beyond those of the warm process; files are below 10 kB
 SECONDS = 60  # for a file, compiling included
 
 
@@ -28,7 +28,7 @@ def _ring(*_):
 
 def _limit() -> None:
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
-    size = pages * resource.getpagesize() + ROOM
+    size = pages * resource.getpagesize() + CAPACITY
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 

@@ -235,9 +235,9 @@ def test_a_sample_tells_what_edges_lead_to(monkeypatch):
 
     def sampled(self, s):
         edges = any_degree.Search.of_sample(self, s)
-        told = edges.v[self.k.mask]
-        asked.append((int(s.level.v[0]), float(told[0])))
-        assert (told == told[0]).all()
+        sent = edges.v[self.k.mask]
+        asked.append((int(s.level.v[0]), float(sent[0])))
+        assert (sent == sent[0]).all()
         return edges
 
     monkeypatch.setattr(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.bfs.mesh.last_rows import Ends
+from pallas_kernels.bfs.mesh.last_rows import LastRows
 from pallas_kernels.simt.launch import launch
 
 PLACES = 5024
@@ -17,7 +17,7 @@ def found(degrees, source, symmetric=True):
     c = types.SimpleNamespace(n=PLACES, symmetric=symmetric)
 
     def kernel(k, m):
-        Ends(k, c, m).find(k.load(m.source, 0), 40)
+        LastRows(k, c, m).find(k.load(m.source, 0), 40)
         k.sync()
         k.store(m.end, 0, k.load(m.control, 40, cache="fresh"), mask=k.thread == 0)
 

@@ -82,11 +82,11 @@ def test_a_directed_path_is_walked_one_way(way):
 
 
 @pytest.mark.parametrize("way", ["csr", "pull"])
-@pytest.mark.parametrize("room", [1024, 1])
-def test_long_lines_of_tiles_are_shared(monkeypatch, way, room):
+@pytest.mark.parametrize("capacity", [1024, 1])
+def test_long_lines_of_tiles_are_shared(monkeypatch, way, capacity):
     monkeypatch.setattr(tile_levels, "SPLIT", 2)
-    monkeypatch.setattr(tile_levels, "LISTED", room)
-    monkeypatch.setattr("pallas_kernels.bfs.tile.LISTED", room)
+    monkeypatch.setattr(tile_levels, "LISTED", capacity)
+    monkeypatch.setattr("pallas_kernels.bfs.tile.LISTED", capacity)
     graph = random_graph(400, 900, 3)
     check(graph, 5, searcher(graph, 32, 0, **WAYS[way], **HOST)(jnp.int32(5)))
 

@@ -142,8 +142,8 @@ def prepare_sssp(indptr, indices, weights, *, renumber=False) -> dict[str, np.nd
         indptr, indices = start, rank[indices[entries]]
         prepared = {"order": order, "rank": rank}
     adjacency = fixed_width(indptr, indices)
-    there = (adjacency >= 0) & (adjacency < n)
-    slots = np.where(there, fixed_width(indptr, entries.astype(np.int32)), 0)
+    valid = (adjacency >= 0) & (adjacency < n)
+    slots = np.where(valid, fixed_width(indptr, entries.astype(np.int32)), 0)
     prepared |= {
         "adjacency": adjacency,
         "slots": slots,
@@ -188,10 +188,10 @@ def prepare_pagerank(
     number[by_number] = np.arange(n, dtype=np.int32)
 
     rows, base = _positions(length[by_number], order, thread_row)
-    there = rows < n
+    valid = rows < n
     vertices = np.full(len(rows), n, np.int32)
-    vertices[there] = by_number[rows[there]]
-    of_position = np.where(there, length[np.minimum(vertices, n - 1)], 0)
+    vertices[valid] = by_number[rows[valid]]
+    of_position = np.where(valid, length[np.minimum(vertices, n - 1)], 0)
     items, splits = _items(of_position[:base], _segment(nnz))
     long_end = int(items[-1, 1]) if len(items) else 0
     widths = of_position[base:].reshape(-1, LANES).max(1, initial=0)

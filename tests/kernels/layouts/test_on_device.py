@@ -87,19 +87,19 @@ def test_results_do_not_depend_on_the_device(on_gpu, monkeypatch):
     A = matrix("directed")
     here = jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
     monkeypatch.undo()
-    there = jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
+    valid = jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
     for run in (lambda G: jsp.bfs(G, 3).levels, lambda G: jsp.sssp(G, 3).distances):
-        np.testing.assert_array_equal(run(here), run(there))
-    np.testing.assert_allclose(jsp.pagerank(here).scores, jsp.pagerank(there).scores, rtol=1e-5)
-    assert jax.tree.structure(here.inn) == jax.tree.structure(there.inn)
+        np.testing.assert_array_equal(run(here), run(valid))
+    np.testing.assert_allclose(jsp.pagerank(here).scores, jsp.pagerank(valid).scores, rtol=1e-5)
+    assert jax.tree.structure(here.inn) == jax.tree.structure(valid.inn)
 
 
 def test_symmetry_by_bisection(on_gpu, monkeypatch):
     """As SciPy says, in pieces too: pattern, values, NaN as equal to NaN, padding left out."""
     rng = np.random.default_rng(3)
-    n, room = 12, 144
+    n, capacity = 12, 144
     for case in range(60):
-        monkeypatch.setattr(ragged, "LEAST", room - case // 30)
+        monkeypatch.setattr(ragged, "LEAST", capacity - case // 30)
         M = np.zeros((n, n), np.float32)
         k = int(rng.integers(0, 60))
         M[rng.integers(0, n, k), rng.integers(0, n, k)] = rng.integers(1, 5, k)
@@ -110,7 +110,7 @@ def test_symmetry_by_bisection(on_gpu, monkeypatch):
         if case % 8 == 5:
             M[0, n - 1] += 1
         A = jsp.from_scipy(sp.csr_array(M))
-        more = room - A.nse
+        more = capacity - A.nse
         data = np.append(A.data, np.arange(more, dtype=np.float32))
         indices = np.append(A.indices, np.full(more, n, np.int32))
         A = dataclasses.replace(A, data=jnp.asarray(data), indices=jnp.asarray(indices))

@@ -59,14 +59,14 @@ def test_bfs_and_sssp(name, renumber):
         rounded=rounded,
     )
     assert sorted(found) == sorted(want)
-    there = None
+    valid = None
     for key, array in want.items():
         table = np.asarray(found[key])
         if key == "adjacency":
-            there = (array >= 0) & (array < n)
+            valid = (array >= 0) & (array < n)
             assert (table[len(array) :] == n).all()
         if key == "lengths":  # what stands where there is no neighbour is never looked at
-            table, array = np.where(there, table[: len(array)], 0), np.where(there, array, 0)
+            table, array = np.where(valid, table[: len(array)], 0), np.where(valid, array, 0)
         np.testing.assert_array_equal(table[: len(array)], array)
     found = prepare_bfs(*padded(*graph), *(padded(*reverse) if reverse else ()))
     for key, array in numpy_layouts.prepare_bfs(*graph, *reverse).items():

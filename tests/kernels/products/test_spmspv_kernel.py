@@ -47,8 +47,8 @@ def expected(A, x, add, mul, keep=None):
     return y
 
 
-def vector(x, n, room, dtype):
-    pad = room - len(x)
+def vector(x, n, capacity, dtype):
+    pad = capacity - len(x)
     junk = np.nan if dtype == np.float32 else 99
     return (
         jnp.asarray([*x, *[n] * pad], jnp.int32),
@@ -78,9 +78,9 @@ def product(kind, A, *, nse, add, mul, nt=16, limit=2, **options):
     return functools.partial(jax.jit(f), *arrays)
 
 
-def run(kind, A, x, *, allowed=None, room=None, **options):
+def run(kind, A, x, *, allowed=None, capacity=None, **options):
     words = None if allowed is None else jsp.BitVector.from_bool(jnp.asarray(allowed)).words
-    arguments = vector(x, A.shape[1], room or len(x) + 3, A.dtype)
+    arguments = vector(x, A.shape[1], capacity or len(x) + 3, A.dtype)
     return product(kind, A, **options)(*arguments, allowed=words)
 
 
@@ -137,7 +137,7 @@ def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
             add="min",
             mul=MUL["times"],
             allowed=mask,
-            room=90,
+            capacity=90,
             ascending=ascending,
             ctas=3,
             threads=64,

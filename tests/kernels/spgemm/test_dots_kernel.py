@@ -14,7 +14,7 @@ from tests.kernels.test_lowering import lower
 
 def expected(A, B, row, column, mul, combine):
     """Values and whether there is one, place by place; those of B by columns."""
-    values, there = [], []
+    values, valid = [], []
     for i, j in zip(row, column, strict=True):
         found = None
         if 0 <= i < A.shape[0] and 0 <= j < B.shape[1]:
@@ -25,8 +25,8 @@ def expected(A, B, row, column, mul, combine):
                         term = mul(A.data[s], B.data[t], i, k, j)
                         found = term if found is None else combine(found, term)
         values.append(found or 0)
-        there.append(found is not None)
-    return np.array(values), np.array(there)
+        valid.append(found is not None)
+    return np.array(values), np.array(valid)
 
 
 @pytest.mark.parametrize("name", ALGEBRAS)
@@ -36,14 +36,14 @@ def test_is_the_definition(name):
     B = matrix(30, 60, 250, 4, 7, dtype).T  # CSC
     rng = np.random.default_rng(0)
     row, column = rng.integers(0, 22, 150), rng.integers(-1, 31, 150)  # some out of range
-    values, there = expected(A, B, row, column, mul, combine)
-    assert 30 < there.sum() < 140
+    values, valid = expected(A, B, row, column, mul, combine)
+    assert 30 < valid.sum() < 140
     places = jnp.asarray(row, jnp.int32), jnp.asarray(column, jnp.int32)
     how = {"add": add, "ctas": 2, "threads": 64, "interpret": True}
     algebra = semiring(mul, combine, identity, dtype)
     got, found = spgemm_dots(leaves(A, 3), leaves(B.T, 2), *places, semiring=algebra, **how)
-    np.testing.assert_array_equal(found != 0, there)
-    np.testing.assert_allclose(np.asarray(got)[there], values[there], rtol=1e-5)
+    np.testing.assert_array_equal(found != 0, valid)
+    np.testing.assert_allclose(np.asarray(got)[valid], values[valid], rtol=1e-5)
 
 
 def test_is_one_launch():
@@ -64,8 +64,8 @@ def test_native():
     for add in ("add", None):
         algebra = semiring(TIMES, operator.add, 0.0)
         product = jax.jit(lambda *v, s=algebra, add=add: spgemm_dots(*v, semiring=s, add=add))
-        values, there = map(np.asarray, product(leaves(A), leaves(B.T), row, column))
-        assert int(there.sum()) == want.nnz
+        values, valid = map(np.asarray, product(leaves(A), leaves(B.T), row, column))
+        assert int(valid.sum()) == want.nnz
         np.testing.assert_allclose(
-            values[there != 0], want[M.tocoo().coords][there != 0], rtol=1e-5
+            values[valid != 0], want[M.tocoo().coords][valid != 0], rtol=1e-5
         )

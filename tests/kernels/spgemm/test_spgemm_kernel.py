@@ -27,9 +27,9 @@ CUT = Tuning(
     middle=None,
     large=300,
     medium_threads=64,
-    medium_room=256,
+    medium_capacity=256,
     large_threads=128,
-    large_room=512,
+    large_capacity=512,
     window=1024,
 )
 TIMES = lambda a, b, i, k, j: a * b  # noqa: E731
@@ -150,11 +150,11 @@ def test_semirings(name):
 @pytest.mark.parametrize("by_value", [False, True])
 def test_masks(complement, by_value):
     A, B, M = matrix(12, 30, 100, 3, 4), matrix(30, 90, 1000, 4, 7), matrix(12, 90, 300, 5, 4)
-    there = M.toarray() > 0
+    valid = M.toarray() > 0
     flags = (np.arange(M.nnz) % 3 != 0).astype(np.int32)
     if by_value:
-        there[M.tocoo().coords[0][flags == 0], M.tocoo().coords[1][flags == 0]] = False
-    want = {p: v for p, v in expected(A, B, TIMES, operator.add).items() if there[p] != complement}
+        valid[M.tocoo().coords[0][flags == 0], M.tocoo().coords[1][flags == 0]] = False
+    want = {p: v for p, v in expected(A, B, TIMES, operator.add).items() if valid[p] != complement}
     indptr, indices, _ = leaves(M)
     mask = (indptr, indices, jnp.asarray(flags) if by_value else None)
     algebra = semiring(TIMES, operator.add, 0.0)

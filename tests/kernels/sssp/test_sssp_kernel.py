@@ -289,8 +289,8 @@ def test_targets_settle_what_is_as_near(kind, dtype):
     for targets, join in (([n // 3], min), ([n // 5, n // 2], min), ([n // 5, n // 2], max)):
 
         def limit(labels, infinity, minimum, maximum, join=join):
-            meet = minimum if join is min else maximum
-            return functools.reduce(meet, labels)
+            device_barrier = minimum if join is min else maximum
+            return functools.reduce(device_barrier, labels)
 
         out = search(
             graph, weights, 0, 40, SMALL, prepared, targets=jnp.asarray(targets), limit=limit

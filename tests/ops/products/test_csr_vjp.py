@@ -48,10 +48,10 @@ def test_both_cotangents(values, vector, stored_rows):
 def test_a_batch_of_weights():
     A = padded()
     weights = jnp.arange(8.0).reshape(2, 4)
-    slopes = jax.jit(jax.vmap(lambda w: csr_vjp(A.indptr, A.indices, w, 4, data=A.data)[1]))(
+    gradients = jax.jit(jax.vmap(lambda w: csr_vjp(A.indptr, A.indices, w, 4, data=A.data)[1]))(
         weights
     )
-    np.testing.assert_allclose(slopes, np.asarray(weights) @ DENSE)
+    np.testing.assert_allclose(gradients, np.asarray(weights) @ DENSE)
 
 
 def slopes_by_both(A, x):

@@ -25,9 +25,9 @@ def banded(offsets, n=150, share=0.8, dtype=np.float32, m=None):
     rng, m = np.random.default_rng(len(offsets)), m or n
     row = np.arange(m)[:, None] + np.zeros(len(offsets), int)
     col = row + np.asarray(offsets)
-    there = (col >= 0) & (col < n) & (rng.random(col.shape) < share) & (row != 7) & (row < 140)
+    valid = (col >= 0) & (col < n) & (rng.random(col.shape) < share) & (row != 7) & (row < 140)
     data = rng.integers(1, 9, col.shape).astype(dtype)
-    return sp.csr_array((data[there], (row[there], col[there])), shape=(m, n))
+    return sp.csr_array((data[valid], (row[valid], col[valid])), shape=(m, n))
 
 
 def arranged(S):
@@ -87,9 +87,9 @@ def test_inf_and_nan_meet_stored_entries_alone():
     x[20], x[90] = np.inf, np.nan
     got = fold(jsp.semirings.plus_times, A, x, D)
     dense = S.toarray()
-    meets = np.stack([dense[:, 20] != 0, dense[:, 90] != 0])
-    assert np.array_equal(np.isnan(got), meets[1])
-    assert np.array_equal(np.isinf(got), meets[0] & ~meets[1])
+    overlaps = np.stack([dense[:, 20] != 0, dense[:, 90] != 0])
+    assert np.array_equal(np.isnan(got), overlaps[1])
+    assert np.array_equal(np.isinf(got), overlaps[0] & ~overlaps[1])
 
 
 @pytest.mark.parametrize("name", ["five", "a hundred"])

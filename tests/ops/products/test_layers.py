@@ -77,10 +77,12 @@ def test_vmap_of_values_and_gradients(name):
     xs = jnp.stack([X, 2 * X, -X])
     one_by_one = jnp.stack([f(A.data, x) for x in xs])
     np.testing.assert_allclose(jax.vmap(f, (None, 0))(A.data, xs), one_by_one, rtol=1e-5)
-    slopes = jnp.stack([jax.grad(f, 1)(A.data, x) for x in xs])
-    np.testing.assert_allclose(jax.vmap(jax.grad(f, 1), (None, 0))(A.data, xs), slopes, rtol=1e-5)
+    gradients = jnp.stack([jax.grad(f, 1)(A.data, x) for x in xs])
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(f, 1), (None, 0))(A.data, xs), gradients, rtol=1e-5
+    )
     through = jax.grad(lambda xs: jax.vmap(f, (None, 0))(A.data, xs).sum())(xs)
-    np.testing.assert_allclose(through, slopes, rtol=1e-5)
+    np.testing.assert_allclose(through, gradients, rtol=1e-5)
 
 
 def test_vmap_over_values_and_nested_vmap_under_jit():

@@ -12,7 +12,7 @@ from jaxspv.ops.products.mxm import gpu
 from jaxspv.ops.products.mxm.call import checked
 from jaxspv.ops.products.mxm.result import sorted_mask
 
-M, L, N, ROOM = 20, 30, 40, 800
+M, L, N, CAPACITY = 20, 30, 40, 800
 CASES = [
     ("plus_times", np.float32),
     ("min_plus", np.float32),
@@ -66,7 +66,7 @@ def test_kernels_give_what_graphblas_gives(name, dtype, mask):
     product = getattr(known, name)(theirs(A) @ theirs(B))
     rows, cols, values = product.new(mask=MASKS[mask](theirs(LISTED), lambda M: M.S)).to_coo()
     first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
-    how = {"nse": ROOM, "interpret": True}
+    how = {"nse": CAPACITY, "interpret": True}
     results = [gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how)]
     if mask in ("structure", "value"):  # which list places
         assert wanted is not None
@@ -100,8 +100,8 @@ def test_derivatives_by_kernels():
     rng = np.random.default_rng(5)
     first, second = matrix(M, L, 0.3, 1, np.float32), matrix(L, N, 0.5, 2, np.float32)
     A, B = ours(first), ours(second)
-    C = jsp.mxm(A, B, mask=jsp.structure(ours(LISTED)), nse=ROOM)
-    places, w = C.to_scipy(), rng.standard_normal(ROOM).astype(np.float32)
+    C = jsp.mxm(A, B, mask=jsp.structure(ours(LISTED)), nse=CAPACITY)
+    places, w = C.to_scipy(), rng.standard_normal(CAPACITY).astype(np.float32)
     weights = sp.csr_array((w[: places.nnz], places.indices, places.indptr), shape=places.shape)
     along = gpu.product_along(A, B, C, interpret=True)
     np.testing.assert_allclose(along[: places.nnz], places.data, rtol=1e-5)

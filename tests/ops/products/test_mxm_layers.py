@@ -69,8 +69,8 @@ def test_gradients_in_both_modes_and_twice(semiring):
 
 def test_padding_never_reaches_a_gradient():
     for semiring in SEMIRINGS:
-        slopes = jax.grad(loss(semiring), (0, 1))(A.data, B.data)
-        for M, slope in zip((A, B), slopes, strict=True):
+        gradients = jax.grad(loss(semiring), (0, 1))(A.data, B.data)
+        for M, slope in zip((A, B), gradients, strict=True):
             valid = M.rowcol()[0] < M.shape[0]
             assert np.isfinite(slope[valid]).all() and (slope[~valid] == 0).all()
             assert slope[valid].any() or (semiring.mul.name == "first" and M is B)
@@ -111,8 +111,10 @@ def test_masked_gradients_are_dense_ones_on_the_pattern():
         got = jax.grad(f, (0, 1))(A.data, B.data)
         for M, slope, full in zip((A, B), got, want, strict=True):
             row, col = M.rowcol()
-            there = row < M.shape[0]
-            np.testing.assert_allclose(slope[there], full[row[there], col[there]], rtol=1e-4)
+            is_valid = row < M.shape[0]
+            np.testing.assert_allclose(
+                slope[is_valid], full[row[is_valid], col[is_valid]], rtol=1e-4
+            )
 
 
 def test_ties_go_to_the_smallest_inner_index():
@@ -121,8 +123,8 @@ def test_ties_go_to_the_smallest_inner_index():
     def f(x, y):
         return jsp.mxm(X.with_data(x), Y.with_data(y), jsp.semirings.min_plus).data.sum()
 
-    slopes = jax.grad(f, (0, 1))(X.data, Y.data)
-    assert [s.tolist() for s in slopes] == [[1, 0, 0], [1, 0, 0]]
+    gradients = jax.grad(f, (0, 1))(X.data, Y.data)
+    assert [s.tolist() for s in gradients] == [[1, 0, 0], [1, 0, 0]]
 
 
 def test_a_sparse_gradient_and_a_parameter():
@@ -161,11 +163,11 @@ def test_vmap_over_values_and_over_everything(method):
 def test_grad_of_vmap_and_vmap_of_grad():
     f = loss(jsp.semirings.plus_times)
     datas = jnp.stack([A.data, 2 * A.data])
-    slopes = jnp.stack([jax.grad(f)(d, B.data) for d in datas])
+    gradients = jnp.stack([jax.grad(f)(d, B.data) for d in datas])
     batched = jax.jit(jax.vmap(jax.grad(f), (0, None)))
-    np.testing.assert_allclose(batched(datas, B.data), slopes, rtol=1e-5)
+    np.testing.assert_allclose(batched(datas, B.data), gradients, rtol=1e-5)
     total = jax.jit(jax.grad(lambda ds: jax.vmap(f, (0, None))(ds, B.data).sum()))(datas)
-    np.testing.assert_allclose(total, slopes, rtol=1e-5)
+    np.testing.assert_allclose(total, gradients, rtol=1e-5)
 
 
 def test_the_write_rule():

@@ -53,6 +53,6 @@ def test_sizes_are_asked_for_once_a_pattern(as_on_a_gpu):
     assert len(as_on_a_gpu) == 1
     with pytest.raises(ValueError, match="`nse` must be at least"):
         jsp.mxm(A, A, nse=3)
-    turned = jsp.mxm(A, A.T)  # of the same arrays
-    np.testing.assert_allclose(turned.todense(), sp.csr_array(S @ S.T).toarray(), rtol=1e-5)
+    transposed = jsp.mxm(A, A.T)  # of the same arrays
+    np.testing.assert_allclose(transposed.todense(), sp.csr_array(S @ S.T).toarray(), rtol=1e-5)
     assert len(as_on_a_gpu) == 2

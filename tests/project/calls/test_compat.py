@@ -19,14 +19,14 @@ def jaxlib(monkeypatch):
 
     def pretend(version, backend="gpu"):
         compat.jaxlib_version.cache_clear()
-        compat._tell_once.cache_clear()
+        compat._warn_once.cache_clear()
         monkeypatch.setattr(compat.importlib.metadata, "version", lambda name: version)
         monkeypatch.setattr(compat.jax, "default_backend", lambda: backend)
 
     yield pretend
     monkeypatch.undo()
     compat.jaxlib_version.cache_clear()
-    compat._tell_once.cache_clear()
+    compat._warn_once.cache_clear()
 
 
 def test_version_numbers():
@@ -61,10 +61,10 @@ def test_the_user_is_told_once_and_on_a_gpu_only(jaxlib):
         warnings.simplefilter("error")
         assert compat.scatter_add_is_slow(np.float32)
     jaxlib("0.11.0", "gpu")
-    with pytest.warns(compat.EfficiencyWarning, match="Install jaxlib >= 0.11.1") as told:
+    with pytest.warns(compat.EfficiencyWarning, match="Install jaxlib >= 0.11.1") as sent:
         for _ in range(3):
             assert compat.scatter_add_is_slow(np.float32)
-    assert len(told) == 1
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize("version,avoided", [("0.11.0", True), ("0.11.2", False)])

@@ -285,9 +285,9 @@ def test_grad_names_wrong_arguments():
             jsp.grad(loss, argnums)
     with pytest.raises(TypeError, match="argnums.*CSR.*floating-point leaf"):
         jsp.grad(loss)(A.astype(int), X)
-    slopes, aux = jsp.grad(lambda A, x: (loss(A, x), 7), (0, -1), has_aux=True)(A, X)
-    assert aux == 7 and slopes[0].nse == A.nse
-    np.testing.assert_allclose(slopes[1], DENSE.sum(0))
+    gradients, aux = jsp.grad(lambda A, x: (loss(A, x), 7), (0, -1), has_aux=True)(A, X)
+    assert aux == 7 and gradients[0].nse == A.nse
+    np.testing.assert_allclose(gradients[1], DENSE.sum(0))
 
 
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):

@@ -37,9 +37,9 @@ def test_a_matrix_is_a_parameter_and_trains():
         def loss(params):
             return jnp.sum((layer.apply({"params": params}, x) - want) ** 2)
 
-        value, slopes = jsp.value_and_grad(loss)(params)
-        slopes = {"A": slopes["A"].data, "b": slopes["b"]}
-        updates, state = optimiser.update(slopes, state)
+        value, gradients = jsp.value_and_grad(loss)(params)
+        gradients = {"A": gradients["A"].data, "b": gradients["b"]}
+        updates, state = optimiser.update(gradients, state)
         data = optax.apply_updates(params["A"].data, updates["A"])
         b = optax.apply_updates(params["b"], updates["b"])
         return {"A": params["A"].with_data(data), "b": b}, state, value
@@ -83,8 +83,8 @@ def test_nnx_a_matrix_is_data_and_its_values_a_parameter_when_asked(learns):
 
     @nnx.jit
     def step(layer, rule):
-        value, slopes = nnx.value_and_grad(lambda m: jnp.sum((m(x) - want) ** 2))(layer)
-        rule.update(layer, slopes)
+        value, gradients = nnx.value_and_grad(lambda m: jnp.sum((m(x) - want) ** 2))(layer)
+        rule.update(layer, gradients)
         return value
 
     losses = [float(step(layer, rule)) for _ in range(30)]
@@ -119,8 +119,8 @@ def test_equinox_takes_values_for_parameters_unless_told_otherwise(learns):
         def loss(moving):
             return jnp.sum((eqx.combine(moving, fixed)(x) - want) ** 2)
 
-        value, slopes = jax.value_and_grad(loss)(moving)
-        move, state = rule.update(slopes, state, moving)
+        value, gradients = jax.value_and_grad(loss)(moving)
+        move, state = rule.update(gradients, state, moving)
         return eqx.apply_updates(moving, move), state, value
 
     losses = []

@@ -70,9 +70,9 @@ def over_rows(
 
     def at_once(carry):
         row, _ = block.rowcol()
-        there = rows.at[row].get(mode="fill", fill_value=False)
+        is_valid = rows.at[row].get(mode="fill", fill_value=False)
         slot = jnp.arange(nse, dtype=jnp.int32)
-        return visit(carry, Edges(slot, jnp.minimum(row, m - 1), there))
+        return visit(carry, Edges(slot, jnp.minimum(row, m - 1), is_valid))
 
     if nse <= EDGES:  # nothing to save
         return at_once(carry)

@@ -22,7 +22,7 @@ LEAST = 32  # places of a list that is worth having
 SHARE = 64  # places of a piece for each place of a list
 
 
-def room_of(part: Partition, bytes_of_place: float = 1 / 8) -> int:
+def capacity_of(part: Partition, bytes_of_place: float = 1 / 8) -> int:
     """Places of a list, a power of two; 0: every frontier is a bitmap.
 
     A list of 4-byte numbers is at most half as long as a message of `bytes_of_place` for each place
@@ -32,17 +32,18 @@ def room_of(part: Partition, bytes_of_place: float = 1 / 8) -> int:
     return 0 if places < LEAST else 1 << (places.bit_length() - 1)
 
 
-def listed(local: Local, here: Array, room: int) -> Array:
-    """(room,) the places where `here` (r,) is true, then r."""
-    (places,) = jnp.nonzero(here, size=room, fill_value=local.part.places)
+def listed(local: Local, here: Array, capacity: int) -> Array:
+    """(capacity,) the places where `here` (r,) is true, then r."""
+    (places,) = jnp.nonzero(here, size=capacity, fill_value=local.part.places)
     return places.astype(jnp.int32)
 
 
-def compacted(places: Array, keep: Array, room: int, nobody: int) -> Array:
-    """(room,) the places that `keep` selects, of which there are at most as many, then `nobody`."""
+def compacted(places: Array, keep: Array, capacity: int, sentinel: int) -> Array:
+    """(capacity,) the places that `keep` selects, of which there are at most as many, then
+    `sentinel`."""
     at = jnp.cumsum(keep, dtype=jnp.int32) - 1
-    empty = jnp.full(room, nobody, jnp.int32)
-    return empty.at[jnp.where(keep, at, room)].set(places, mode="drop")
+    empty = jnp.full(capacity, sentinel, jnp.int32)
+    return empty.at[jnp.where(keep, at, capacity)].set(places, mode="drop")
 
 
 def followed(
@@ -55,17 +56,18 @@ def followed(
     """Where the entries of listed rows lead, told to the devices whose piece it is.
 
     Args:
-        places: (room,) of this piece, r: none. The edges that leave the lists of all devices
-            together are at most `room`.
+        places: (capacity,) of this piece, r: none. The edges that leave the lists of all devices
+            together are at most `capacity`.
         counts: (nse,) bool, the entries that count; None: all.
-        carried, travel: (room,) a value of each listed place, and what it makes of that and of an
+        carried, travel: (capacity,) a value of each listed place, and what it makes of that and of
+        an
             entry: the value told; None: none.
 
     Returns:
         (k,) places of this piece, r where there is none, and the value told to each, or None.
     """
     part, block = local.part, local.block
-    r, room = part.places, places.shape[0]
+    r, capacity = part.places, places.shape[0]
     rows = places
     if part.col_axes:
         everyone = lax.all_gather(places, part.col_axes)
@@ -74,20 +76,20 @@ def followed(
         if carried is not None:
             carried = lax.all_gather(carried, part.col_axes, tiled=True)
     number = jnp.arange(rows.shape[0], dtype=jnp.int32)
-    edges = edges_of(number, _rows(block.indptr, rows), jnp.int32(0), room)
+    edges = edges_of(number, _rows(block.indptr, rows), jnp.int32(0), capacity)
     valid = edges.valid
     if counts is not None:
         valid &= counts.at[edges.slot].get(mode="clip")
     col = block.indices.at[edges.slot].get(mode="clip")
-    col, told = jnp.where(valid, col, part.block_shape[1]), None
+    col, sent = jnp.where(valid, col, part.block_shape[1]), None
     if carried is not None and travel is not None:
-        told = travel(carried[edges.tail], block.data.at[edges.slot].get(mode="clip"))
+        sent = travel(carried[edges.tail], block.data.at[edges.slot].get(mode="clip"))
     if not part.row_axes:
-        return col, told
+        return col, sent
     col = lax.all_gather(col, part.row_axes, tiled=True)
-    told = None if told is None else lax.all_gather(told, part.row_axes, tiled=True)
+    sent = None if sent is None else lax.all_gather(sent, part.row_axes, tiled=True)
     place = col - lax.axis_index(part.row_axes).astype(jnp.int32) * r
-    return jnp.where((place >= 0) & (place < r), place, r), told
+    return jnp.where((place >= 0) & (place < r), place, r), sent
 
 
 def _rows(indptr: Array, rows: Array) -> SelectedRows:

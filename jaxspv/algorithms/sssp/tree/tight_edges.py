@@ -136,7 +136,7 @@ def _first_by_kernel(A, before, after, *, strict):
 
 
 @first_tight.register("scatter")
-def _first_at_once(A, before, after, *, strict):
+def _first_vectorised(A, before, after, *, strict):
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
     x, y = jnp.take(before, tail, mode="clip"), jnp.take(after, head, mode="clip")

@@ -124,10 +124,10 @@ def boundary_expansion(G, S):
 @implements(cost="linear", refuse=_sets)
 def node_expansion(G, S):
     """The number of neighbors of a set over its size."""
-    return int(neighbors_of(G, _all_there(G, S)).sum()) / len(S)
+    return int(neighbors_of(G, _all_valid(G, S)).sum()) / len(S)
 
 
-def _all_there(G: ConvertedGraph, S: Iterable) -> list[int]:
+def _all_valid(G: ConvertedGraph, S: Iterable) -> list[int]:
     for node in S:
         if node not in G:
             kind = "digraph" if G.is_directed() else "graph"
@@ -145,7 +145,7 @@ def is_dominating_set(G, nbunch):
 
 
 def _group_degree(G: ConvertedGraph, S: Collection, direction) -> float:
-    inside = _all_there(G, S)
+    inside = _all_valid(G, S)
     near = neighbors_of(G, inside, direction)
     near[inside] = False
     return int(near.sum()) / (len(G) - len(S))

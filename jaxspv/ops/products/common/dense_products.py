@@ -26,11 +26,11 @@ class Prepared(NamedTuple):
 
     Attributes:
         rows: the rows of A in bins; those by diagonals serve one vector alone.
-        turned: the transpose of A as a CSR, with its values, for the derivative by X.
+        transposed: the transpose of A as a CSR, with its values, for the derivative by X.
     """
 
     rows: Arranged | None = None
-    turned: SparseMatrix | None = None
+    transposed: SparseMatrix | None = None
 
 
 spmm = Operation("spmm")  # `spmm(semiring, A, X, prepared, flip=)`

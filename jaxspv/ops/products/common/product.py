@@ -156,8 +156,8 @@ def picked_tangent(
 
     Time and memory in proportion to m, whatever nse is; of the transpose too, but for its result.
     """
-    there = slots < data.shape[0]
-    place = jnp.where(there, place, x.shape[0])
+    is_valid = slots < data.shape[0]
+    place = jnp.where(is_valid, place, x.shape[0])
 
     def value(v, index):
         return v.at[index].get(mode="fill", fill_value=1)
@@ -176,7 +176,7 @@ def picked_tangent(
         dot(x_dot, place),
         flip=flip,
     )[1]
-    return jnp.where(there, dots, 0)
+    return jnp.where(is_valid, dots, 0)
 
 
 def reduce_tangent(

@@ -22,7 +22,7 @@ from ....graph import Graph, linked
 from ..common.repeats import joined
 from .result import term_dtype
 
-_TURNED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
+_TRANSPOSED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +105,8 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
         return Call(semiring, A, B, mask, False, coo, narrow)
     if mask is not None:
         mask = dataclasses.replace(mask, source=mask.source.T)
-    turned = dataclasses.replace(semiring, mul=_turned(semiring.mul))
-    return Call(turned, B.T, A.T, mask, True, coo, narrow)
+    transposed = dataclasses.replace(semiring, mul=_transposed(semiring.mul))
+    return Call(transposed, B.T, A.T, mask, True, coo, narrow)
 
 
 def checked_count(name: str, value: Any, least: int) -> int | None:
@@ -154,13 +154,13 @@ class _Reversed:
         return self.fn(y, x, *params)
 
 
-def _turned(mul: BinaryOp) -> BinaryOp:
+def _transposed(mul: BinaryOp) -> BinaryOp:
     """The operator of the transposed product: `mul(y, x)`, rows and columns exchanged."""
     return dataclasses.replace(
         mul,
         fn=mul.fn if mul.fn is jnp.multiply else _Reversed(mul.fn),
         overflow=None if mul.overflow is None else _Reversed(mul.overflow),
-        position=None if mul.position is None else _TURNED[mul.position],
+        position=None if mul.position is None else _TRANSPOSED[mul.position],
     )
 
 

@@ -38,8 +38,8 @@ def _places(A: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries, on the host."""
     if A.compressed is None:
         row, col = (np.asarray(v) for v in A.rowcol())
-        there = row < A.shape[0]
-        return row[there], col[there]
+        valid = row < A.shape[0]
+        return row[valid], col[valid]
     lengths: Any = np.diff(np.asarray(A.indptr))
     major = np.repeat(np.arange(lengths.size), lengths)
     minor = np.asarray(A.indices)[: major.size]

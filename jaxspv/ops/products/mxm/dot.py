@@ -80,10 +80,10 @@ def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
     """The lists to walk, as `Operands` whose entries are the places of the mask, and to search."""
     M = mask.source
     row, col = M.rowcol()
-    there = row < M.shape[0]
+    is_valid = row < M.shape[0]
     if not mask.structural:
-        there &= M.data.astype(bool)
-    i, j = jnp.where(there, row, 0), jnp.where(there, col, 0)
+        is_valid &= M.data.astype(bool)
+    i, j = jnp.where(is_valid, row, 0), jnp.where(is_valid, col, 0)
     a_low, a_high = take(A.indptr, i), take(A.indptr, i + 1)
     b_low, b_high = take(B.indptr, j) + A.nse, take(B.indptr, j + 1) + A.nse
     rows = a_high - a_low <= b_high - b_low
@@ -95,7 +95,7 @@ def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
         col,
         M.data,
         start,
-        jnp.where(there, end - start, 0),
+        jnp.where(is_valid, end - start, 0),
         indices,
         indices,
         (M.shape[0], A.shape[1]),

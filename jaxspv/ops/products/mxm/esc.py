@@ -65,14 +65,14 @@ def multiply_in_steps(
     (m, n), entries = o.shape, o.row.shape[0]
     window = min(size, entries)
     dtype = term_dtype(semiring, o.data.dtype, o.values.dtype)
-    room = min(n, entries * max(o.indices.shape[0], 1))  # of one row of C
+    capacity = min(n, entries * max(o.indices.shape[0], 1))  # of one row of C
 
     def step(s: _State) -> _State:
         p, at = next_products(o, s.at, size, window)
         terms, x, y = terms_of(semiring, o, p)
         terms = semiring.add.admit(terms)
         p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
-        old = jnp.arange(room, dtype=jnp.int32) < s.carried
+        old = jnp.arange(capacity, dtype=jnp.int32) < s.carried
         row = jnp.concatenate([jnp.where(old, s.carried_row, m), jnp.where(p.valid, p.row, m)])
         col = jnp.concatenate([s.carried_col, p.col])
         g = sort_by_place(row, col, (m, n))
@@ -86,7 +86,7 @@ def multiply_in_steps(
         ready = jnp.sum(g.starts & (g.row < last), dtype=jnp.int32)
         number = jnp.arange(row.shape[0], dtype=jnp.int32)
         place = jnp.where((number < ready) & (s.total <= nse), s.total + number, nse)
-        rest = ready + jnp.arange(room, dtype=jnp.int32)
+        rest = ready + jnp.arange(capacity, dtype=jnp.int32)
         total = s.total + ready
         return _State(
             at,
@@ -106,8 +106,8 @@ def multiply_in_steps(
         Position(zero, zero),
         zero,
         zero,
-        jnp.full(room, n, jnp.int32),
-        jnp.zeros(room, dtype),
+        jnp.full(capacity, n, jnp.int32),
+        jnp.zeros(capacity, dtype),
         jnp.zeros(m, jnp.int32),
         jnp.full(nse, n, jnp.int32),
         jnp.zeros(nse, dtype),

@@ -190,9 +190,9 @@ def sort_by_place(row: Array, col: Array, shape: tuple[int, int]) -> Groups:
         _, order = lax.sort((low, slots), num_keys=1, is_stable=True)
         _, order = lax.sort((high[order], order), num_keys=1, is_stable=True)
         row, col = row[order], col[order]
-    there = (row < m) & (col < n)
+    is_valid = (row < m) & (col < n)
     same = (row[1:] == row[:-1]) & (col[1:] == col[:-1])
-    starts = jnp.append(True, ~same)[:size] & there
+    starts = jnp.append(True, ~same)[:size] & is_valid
     number = jnp.cumsum(starts, dtype=jnp.int32)
-    group = jnp.where(there, number - 1, size)
+    group = jnp.where(is_valid, number - 1, size)
     return Groups(order, group, starts, row, col, number[-1])

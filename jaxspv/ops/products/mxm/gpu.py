@@ -118,8 +118,8 @@ def multiply_places(
     if not mask.structural:
         row = jnp.where(M.data.astype(bool), row, M.shape[0])
     how = _algebra(semiring, A.dtype, B.dtype, term)
-    total, there = spgemm_dots(_leaves(A), _leaves(B), row, col, **how, interpret=interpret)
-    return compacted(M, total.astype(term), there != 0, nse, jnp.asarray(False))
+    total, valid = spgemm_dots(_leaves(A), _leaves(B), row, col, **how, interpret=interpret)
+    return compacted(M, total.astype(term), valid != 0, nse, jnp.asarray(False))
 
 
 def product_along(A: CSR, B: CSR, C: CSR, *, interpret: bool = False) -> Array:
@@ -146,8 +146,8 @@ def cotangents(
     how = {**_algebra(plus_times, w.dtype, w.dtype, w.dtype), "interpret": interpret}
 
     def at_entries(M, rows, columns):
-        total, there = spgemm_dots(_leaves(rows), _leaves(columns), *M.rowcol(), **how)
-        return jnp.where(there != 0, total, 0)
+        total, valid = spgemm_dots(_leaves(rows), _leaves(columns), *M.rowcol(), **how)
+        return jnp.where(valid != 0, total, 0)
 
     found = []
     if live[0]:

@@ -167,7 +167,7 @@ def _pushed_by_rows(a, b, C, parts, *, live, way):
 
 
 @pushed.register("loop", backend="cpu")
-def _pushed_in_turn(a, b, C, parts, *, live, way):
+def _pushed_sequentially(a, b, C, parts, *, live, way):
     return _both_sides(product_along, a, b, C, parts, live)
 
 
@@ -188,7 +188,7 @@ def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
 
 
 @pulled.register("loop", backend="cpu")
-def _pulled_in_turn(a, b, C, zeros, w, *, live, way):
+def _pulled_sequentially(a, b, C, zeros, w, *, live, way):
     both = cotangents(a, b, C, w)
     return tuple(cotangent for cotangent, on in zip(both, live, strict=True) if on)
 
@@ -256,9 +256,9 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
             p, at = next_products(o, at, way.size, way.window)
             slot = _slots(o, C, p)
             terms, dots = _perturbed(semiring, semiring_dot, o, p, a_dot, b_dot)
-            totals, there = take(C.data, slot), slot < C.nse
-            dots = add.weighted(dots, jnp.where(there, terms, totals), totals)
-            return at, total.at[slot].add(jnp.where(there, dots, 0), mode="drop")
+            totals, is_valid = take(C.data, slot), slot < C.nse
+            dots = add.weighted(dots, jnp.where(is_valid, terms, totals), totals)
+            return at, total.at[slot].add(jnp.where(is_valid, dots, 0), mode="drop")
 
         return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
 

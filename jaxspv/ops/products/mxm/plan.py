@@ -88,7 +88,7 @@ def plan(
         # What is lowered for several platforms has the method of each.
         method = asked if of_platform else method
         if nse is None:
-            nse = _room(call, _entries_of(call, gpu, size, kernels))
+            nse = _capacity(call, _entries_of(call, gpu, size, kernels))
         return Schedule(method, nse, size, products, None)
     if method == "rows" and kernels:
         return _rows_first(call, nse, work.sizes)
@@ -102,10 +102,10 @@ def plan(
     elif bound > SMALL and not lists_places(call.mask):
         bound = min(bound, work.products)
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
-        return Schedule(method, _room(call, bound), size, products, None, known)
+        return Schedule(method, _capacity(call, bound), size, products, None, known)
     if known is None:
         known = work.sizes["entries"] = _entries_of(call, gpu, size, kernels)
-    return Schedule(method, _checked_room(call, nse, known), size, products, None, known)
+    return Schedule(method, _checked_capacity(call, nse, known), size, products, None, known)
 
 
 def remember(call: Call, C: SparseMatrix) -> None:
@@ -124,7 +124,7 @@ def _sizes_of(call: Call) -> dict[Any, Any]:
     return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
 
 
-def _checked_room(call: Call, nse: int | None, need: int) -> int:
+def _checked_capacity(call: Call, nse: int | None, need: int) -> int:
     """The capacity of a result of `need` entries.
 
     Raises:
@@ -132,7 +132,7 @@ def _checked_room(call: Call, nse: int | None, need: int) -> int:
     """
     if nse is not None and need > nse:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
-    return _room(call, need) if nse is None else nse
+    return _capacity(call, need) if nse is None else nse
 
 
 def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
@@ -143,22 +143,24 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     serve: one for both halves would have to be compiled for the second product of a pattern.
     """
     known = sizes.get("entries")
-    room = min(call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST)
+    allocated = min(
+        call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST
+    )
 
-    def rows_in(room: int) -> Rows:
-        return one_program(_rows_in_room, *call.operands, room=room)
+    def rows_in(allocated: int) -> Rows:
+        return one_program(_rows_in_capacity, *call.operands, allocated=allocated)
 
-    rows = rows_in(room) if known is None or known <= room else None
+    rows = rows_in(allocated) if known is None or known <= allocated else None
     need = int(rows.total) if known is None and rows is not None else known or 0
     if need == TOO_MANY:
         raise ValueError(BEYOND)
-    sizes["entries"], capacity = need, _checked_room(call, nse, need)
-    if rows is None or need > room:
-        rows = rows_in(_room(call, need))
+    sizes["entries"], capacity = need, _checked_capacity(call, nse, need)
+    if rows is None or need > allocated:
+        rows = rows_in(_capacity(call, need))
     return Schedule("rows", capacity, 1, None, rows, need)
 
 
-def _room(call: Call, entries: int) -> int:
+def _capacity(call: Call, entries: int) -> int:
     return min(eager_capacity(entries, call.A.shape[0] * call.B.shape[1]), MOST)
 
 
@@ -236,7 +238,7 @@ def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
     A, B, mask = call.without_values
     with known_while_tracing():
         if kernels:
-            need = int(_rows_in_room(plus_pair, A, B, mask, room=0).total)
+            need = int(_rows_in_capacity(plus_pair, A, B, mask, allocated=0).total)
         elif gpu:
             need = int(_sorted_total(A, B, mask, size))
         else:
@@ -252,5 +254,5 @@ def _sorted_total(A, B, mask, size):
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
-def _rows_in_room(semiring, A, B, mask, *, room):
-    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=room)
+def _rows_in_capacity(semiring, A, B, mask, *, allocated):
+    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=allocated)

@@ -20,7 +20,7 @@ from ....formats.foreign import ours
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
 from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
-from ...write_rule.capacity import finished, roomy, with_room
+from ...write_rule.capacity import finished, roomy, with_capacity
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
@@ -212,8 +212,8 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
         return _traced(how, *operands)
     x = roomy(x)
     operands = M, rows, x, semiring, mask, accum, roomy(out)
-    room = bound_of(M, x) if sparse and options.out is None else None
-    result, count = one_program(_product_in_room, *operands, how=how, room=room)
+    allocated = bound_of(M, x) if sparse and options.out is None else None
+    result, count = one_program(_product_in_capacity, *operands, how=how, allocated=allocated)
     return finished(result, count, options.nse if count is not None else None)
 
 
@@ -227,8 +227,8 @@ class _How(NamedTuple):
     flip: bool
 
 
-def _product_in_room(*operands: Any, how: _How, room: int | None) -> Any:
-    return with_room(_traced(how._replace(nse=room), *operands), how.nse)
+def _product_in_capacity(*operands: Any, how: _How, allocated: int | None) -> Any:
+    return with_capacity(_traced(how._replace(nse=allocated), *operands), how.nse)
 
 
 def _traced(how: _How, M, rows, x, semiring, mask, accum, out):

@@ -12,7 +12,7 @@ from ..row_layouts.diagonals import Diagonals
 from ..spmv import cpu
 from ..spmv.api import (
     added_in_float32,
-    columns_at_once,
+    columns_vectorised,
     fold_of,
     no_dense_fold,
     no_diagonals,
@@ -58,7 +58,7 @@ def _native(semiring, A, x, rows, *, flip):
     return bind.call(handler, y, A.indptr, A.indices, data, x, **kind)
 
 
-op.register("native", backend="cpu", refuse=_refuse, batched=columns_at_once(_native))(_native)
+op.register("native", backend="cpu", refuse=_refuse, batched=columns_vectorised(_native))(_native)
 
 
 @added_in_float32
@@ -78,4 +78,6 @@ def _prefers_bins(semiring, A, x, rows, *, flip) -> str | None:
     return no_pieces(semiring, A, x, rows, flip=flip)
 
 
-op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_at_once(pieces))(_row_loop)
+op.register("rows", backend="cpu", refuse=_prefers_bins, batched=columns_vectorised(pieces))(
+    _row_loop
+)

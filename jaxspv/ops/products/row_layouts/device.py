@@ -61,8 +61,8 @@ def column_order(indptr: Array, indices: Array, *, n_cols: int) -> Array:
 
 
 def _degrees(indptr, indices, n_cols):
-    there = jnp.arange(indices.shape[0], dtype=I32) < indptr[-1]
-    return count_of(jnp.where(there, indices, n_cols), n_cols)
+    valid = jnp.arange(indices.shape[0], dtype=I32) < indptr[-1]
+    return count_of(jnp.where(valid, indices, n_cols), n_cols)
 
 
 @functools.partial(jax.jit, static_argnames=("blocks", "own", "segment", "n_cols"))
@@ -111,10 +111,10 @@ def _cut(start: Array, length: Array, bins: tuple[Bin, ...], segment: int, own: 
     row = owners(first[1:], size)
     offset = (jnp.arange(size, dtype=I32) - take(first, row)) * segment
     starts, lengths = take(start, row) + offset, jnp.minimum(take(length, row) - offset, segment)
-    there = row < length.shape[0]
+    valid = row < length.shape[0]
     in_bin = jnp.full(size, len(bins), jnp.uint32)
     for k in reversed(range(len(bins))):
-        in_bin = jnp.where(there & (lengths <= bins[k].width), jnp.uint32(k), in_bin)
+        in_bin = jnp.where(valid & (lengths <= bins[k].width), jnp.uint32(k), in_bin)
     order = argsort(in_bin)
     begin, before, shift = 0, jnp.int32(0), []
     for k, bin_ in enumerate(bins):

@@ -81,7 +81,7 @@ def by_diagonals(A: CSR) -> Diagonals | None:
     if not held or many * _stride(m) >= 2**31:
         return None
     offsets = tuple(used.tolist())
-    there = _there(*A.rowcol(), offsets, m)
+    there = _valid(*A.rowcol(), offsets, m)
     return Diagonals(there, _values(there, A.indptr, A.data, many), offsets, m)
 
 
@@ -170,7 +170,7 @@ def _stride(rows: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _there(row: Array, col: Array, offsets: tuple[int, ...], rows: int) -> Array:
+def _valid(row: Array, col: Array, offsets: tuple[int, ...], rows: int) -> Array:
     """The words of `Diagonals.there`."""
     d, held, stride = len(offsets), _held(len(offsets)), _stride(rows)
     k = jnp.searchsorted(jnp.asarray(offsets, col.dtype), col - row).astype(col.dtype)

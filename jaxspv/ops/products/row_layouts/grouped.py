@@ -46,9 +46,9 @@ def grouped(A: CSR) -> Groups | None:
 def _in_groups(indptr: Array, indices: Array, width: int) -> Array:
     groups = indices.shape[0] // width
     each = indices[: groups * width].reshape(groups, width)
-    there = jnp.arange(groups) < indptr[-1] // width
+    valid = jnp.arange(groups) < indptr[-1] // width
     right = (each[:, 0] % width == 0) & jnp.all(jnp.diff(each, axis=1) == 1, axis=1)
-    return jnp.all(indptr % width == 0) & jnp.all(right | ~there)
+    return jnp.all(indptr % width == 0) & jnp.all(right | ~valid)
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -99,10 +99,10 @@ def _sectors(indices: Array, count: Array) -> Array:
     if groups == 0:
         return jnp.float32(0)
     near = indices[: 32 * groups].reshape(groups, 32)[:: -(-groups // 4096)]
-    there = jnp.arange(near.shape[0]) * -(-groups // 4096) < count // 32
+    valid = jnp.arange(near.shape[0]) * -(-groups // 4096) < count // 32
     sectors = jnp.sort(near >> 3, axis=1)
     each = 1 + jnp.sum(sectors[:, 1:] != sectors[:, :-1], axis=1)
-    return jnp.sum(jnp.where(there, each, 0)) / jnp.maximum(jnp.sum(there), 1)
+    return jnp.sum(jnp.where(valid, each, 0)) / jnp.maximum(jnp.sum(valid), 1)
 
 
 @jax.jit

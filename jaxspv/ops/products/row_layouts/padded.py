@@ -70,5 +70,5 @@ def _terms(index: Array, data: Array, x: Array, mul: Callable, identity: Any) ->
     read = take(x, jnp.minimum(index, n - 1))
     value = jnp.broadcast_to(data.reshape(*index.shape, *ones), read.shape)
     term = mul(value, read)
-    there = (index < n).reshape(*index.shape, *ones)
-    return jnp.where(there, term, jnp.asarray(identity, term.dtype))
+    valid = (index < n).reshape(*index.shape, *ones)
+    return jnp.where(valid, term, jnp.asarray(identity, term.dtype))

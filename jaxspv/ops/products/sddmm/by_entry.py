@@ -60,8 +60,8 @@ class ByEntry:
             for _ in jax.tree.leaves(part)
         ]
         row, col = A.rowcol()
-        there = row < A.shape[0]
-        row, col = jnp.where(there, row, A.shape[0]), jnp.where(there, col, A.shape[1])
+        is_valid = row < A.shape[0]
+        row, col = jnp.where(is_valid, row, A.shape[0]), jnp.where(is_valid, col, A.shape[1])
         tree = jax.tree.structure(tuple(operands))
         return cls(fn, tree, tuple(kinds), row, col, A.shape, chunk)
 

@@ -98,8 +98,8 @@ def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
 def _traced(M, X, prepared, semiring, mask, accum, out, *, how: _How) -> Array:
     """With the array as (l, k): leading axes are columns too."""
     semiring = positions_as(semiring, index_dtype_for(M))
-    M, turned = narrowed("a product", M, prepared.turned)
-    prepared = prepared._replace(turned=turned)
+    M, transposed = narrowed("a product", M, prepared.transposed)
+    prepared = prepared._replace(transposed=transposed)
     inner = -1 if how.flip else -2
     columns = jnp.moveaxis(X, inner, 0)
     shape = (M.shape[0], *columns.shape[1:])

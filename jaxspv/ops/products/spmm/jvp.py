@@ -61,8 +61,8 @@ def pull(product, W, A, X, d, V, prepared):
     by_values = None if d is None else dots(steady, W, X)
     by_X = None
     if V is not None:  # by the rows of the transpose where somebody has them
-        turned = steady.T if prepared.turned is None else prepared.turned
-        by_X = product(plus_times, turned, W, type(prepared)(None, A), flip=False)
+        transposed = steady.T if prepared.transposed is None else prepared.transposed
+        by_X = product(plus_times, transposed, W, type(prepared)(None, A), flip=False)
     return None, None, by_values, by_X, None
 
 

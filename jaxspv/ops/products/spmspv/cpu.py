@@ -16,7 +16,7 @@ from ....formats.vector import SparseVector
 from ..common.product import product, take
 
 
-def columns_in_turn(
+def columns_sequentially(
     semiring: Semiring, A: CSC, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
 ) -> SparseVector:
     """`y = A x`: every product goes to a dense accumulator as it comes, and marks its row.
@@ -62,7 +62,7 @@ def columns_in_turn(
     return _vector(take(total, rows[:nse]), rows, count, flag, A, x)
 
 
-def rows_in_turn(
+def rows_sequentially(
     semiring: Semiring, A: CSR, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
 ) -> SparseVector:
     """`y = A x`: each allowed row looks its columns up in x. O(their entries + m + n)."""
@@ -81,15 +81,15 @@ def rows_in_turn(
             e, total, seen, flag = c
             inner, data = read(A.indices, e), read(A.data, e)
             slot = read(slots, inner)
-            there = slot >= 0
+            valid = slot >= 0
             value = read(x.data, jnp.maximum(slot, 0))
             new = term(data, out, inner, value)
             new = jnp.where(seen, semiring.add.op(total, new).astype(dtype), new)
             return (
                 e + 1,
-                jnp.where(there, new, total),
-                seen | there,
-                flag | (there & beyond(data, value)),
+                jnp.where(valid, new, total),
+                seen | valid,
+                flag | (valid & beyond(data, value)),
             )
 
         start = (first, jnp.zeros((), dtype), jnp.asarray(False), flag)

@@ -19,7 +19,7 @@ from ....formats.vector import SparseVector, from_present
 from ..common.expand import Runs, capacities, edge_slots, select_runs
 from ..common.product import product, safe, take
 from .api import needs_columns, op
-from .cpu import columns_in_turn, rows_in_turn
+from .cpu import columns_sequentially, rows_sequentially
 from .merge import merge_rows
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
@@ -111,13 +111,13 @@ def _needs_rows(semiring, A, x, allowed, **_) -> str | None:
 @_register("columns", backend="cpu", refuse=needs_columns)
 def _columns(c: Call) -> SparseVector:
     """The edges that x selects one by one, into a dense accumulator."""
-    return columns_in_turn(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
+    return columns_sequentially(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
 
 
 @_register("row", backend="cpu", refuse=_needs_rows)
 def _rows(c: Call) -> SparseVector:
     """Every row looks its columns up in x."""
-    return rows_in_turn(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
+    return rows_sequentially(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
 
 
 @_register("adaptive", refuse=needs_columns)
@@ -215,14 +215,14 @@ def _merge(c: Call) -> SparseVector:
 def _reduced(c: Call, out: Array, terms: Array) -> SparseVector:
     """Products sorted by `out` (m in padding, at the end): flags, then segmented reduction."""
     m, edges = c.A.shape[0], out.shape[0]
-    room = min(c.nse, edges)
+    capacity = min(c.nse, edges)
     starts = jnp.append(True, out[1:] != out[:-1]) & (out < m)
     group = jnp.where(out < m, jnp.cumsum(starts, dtype=jnp.int32) - 1, edges)
-    values = c.semiring.add.segment_reduce(terms, group, room, sorted=True)
+    values = c.semiring.add.segment_reduce(terms, group, capacity, sorted=True)
     at = jnp.where(starts, group, edges)
-    indices = jnp.full(room, m, jnp.int32).at[at].set(out, mode="drop")
+    indices = jnp.full(capacity, m, jnp.int32).at[at].set(out, mode="drop")
     count = jnp.sum(starts, dtype=jnp.int32)
-    pad = c.nse - room
+    pad = c.nse - capacity
     return SparseVector(
         jnp.pad(values, (0, pad)),
         jnp.pad(indices, (0, pad), constant_values=m),

@@ -180,7 +180,7 @@ def no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
-def columns_at_once(run):
+def columns_vectorised(run):
     """vmap over x alone: one product with the matrix of all vectors."""
 
     def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
@@ -223,9 +223,11 @@ def pieces(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
-op.register("diagonals", refuse=no_diagonals, batched=columns_at_once(by_diagonals))(by_diagonals)
-op.register("row_bins", refuse=_no_bins, batched=columns_at_once(_row_bins))(_row_bins)
-op.register("pieces", refuse=no_pieces, batched=columns_at_once(pieces))(pieces)
+op.register("diagonals", refuse=no_diagonals, batched=columns_vectorised(by_diagonals))(
+    by_diagonals
+)
+op.register("row_bins", refuse=_no_bins, batched=columns_vectorised(_row_bins))(_row_bins)
+op.register("pieces", refuse=no_pieces, batched=columns_vectorised(pieces))(pieces)
 
 
 def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
@@ -253,7 +255,7 @@ def sell(semiring, A, x, rows, *, flip):
 
 for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
     _refuse = serves(_format, reads="rows that are padded", refuse=_stored_by_column)
-    op.register(_name, refuse=_refuse, batched=columns_at_once(_run))(_run)
+    op.register(_name, refuse=_refuse, batched=columns_vectorised(_run))(_run)
 
 
 @added_in_float32
@@ -264,4 +266,4 @@ def _segments(semiring, A, x, rows, *, flip):
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
 
 
-op.register("segments", batched=columns_at_once(_segments))(_segments)
+op.register("segments", batched=columns_vectorised(_segments))(_segments)

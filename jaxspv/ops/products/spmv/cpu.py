@@ -150,7 +150,7 @@ def csr_spmv_loop(
         at = jnp.minimum(entry, nse - rest)  # the slice stays where the masks say
         inside = [(at + k >= entry) & (at + k < end) for k in range(rest)]
         some = zip(inside, terms(at, rest), strict=True)
-        return _folded([jnp.where(there, term, identity) for there, term in some], combine)
+        return _folded([jnp.where(valid, term, identity) for valid, term in some], combine)
 
     first, more, total_of = running(combine, identity.dtype, adds)
 

@@ -18,7 +18,7 @@ from ..common.product import take
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
 from .api import (
-    columns_at_once,
+    columns_vectorised,
     ell,
     multiply_values,
     no_dense_fold,
@@ -112,8 +112,10 @@ def _groups(semiring, A, x, rows, *, flip):
     return csr_spmv(groups.indptr, groups.indices, A.data, x, semiring=of, width=groups.width)
 
 
-op.register("groups", backend="pallas", refuse=_no_groups, batched=columns_at_once(pieces))(_groups)
-op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_at_once(pieces))(
+op.register("groups", backend="pallas", refuse=_no_groups, batched=columns_vectorised(pieces))(
+    _groups
+)
+op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_vectorised(pieces))(
     _merge_path
 )
 
@@ -140,5 +142,5 @@ for _format, _run, _columns in ((ELL, _ell_rows, ell), (SELL, _sell_rows, sell))
         f"{_format.format}_rows",
         backend="pallas",
         refuse=serves(_format, reads="rows that are padded", refuse=_padded_not_here),
-        batched=columns_at_once(_columns),
+        batched=columns_vectorised(_columns),
     )(_run)

@@ -115,7 +115,7 @@ def _gather_and_scatter(indptr, indices, w, x, data, rows, ranked, *, n_cols):
 
 
 @op.register("loop", backend="cpu")
-def _entries_in_turn(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+def _entries_sequentially(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     n_rows, nse = indptr.shape[0] - 1, indices.shape[0]
     by_values = None if x is None else jnp.zeros(nse, w.dtype)
     by_vector = None if data is None else jnp.zeros(n_cols, w.dtype)

@@ -24,15 +24,15 @@ def fill(
     columns: Array,
     n: int,
     *,
-    turned: bool = False,
+    transposed: bool = False,
 ) -> tuple[Array, Array]:
     """The values of C by rows, of `columns` between `ends`, and whether a product did not fit its
-    dtype. Where `turned`, a, b and C are the transposes of B, A and A B.
+    dtype. Where `transposed`, a, b and C are the transposes of B, A and A B.
 
     `any` takes the products from the last to the first, each over the one before.
     """
     m, add, mul = a.indptr.shape[0] - 1, semiring.add, semiring.mul
-    dtype = term_dtype(semiring, *(v.data.dtype for v in ((b, a) if turned else (a, b))))
+    dtype = term_dtype(semiring, *(v.data.dtype for v in ((b, a) if transposed else (a, b))))
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.takes_first
     spare = n + 1  # for what does not count; place n is the 0 of padding
@@ -61,7 +61,7 @@ def fill(
                 for u in range(UNROLL):
                     j = jnp.where(f + u < end, read_natural(b.indices, f + u), spare)
                     y = read_natural(b.data, f + u)
-                    terms = (y, x, j, k, i) if turned else (x, y, i, k, j)
+                    terms = (y, x, j, k, i) if transposed else (x, y, i, k, j)
                     value = add.admit(mul.at(*terms))
                     if not first_wins:
                         value = add.op(read_natural(acc, j), value).astype(dtype)

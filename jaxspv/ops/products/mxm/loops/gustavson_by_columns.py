@@ -62,7 +62,7 @@ def multiply(
     m, n, slots = A.shape[0], B.shape[1], max(nse, 1)
     a, b = by_columns(A), by_columns(B)
     where = pattern(a, b, allowed_by(by_columns, mask), m, nse)
-    values, wrapped = fill(semiring, b, a, where.indptr, where.rows, m, turned=True)
+    values, wrapped = fill(semiring, b, a, where.indptr, where.rows, m, transposed=True)
     spare = max(slots - where.rows.shape[0], 0)
     found = (jnp.pad(v, (0, spare))[:slots] for v in (where.rows, values))
     columns = Compressed(where.indptr, *found)

@@ -60,15 +60,15 @@ def multiply_where(
                 for u in range(TURN):
                     j = jnp.where(f + u < end, read(b.indices, f + u), none)
                     cell = read(mark, j)
-                    there = cell >= low  # marks of rows before are smaller
-                    cell = jnp.where(there, cell, places)
+                    valid = cell >= low  # marks of rows before are smaller
+                    cell = jnp.where(valid, cell, places)
                     y = read(b.data, f + u)
                     value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
                         value = add.op(read(acc, cell), value).astype(dtype)
                     acc, hit = write(acc, cell, value), write(hit, cell, jnp.int32(1))
                     if mul.overflow is not None:
-                        flag = flag | (there & mul.overflow(x, y))
+                        flag = flag | (valid & mul.overflow(x, y))
                 return f + TURN, acc, hit, flag
 
             state = (read(b.indptr, k), acc, hit, flag)
@@ -81,10 +81,10 @@ def multiply_where(
 
         def emit(c):
             p, top, columns, values = c
-            there = read(hit, p)
-            at = jnp.where(there > 0, jnp.minimum(top, capacity), capacity)
+            valid = read(hit, p)
+            at = jnp.where(valid > 0, jnp.minimum(top, capacity), capacity)
             columns = write(columns, at, read(allowed.indices, p))
-            return p + 1, top + there, columns, write(values, at, read(acc, p))
+            return p + 1, top + valid, columns, write(values, at, read(acc, p))
 
         state = (low, top, columns, values)
         _, top, columns, values = lax.while_loop(lambda c: c[0] < high, emit, state)

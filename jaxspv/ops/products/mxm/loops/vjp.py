@@ -48,11 +48,11 @@ def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
                 for u in range(TURN):
                     inside = f + u < end
                     cell = read(mark, jnp.where(inside, read(B.indices, f + u), n))
-                    there = cell >= low  # marks of rows before are smaller
-                    cotangent = read(w, jnp.where(there, cell, places))
-                    total = total + jnp.where(there, cotangent * read(B.data, f + u), 0)
+                    valid = cell >= low  # marks of rows before are smaller
+                    cotangent = read(w, jnp.where(valid, cell, places))
+                    total = total + jnp.where(valid, cotangent * read(B.data, f + u), 0)
                     at = jnp.where(inside, f + u, B.nse)
-                    more = jnp.where(there, cotangent * x, 0)
+                    more = jnp.where(valid, cotangent * x, 0)
                     by_b = write(by_b, at, read(by_b, at) + more)
                 return f + TURN, total, by_b
 

@@ -274,7 +274,7 @@ def device_events(call: Callable[[], Any]) -> list[str] | None:
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.jit` with the options that keep a loop on an NVIDIA GPU."""
-    options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
     return jax.jit(function, compiler_options=options)
 
 

@@ -228,7 +228,7 @@ def _generated(name: str, kind: str, size: int) -> Workload:
 
 
 def _rmat(scale: int) -> sp.csr_array:
-    graph = jsp.rmat(jax.random.key(0), scale, RMAT_EDGE_FACTOR)
+    graph = jsp.generators.rmat(jax.random.key(0), scale, RMAT_EDGE_FACTOR)
     arrays = map(np.asarray, (graph.data, graph.indices, graph.indptr))
     return sp.csr_array(tuple(arrays), shape=graph.shape)
 

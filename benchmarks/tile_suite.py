@@ -163,7 +163,7 @@ def mesh(side: int) -> jsp.CSR:
 
 def power_law(scale: int, edge_factor: int) -> jsp.CSR:
     """R-MAT with the parameters of Graph500."""
-    A = jsp.rmat(jax.random.key(0), scale, edge_factor)
+    A = jsp.generators.rmat(jax.random.key(0), scale, edge_factor)
     return with_values(A.indptr, A.indices[: int(A.count)], A.shape[0])
 
 

@@ -35,7 +35,7 @@ def spy(ax):
 
 
 def frontier(ax):
-    jsp.plot.frontier(jsp.rmat(jax.random.key(0), 14), 0, ax)
+    jsp.plot.frontier(jsp.generators.rmat(jax.random.key(0), 14), 0, ax)
 
 
 def draw(ax):

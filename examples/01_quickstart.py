@@ -56,7 +56,7 @@ print("hops to the farthest junction:", eccentricity(G, jnp.arange(8)))
 # A search can stop early, when it has met a junction or after some levels:
 
 # %%
-near = jsp.bfs(G, 0, until=jsp.reached(100) | jsp.max_iterations(10))
+near = jsp.bfs(G, 0, until=jsp.until.reached(100) | jsp.until.max_iterations(10))
 print("found within ten levels:", int((near.levels >= 0).sum()), "junctions")
 
 # %% [markdown]

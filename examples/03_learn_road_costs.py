@@ -20,7 +20,7 @@ STEPS = 200
 # is how long trips from sixteen crossings to everywhere took.
 
 # %%
-G = jsp.grid2d(jax.random.key(0), 12, drop=0.1)  # a town of 144 crossings
+G = jsp.generators.grid2d(jax.random.key(0), 12, drop=0.1)  # a town of 144 crossings
 n = G.shape[0]
 truth = jax.random.uniform(jax.random.key(1), (G.nse,), minval=1.0, maxval=5.0)
 origins = jax.random.choice(jax.random.key(2), n, (16,), replace=False)

@@ -31,7 +31,7 @@ CLASSES, FEATURES, HIDDEN, RESTART, HOPS = 4, 16, 32, 0.1, 10
 def citations():
     file = pathlib.Path(os.environ.get("JAXSPV_DATA", "")) / "cit-HepPh.mtx.gz"
     if not file.is_file():
-        return jsp.rmat(jax.random.key(0), 10, edge_factor=6)
+        return jsp.generators.rmat(jax.random.key(0), 10, edge_factor=6)
     row, col = jsp.read_mtx(file).rowcol()
     n = int(max(row.max(), col.max())) + 1
     both = jnp.concatenate([row, col]), jnp.concatenate([col, row])

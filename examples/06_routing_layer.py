@@ -23,7 +23,7 @@ SIDE, MAPS, FEATURES, TEMPERATURE = 6, 12, 3, 0.15
 # not matter, and the network is not told.
 
 # %%
-grid = jsp.grid2d(None, SIDE).astype(jnp.float32)
+grid = jsp.generators.grid2d(None, SIDE).astype(jnp.float32)
 start, goal = 0, SIDE * SIDE - 1
 features = jax.random.uniform(jax.random.key(0), (MAPS, grid.nse, FEATURES))
 truth = 0.7 + features @ jnp.asarray([2.0, 0.0, 1.0])  # the second feature does not matter

@@ -1,6 +1,6 @@
 """A graph attention network that tells the camps of linked weblogs apart (GAT).
 
-Each blog attends to those it shares a link with: `jsp.attention` with the score of the paper,
+Each blog attends to those it shares a link with: `jsp.learning.attention` with the score of the paper,
 `leaky_relu(a <- x_i + b <- x_j)`, a function of the two ends of ONE link. Blogs have no features
 but a vector that is learned; eight of each camp are known. With JAXSPV_DATA set the graph is
 polblogs (blogs around the US election of 2004, those of one camp listed first), else the bundled
@@ -36,8 +36,8 @@ def linked_blogs():
 # %%
 links, camp = linked_blogs()
 n = links.shape[0]
-linked = jsp.aggregate(links, axis=1) > 0
-A = jsp.add_self_loops(links.astype(jnp.float32))
+linked = jsp.learning.aggregate(links, axis=1) > 0
+A = jsp.learning.add_self_loops(links.astype(jnp.float32))
 keys = jax.random.split(jax.random.key(0), 6)
 order = jax.random.permutation(keys[0], n)
 rank = jnp.zeros(n, int)
@@ -57,7 +57,7 @@ def layer(weights, x):
     def score(q, k):  # of one link: (heads,) numbers from each end
         return jax.nn.leaky_relu(q + k, 0.2)
 
-    return jsp.attention(A, jnp.sum(h * ask, -1), jnp.sum(h * answer, -1), h, score=score)
+    return jsp.learning.attention(A, jnp.sum(h * ask, -1), jnp.sum(h * answer, -1), h, score=score)
 
 
 # %%

@@ -1,6 +1,6 @@
 """GraphSAGE: a network trained on sampled neighbourhoods, the sampling inside the compiled program.
 
-A step draws 64 blogs, 8 linked ones of each and 4 of each of those (`jsp.sample_neighbors`, static
+A step draws 64 blogs, 8 linked ones of each and 4 of each of those (`jsp.learning.sample_neighbors`, static
 sizes), and joins their features by means; nothing of the size of the graph is touched. Two hundred
 steps are one `lax.scan`: the host is not asked in between. Features are where a blog links to, in
 32 random directions. With JAXSPV_DATA set the graph is polblogs, else the bundled karate club.
@@ -35,10 +35,10 @@ def linked_blogs():
 links, camp = linked_blogs()
 n = links.shape[0]
 keys = jax.random.split(jax.random.key(0), 6)
-linked = jsp.aggregate(links, axis=1) > 0
+linked = jsp.learning.aggregate(links, axis=1) > 0
 known = linked & (jax.random.uniform(keys[0], (n,)) < 0.3)
 unknown = linked & ~known
-x = jsp.normalize(links, "row") @ jax.random.normal(keys[1], (n, FEATURES)) * 4
+x = jsp.learning.normalize(links, "row") @ jax.random.normal(keys[1], (n, FEATURES)) * 4
 
 
 # %%
@@ -52,7 +52,7 @@ def mean_of(h, there):
 def model(weights, key, nodes):
     """(batch, 2) scores of nodes from a sample of what is around them."""
     first, second = weights
-    near, far = jsp.sample_neighbors(key, links, nodes, FANOUTS).nodes
+    near, far = jsp.learning.sample_neighbors(key, links, nodes, FANOUTS).nodes
     here, around, beyond = (x.at[v].get(mode="fill", fill_value=0) for v in (nodes, near, far))
 
     def join(weights, own, others, there):
@@ -104,7 +104,7 @@ assert right > 0.75, "the neighbours did not help"
 # %%
 # What was learnt from samples holds for all neighbours: means of them are a product with the
 # matrix, every row over its sum, and a layer is one call.
-mean = jsp.normalize(links, "row")
+mean = jsp.learning.normalize(links, "row")
 first, second = weights
 h = jax.nn.relu(jnp.concatenate([x, mean @ x], -1) @ first)
 scores = jnp.concatenate([h, mean @ h], -1) @ second

@@ -61,7 +61,7 @@ assert int(far.max()) <= upper
 # grid when every road is delayed at random?
 
 # %%
-grid = jsp.grid2d(None, 12).astype(jnp.float32)
+grid = jsp.generators.grid2d(None, 12).astype(jnp.float32)
 delays = 1 + jax.random.exponential(jax.random.key(0), (200, grid.nse))
 
 
@@ -80,7 +80,7 @@ print(f"22 roads: {trip.mean():.1f} minutes on average, 95% below {jnp.quantile(
 # What it adds are ghosts, which no algorithm counts.
 
 # %%
-graphs = [jsp.erdos_renyi(jax.random.key(k), 30 + 3 * k, p=0.05) for k in range(8)]
+graphs = [jsp.generators.erdos_renyi(jax.random.key(k), 30 + 3 * k, p=0.05) for k in range(8)]
 n, nse = max(g.shape[0] for g in graphs), max(g.nse for g in graphs)
 padded = [jsp.pad(g, n=n, nse=nse) for g in graphs]
 batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *padded)

@@ -40,7 +40,7 @@ ax = jsp.plot.draw(A, values=heard, node_size=25, edge_values=jnp.zeros(A.nse))
 # ## Heat, with some places held
 #
 # Each vertex takes the mean of its neighbours, except two whose temperature is held. `operands`
-# are further vectors that the update sees. `jsp.residual` stops when a step changes little.
+# are further vectors that the update sees. `jsp.until.residual` stops when a step changes little.
 
 # %%
 row, _ = A.rowcol()
@@ -59,7 +59,7 @@ heat = jsp.fixpoint(
     jsp.semirings.plus_times,
     update=warm,
     operands=(held,),
-    until=jsp.residual(1e-3) | jsp.max_iterations(3000),
+    until=jsp.until.residual(1e-3) | jsp.until.max_iterations(3000),
 )
 print(f"{int(heat.iterations)} steps; the mean temperature is {float(heat.x.mean()):.3f}")
 assert 0 < heat.x.min() + 1e-6 and heat.x[0] == 1 and heat.x[n - 1] == 0
@@ -85,7 +85,7 @@ central = jsp.fixpoint(
     jsp.semirings.plus_times,
     update=normalised,
     sums=square,
-    until=jsp.max_iterations(60),
+    until=jsp.until.max_iterations(60),
 ).x
 want = np.abs(np.linalg.eigh(ones.todense())[1][:, -1])
 np.testing.assert_allclose(central / jnp.linalg.norm(central), want, atol=2e-3)

@@ -24,8 +24,8 @@ import jaxspv as jsp
 
 # %%
 block = jsp.from_dense(jnp.ones((6, 6)))  # six unknowns a point, each joined with each
-mesh = jsp.kron(jsp.grid2d(None, 26), block)
-rmat = jsp.rmat(jax.random.key(0), 12, 4)
+mesh = jsp.kron(jsp.generators.grid2d(None, 26), block)
+rmat = jsp.generators.rmat(jax.random.key(0), 12, 4)
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, A, name in zip(axes, (mesh, rmat), ("mesh", "R-MAT"), strict=True):
     jsp.plot.spy(A, ax, bins=128)
@@ -94,7 +94,7 @@ print(tiled, "times a vector of", int(x.count), "entries has", int(y.count))
 # at every entry whatever the vector holds.
 
 # %%
-large = jsp.kron(jsp.grid2d(None, 80), block)
+large = jsp.kron(jsp.generators.grid2d(None, 80), block)
 n, densities = large.shape[0], (0.1, 0.01, 0.001, 0.0001)
 operands = {"tiles": large.asformat("tiled"), "columns": large.asformat("csc")}
 programs = {

@@ -51,8 +51,8 @@ order = jax.random.permutation(keys[0], n)
 place = jnp.cumsum(jax.nn.one_hot(label[order], classes, dtype=jnp.int32), axis=0)
 rank = jnp.zeros(n, int).at[order].set(place[jnp.arange(n), label[order]])
 known = rank <= jnp.minimum(KNOWN, size[label] // 2)
-x = jsp.normalize(links, "row") @ jax.random.normal(keys[1], (n, 32)) * 4
-A = jsp.add_self_loops(links)
+x = jsp.learning.normalize(links, "row") @ jax.random.normal(keys[1], (n, 32)) * 4
+A = jsp.learning.add_self_loops(links)
 A = A.with_data(jnp.zeros_like(A.data))  # biases of links, which a softmax adds to its scores
 
 
@@ -72,7 +72,9 @@ class Attention(eqx.Module):
     def __call__(self, A, x):
         h = jnp.einsum("ni,iho->nho", x, self.project)
         q, k = jnp.sum(h * self.ask, -1), jnp.sum(h * self.answer, -1)
-        return jsp.attention(A, q, k, h, A.data, score=lambda q, k: jax.nn.leaky_relu(q + k, 0.2))
+        return jsp.learning.attention(
+            A, q, k, h, A.data, score=lambda q, k: jax.nn.leaky_relu(q + k, 0.2)
+        )
 
 
 class Network(eqx.Module):

@@ -1,9 +1,9 @@
 """A graph transformer on a batch of graphs: how clustered is each of them?
 
-A layer as in the transformer, but a vertex attends to its neighbours alone: `jsp.attention` with
+A layer as in the transformer, but a vertex attends to its neighbours alone: `jsp.learning.attention` with
 scaled dot products, then a residual, a norm and a small network. What a vertex is told of its place
 are the probabilities that a random walk is back after 1 to 6 steps. All graphs are one
-block-diagonal matrix (`jsp.block_diag`), so that a batch is one program. The graphs are drawn here,
+block-diagonal matrix (`jsp.learning.block_diag`), so that a batch is one program. The graphs are drawn here,
 small worlds rewired more and less; the target is the share of closed triples (transitivity), which
 one masked product over `plus_pair` and the degrees tell.
 Run: python examples/17_graph_transformer.py
@@ -31,14 +31,14 @@ worlds = [nx.watts_strogatz_graph(VERTICES, 6, p, seed=k) for k, p in enumerate(
 
 
 def batch_of(graphs):
-    return jsp.block_diag([jsp.from_networkx(g).astype(jnp.float32) for g in graphs])
+    return jsp.learning.block_diag([jsp.from_networkx(g).astype(jnp.float32) for g in graphs])
 
 
 def transitivity(batch):
     """The share of pairs of neighbours that are linked, of each graph."""
     closed = jsp.mxm(batch, batch, jsp.semirings.plus_pair, mask=jsp.structure(batch))
-    degree = jsp.aggregate(batch, axis=1)
-    parts = jsp.aggregate(closed, axis=1), degree * (degree - 1)
+    degree = jsp.learning.aggregate(batch, axis=1)
+    parts = jsp.learning.aggregate(closed, axis=1), degree * (degree - 1)
     return jnp.divide(*(v.reshape(-1, VERTICES).sum(axis=1) for v in parts))
 
 
@@ -78,13 +78,13 @@ def norm(x):
 
 def layer(weights, A, x):
     q, k, v = jnp.split((norm(x) @ weights["qkv"]).reshape(-1, HEADS, 3 * WIDTH // HEADS), 3, -1)
-    x = x + jsp.attention(A, q, k, v).reshape(x.shape) @ weights["out"]
+    x = x + jsp.learning.attention(A, q, k, v).reshape(x.shape) @ weights["out"]
     return x + jax.nn.gelu(norm(x) @ weights["up"]) @ weights["down"]
 
 
 def model(weights, A, place):
     """One number a graph: the mean of its vertices."""
-    A, x = jsp.add_self_loops(A), place @ weights["begin"]
+    A, x = jsp.learning.add_self_loops(A), place @ weights["begin"]
     for k in range(LAYERS):
         x = layer(weights["layers"][k], A, x)
     return (norm(x) @ weights["end"]).reshape(-1, VERTICES).mean(axis=1)

@@ -37,11 +37,11 @@ absent = absent[:, ~there[tuple(absent)] & (absent[0] < absent[1])][:, :held]
 def matrix_of(pairs):
     """Both directions, each 1."""
     both = np.concatenate([pairs, pairs[::-1]], axis=1)
-    return jsp.from_edge_index(both, num_nodes=n)
+    return jsp.learning.from_edge_index(both, num_nodes=n)
 
 
 known = matrix_of(seen)
-A = jsp.normalize(jsp.add_self_loops(known), "sym")
+A = jsp.learning.normalize(jsp.learning.add_self_loops(known), "sym")
 print(f"{n} musicians, {seen.shape[1]} links known, {hidden.shape[1]} hidden")
 
 

@@ -68,7 +68,7 @@ def search(A, source, method):
 # %%
 points = {method: [] for method in METHODS}
 for scale in range(8, 11):
-    A = jsp.rmat(jax.random.key(scale), scale, 44).astype(bool)
+    A = jsp.generators.rmat(jax.random.key(scale), scale, 44).astype(bool)
     degree = np.diff(np.asarray(A.indptr))
     sources = np.random.default_rng(0).choice(np.flatnonzero(degree), 10, replace=False)
     for method in METHODS:
@@ -128,7 +128,7 @@ for ax in (left, right):
 # large ones and stops looking where it has found a parent, all in one native loop or one launch:
 
 # %%
-A = jsp.rmat(jax.random.key(13), 13, 44).astype(bool)
+A = jsp.generators.rmat(jax.random.key(13), 13, 44).astype(bool)
 G = jsp.prepare(A, for_="bfs")
 programs = {
     "no sort": lambda s: search(A, s, "scatter"),

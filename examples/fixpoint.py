@@ -34,7 +34,7 @@ def pagerank_loop(P, dangling, damping=0.85, tol=1e-6):
         "update": lambda x, y, i, d, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
         "operands": (dangling,),
         "sums": {"lost": lambda x, d: d * x},
-        "until": jsp.residual(tol) | jsp.max_iterations(100),
+        "until": jsp.until.residual(tol) | jsp.until.max_iterations(100),
     }
 
 

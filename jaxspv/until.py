@@ -163,7 +163,7 @@ def reached(node: Count) -> Until:
 
     >>> import jaxspv as jsp
     >>> path = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
-    >>> jsp.bfs(path, 0, until=jsp.reached(1)).levels.tolist()
+    >>> jsp.bfs(path, 0, until=jsp.until.reached(1)).levels.tolist()
     [0, 1, -1, -1]
     """
     return Until("reached", node)
@@ -192,7 +192,7 @@ def max_iterations(k: Count) -> Until:
 
     >>> import jaxspv as jsp
     >>> path = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
-    >>> jsp.bfs(path, 0, until=jsp.max_iterations(2)).levels.tolist()
+    >>> jsp.bfs(path, 0, until=jsp.until.max_iterations(2)).levels.tolist()
     [0, 1, 2, -1]
     """
     return Until("max_iterations", iteration_limit("max_iterations", k))

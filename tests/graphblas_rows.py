@@ -154,7 +154,7 @@ def part(label, index, shape, source=A):
 def writing(sub, label, index, target, value, mask=None):
     """assign or subassign of a value of a shape (() for the scalar 3)."""
     pair = index if isinstance(index, tuple) else (index,)
-    method = jsp.subassign if sub else jsp.assign
+    method = jsp.graphblas.subassign if sub else jsp.assign
 
     def reference(C, options, x):
         source = x[0] if value else 3

@@ -89,7 +89,7 @@ def _as_good(matrix, result, answer):
 def _independent(matrix, result, answer):
     """Another set: it must be one too."""
     del result
-    verify.independent_set(matrix, jsp.IndependentSet(answer, np.sum(answer), 0))
+    verify.independent_set(matrix, jsp.results.IndependentSet(answer, np.sum(answer), 0))
 
 
 CASES = {

@@ -4,7 +4,7 @@
 
 OTHER is a folder with another commit (`git archive COMMIT | tar x -C OTHER`); it needs the public
 functions alone. Each tree has processes of its own, in turn, twice. Medians in ms by the host's
-clock, of programs under `jsp.gpu_compiler_options()` on a GPU; "x + 1" is what any call takes.
+clock, of programs under `jsp.config.gpu_compiler_options()` on a GPU; "x + 1" is what any call takes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 def calls(jsp, jax, jnp, scale):
     """name -> (function, operands); eager ones end in "eager"."""
-    A = jax.block_until_ready(jsp.rmat(jax.random.key(0), scale).asformat("csr"))
+    A = jax.block_until_ready(jsp.generators.rmat(jax.random.key(0), scale).asformat("csr"))
     G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv"), symmetric=True)
     n, hub = A.shape[0], int(jnp.argmax(jnp.diff(A.indptr)))
     x, X = jnp.ones(n), jnp.ones((n, 64))
@@ -41,12 +41,15 @@ def calls(jsp, jax, jnp, scale):
     rest = {
         "SpMV, bare": (lambda A: A @ x, A),
         "SpMM, 64 columns": (lambda A: A @ X, A),
-        "attention": (lambda A: jsp.attention(A, X, X, X), A),
+        "attention": (lambda A: jsp.learning.attention(A, X, X, X), A),
         "gradient of SpMV": (jax.grad(lambda d: loss(d, lambda A: A @ x)), A.data),
         "gradient of SpMM": (jax.grad(lambda d: loss(d, lambda A: A @ X)), A.data),
-        "gradient of attention": (jax.grad(lambda X: jnp.sum(jsp.attention(A, X, X, X))), X),
+        "gradient of attention": (
+            jax.grad(lambda X: jnp.sum(jsp.learning.attention(A, X, X, X))),
+            X,
+        ),
     }
-    options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
     yield "x + 1", jax.jit(lambda x: x + 1), jnp.zeros(())
     for name, fn in functions.items():
         yield name, jax.jit(fn, compiler_options=options), G

@@ -7,7 +7,7 @@ Of each algorithm on a prepared and on a bare rmat graph, milliseconds, medians,
     eager      the call, waited for
     host       the same until it returns, nothing waited for: what Python and dispatch take
     jit        inside `jax.jit`, waited for
-    options    on a GPU: under `jax.jit` with `jsp.gpu_compiler_options()`, as eager calls are
+    options    on a GPU: under `jax.jit` with `jsp.config.gpu_compiler_options()`, as eager calls are
     over       eager - jit
 
 and of one eager call the programs that it starts, and on a GPU the kernels and copies that it puts
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     args = parser.parse_args()
     gpu = jax.default_backend() == "gpu"
-    A = jax.block_until_ready(jsp.rmat(jax.random.key(0), args.scale).asformat("csr"))
+    A = jax.block_until_ready(jsp.generators.rmat(jax.random.key(0), args.scale).asformat("csr"))
     G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv"), symmetric=True)
     x, source = jnp.ones(A.shape[0]), int(jnp.argmax(jnp.diff(A.indptr)))
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}; {A!r}")

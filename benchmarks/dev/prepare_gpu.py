@@ -80,7 +80,7 @@ def near(x, y):
 def make(folder: pathlib.Path, scales: list[int]) -> None:
     """Writes the arrays of a graph a scale."""
     for scale in scales:
-        A = jsp.rmat(jax.random.key(0), scale)
+        A = jsp.generators.rmat(jax.random.key(0), scale)
         for name in ("data", "indices", "indptr"):
             np.save(folder / f"{scale}_{name}.npy", np.asarray(getattr(A, name)))
         del A
@@ -127,8 +127,8 @@ def million() -> None:
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **kw: programs.append(event) if event == COMPILED else None
     )
-    jax.block_until_ready(jsp.prepare(jsp.rmat(jax.random.key(9), 18), for_="bfs"))
-    graphs = [jsp.rmat(jax.random.key(k), 16, 8) for k in range(3)]
+    jax.block_until_ready(jsp.prepare(jsp.generators.rmat(jax.random.key(9), 18), for_="bfs"))
+    graphs = [jsp.generators.rmat(jax.random.key(k), 16, 8) for k in range(3)]
     capacity = max(A.nse for A in graphs)
     padded = jax.block_until_ready([jsp.pad(A, nse=capacity) for A in graphs])
     print(f"{capacity:,} slots; prepare + first call in ms (programs)")

@@ -116,9 +116,9 @@ def graphs_of(name: str, mesh: Any) -> tuple[Any, Any]:
 def _drawn(name: str, mesh: Any) -> tuple[Any, Any]:
     if found := re.fullmatch(r"rmat(\d+)-(\d+)", name):
         drawn = jax.random.key(0), int(found[1]), int(found[2])
-        return jsp.rmat(*drawn), jsp.shard_rmat(*drawn, mesh=mesh)
+        return jsp.generators.rmat(*drawn), jsp.sharding.shard_rmat(*drawn, mesh=mesh)
     if found := re.fullmatch(r"grid(\d+)", name):
-        A = jsp.grid2d(jax.random.key(0), int(found[1]))
+        A = jsp.generators.grid2d(jax.random.key(0), int(found[1]))
     else:
         A = jsp.from_scipy(get(name).matrix())
     return A, jsp.shard(A, mesh, symmetric=True)

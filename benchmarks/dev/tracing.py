@@ -31,7 +31,7 @@ CALLS = {
     "mxm": "lambda A: jsp.mxm(A, A, nse=40_000)",
     "A + A.T": "lambda A: A + A.T",
     "sddmm": "lambda A: jsp.sddmm(A, X, X)",
-    "attention": "lambda A: jsp.attention(A, X, X, X)",
+    "attention": "lambda A: jsp.learning.attention(A, X, X, X)",
 }
 
 ONE = """

@@ -139,13 +139,13 @@ def _products(A, H, options):
         return jnp.full(H.n, 1 / H.n) + 0.0 * s
 
     def user(H, s):
-        return Found(jsp.fixpoint(H, start(s), until=jsp.max_iterations(STEPS)).x)
+        return Found(jsp.fixpoint(H, start(s), until=jsp.until.max_iterations(STEPS)).x)
 
     def products(H, s):
         step = lambda _, x: jsp.vxm(x, H)  # noqa: E731
         return Found(jax.lax.fori_loop(0, STEPS, step, start(s)))
 
-    method = _method("fixpoint", H, start(0.0), until=jsp.max_iterations(STEPS))
+    method = _method("fixpoint", H, start(0.0), until=jsp.until.max_iterations(STEPS))
     return [
         _looped("built in", products, H, check, "vxm", options),
         _looped("fixpoint", user, H, check, method, options),

@@ -36,9 +36,9 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
 def _generator(kind: str, size: int) -> Callable[[], Any]:
     key = jax.random.key(0)
     makers = {
-        "rmat": lambda: jsp.rmat(key, size, suite.RMAT_EDGE_FACTOR),
-        "grid": functools.partial(jsp.grid2d, key, size, drop=0.1),
-        "delaunay": lambda: jsp.delaunay(key, 1 << size),
+        "rmat": lambda: jsp.generators.rmat(key, size, suite.RMAT_EDGE_FACTOR),
+        "grid": functools.partial(jsp.generators.grid2d, key, size, drop=0.1),
+        "delaunay": lambda: jsp.generators.delaunay(key, 1 << size),
     }
     return makers[kind]
 

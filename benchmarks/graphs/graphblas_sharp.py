@@ -49,7 +49,7 @@ def workloads(options: Options) -> list[suite.Workload]:
         if name in suite.files():
             one = suite.get(name)
         elif options.max_scale >= SCALE - 1 and name.startswith("rmat"):
-            one = suite.Workload(name, _sparse_rmat, "jaxspv.rmat", cached=True)
+            one = suite.Workload(name, _sparse_rmat, "jaxspv.generators.rmat", cached=True)
         else:
             continue
         origin = one.origin if name == theirs else f"{one.origin}, for {theirs}: {n}, {entries}"
@@ -58,7 +58,7 @@ def workloads(options: Options) -> list[suite.Workload]:
 
 
 def _sparse_rmat() -> sp.csr_array:
-    return jsp.rmat(jax.random.key(0), SCALE, EDGES).to_scipy()
+    return jsp.generators.rmat(jax.random.key(0), SCALE, EDGES).to_scipy()
 
 
 def cases(A: sp.csr_array, B: sp.csr_array) -> dict[str, Case]:

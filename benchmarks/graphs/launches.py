@@ -68,7 +68,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         loop = functools.partial(steps, count=STEPS, backend=impl.backend)
         more = {"": None}
         if impl.backend == "xla" and jax.default_backend() == "gpu":
-            more[", options"] = jsp.gpu_compiler_options()
+            more[", options"] = jsp.config.gpu_compiler_options()
         for label, compiler_options in more.items():
             program = jax.jit(loop, compiler_options=compiler_options)
             call = functools.partial(lambda f: jax.block_until_ready(f(graph, p)), program)

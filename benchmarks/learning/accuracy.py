@@ -108,7 +108,7 @@ def task(links: sp.csr_array, label: np.ndarray, seed: int) -> Task:
 def _layer(A: Any, x: jax.Array, p: dict[str, jax.Array]) -> jax.Array:
     h = jnp.einsum("ni,iho->nho", x, p["project"])
     q, k = jnp.sum(h * p["ask"], -1), jnp.sum(h * p["answer"], -1)
-    return jsp.attention(A, q, k, h, score=lambda q, k: jax.nn.leaky_relu(q + k, LEAKY))
+    return jsp.learning.attention(A, q, k, h, score=lambda q, k: jax.nn.leaky_relu(q + k, LEAKY))
 
 
 def network(A: Any, x: jax.Array, params: Any) -> jax.Array:

@@ -35,7 +35,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
 
 
 def _drawn(key, A, seeds):
-    return jsp.sample_neighbors(key, A, seeds, FANOUTS)
+    return jsp.learning.sample_neighbors(key, A, seeds, FANOUTS)
 
 
 def _candidates(A, seeds, check, repeats):

@@ -67,7 +67,7 @@ def _sddmm(backend, A, X, Y):
 
 
 def _dots(backend, A, Q, K, V):
-    return jsp.attention(A, Q, K, V, backend=backend)
+    return jsp.learning.attention(A, Q, K, V, backend=backend)
 
 
 def _score(q, k):
@@ -75,14 +75,14 @@ def _score(q, k):
 
 
 def _scores(backend, A, q, k, V):
-    return jsp.attention(A, q, k, V, score=_score, backend=backend)
+    return jsp.learning.attention(A, q, k, V, score=_score, backend=backend)
 
 
 def _scores_v2(backend, A, a, Q, K, V):
     def score(q, k):
         return jnp.sum(a * jax.nn.leaky_relu(q + k, 0.2), axis=-1)
 
-    return jsp.attention(A, Q, K, V, score=score, backend=backend)
+    return jsp.learning.attention(A, Q, K, V, score=score, backend=backend)
 
 
 def _slopes(call, backend, A, *operands):

@@ -93,7 +93,7 @@ def _score(q, k):
 def _attended(x, operand):
     A, (W, ask, answer) = operand
     h = (x @ W).reshape(-1, *ask.shape)
-    return jsp.attention(A, (h * ask).sum(-1), (h * answer).sum(-1), h, score=_score)
+    return jsp.learning.attention(A, (h * ask).sum(-1), (h * answer).sum(-1), h, score=_score)
 
 
 class _Segments:

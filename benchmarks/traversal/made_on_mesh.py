@@ -65,7 +65,7 @@ def model(call: str, n: int, entries: int, rounds: int) -> str:
 def measure(mesh: Any, scale: int, factor: int, runs: int) -> None:
     """Prints what one graph takes."""
     start = time.perf_counter()
-    G = jax.block_until_ready(jsp.shard_rmat(jax.random.key(0), scale, factor, mesh=mesh))
+    G = jax.block_until_ready(jsp.sharding.shard_rmat(jax.random.key(0), scale, factor, mesh=mesh))
     made, entries = time.perf_counter() - start, entries_of(G)
     print(f"rmat{scale}-{factor}: {entries.sum():,} entries made in {made:.2f} s, peak {peak()}")
     print(f"  the fullest device over the mean: {entries.max() / entries.mean():.4f}")

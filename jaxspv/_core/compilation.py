@@ -33,7 +33,7 @@ def gpu_compiler_options() -> dict[str, Any]:
     of yours has to:
 
     >>> import jax, jaxspv as jsp
-    >>> options = jsp.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    >>> options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
     >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
 
     The condition of every loop of yours in such a program has to compute something: XLA (jaxlib up

@@ -44,7 +44,7 @@ def from_igraph(
     ...     def is_directed(self): return False
     ...     def vcount(self): return 3
     ...     es = vs = type("", (), {"attributes": lambda self: []})()
-    >>> jsp.from_igraph(Path()).todense().tolist()
+    >>> jsp.io.from_igraph(Path()).todense().tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
     if not hasattr(graph, "get_edgelist"):
@@ -90,7 +90,7 @@ def to_igraph(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
-    >>> jsp.to_igraph(A).get_edgelist()  # doctest: +SKIP
+    >>> jsp.io.to_igraph(A).get_edgelist()  # doctest: +SKIP
     [(0, 1), (1, 2)]
     """
     names, tails, heads, values = edges_of(A, labels, directed)

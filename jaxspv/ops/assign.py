@@ -95,7 +95,7 @@ def subassign(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [3.0, 4.0]])
-    >>> jsp.subassign(A, 9.0, 0, mask=[True, False], replace=True).todense().tolist()
+    >>> jsp.graphblas.subassign(A, 9.0, 0, mask=[True, False], replace=True).todense().tolist()
     [[9.0, 0.0], [3.0, 4.0]]
     """
     return _run(C, value, i, j, Options(mask, accum, None, replace, nse), sub=True)

@@ -38,7 +38,7 @@ def get_element(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
-    >>> float(jsp.get_element(A, 1, 1)), float(jsp.get_element(A, 1, 0, fill=-1))
+    >>> float(jsp.graphblas.get_element(A, 1, 1)), float(jsp.graphblas.get_element(A, 1, 0, fill=-1))
     (4.0, -1.0)
     """
     value, found = _look_up(operand("A", A), i, j)
@@ -58,7 +58,7 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
         IndexError: a concrete index is out of range.
 
     >>> import jaxspv as jsp
-    >>> bool(jsp.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
+    >>> bool(jsp.graphblas.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
     True
     """
     return _look_up(operand("A", A), i, j)[1]
@@ -84,7 +84,7 @@ def set_element(
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1], [2.0], 3)
-    >>> jsp.set_element(x, 5.0, 0).todense().tolist()
+    >>> jsp.graphblas.set_element(x, 5.0, 0).todense().tolist()
     [5.0, 2.0, 0.0]
     """
     return subassign(C, value, i, j, nse=nse)
@@ -105,7 +105,7 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
-    >>> jsp.remove_element(x, 1).trim().indices.tolist()
+    >>> jsp.graphblas.remove_element(x, 1).trim().indices.tolist()
     [2]
     """
     M = operand("C", C)

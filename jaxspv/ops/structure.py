@@ -197,7 +197,7 @@ def resize(A: Sparse, *shape: int) -> Any:
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
-    >>> jsp.resize(A, 1, 3).todense().tolist()
+    >>> jsp.graphblas.resize(A, 1, 3).todense().tolist()
     [[1.0, 2.0, 0.0]]
     """
     M = operand("A", A)
@@ -233,7 +233,7 @@ def dup(A: Sparse, dtype: Any = None) -> Any:
         TypeError: A is none of these.
 
     >>> import jaxspv as jsp, jax.numpy as jnp
-    >>> jsp.dup(jsp.from_dense([[1.0]]), jnp.int32)
+    >>> jsp.graphblas.dup(jsp.from_dense([[1.0]]), jnp.int32)
     CSR(int32[1], shape=(1, 1))
     """
     M = operand("A", A)

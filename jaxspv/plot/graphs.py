@@ -81,7 +81,7 @@ def draw(
 
     >>> import jaxspv as jsp
     >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.draw(jsp.grid2d(None, 3), Figure().subplots(), values=range(9))
+    >>> ax = jsp.plot.draw(jsp.generators.grid2d(None, 3), Figure().subplots(), values=range(9))
     >>> len(ax.collections[-1].get_offsets())
     9
     """

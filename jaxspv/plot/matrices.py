@@ -27,7 +27,7 @@ def spy(A: Any, ax: Any = None, *, bins: int = 256, cmap: str = "Blues") -> Any:
 
     >>> import jaxspv as jsp
     >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.spy(jsp.grid2d(None, 3), Figure().subplots())
+    >>> ax = jsp.plot.spy(jsp.generators.grid2d(None, 3), Figure().subplots())
     >>> ax.images[0].get_array().shape
     (9, 9)
     """
@@ -69,7 +69,7 @@ def degree_distribution(A: Any, ax: Any = None, *, direction: str = "out") -> An
 
     >>> import jaxspv as jsp
     >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.degree_distribution(jsp.grid2d(None, 3), Figure().subplots())
+    >>> ax = jsp.plot.degree_distribution(jsp.generators.grid2d(None, 3), Figure().subplots())
     >>> ax.lines[0].get_xdata().tolist(), ax.lines[0].get_ydata().tolist()
     ([2, 3, 4], [4, 4, 1])
     """
@@ -106,7 +106,7 @@ def tiles(A: Any, ax: Any = None, *, nt: int = 64) -> Any:
 
     >>> import jaxspv as jsp
     >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.tiles(jsp.grid2d(None, 12), Figure().subplots(), nt=16)
+    >>> ax = jsp.plot.tiles(jsp.generators.grid2d(None, 12), Figure().subplots(), nt=16)
     >>> sum(int(bar.get_height()) for bar in ax.patches)
     25
     """

@@ -45,7 +45,7 @@ def frontier(G: Any, source: int, ax: Any = None) -> Any:
 
     >>> import jaxspv as jsp
     >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.frontier(jsp.grid2d(None, 3), 0, Figure().subplots())
+    >>> ax = jsp.plot.frontier(jsp.generators.grid2d(None, 3), 0, Figure().subplots())
     >>> [int(bar.get_height()) for bar in ax.patches]
     [1, 2, 3, 2, 1]
     """

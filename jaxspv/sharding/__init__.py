@@ -1,1 +1,6 @@
-"""Graphs over the devices of a mesh: partition, exchange, construction."""
+"""Graphs over the devices of a mesh, made from parts that no device ever holds together."""
+
+from .builders.edges import shard_edges as shard_edges
+from .builders.files import shard_file as shard_file
+from .builders.rmat import shard_rmat as shard_rmat
+from .graph import ShardedGraph as ShardedGraph

@@ -54,12 +54,12 @@ OPERATIONS = {
     "reduce": (lambda A: jsp.reduce(A, axis=1), DENSE.sum(1)),
     "kron": (lambda A: jsp.kron(A, A[:1, :2]), np.kron(DENSE, DENSE[:1, :2])),
     "diag": (lambda A: jsp.diag(A), np.diag(DENSE)),
-    "resize": (lambda A: jsp.resize(A, 4, 8), np.pad(DENSE[:4], ((0, 0), (0, 2)))),
+    "resize": (lambda A: jsp.graphblas.resize(A, 4, 8), np.pad(DENSE[:4], ((0, 0), (0, 2)))),
     "row": (lambda A: A[4], DENSE[4]),
     "mxv": (lambda A: jsp.mxv(A, vector()), DENSE @ V),
     "vxm": (lambda A: jsp.vxm(vector(), A), V @ DENSE),
     "build": (
-        lambda A: jsp.build(([1], [2]), 5.0, (2, 3), index_dtype=jnp.int64),
+        lambda A: jsp.graphblas.build(([1], [2]), 5.0, (2, 3), index_dtype=jnp.int64),
         [[0, 0, 0], [0, 0, 5.0]],
     ),
 }
@@ -233,7 +233,11 @@ def test_a_capacity_that_needs_int64(monkeypatch, x64):
             TypeError,
             "must be int32 or int64; got",
         ),
-        (lambda: jsp.resize(narrow(), 2**31 - 1, 3), ValueError, "a size of 2147483647 needs them"),
+        (
+            lambda: jsp.graphblas.resize(narrow(), 2**31 - 1, 3),
+            ValueError,
+            "a size of 2147483647 needs them",
+        ),
     ],
 )
 def test_errors_without_x64(call, error, text):
@@ -249,6 +253,6 @@ def test_errors_with_x64(x64):
     with pytest.raises(ValueError, match="`secondi` is positional"):
         jsp.mxm(huge(), huge(), jsp.semirings.any_secondi)
     with pytest.raises(ValueError, match="extents do not match"):
-        jsp.mxm(huge(), jsp.resize(huge(), 5, HUGE))
+        jsp.mxm(huge(), jsp.graphblas.resize(huge(), 5, HUGE))
     with pytest.raises(ValueError, match="`index_dtype` must be int64 for a size"):
         huge().with_index_dtype(jnp.int32)

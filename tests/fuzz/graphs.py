@@ -57,7 +57,7 @@ def _call(case: Case, G: Any, s: Any, p: Any) -> Any:
     if name == "sources":
         return jsp.bfs(G, jnp.stack([s, jnp.zeros_like(s), s])).levels
     if name == "until":
-        return jsp.bfs(G, s, until=jsp.max_iterations(2)).levels
+        return jsp.bfs(G, s, until=jsp.until.max_iterations(2)).levels
     if name == "sssp":
         return jsp.sssp(G, s)[:2]
     if name == "slope":

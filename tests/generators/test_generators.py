@@ -42,7 +42,7 @@ def test_rmat_is_its_definition(symmetric, permute):
     head, tail, relabel = quadrants(jax.random.key(0), 8, 44 << 8)
     if permute:
         head, tail = relabel[head], relabel[tail]
-    A = jsp.rmat(jax.random.key(0), 8, 44, symmetric=symmetric, permute=permute)
+    A = jsp.generators.rmat(jax.random.key(0), 8, 44, symmetric=symmetric, permute=permute)
     np.testing.assert_array_equal(A.todense(), simple(head, tail, 256, symmetric))
     assert A.dtype == np.float32
 
@@ -61,38 +61,38 @@ def test_rmat_on_a_device_is_that_on_the_host():
 
 @pytest.mark.gpu
 def test_rmat_on_a_gpu_is_that_on_a_cpu():
-    A = jsp.rmat(jax.random.key(0), 12, 44)
+    A = jsp.generators.rmat(jax.random.key(0), 12, 44)
     with jax.default_device(jax.devices("cpu")[0]):
-        B = jsp.rmat(jax.random.key(0), 12, 44)
+        B = jsp.generators.rmat(jax.random.key(0), 12, 44)
     np.testing.assert_array_equal(A.indptr, B.indptr)
     np.testing.assert_array_equal(A.indices, B.indices)
 
 
 def test_rmat_has_hubs():
-    lengths = np.diff(jsp.rmat(KEY, 10, 8).indptr)
-    uniform = np.diff(jsp.rmat(KEY, 10, 8, a=0.25, b=0.25, c=0.25).indptr)
+    lengths = np.diff(jsp.generators.rmat(KEY, 10, 8).indptr)
+    uniform = np.diff(jsp.generators.rmat(KEY, 10, 8, a=0.25, b=0.25, c=0.25).indptr)
     assert lengths.max() > 5 * uniform.max() and lengths.var() > 10 * uniform.var()
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(4, 7), (5, None), (1, 6), (0, 3), (1, 1)])
 def test_grid(rows, cols):
-    A = jsp.grid2d(None, rows, cols)
+    A = jsp.generators.grid2d(None, rows, cols)
     want = nx.to_numpy_array(nx.grid_2d_graph(rows, cols or rows))
     np.testing.assert_array_equal(A.todense(), want.reshape(A.shape))
 
 
 def test_grid_drops_edges():
-    full = jsp.grid2d(None, 60)
-    A = jsp.grid2d(KEY, 60, drop=0.1)
+    full = jsp.generators.grid2d(None, 60)
+    A = jsp.generators.grid2d(KEY, 60, drop=0.1)
     B = A.to_scipy()
     assert (B != B.T).nnz == 0 and (full.to_scipy() - B).min() == 0
     share = 1 - int(A.count) / int(full.count)
     assert abs(share - 0.1) < 0.02, "five standard deviations"
-    assert int(jsp.grid2d(KEY, 5, drop=1.0).count) == 0
+    assert int(jsp.generators.grid2d(KEY, 5, drop=1.0).count) == 0
 
 
 def test_delaunay():
-    A = jsp.delaunay(KEY, 50)
+    A = jsp.generators.delaunay(KEY, 50)
     points = random_generator(KEY).random((50, 2))
     corners = Delaunay(points).simplices
     pairs = [(t[i], t[j]) for t in corners for i, j in ((0, 1), (1, 2), (2, 0))]
@@ -104,7 +104,7 @@ def test_delaunay():
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("m", [0, 1, 30, 35, 45])
 def test_erdos_renyi_has_m_edges(m, directed):
-    A = jsp.erdos_renyi(KEY, 10, m=m, directed=directed)
+    A = jsp.generators.erdos_renyi(KEY, 10, m=m, directed=directed)
     dense = np.asarray(A.todense())
     assert dense.sum() == (m if directed else 2 * m) and not dense.diagonal().any()
     assert directed or (dense == dense.T).all()
@@ -114,15 +114,15 @@ def test_erdos_renyi_counts_and_covers():
     counts, seen = [], np.zeros((4, 4))
     for seed in range(60):
         key = jax.random.key(seed)
-        A = places(jsp.erdos_renyi(key, 4, p=0.5, directed=True, format="coo"))
+        A = places(jsp.generators.erdos_renyi(key, 4, p=0.5, directed=True, format="coo"))
         counts.append(A.sum())
         seen += A
     assert abs(np.mean(counts) - 6) < 5 * np.sqrt(3 / 60) and np.var(counts) > 1
     assert not seen.diagonal().any()
     off = seen[~np.eye(4, dtype=bool)]
     assert off.min() > 10 and off.max() < 50, "60 fair coins each"
-    assert int(jsp.erdos_renyi(KEY, 5, p=1.0).count) == 20
-    assert int(jsp.erdos_renyi(KEY, 5, p=0.0).count) == 0
+    assert int(jsp.generators.erdos_renyi(KEY, 5, p=1.0).count) == 20
+    assert int(jsp.generators.erdos_renyi(KEY, 5, p=0.0).count) == 0
 
 
 def test_pairs_are_counted_right_where_roots_round():
@@ -182,10 +182,10 @@ def test_whole_matrices():
 @pytest.mark.parametrize("key", [0, None, "key", np.arange(3.0), jax.random.split(KEY, 2)])
 def test_the_key_comes_first(key):
     for call in (
-        lambda: jsp.rmat(key, 3),
-        lambda: jsp.grid2d(key, 3, drop=0.5),
-        lambda: jsp.delaunay(key, 5),
-        lambda: jsp.erdos_renyi(key, 5, m=2),
+        lambda: jsp.generators.rmat(key, 3),
+        lambda: jsp.generators.grid2d(key, 3, drop=0.5),
+        lambda: jsp.generators.delaunay(key, 5),
+        lambda: jsp.generators.erdos_renyi(key, 5, m=2),
         lambda: jsp.sparsity(key, "random", 5, 0.5),
     ):
         with pytest.raises(ValueError, match=r"`key` must be one key, as of jax\.random\.key"):
@@ -228,10 +228,10 @@ def test_sparsity_types_look_as_described():
 # ---- What all of them share ----
 
 MAKERS = {
-    "rmat": lambda key, **k: jsp.rmat(key, 5, 4, **k),
-    "grid2d": lambda key, **k: jsp.grid2d(key, 6, drop=0.5, **k),
-    "delaunay": lambda key, **k: jsp.delaunay(key, 20, **k),
-    "erdos_renyi": lambda key, **k: jsp.erdos_renyi(key, 20, p=0.3, **k),
+    "rmat": lambda key, **k: jsp.generators.rmat(key, 5, 4, **k),
+    "grid2d": lambda key, **k: jsp.generators.grid2d(key, 6, drop=0.5, **k),
+    "delaunay": lambda key, **k: jsp.generators.delaunay(key, 20, **k),
+    "erdos_renyi": lambda key, **k: jsp.generators.erdos_renyi(key, 20, p=0.3, **k),
     "sparsity": lambda key, **k: jsp.sparsity(key, "random", 20, 0.3, **k),
 }
 
@@ -256,18 +256,18 @@ def test_keys_decide(name):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: jsp.rmat(KEY, -1), ValueError, "scale.*-1"),
-        (lambda: jsp.rmat(KEY, 3.0), TypeError, "scale.*3.0"),
-        (lambda: jsp.rmat(KEY, 26, 100), ValueError, "int64"),
-        (lambda: jsp.rmat(KEY, 3, a=0.9, b=0.2), ValueError, "odds"),
-        (lambda: jsp.grid2d(KEY, 3, drop=2), ValueError, "drop.*2"),
-        (lambda: jsp.grid2d(None, -3), ValueError, "rows.*-3"),
-        (lambda: jsp.delaunay(KEY, 2), ValueError, "n.*3.*2"),
-        (lambda: jsp.erdos_renyi(KEY, 5), ValueError, "exactly one"),
-        (lambda: jsp.erdos_renyi(KEY, 5, p=0.5, m=3), ValueError, "exactly one"),
-        (lambda: jsp.erdos_renyi(KEY, 5, p=1.5), ValueError, "p.*1.5"),
-        (lambda: jsp.erdos_renyi(KEY, 5, m=11), ValueError, "m.*10.*11"),
-        (lambda: jsp.rmat(KEY, 3, format="xyz"), ValueError, "csr.*xyz"),
+        (lambda: jsp.generators.rmat(KEY, -1), ValueError, "scale.*-1"),
+        (lambda: jsp.generators.rmat(KEY, 3.0), TypeError, "scale.*3.0"),
+        (lambda: jsp.generators.rmat(KEY, 26, 100), ValueError, "int64"),
+        (lambda: jsp.generators.rmat(KEY, 3, a=0.9, b=0.2), ValueError, "odds"),
+        (lambda: jsp.generators.grid2d(KEY, 3, drop=2), ValueError, "drop.*2"),
+        (lambda: jsp.generators.grid2d(None, -3), ValueError, "rows.*-3"),
+        (lambda: jsp.generators.delaunay(KEY, 2), ValueError, "n.*3.*2"),
+        (lambda: jsp.generators.erdos_renyi(KEY, 5), ValueError, "exactly one"),
+        (lambda: jsp.generators.erdos_renyi(KEY, 5, p=0.5, m=3), ValueError, "exactly one"),
+        (lambda: jsp.generators.erdos_renyi(KEY, 5, p=1.5), ValueError, "p.*1.5"),
+        (lambda: jsp.generators.erdos_renyi(KEY, 5, m=11), ValueError, "m.*10.*11"),
+        (lambda: jsp.generators.rmat(KEY, 3, format="xyz"), ValueError, "csr.*xyz"),
         (lambda: jsp.sparsity(KEY, "striped", 5), ValueError, "block.*striped"),
         (lambda: jsp.sparsity(KEY, "random", 5, -0.5), ValueError, "density.*-0.5"),
         (lambda: jsp.sparsity(KEY, "random", (5, 5, 5)), TypeError, "shape"),

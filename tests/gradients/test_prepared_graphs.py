@@ -22,7 +22,7 @@ LOSSES = {
     "sssp": lambda G: jnp.sum(jsp.sssp(G, 0).distances ** 2),
     "pagerank": lambda G: jnp.sum(jsp.pagerank(G).scores * X),
     "fixpoint": lambda G: jnp.sum(
-        jsp.fixpoint(G, jnp.zeros(12), jsp.semirings.max_plus, until=jsp.max_iterations(3)).x
+        jsp.fixpoint(G, jnp.zeros(12), jsp.semirings.max_plus, until=jsp.until.max_iterations(3)).x
     ),
     "mxm": lambda G: jnp.sum(jsp.mxm(G, A).data ** 2),
 }

@@ -85,17 +85,17 @@ def test_igraph_and_back(directed):
     G = igraph.Graph.Erdos_Renyi(12, m=30, directed=directed, loops=True)
     G.vs["name"] = names = [f"v{k}" for k in range(12)]
     G.es["weight"] = [float(k % 5) for k in range(30)]  # 0 among them
-    A, labels = jsp.from_igraph(G, labels=True)
+    A, labels = jsp.io.from_igraph(G, labels=True)
     assert labels.names == names
     want = np.asarray(G.distances(source=0, weights="weight", mode="out"))[0]
     np.testing.assert_array_equal(jsp.sssp(A, 0).distances, want)
     np.testing.assert_array_equal(jsp.bfs(G, 0).levels == -1, np.isinf(want))
-    back = jsp.to_igraph(A, labels, directed=directed)
+    back = jsp.io.to_igraph(A, labels, directed=directed)
     assert sorted(back.get_edgelist()) == sorted(
         e if directed else tuple(sorted(e)) for e in G.get_edgelist()
     )
     assert back.vs["name"] == names and sum(back.es["weight"]) == sum(G.es["weight"])
-    bare = jsp.to_igraph(jsp.pad(A, n=20), weight=None, directed=directed)
+    bare = jsp.io.to_igraph(jsp.pad(A, n=20), weight=None, directed=directed)
     assert bare.vcount() == 12 and bare.es.attributes() == []
 
 
@@ -116,7 +116,7 @@ A = jsp.from_edges([0], [1], shape=(2, 2))
         (lambda: jsp.to_networkx(A, directed=False), ValueError, "transpose"),
         (lambda: jsp.to_networkx(jsp.from_edges([0], [1], shape=(2, 3))), ValueError, "square"),
         (lambda: jsp.to_networkx("x"), TypeError, "`A`"),
-        (lambda: jsp.from_igraph("x"), TypeError, "`graph` must be an igraph graph"),
+        (lambda: jsp.io.from_igraph("x"), TypeError, "`graph` must be an igraph graph"),
         (lambda: jax.jit(jsp.to_networkx)(A), ValueError, "outside of jit"),
     ],
 )

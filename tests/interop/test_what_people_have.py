@@ -69,7 +69,7 @@ class Tensor:
 def test_buffers_of_other_libraries():
     index = np.array([[0, 1, 1], [1, 2, 0]])
     for values in (np.float32([1, 2, 3]), jnp.arange(3, dtype=jnp.bfloat16)):
-        B = jsp.from_edge_index(Tensor(index), Tensor(values))
+        B = jsp.learning.from_edge_index(Tensor(index), Tensor(values))
         C = jsp.from_edges(Tensor(index[0]), Tensor(index[1]), Tensor(values))
         want = np.zeros((3, 3))
         want[tuple(index)] = values

@@ -114,7 +114,7 @@ def test_aggregate_is_the_definition(how):
     for format in FORMATS:
         for axis in (0, 1):
             for values in (VALUES, VALUES[:, 0, 0]):
-                got = jsp.aggregate(made(format, values), how, axis=axis, fill=-7)
+                got = jsp.learning.aggregate(made(format, values), how, axis=axis, fill=-7)
                 want = by_line(values, how, axis, -7)
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
@@ -125,16 +125,16 @@ def test_aggregate_of_other_dtypes(dtype):
     for how, want in (("sum", [4, 0, 10]), ("max", [3, 0, 5])):
         if dtype is bool:
             how, want = (monoids.land, [True, False, True])
-        got = jsp.aggregate(made("csr", values, fill=1), how)
+        got = jsp.learning.aggregate(made("csr", values, fill=1), how)
         assert got.dtype == dtype and got.tolist() == want
-    mean = jsp.aggregate(made("csr", values, fill=1), "mean")
+    mean = jsp.learning.aggregate(made("csr", values, fill=1), "mean")
     assert jnp.issubdtype(mean.dtype, jnp.floating)
 
 
 def test_narrow_floats_are_summed_in_wider_ones():
     A = jsp.from_dense(np.ones((1, 1000), np.float32)).astype(jnp.bfloat16)
-    assert float(jsp.aggregate(A)[0]) == 1000  # bfloat16 sums end at 256
-    assert float(jsp.softmax(A).data[0]) == float(jnp.bfloat16(0.001))
+    assert float(jsp.learning.aggregate(A)[0]) == 1000  # bfloat16 sums end at 256
+    assert float(jsp.learning.softmax(A).data[0]) == float(jnp.bfloat16(0.001))
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
@@ -150,7 +150,7 @@ def test_reduce_gives_a_dense_array(axis):
 def test_softmax_is_the_definition():
     for format in FORMATS:
         for axis in (0, 1):
-            got = jsp.softmax(made(format), axis=axis).asformat("coo")
+            got = jsp.learning.softmax(made(format), axis=axis).asformat("coo")
             lines = ROW if axis == 1 else COL
             e = np.exp(VALUES.astype(np.float64))
             sums = {i: e[lines == i].sum(0) for i in lines.tolist()}
@@ -160,19 +160,21 @@ def test_softmax_is_the_definition():
 
 def test_softmax_at_extremes():
     values = np.array([1e30, -1e30, -np.inf, -np.inf, -np.inf], np.float32)
-    assert jsp.softmax(made("csr", values)).data[:5].tolist() == [1, 0, 0, 0, 0]
-    gradients = jax.grad(lambda v: jnp.sum(jsp.softmax(made("csr").with_data(v)).data[:5] ** 2))
+    assert jsp.learning.softmax(made("csr", values)).data[:5].tolist() == [1, 0, 0, 0, 0]
+    gradients = jax.grad(
+        lambda v: jnp.sum(jsp.learning.softmax(made("csr").with_data(v)).data[:5] ** 2)
+    )
     assert not np.isnan(gradients(jnp.zeros(8).at[:5].set(values).at[5:].set(np.nan))).any()
     empty = jsp.from_edges([], [], jnp.zeros(0), shape=(2, 0))
-    assert jsp.softmax(empty).nse == 0 and jsp.aggregate(empty).tolist() == [0, 0]
+    assert jsp.learning.softmax(empty).nse == 0 and jsp.learning.aggregate(empty).tolist() == [0, 0]
 
 
 SMOOTH = {
-    **{how: lambda A, how=how: jsp.aggregate(A, how) for how in ORACLES},
-    "times": lambda A: jsp.aggregate(A, monoids.times, axis=0),
+    **{how: lambda A, how=how: jsp.learning.aggregate(A, how) for how in ORACLES},
+    "times": lambda A: jsp.learning.aggregate(A, monoids.times, axis=0),
     "reduce": lambda A: jsp.reduce(A, monoids.logaddexp, axis=0),
-    "softmax": lambda A: jsp.softmax(A).data[: ROW.size],
-    "softmax of columns": lambda A: jsp.softmax(A, axis=0).data[: ROW.size],
+    "softmax": lambda A: jsp.learning.softmax(A).data[: ROW.size],
+    "softmax of columns": lambda A: jsp.learning.softmax(A, axis=0).data[: ROW.size],
 }
 
 
@@ -193,8 +195,8 @@ def test_gradients_in_both_modes_and_padding(name):
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="`how` must be one of"):
-        jsp.aggregate(made("csr"), "median")
+        jsp.learning.aggregate(made("csr"), "median")
     with pytest.raises(ValueError, match="`axis` must be 0 or 1; got 2"):
-        jsp.softmax(made("csr"), axis=2)
+        jsp.learning.softmax(made("csr"), axis=2)
     with pytest.raises(TypeError, match="takes floats; got int32"):
-        jsp.softmax(jsp.from_dense(np.eye(2, dtype=np.int32)))
+        jsp.learning.softmax(jsp.from_dense(np.eye(2, dtype=np.int32)))

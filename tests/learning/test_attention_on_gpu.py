@@ -60,14 +60,16 @@ def test_what_a_gpu_runs_is_the_same(own, dtype, on_gpu):
 def test_a_gpu_takes_the_kernel():
     A, (Q, K, V) = made(ROW, COL, (M, N)), operands((2,), 3)
     for bias in (None, jnp.zeros(A.nse), jnp.zeros((A.nse, 2))):
-        text = lower(lambda Q, bias=bias: jsp.attention(A, Q, K, V, bias), Q)
+        text = lower(lambda Q, bias=bias: jsp.learning.attention(A, Q, K, V, bias), Q)
         assert text.count("custom_call @mosaic_gpu") == 1
-        gradients = jax.grad(lambda *p: jnp.sum(jsp.attention(A, *p)), argnums=(0, 1, 2))
+        gradients = jax.grad(lambda *p: jnp.sum(jsp.learning.attention(A, *p)), argnums=(0, 1, 2))
         text = lower(lambda Q, gradients=gradients: gradients(Q, K, V), Q)
         assert text.count("custom_call @mosaic_gpu") == 2
-    batched = lower(jax.vmap(lambda Q: jsp.attention(A, Q, K, V)), jnp.stack([Q, Q]))
+    batched = lower(jax.vmap(lambda Q: jsp.learning.attention(A, Q, K, V)), jnp.stack([Q, Q]))
     assert batched.count("custom_call @mosaic_gpu") == 1
-    assert "attention: pallas/rows on NVIDIA GPUs" in str(jsp.explain(jsp.attention, A, Q, K, V))
+    assert "attention: pallas/rows on NVIDIA GPUs" in str(
+        jsp.explain(jsp.learning.attention, A, Q, K, V)
+    )
 
 
 def same_as_in_chunks(fn, Q, K, V, edges, bias, scale=0.7):
@@ -140,15 +142,17 @@ def test_a_gpu_takes_the_kernel_for_gat_v2():
     A, (Q, K, V), a = made(ROW, COL, (M, N)), operands((2,), 6), normal(5, 2, 6)
 
     def f(a, Q, K, V):
-        return jsp.attention(A, Q, K, V, score=functools.partial(leaky, a, None))
+        return jsp.learning.attention(A, Q, K, V, score=functools.partial(leaky, a, None))
 
     assert lower(f, a, Q, K, V).count("custom_call @mosaic_gpu") == 1
     gradients = jax.grad(lambda *p: jnp.sum(f(*p)), argnums=(0, 1, 2, 3))
     assert lower(gradients, a, Q, K, V).count("custom_call @mosaic_gpu") == 2
     score = functools.partial(leaky, a, None)
-    said = str(jsp.explain(jsp.attention, A, Q, K, V, score=score))
+    said = str(jsp.explain(jsp.learning.attention, A, Q, K, V, score=score))
     assert "attention: pallas/rows on NVIDIA GPUs" in said
-    said = str(jsp.explain(jsp.attention, A, Q, K, V, score=lambda q, k: jnp.sum(q[::-1] * k, -1)))
+    said = str(
+        jsp.explain(jsp.learning.attention, A, Q, K, V, score=lambda q, k: jnp.sum(q[::-1] * k, -1))
+    )
     assert "the `score`: kernels have no `rev`" in said
 
 
@@ -170,7 +174,7 @@ def test_scores_that_kernels_refuse(on_gpu):
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 @pytest.mark.parametrize("kind", ["dot", "bias", "gat", "leaky", "additive"])
 def test_native_kernels_are_the_xla_form(kind, dtype):
-    A = jsp.rmat(jax.random.key(0), 12)
+    A = jsp.generators.rmat(jax.random.key(0), 12)
     n = A.shape[0]
     Q, K, V = (normal(k, n, 8, 16, dtype=dtype) for k in range(3))
     more = {}
@@ -190,7 +194,7 @@ def test_native_kernels_are_the_xla_form(kind, dtype):
                 more["score"] = lambda q, k, e: leaky(a, b, q + e, k)
             if kind == "additive":
                 more["score"] = functools.partial(additive, a, b)
-            y = jsp.attention(A, Q, K, V, backend=backend, **more).astype(np.float32)
+            y = jsp.learning.attention(A, Q, K, V, backend=backend, **more).astype(np.float32)
             return jnp.sum(jnp.sin(y)), y
 
         return jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2, 3), has_aux=True))(a, Q, K, V)

@@ -26,10 +26,14 @@ def padded(D, format="csr"):
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "jit"])
 def test_blocks_along_the_diagonal_and_back(format, traced):
     parts = [padded(D, format) for D in DENSE]
-    B = jax.jit(jsp.block_diag)(parts) if traced else jsp.block_diag(parts)
+    B = jax.jit(jsp.learning.block_diag)(parts) if traced else jsp.learning.block_diag(parts)
     assert B.format == format and B.check_invariants() is B
     np.testing.assert_array_equal(B.todense(), scipy.linalg.block_diag(*DENSE))
-    back = jax.jit(lambda B: jsp.unbatch(B, SHAPES))(B) if traced else jsp.unbatch(B, parts)
+    back = (
+        jax.jit(lambda B: jsp.learning.unbatch(B, SHAPES))(B)
+        if traced
+        else jsp.learning.unbatch(B, parts)
+    )
     for block, D in zip(back, DENSE, strict=True):
         assert block.format == format and block.check_invariants() is block
         np.testing.assert_array_equal(block.todense(), D)
@@ -38,24 +42,24 @@ def test_blocks_along_the_diagonal_and_back(format, traced):
 
 def test_blocks_of_arrays_and_of_two_dtypes():
     A = made(np.array([0]), np.array([1]), (2, 2), np.ones((1, 3), np.float32))
-    assert jsp.block_diag([A, A]).todense().shape == (4, 4, 3)
-    two = jsp.block_diag([padded(DENSE[0]), padded(DENSE[0]).astype(jnp.int32)])
+    assert jsp.learning.block_diag([A, A]).todense().shape == (4, 4, 3)
+    two = jsp.learning.block_diag([padded(DENSE[0]), padded(DENSE[0]).astype(jnp.int32)])
     assert two.dtype == np.float32
     with pytest.raises(ValueError, match="entries must have one shape"):
-        jsp.block_diag([A, padded(DENSE[0])])
+        jsp.learning.block_diag([A, padded(DENSE[0])])
     with pytest.raises(ValueError, match="at least one"):
-        jsp.block_diag([])
+        jsp.learning.block_diag([])
 
 
 def test_unbatch_says_what_is_wrong():
     A = jsp.from_dense(np.ones((4, 4), np.float32))
     with pytest.raises(ValueError, match=r"must add up to \(4, 4\); got \(3, 3\)"):
-        jsp.unbatch(A, [(1, 1), (2, 2)])
+        jsp.learning.unbatch(A, [(1, 1), (2, 2)])
     with pytest.raises(ValueError, match="entries outside of its blocks"):
-        jsp.unbatch(A, [(2, 2), (2, 2)])
+        jsp.learning.unbatch(A, [(2, 2), (2, 2)])
     with pytest.raises(ValueError, match="`nse` must be at least"):
-        jsp.unbatch(jsp.block_diag([A, A]), [A, A], nse=3)
-    blocks = jax.jit(lambda A: jsp.unbatch(A, [(2, 2), (2, 2)]))(A)
+        jsp.learning.unbatch(jsp.learning.block_diag([A, A]), [A, A], nse=3)
+    blocks = jax.jit(lambda A: jsp.learning.unbatch(A, [(2, 2), (2, 2)]))(A)
     assert all(bool(b.overflow) for b in blocks)
 
 
@@ -71,13 +75,13 @@ def test_normalize_is_the_definition(mode):
     )
     for format in ("csr", "csc", "coo"):
         A = made(row, col, (9, 9), values, format=format)
-        np.testing.assert_allclose(jsp.normalize(A, mode).todense(), want, rtol=1e-5)
+        np.testing.assert_allclose(jsp.learning.normalize(A, mode).todense(), want, rtol=1e-5)
     A = made(row, col, (9, 9), values)
 
     def f(v):
-        return jsp.normalize(A.with_data(jnp.concatenate([v, jnp.full(5, jnp.nan)])), mode).data[
-            :20
-        ]
+        return jsp.learning.normalize(
+            A.with_data(jnp.concatenate([v, jnp.full(5, jnp.nan)])), mode
+        ).data[:20]
 
     check_grads(f, (jnp.asarray(values),), order=1, atol=2e-2, rtol=2e-2)
 
@@ -95,74 +99,76 @@ def test_gcn_is_the_layer_of_directed_edges(weighted):
     want = np.zeros((5, 3))
     np.add.at(want, head, (value / np.sqrt(degree[tail] * degree[head]))[:, None] * x[tail])
     A = jsp.from_edges(sender, receiver, weight, shape=(5, 5))
-    layer = jsp.normalize(jsp.add_self_loops(A.T), "gcn")
+    layer = jsp.learning.normalize(jsp.learning.add_self_loops(A.T), "gcn")
     np.testing.assert_allclose(layer @ x, want, rtol=1e-5)
     both = A + A.T
-    same = (jsp.normalize(both, mode).todense() for mode in ("gcn", "sym"))
+    same = (jsp.learning.normalize(both, mode).todense() for mode in ("gcn", "sym"))
     np.testing.assert_allclose(*same, rtol=1e-6)
     with pytest.raises(
         ValueError, match=r"`A` must be square for `mode='gcn'`; got shape \(2, 5\)"
     ):
-        jsp.normalize(A[:2], "gcn")
+        jsp.learning.normalize(A[:2], "gcn")
 
 
 @pytest.mark.parametrize("mode", ["sym", "gcn"])
 def test_products_of_large_degrees_fit_in_half_precision(mode):
     A = jsp.from_dense(np.full((3, 3), 200, np.float16))  # degrees of 600, their product 360,000
-    scaled = jsp.normalize(A, mode)
+    scaled = jsp.learning.normalize(A, mode)
     assert scaled.dtype == np.float16
     np.testing.assert_allclose(scaled.todense(), np.full((3, 3), 1 / 3), rtol=1e-3)
 
 
 def test_normalize_where_sums_vanish():
     A = jsp.from_dense(np.array([[1, -1], [0, 2]], np.float32))
-    assert jsp.normalize(A, "row").data.tolist() == [0, 0, 1]
-    assert jsp.normalize(A.astype(np.int32), "row").dtype == np.float32
+    assert jsp.learning.normalize(A, "row").data.tolist() == [0, 0, 1]
+    assert jsp.learning.normalize(A.astype(np.int32), "row").dtype == np.float32
     with pytest.raises(ValueError, match="`mode` must be"):
-        jsp.normalize(A, "both")
+        jsp.learning.normalize(A, "both")
 
 
 def test_self_loops():
     D = DENSE[3]
     want = np.where((np.eye(5) == 1) & (D == 0), 7, D)
-    np.testing.assert_array_equal(jsp.add_self_loops(padded(D), 7).todense(), want)
-    each = jsp.add_self_loops(padded(np.zeros((5, 5), np.float32)), jnp.arange(5.0))
+    np.testing.assert_array_equal(jsp.learning.add_self_loops(padded(D), 7).todense(), want)
+    each = jsp.learning.add_self_loops(padded(np.zeros((5, 5), np.float32)), jnp.arange(5.0))
     np.testing.assert_array_equal(each.todense(), np.diag(np.arange(5.0)))
     with pytest.raises(ValueError, match="`A` must be square"):
-        jsp.add_self_loops(padded(DENSE[0]))
+        jsp.learning.add_self_loops(padded(DENSE[0]))
 
 
 def test_edge_index_there_and_back():
     index = np.array([[2, 0, 1, 2], [1, 1, 0, 1]])
-    A, slots = jsp.from_edge_index(index, np.array([1.0, 2, 3, 4], np.float32), return_slots=True)
+    A, slots = jsp.learning.from_edge_index(
+        index, np.array([1.0, 2, 3, 4], np.float32), return_slots=True
+    )
     assert A.todense().tolist() == [[0, 2, 0], [3, 0, 0], [0, 5, 0]] and slots.tolist() == [
         2,
         0,
         1,
         2,
     ]
-    got, values = jsp.to_edge_index(A)
+    got, values = jsp.learning.to_edge_index(A)
     assert got.tolist() == [[0, 1, 2], [1, 0, 1]] and values.tolist() == [2, 3, 5]
-    arrays = jsp.from_edge_index(index, np.ones((4, 2), np.float32), num_nodes=4)
+    arrays = jsp.learning.from_edge_index(index, np.ones((4, 2), np.float32), num_nodes=4)
     assert arrays.shape == (4, 4) and arrays.data.tolist() == [[1, 1], [1, 1], [2, 2]]
     with pytest.raises(ValueError, match=r"must have shape \(2, edges\)"):
-        jsp.from_edge_index(index.T)
+        jsp.learning.from_edge_index(index.T)
     with pytest.raises(ValueError, match="`num_nodes` must be given"):
-        jax.jit(jsp.from_edge_index)(index)
+        jax.jit(jsp.learning.from_edge_index)(index)
 
 
 def test_a_tuple_of_graphs_there_and_back():
     parts = [padded(D) for D in (DENSE[3], DENSE[3].T)]
-    B = jsp.block_diag(parts)
-    theirs = collections.namedtuple("theirs", jsp.GraphsTuple._fields)
-    graphs = jsp.to_graphs_tuple(B, jnp.zeros((10, 2)), n_node=[5, 5], cls=theirs)
+    B = jsp.learning.block_diag(parts)
+    theirs = collections.namedtuple("theirs", jsp.learning.GraphsTuple._fields)
+    graphs = jsp.learning.to_graphs_tuple(B, jnp.zeros((10, 2)), n_node=[5, 5], cls=theirs)
     assert type(graphs) is theirs
     assert graphs.n_edge.tolist() == [np.count_nonzero(DENSE[3])] * 2
-    np.testing.assert_array_equal(jsp.from_graphs_tuple(graphs).todense(), B.todense())
-    again, slots = jax.jit(lambda g: jsp.from_graphs_tuple(g, return_slots=True))(graphs)
+    np.testing.assert_array_equal(jsp.learning.from_graphs_tuple(graphs).todense(), B.todense())
+    again, slots = jax.jit(lambda g: jsp.learning.from_graphs_tuple(g, return_slots=True))(graphs)
     np.testing.assert_array_equal(again.todense(), B.todense())
     assert slots.tolist() == list(range(int(B.count)))
-    bare = jsp.from_graphs_tuple(graphs._replace(nodes=None, edges={"a": graphs.edges}))
+    bare = jsp.learning.from_graphs_tuple(graphs._replace(nodes=None, edges={"a": graphs.edges}))
     np.testing.assert_array_equal(bare.todense(), np.asarray(B.todense()) != 0)
     with pytest.raises(ValueError, match="must add up to 10"):
-        jsp.to_graphs_tuple(B, n_node=[5, 4])
+        jsp.learning.to_graphs_tuple(B, n_node=[5, 4])

@@ -62,7 +62,9 @@ def test_logarithms_are_close():
 @pytest.mark.parametrize("replace", [False, True])
 def test_every_neighbour_is_as_likely(size, replace):
     degree, many = 25, 4000
-    found = jsp.sample_neighbors(KEY, star(degree), np.zeros(many, int), size, replace=replace)
+    found = jsp.learning.sample_neighbors(
+        KEY, star(degree), np.zeros(many, int), size, replace=replace
+    )
     nodes = np.asarray(found.nodes[0])
     assert nodes.shape == (many, size) and nodes.min() >= 1 and nodes.max() <= degree
     counts = np.bincount(nodes.ravel(), minlength=degree + 1)[1:]
@@ -77,7 +79,7 @@ def test_every_neighbour_is_as_likely(size, replace):
 
 
 def test_every_set_is_as_likely():
-    found = jsp.sample_neighbors(KEY, star(5), np.zeros(6000, int), 2)
+    found = jsp.learning.sample_neighbors(KEY, star(5), np.zeros(6000, int), 2)
     sets = [frozenset(row) for row in np.asarray(found.nodes[0]).tolist()]
     counts = [sets.count(frozenset(c)) for c in itertools.combinations(range(1, 6), 2)]
     assert sum(counts) == 6000 and uniform(counts) > LEAST
@@ -90,7 +92,9 @@ def test_weights_are_odds(replace):
     weights = np.full(A.nse, np.nan, np.float32)
     odds = np.arange(degree) % 5  # every fifth never
     weights[:degree] = odds
-    found = jsp.sample_neighbors(KEY, A, np.zeros(many, int), 2, replace=replace, weights=weights)
+    found = jsp.learning.sample_neighbors(
+        KEY, A, np.zeros(many, int), 2, replace=replace, weights=weights
+    )
     nodes = np.asarray(found.nodes[0])
     first, second = nodes.T - 1
     if replace:
@@ -110,14 +114,14 @@ def test_weights_are_odds(replace):
 
 def test_hops_sizes_and_what_is_missing():
     A = star(3)
-    found = jsp.sample_neighbors(KEY, A, np.array([[0, 1], [5, 7]]), [4, 2])
+    found = jsp.learning.sample_neighbors(KEY, A, np.array([[0, 1], [5, 7]]), [4, 2])
     assert [x.shape for x in found.nodes] == [(2, 2, 4), (2, 2, 4, 2)]
     assert found.nodes[0].tolist() == [[[1, 2, 3, 7], [0, 7, 7, 7]], [[7] * 4, [7] * 4]]
     assert (np.asarray(found.nodes[1])[0, 0, :, 0] == [0, 0, 0, 7]).all()
     row, col = map(np.asarray, A.rowcol())
     for nodes, slots in zip(found.nodes, found.slots, strict=True):
         np.testing.assert_array_equal(np.append(col, 7)[np.minimum(slots, A.nse)], nodes)
-    weighted = jsp.sample_neighbors(KEY, A, [0, 1], 4, weights=A.data)
+    weighted = jsp.learning.sample_neighbors(KEY, A, [0, 1], 4, weights=A.data)
     assert sorted(weighted.nodes[0][0].tolist()) == [1, 2, 3, 7]
 
 
@@ -128,20 +132,24 @@ EXPECTED = ([[23, 6, 7, 4]], [[16, 19, 26, 18]], [[1, 0, 18, 0, 8, 0, 14]])
 def test_equal_keys_give_equal_samples():
     """These numbers are the same on every platform."""
     A = star(30)
-    plain = jsp.sample_neighbors(KEY, A, [0], 4).nodes[0].tolist()
-    weighted = jsp.sample_neighbors(KEY, A, [0], 4, weights=jnp.arange(A.nse)).nodes[0].tolist()
-    walk = jsp.random_walk(KEY, A, [1], 6, p=0.5, q=2.0).tolist()
+    plain = jsp.learning.sample_neighbors(KEY, A, [0], 4).nodes[0].tolist()
+    weighted = (
+        jsp.learning.sample_neighbors(KEY, A, [0], 4, weights=jnp.arange(A.nse)).nodes[0].tolist()
+    )
+    walk = jsp.learning.random_walk(KEY, A, [1], 6, p=0.5, q=2.0).tolist()
     assert (plain, weighted, walk) == EXPECTED
-    again = jax.jit(lambda key, A: jsp.sample_neighbors(key, A, [0], 4).nodes[0])(KEY, A)
+    again = jax.jit(lambda key, A: jsp.learning.sample_neighbors(key, A, [0], 4).nodes[0])(KEY, A)
     assert again.tolist() == plain
     keys = jax.random.split(KEY, 3)
-    mapped = jax.vmap(lambda k: jsp.sample_neighbors(k, A, [0, 1], (4, 2)).nodes[1])(keys)
-    one = jsp.sample_neighbors(keys[1], A, [0, 1], (4, 2)).nodes[1]
+    mapped = jax.vmap(lambda k: jsp.learning.sample_neighbors(k, A, [0, 1], (4, 2)).nodes[1])(keys)
+    one = jsp.learning.sample_neighbors(keys[1], A, [0, 1], (4, 2)).nodes[1]
     assert mapped[1].tolist() == one.tolist()
-    weigh = jax.vmap(lambda k: jsp.sample_neighbors(k, A, [0], 4, weights=A.data).nodes[0])(keys)
+    weigh = jax.vmap(
+        lambda k: jsp.learning.sample_neighbors(k, A, [0], 4, weights=A.data).nodes[0]
+    )(keys)
     assert (
         weigh[2].tolist()
-        == jsp.sample_neighbors(keys[2], A, [0], 4, weights=A.data).nodes[0].tolist()
+        == jsp.learning.sample_neighbors(keys[2], A, [0], 4, weights=A.data).nodes[0].tolist()
     )
 
 
@@ -165,7 +173,7 @@ def test_steps_have_the_odds_of_node2vec(p, q):
     A = undirected(TRIANGLES, 7)
     D = np.asarray(A.todense()) > 0
     many = 20_000
-    walk = np.asarray(jsp.random_walk(KEY, A, np.zeros(many, int), 2, p=p, q=q))
+    walk = np.asarray(jsp.learning.random_walk(KEY, A, np.zeros(many, int), 2, p=p, q=q))
     assert uniform(np.bincount(walk[:, 1], minlength=7)[D[0]]) > LEAST
     for v in np.flatnonzero(D[0]):
         steps = walk[walk[:, 1] == v, 2]
@@ -182,30 +190,32 @@ def test_walks_follow_edges_and_end():
     D[[2, 4], 4] = True
     for p in (1, 3):
         walk = np.asarray(
-            jax.jit(lambda k, p=p: jsp.random_walk(k, A, jnp.zeros((5, 2), int), 8, p=p))(KEY)
+            jax.jit(lambda k, p=p: jsp.learning.random_walk(k, A, jnp.zeros((5, 2), int), 8, p=p))(
+                KEY
+            )
         )
         assert walk.shape == (5, 2, 9)
         assert D[walk[..., :-1], walk[..., 1:]].all()
-    mapped = jax.vmap(lambda s: jsp.random_walk(KEY, A, s, 3, q=2.0))(jnp.arange(4))
+    mapped = jax.vmap(lambda s: jsp.learning.random_walk(KEY, A, s, 3, q=2.0))(jnp.arange(4))
     assert mapped.shape == (4, 4) and mapped[2].tolist() == [2, 4, 4, 4]
-    assert jsp.random_walk(KEY, A, [1], 0).tolist() == [[1]]
+    assert jsp.learning.random_walk(KEY, A, [1], 0).tolist() == [[1]]
 
 
 def test_bad_arguments():
     A = star(3)
     with pytest.raises(ValueError, match="`fanouts` must be at least 1; got -1"):
-        jsp.sample_neighbors(KEY, A, [0], [2, -1])
+        jsp.learning.sample_neighbors(KEY, A, [0], [2, -1])
     with pytest.raises(TypeError, match="`fanouts` must be integers"):
-        jsp.sample_neighbors(KEY, A, [0], [2.5])
+        jsp.learning.sample_neighbors(KEY, A, [0], [2.5])
     with pytest.raises(ValueError, match=r"`nodes` must lie in \[0, 7\); got 8"):
-        jsp.sample_neighbors(KEY, A, [8], 1)
+        jsp.learning.sample_neighbors(KEY, A, [8], 1)
     with pytest.raises(TypeError, match="`nodes` must be integers"):
-        jsp.sample_neighbors(KEY, A, [0.5], 1)
+        jsp.learning.sample_neighbors(KEY, A, [0.5], 1)
     with pytest.raises(ValueError, match="`weights` must have shape"):
-        jsp.sample_neighbors(KEY, A, [0], 1, weights=jnp.ones(2))
+        jsp.learning.sample_neighbors(KEY, A, [0], 1, weights=jnp.ones(2))
     with pytest.raises(ValueError, match="`key` must be one key"):
-        jsp.sample_neighbors(3, A, [0], 1)
+        jsp.learning.sample_neighbors(3, A, [0], 1)
     with pytest.raises(ValueError, match="`p` must be a Python number above 0"):
-        jsp.random_walk(KEY, A, [0], 1, p=0)
+        jsp.learning.random_walk(KEY, A, [0], 1, p=0)
     with pytest.raises(ValueError, match="`length` must not be negative"):
-        jsp.random_walk(KEY, A, [0], -1)
+        jsp.learning.random_walk(KEY, A, [0], -1)

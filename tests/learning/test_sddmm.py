@@ -193,7 +193,7 @@ def test_what_a_gpu_runs_is_the_same(heads, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.int32])
 @pytest.mark.parametrize("name", ["plus_times", "min_plus"])
 def test_the_native_kernel_is_the_xla_form(name, dtype):
-    A, semiring = jsp.rmat(jax.random.key(0), 12), getattr(semirings, name)
+    A, semiring = jsp.generators.rmat(jax.random.key(0), 12), getattr(semirings, name)
     for shape in ((128,), (8, 16), (3, 5)):
         X, Y = (jnp.round(4 * normal(k, A.shape[0], *shape)).astype(dtype) for k in range(2))
         got, want = (jsp.sddmm(A, X, Y, semiring, backend=b).data for b in ("pallas", "xla"))

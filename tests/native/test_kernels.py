@@ -137,11 +137,11 @@ def test_searches_find_levels_and_trees(name, prepared):
 @pytest.mark.parametrize(
     "until, deepest",
     [
-        (jsp.max_iterations(2), lambda at: 2),
-        (jsp.reached(4), lambda at: at),
-        (jsp.reached(4) & jsp.max_iterations(3), lambda at: max(at, 3)),
-        (jsp.reached(4) | jsp.max_iterations(1), lambda at: min(at, 1)),
-        (jsp.unchanged(), lambda at: N),
+        (jsp.until.max_iterations(2), lambda at: 2),
+        (jsp.until.reached(4), lambda at: at),
+        (jsp.until.reached(4) & jsp.until.max_iterations(3), lambda at: max(at, 3)),
+        (jsp.until.reached(4) | jsp.until.max_iterations(1), lambda at: min(at, 1)),
+        (jsp.until.unchanged(), lambda at: N),
     ],
 )
 def test_searches_stop_after_the_level_in_which_a_condition_holds(until, deepest):
@@ -154,7 +154,7 @@ def test_searches_stop_after_the_level_in_which_a_condition_holds(until, deepest
 def test_a_limit_of_levels_may_be_traced():
     A = matrix(UNDIRECTED)
     want = csgraph.shortest_path(sp.csr_array(UNDIRECTED), unweighted=True)[0]
-    limited = jax.jit(lambda k: jsp.bfs(A, 0, until=jsp.max_iterations(k)).levels)
+    limited = jax.jit(lambda k: jsp.bfs(A, 0, until=jsp.until.max_iterations(k)).levels)
     for k in (0, 1, 2):
         np.testing.assert_array_equal(limited(k), np.where(want <= k, want, -1))
 
@@ -173,7 +173,7 @@ def test_shortest_paths_equal_those_of_dijkstra(name, dtype):
     for v in np.flatnonzero(np.isfinite(want) & (np.arange(N) > 0)):
         assert want[v] == want[parents[v]] + dense[parents[v], v]
     assert bool(found.converged) and not bool(found.overflow)
-    near = jsp.sssp(A, 0, until=jsp.reached(4), method="native").distances
+    near = jsp.sssp(A, 0, until=jsp.until.reached(4), method="native").distances
     np.testing.assert_array_equal(near, np.where(want <= want[4], np.asarray(found.distances), top))
 
 
@@ -305,7 +305,7 @@ def test_a_library_of_a_newer_version_does_not_take_the_backend_down(tmp_path):
 def test_the_number_of_threads_changes_no_result():
     code = """
         import jax, jaxspv as jsp, numpy as np, hashlib
-        A = jsp.rmat(jax.random.key(0), 12)
+        A = jsp.generators.rmat(jax.random.key(0), 12)
         x = np.random.default_rng(0).random(A.shape[0], dtype=np.float32)
         A = A.astype(np.float32)
         found = A @ x, jsp.bfs(A, 0, deterministic=True).parents, jsp.sssp(A, 0).distances

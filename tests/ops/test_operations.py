@@ -28,7 +28,7 @@ FUNCTIONS = {  # of two matrices with traced values
     "transpose": lambda A, B: jsp.transpose(A, out=B.T, accum=operators.times),
     "extract": lambda A, B: jsp.extract(A * B, jnp.array([2, 0, 2]), slice(None, None, -1)),
     "assign": lambda A, B: jsp.assign(A, jsp.extract(B, [0, 1], [2, 3]), [2, 1], [0, 3]),
-    "subassign": lambda A, B: jsp.subassign(
+    "subassign": lambda A, B: jsp.graphblas.subassign(
         A, B, accum=operators.times, mask=~jsp.structure(B), replace=True
     ),
     "kron": lambda A, B: jsp.kron(A, B),
@@ -137,13 +137,13 @@ def test_overflow_of_extract():
 
 def test_elements():
     assert float(A[2, 3]) == 6 and float(A[0, 1]) == 0 and float(A[-1, -1]) == 6
-    assert bool(jsp.has_element(A, 1, 1)) and not bool(jsp.has_element(A, 1, 2))
-    at = jax.jit(lambda i, j: jsp.get_element(A, i, j, fill=-1))
+    assert bool(jsp.graphblas.has_element(A, 1, 1)) and not bool(jsp.graphblas.has_element(A, 1, 2))
+    at = jax.jit(lambda i, j: jsp.graphblas.get_element(A, i, j, fill=-1))
     assert float(at(2, 2)) == 5 and float(at(0, 3)) == -1 and float(at(7, 0)) == -1
-    changed = jax.jit(lambda i: jsp.set_element(A, 8.0, i, 1))(0)
+    changed = jax.jit(lambda i: jsp.graphblas.set_element(A, 8.0, i, 1))(0)
     assert float(changed[0, 1]) == 8 and int(changed.count) == 7
-    assert int(jsp.remove_element(changed, 0, 1).count) == 6
-    assert int(jax.jit(lambda i: jsp.remove_element(A, i, 0))(9).count) == 6
+    assert int(jsp.graphblas.remove_element(changed, 0, 1).count) == 6
+    assert int(jax.jit(lambda i: jsp.graphblas.remove_element(A, i, 0))(9).count) == 6
     row = jax.jit(lambda i: A[i])(2)
     np.testing.assert_array_equal(row.todense(), DENSE[2])
     np.testing.assert_array_equal(A[:, 2].todense(), DENSE[:, 2])
@@ -154,16 +154,16 @@ def test_build_resize_dup():
     pairs = ([1, 0, 1], [0, 1, 0])
     kinds = {operators.first: 1, operators.second: 3, operators.minus: -2, monoids.plus: 4}
     for dup, want in kinds.items():
-        assert float(jsp.build(pairs, [1.0, 2.0, 3.0], (2, 2), dup=dup)[1, 0]) == want
+        assert float(jsp.graphblas.build(pairs, [1.0, 2.0, 3.0], (2, 2), dup=dup)[1, 0]) == want
     with pytest.raises(ValueError, match=r"`dup` is needed: the place \(1, 0\)"):
-        jsp.build(pairs, [1.0, 2.0, 3.0], (2, 2))
+        jsp.graphblas.build(pairs, [1.0, 2.0, 3.0], (2, 2))
     with pytest.raises(ValueError, match=r"`dup` is needed: the place \(1,\)"):
-        jsp.build([1, 1], [1.0, 2.0], 3)
-    assert jsp.build([2, 0], [1.0, 2.0], 3).todense().tolist() == [2, 0, 1]
-    np.testing.assert_array_equal(jsp.resize(A, 2, 2).todense(), DENSE[:2, :2])
-    np.testing.assert_array_equal(jsp.resize(A, (4, 6)).todense()[:3, :4], DENSE)
-    assert jsp.resize(X, 1).trim().indices.tolist() == [0]
-    assert jsp.dup(A, jnp.int32).dtype == jnp.int32
+        jsp.graphblas.build([1, 1], [1.0, 2.0], 3)
+    assert jsp.graphblas.build([2, 0], [1.0, 2.0], 3).todense().tolist() == [2, 0, 1]
+    np.testing.assert_array_equal(jsp.graphblas.resize(A, 2, 2).todense(), DENSE[:2, :2])
+    np.testing.assert_array_equal(jsp.graphblas.resize(A, (4, 6)).todense()[:3, :4], DENSE)
+    assert jsp.graphblas.resize(X, 1).trim().indices.tolist() == [0]
+    assert jsp.graphblas.dup(A, jnp.int32).dtype == jnp.int32
 
 
 def test_numpy_forms():
@@ -248,7 +248,7 @@ def test_pairs_of_repeated_entries_of_traced_indices_and_their_slopes():
 def test_objects_never_change():
     for x in (A, A.asformat("coo"), jsp.vector_from_entries([1], [2.0], 3), jsp.Graph(A)):
         with pytest.raises(
-            TypeError, match=r"never changes: `A = jsp.set_element.*assign.*with_data"
+            TypeError, match=r"never changes: `A = jsp.graphblas.set_element.*assign.*with_data"
         ):
             x[0, 1] = 3
         with pytest.raises(TypeError, match="never changes.*remove_element"):
@@ -280,7 +280,7 @@ def test_bad_input_is_named():
         (lambda: jsp.ewise_add(A, B, replace=2), TypeError, "`replace` must be"),
         (lambda: jsp.diag(A, 1.5), TypeError, "`k` must be"),
         (lambda: jsp.diag(A, 9), ValueError, r"`k` must lie in \[-3, 4\]"),
-        (lambda: jsp.resize(A, 3), ValueError, "2 extents"),
+        (lambda: jsp.graphblas.resize(A, 3), ValueError, "2 extents"),
     ]
     for call, error, message in cases:
         with pytest.raises(error, match=message):

@@ -51,10 +51,10 @@ def test_reductions(dtype):
     near(jsp.reduce(A, axis=1).data[0], want, dtype)
     near(jsp.reduce(A), want, dtype)
     near(jsp.reduce(A.T, axis=0).data[0], want, dtype)
-    near(jsp.aggregate(A)[0], want, dtype)
-    near(jsp.aggregate(A, "mean")[0], want / N, dtype)
-    near(jsp.aggregate(A, "var")[0], values.var(), dtype)
-    share = float(jsp.normalize(A, "row").data[0])
+    near(jsp.learning.aggregate(A)[0], want, dtype)
+    near(jsp.learning.aggregate(A, "mean")[0], want / N, dtype)
+    near(jsp.learning.aggregate(A, "var")[0], values.var(), dtype)
+    share = float(jsp.learning.normalize(A, "row").data[0])
     assert share == pytest.approx(float(jnp.asarray(values[0] / want, dtype)), rel=1e-6)
 
 
@@ -93,7 +93,7 @@ def test_infinities_stay():
     values = np.ones(N)
     values[7] = np.inf
     assert float(jsp.mxv(row(values, "float32"), jnp.ones(N))[0]) == np.inf
-    assert float(jsp.aggregate(row(values, "float32"))[0]) == np.inf
+    assert float(jsp.learning.aggregate(row(values, "float32"))[0]) == np.inf
     values[9] = -np.inf
     assert np.isnan(float(jsp.mxv(row(values, "float32"), jnp.ones(N))[0]))
 

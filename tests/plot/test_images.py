@@ -38,9 +38,11 @@ def draw(ax, A=None, **more):
 KINDS = {
     "spy": lambda ax: jsp.plot.spy(karate(), ax),
     "spy_by_density": lambda ax: jsp.plot.spy(jsp.read_mtx(jsp.bundled("minnesota")), ax, bins=64),
-    "degrees": lambda ax: jsp.plot.degree_distribution(jsp.rmat(jax.random.key(0), 9, 8), ax),
-    "frontier": lambda ax: jsp.plot.frontier(jsp.rmat(jax.random.key(0), 10, 8), 0, ax),
-    "tiles": lambda ax: jsp.plot.tiles(jsp.rmat(jax.random.key(0), 9, 8), ax, nt=16),
+    "degrees": lambda ax: jsp.plot.degree_distribution(
+        jsp.generators.rmat(jax.random.key(0), 9, 8), ax
+    ),
+    "frontier": lambda ax: jsp.plot.frontier(jsp.generators.rmat(jax.random.key(0), 10, 8), 0, ax),
+    "tiles": lambda ax: jsp.plot.tiles(jsp.generators.rmat(jax.random.key(0), 9, 8), ax, nt=16),
     "convergence": lambda ax: jsp.plot.convergence(
         {"slow": 0.9 ** np.arange(40), "fast": 0.5 ** np.arange(40)}, ax, tol=1e-6
     ),
@@ -48,7 +50,7 @@ KINDS = {
 }
 WRONG = {  # what must not pass for it: another source, one entry less, other colours
     "spy": lambda ax: jsp.plot.spy(karate().T[:30], ax),
-    "frontier": lambda ax: jsp.plot.frontier(jsp.rmat(jax.random.key(1), 10, 8), 0, ax),
+    "frontier": lambda ax: jsp.plot.frontier(jsp.generators.rmat(jax.random.key(1), 10, 8), 0, ax),
     "draw": lambda ax: draw(ax, cmap="magma"),
 }
 

@@ -37,7 +37,7 @@ def test_spy_of_a_small_matrix_shows_every_place(ax):
 
 
 def test_spy_of_a_large_matrix_counts_entries_a_cell(ax):
-    A = jsp.rmat(jax.random.key(0), 10, 4)
+    A = jsp.generators.rmat(jax.random.key(0), 10, 4)
     jsp.plot.spy(A, ax, bins=64)
     counts = np.expm1(ax.images[0].get_array()).round()
     assert counts.shape == (64, 64) and counts.sum() == int(A.count)
@@ -56,7 +56,7 @@ def test_degree_distribution_is_that_of_networkx(ax, star):
 
 
 def test_frontier_has_the_sizes_of_the_levels_and_pulls_where_many_are(ax):
-    A = jsp.rmat(jax.random.key(0), 9, 16)
+    A = jsp.generators.rmat(jax.random.key(0), 9, 16)
     source = int(np.argmax(np.diff(np.asarray(A.indptr))))
     jsp.plot.frontier(A, source, ax)
     levels = np.asarray(jsp.bfs(A, source).levels)
@@ -100,7 +100,7 @@ def test_draw_places_vertices_and_edges(ax, star):
 def test_forces_keep_neighbours_near():
     from jaxspv.plot.graphs import layout
 
-    A = jsp.grid2d(None, 6)
+    A = jsp.generators.grid2d(None, 6)
     row, col = (np.asarray(x) for x in A.rowcol())
     place = layout(row, col, 36)
     far = np.sqrt(((place[:, None] - place[None]) ** 2).sum(-1))
@@ -123,7 +123,7 @@ def test_wrong_arguments_are_refused(ax, star):
     with pytest.raises(ValueError, match='`direction` must be "out" or "in"'):
         jsp.plot.degree_distribution(star, ax, direction="up")
     with pytest.raises(ValueError, match="`pos` must be given beyond"):
-        jsp.plot.draw(jsp.grid2d(None, 50), ax)
+        jsp.plot.draw(jsp.generators.grid2d(None, 50), ax)
     with pytest.raises(ValueError, match=r"`values` must have shape \(15,\)"):
         jsp.plot.draw(star, ax, values=[1, 2])
     with pytest.raises(ValueError, match="`values` must be numbers"):

@@ -231,7 +231,7 @@ def test_pain_20_greatest_of_rows_masked_softmax_and_masked_products():
     np.testing.assert_array_equal(jsp.reduce(A, jsp.monoids.max_, axis=1).todense(), D.max(1))
     share = np.where(D != 0, np.exp(D), 0)
     share /= share.sum(1, keepdims=True)
-    np.testing.assert_allclose(jsp.softmax(A, axis=1).todense(), share, rtol=1e-5)
+    np.testing.assert_allclose(jsp.learning.softmax(A, axis=1).todense(), share, rtol=1e-5)
     product = jsp.mxm(A, A, mask=jsp.structure(A))
     np.testing.assert_allclose(product.todense(), np.where(D != 0, D @ D, 0))
 
@@ -240,7 +240,7 @@ def test_pain_20_greatest_of_rows_masked_softmax_and_masked_products():
 def test_pain_21_messages_along_edges_in_the_order_of_the_edges():
     senders, receivers = np.array([2, 0, 1, 0]), np.array([1, 2, 2, 1])
     values = np.array([1.0, 2, 3, 4], np.float32)
-    B, slots = jsp.from_edge_index(
+    B, slots = jsp.learning.from_edge_index(
         np.stack([senders, receivers]), values, num_nodes=4, return_slots=True
     )
     want = np.zeros((4, 2), np.float32)
@@ -254,7 +254,7 @@ def test_pain_21_messages_along_edges_in_the_order_of_the_edges():
 def test_pain_22_padding_and_batches_inside_of_jit():
     padded = jax.jit(lambda A: jsp.pad(A, n=6, nse=9).out)(A)
     np.testing.assert_array_equal(padded.todense()[:4, :4], D)
-    both = jax.jit(lambda A: jsp.block_diag([A, A]))(A)
+    both = jax.jit(lambda A: jsp.learning.block_diag([A, A]))(A)
     np.testing.assert_array_equal(both.todense(), np.kron(np.eye(2), D))
 
 

@@ -16,7 +16,7 @@ import jaxspv as jsp
 
 
 def test_bfs_from_64_sources_of_rmat_16_compiles_once_and_stays_on_the_device():
-    A = jsp.rmat(jax.random.key(0), 16, edge_factor=8)
+    A = jsp.generators.rmat(jax.random.key(0), 16, edge_factor=8)
     G = jsp.prepare(A, for_="bfs")
 
     @jax.jit
@@ -44,7 +44,7 @@ def test_bfs_from_64_sources_of_rmat_16_compiles_once_and_stays_on_the_device():
 
 def town(dtype):
     """A grid of 25 crossings and one that no road leads to; two features of each road."""
-    road = jsp.grid2d(jax.random.key(0), 5, drop=0.0)
+    road = jsp.generators.grid2d(jax.random.key(0), 5, drop=0.0)
     row, col = (np.asarray(i) for i in road.rowcol())
     A = jsp.from_edges(row, col, np.zeros(len(row)), shape=(26, 26)).astype(dtype)
     features = np.random.default_rng(0).uniform(0, 1, (A.nse, 3))
@@ -286,7 +286,7 @@ def test_attention_layer_equals_the_dense_one_with_its_slopes_padded_or_not():
 
 def test_attention_layer_trains_with_optax():
     optax = pytest.importorskip("optax")
-    A = jsp.erdos_renyi(jax.random.key(0), 30, m=120)
+    A = jsp.generators.erdos_renyi(jax.random.key(0), 30, m=120)
     h = jax.random.normal(jax.random.key(1), (30, 4))
     goal = attention(A, h, *jax.random.normal(jax.random.key(2), (2, 4, 4)))
     weights = tuple(0.1 * jax.random.normal(jax.random.key(3), (2, 4, 4)))
@@ -309,7 +309,7 @@ def test_attention_layer_trains_with_optax():
 def test_attention_layer_trains_as_a_module_of_flax_nnx():
     nnx = pytest.importorskip("flax.nnx")
     optax = pytest.importorskip("optax")
-    A = jsp.erdos_renyi(jax.random.key(0), 20, m=60)
+    A = jsp.generators.erdos_renyi(jax.random.key(0), 20, m=60)
     h = jax.random.normal(jax.random.key(1), (20, 3))
     goal = attention(A, h, *jax.random.normal(jax.random.key(2), (2, 3, 3)))
 
@@ -378,7 +378,7 @@ def test_widest_ways_of_two_edges_and_triangles_under_a_mask():
 @pytest.mark.long
 def test_ways_through_a_search_give_the_same_levels_and_can_be_looked_at():
     figure = pytest.importorskip("matplotlib.figure")
-    A = jsp.rmat(jax.random.key(0), 7, 8)
+    A = jsp.generators.rmat(jax.random.key(0), 7, 8)
     bits, want = A.asformat("bittiled"), jsp.bfs(A, 0, format="csr").levels
     for ways in (("push_csc",), ("push_csc", "push_csr", "pull_csc")):
         got = jsp.bfs(bits, 0, rule=jsp.TileRule(kernels=ways)).levels

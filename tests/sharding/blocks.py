@@ -25,7 +25,7 @@ def graphs():
     near = rng.integers(0, n - 9, 900)
     random = rng.integers(0, n, (2, 450))
     return {
-        "grid": (jsp.grid2d(None, 14), True, 3),
+        "grid": (jsp.generators.grid2d(None, 14), True, 3),
         "path": (*both_ways(before - 1, before, n), 5),
         "cycle": (*both_ways(np.arange(n), (np.arange(n) + 1) % n, n), 4),
         "directed path": (jsp.from_edges(before - 1, before, shape=(230, 230)), False, 3),
@@ -94,7 +94,7 @@ def searched(name, mesh, config):
 def lines(mesh_of):
     """Who is in blocks: given orders, found ones, neither; the same products and matrices."""
     mesh, _ = mesh_of("four")
-    grid = jsp.grid2d(None, 40)
+    grid = jsp.generators.grid2d(None, 40)
     mixed = np.random.default_rng(1).permutation(1600)
     row, col = (np.asarray(x)[: int(grid.count)] for x in grid.rowcol())
     shuffled = jsp.from_edges(mixed[row], mixed[col], shape=grid.shape)

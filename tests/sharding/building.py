@@ -40,31 +40,40 @@ def edges(mesh_of):
     want = scipy.sparse.coo_array((value, (row, col)), shape=(90, 90))
     for name in ("eight", "columns", "both", "one axis of two"):
         mesh, spec = mesh_of(name, AxisType.Explicit if name == "both" else AxisType.Auto)
-        is_matrix(jsp.shard_edges(row, col, value, mesh=mesh, spec=spec, n=90), want)
+        is_matrix(jsp.sharding.shard_edges(row, col, value, mesh=mesh, spec=spec, n=90), want)
         spread.SENT = 64
     proper = row != col
     ends = np.r_[row, col[proper]], np.r_[col, row[proper]]
     most = np.zeros((90, 90), np.float32)
     np.maximum.at(most, ends, np.r_[value, value[proper]])
     how = {"directed": False, "dup": jsp.monoids.max_, "nse": 4000}
-    G = jsp.shard_edges(row, col, value, mesh=mesh, spec=spec, **how)
+    G = jsp.sharding.shard_edges(row, col, value, mesh=mesh, spec=spec, **how)
     assert G.symmetric and G.data.shape[-1] == 4000
     is_matrix(G, scipy.sparse.csr_array(most))
-    none = jsp.shard_edges([], [], mesh=mesh, n=3)
+    none = jsp.sharding.shard_edges([], [], mesh=mesh, n=3)
     assert none.n == 3 and int(none.unshard().count) == 0
     faults(mesh)
 
 
 def faults(mesh):
     cases = (
-        ("`nse` must be at least", lambda: jsp.shard_edges([0, 1], [1, 0], mesh=mesh, nse=0)),
-        ("`senders` must lie", lambda: jsp.shard_edges([-1], [0], mesh=mesh)),
-        ("`receivers` must lie in [0, 3)", lambda: jsp.shard_edges([0], [3], mesh=mesh, n=3)),
-        ("of one length", lambda: jsp.shard_edges([0], [1, 2], mesh=mesh)),
-        ("`values` must have shape", lambda: jsp.shard_edges([0], [1], [1, 2], mesh=mesh)),
-        ("`n` must be an integer", lambda: jsp.shard_edges([0], [1], mesh=mesh, n=-1)),
-        ("of Threefry", lambda: jsp.shard_rmat(jax.random.key(0, impl="rbg"), 4, mesh=mesh)),
-        ("too many for", lambda: jsp.shard_rmat(jax.random.key(0), 30, 64, mesh=mesh)),
+        (
+            "`nse` must be at least",
+            lambda: jsp.sharding.shard_edges([0, 1], [1, 0], mesh=mesh, nse=0),
+        ),
+        ("`senders` must lie", lambda: jsp.sharding.shard_edges([-1], [0], mesh=mesh)),
+        (
+            "`receivers` must lie in [0, 3)",
+            lambda: jsp.sharding.shard_edges([0], [3], mesh=mesh, n=3),
+        ),
+        ("of one length", lambda: jsp.sharding.shard_edges([0], [1, 2], mesh=mesh)),
+        ("`values` must have shape", lambda: jsp.sharding.shard_edges([0], [1], [1, 2], mesh=mesh)),
+        ("`n` must be an integer", lambda: jsp.sharding.shard_edges([0], [1], mesh=mesh, n=-1)),
+        (
+            "of Threefry",
+            lambda: jsp.sharding.shard_rmat(jax.random.key(0, impl="rbg"), 4, mesh=mesh),
+        ),
+        ("too many for", lambda: jsp.sharding.shard_rmat(jax.random.key(0), 30, 64, mesh=mesh)),
     )
     refused((ValueError, *case) for case in cases)
 
@@ -78,14 +87,16 @@ def drawn(mesh_of):
         ("one axis of two", {"permute": False, "a": 0.4}),
     ):
         mesh, spec = mesh_of(name)
-        G = jsp.shard_rmat(key, 7, 5, mesh=mesh, spec=spec, **how)
-        is_matrix(G, jsp.rmat(key, 7, 5, **how).to_scipy())
+        G = jsp.sharding.shard_rmat(key, 7, 5, mesh=mesh, spec=spec, **how)
+        is_matrix(G, jsp.generators.rmat(key, 7, 5, **how).to_scipy())
         assert G.symmetric == how.get("symmetric", True)
     mesh, _ = mesh_of("eight")
-    certified(jsp.shard_rmat(key, 7, 5, mesh=mesh))
+    certified(jsp.sharding.shard_rmat(key, 7, 5, mesh=mesh))
     mesh, _ = mesh_of("eight", AxisType.Explicit)
     with jax.set_mesh(mesh):
-        is_matrix(jsp.shard_rmat(key, 7, 5, mesh=mesh), jsp.rmat(key, 7, 5).to_scipy())
+        is_matrix(
+            jsp.sharding.shard_rmat(key, 7, 5, mesh=mesh), jsp.generators.rmat(key, 7, 5).to_scipy()
+        )
     share, part = 2**17, partition(mesh, None, 64)
     given = np.zeros(2, np.uint32), np.full(8, share, np.int32)
     odds = (0.5, 0.2, 0.2)
@@ -123,20 +134,20 @@ def read(mesh_of):
         ):
             files.BLOCK = block
             jsp.write_mtx(folder / name, matrix)
-            G = jsp.shard_file(folder / name, mesh=mesh)
+            G = jsp.sharding.shard_file(folder / name, mesh=mesh)
             is_matrix(G, matrix)
             assert G.symmetric == (name == "s.mtx")
         jsp.write_mtx(folder / "k.mtx", skew - skew.T)
-        is_matrix(jsp.shard_file(folder / "k.mtx", mesh=mesh), skew - skew.T)
+        is_matrix(jsp.sharding.shard_file(folder / "k.mtx", mesh=mesh), skew - skew.T)
         lines = "".join(f"{r},{c},{v}\r\n" for r, c, v in zip(row, col, value, strict=True))
         with gzip.open(folder / "e.csv.gz", "wt", newline="") as file:
             file.write("# edges\r\nfrom,to,km\r\n\r\n" + lines)
-        is_matrix(jsp.shard_file(folder / "e.csv.gz", mesh=mesh, weight=2, n=90), general)
+        is_matrix(jsp.sharding.shard_file(folder / "e.csv.gz", mesh=mesh, weight=2, n=90), general)
         (folder / "cut.mtx").write_text((folder / "a.mtx").read_text()[:-9])
         (folder / "wrong.txt").write_text("0 1\n2 x\n")
         for name, words in (("cut.mtx", "claims"), ("wrong.txt", "must be an integer; got 'x'")):
             try:
-                jsp.shard_file(folder / name, mesh=mesh)
+                jsp.sharding.shard_file(folder / name, mesh=mesh)
             except ValueError as error:
                 assert words in str(error) and name in str(error), str(error)
             else:

@@ -58,7 +58,7 @@ def main(rank, port, folder, dies):
     patience = {"heartbeat_timeout_seconds": 10, "shutdown_timeout_seconds": 10}
     jax.distributed.initialize(f"localhost:{port}", 2, int(rank), **patience)
     mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
-    G = jsp.shard_rmat(jax.random.key(0), 8, 4, mesh=mesh)
+    G = jsp.sharding.shard_rmat(jax.random.key(0), 8, 4, mesh=mesh)
     state, first = start(G), 0
     with ocp.CheckpointManager(folder) as checkpoints:
         if (last := checkpoints.latest_step()) is not None:

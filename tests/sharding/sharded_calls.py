@@ -73,7 +73,7 @@ def slopes(A, x):
 
 
 def searches(A):
-    stop = jsp.reached(40) | jsp.max_iterations(3)
+    stop = jsp.until.reached(40) | jsp.until.max_iterations(3)
     return {
         "bfs": jsp.bfs(A, 3, deterministic=True),
         "bfs of several": jsp.bfs(A, jnp.array([70, 75, 34]), deterministic=True),
@@ -97,7 +97,7 @@ def paths(A):
     integers = A.astype(jnp.int32)
     return {
         "sssp of several": jsp.sssp(integers, jnp.array([34, 75]), deterministic=True),
-        "sssp until": jsp.sssp(A, 34, until=jsp.reached(40), deterministic=True),
+        "sssp until": jsp.sssp(A, 34, until=jsp.until.reached(40), deterministic=True),
     }
 
 

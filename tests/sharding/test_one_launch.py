@@ -43,8 +43,8 @@ def graphs():
     weight = rng.integers(1, 9, 4000).astype(np.float32)
     both = np.append(row, col), np.append(col, row), np.append(weight, weight)
     return {
-        "R-MAT": (jsp.rmat(jax.random.key(0), 12, 16), True),
-        "grid": (jsp.grid2d(None, 40), True),
+        "R-MAT": (jsp.generators.rmat(jax.random.key(0), 12, 16), True),
+        "grid": (jsp.generators.grid2d(None, 40), True),
         "random": (jsp.from_edges(*both, shape=(n, n)), True),
         "directed": (jsp.from_edges(row[:1500], col[:1500], weight[:1500], shape=(n, n)), False),
         "path": (jsp.from_edges(np.arange(60), np.arange(1, 61), shape=(90, 90)), False),

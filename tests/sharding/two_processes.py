@@ -55,7 +55,7 @@ def own_edges(rank, mesh, dense, given, want):
     first = row.size // 3  # the shares differ
     mine = slice(0, first) if rank == 0 else slice(first, None)
     mine = row[mine], col[mine], dense[row, col][mine].astype(np.float32)
-    G = jsp.shard_edges(*mine, mesh=mesh, spec=P("r", "c"), n=90)
+    G = jsp.sharding.shard_edges(*mine, mesh=mesh, spec=P("r", "c"), n=90)
     np.testing.assert_array_equal(G.unshard().todense(), dense)
     jax.tree.map(np.testing.assert_array_equal, jax.jit(calls)(G, given[1]), want)
     for wrong in ({"n": 90 + rank}, {"values": mine[2].astype((np.float32, np.int32)[rank])}, {}):
@@ -63,18 +63,18 @@ def own_edges(rank, mesh, dense, given, want):
         if not wrong and rank == 1:
             how["senders"] = -mine[0] - 1
         try:
-            jsp.shard_edges(**how, mesh=mesh)
+            jsp.sharding.shard_edges(**how, mesh=mesh)
         except ValueError as error:
             said = "must be the same" if wrong else ("of another process", "`senders` must")[rank]
             assert said in str(error), str(error)
         else:
             raise AssertionError(how)
     key = jax.random.key(0)
-    drawn = jsp.shard_rmat(key, 7, 5, mesh=mesh).unshard()
-    np.testing.assert_array_equal(drawn.todense(), jsp.rmat(key, 7, 5).todense())
+    drawn = jsp.sharding.shard_rmat(key, 7, 5, mesh=mesh).unshard()
+    np.testing.assert_array_equal(drawn.todense(), jsp.generators.rmat(key, 7, 5).todense())
     files.BLOCK = 1000
     path = jsp.bundled("jazz")
-    read = jsp.shard_file(path, mesh=mesh, spec=P("r", "c")).unshard()
+    read = jsp.sharding.shard_file(path, mesh=mesh, spec=P("r", "c")).unshard()
     np.testing.assert_array_equal(read.todense(), jsp.read_mtx(path).todense())
 
 

@@ -46,7 +46,7 @@ def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
 
     >>> import tempfile, jaxspv as jsp
     >>> folder = tempfile.mkdtemp()
-    >>> jsp.enable_compilation_cache(folder) == folder
+    >>> jsp.config.enable_compilation_cache(folder) == folder
     True
     >>> jax.config.update("jax_compilation_cache_dir", None)  # off again
     """

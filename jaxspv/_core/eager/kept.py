@@ -81,8 +81,8 @@ def keep_prepared(most: int) -> int:
         ValueError: it is no integer >= 0.
 
     >>> import jaxspv as jsp
-    >>> before = jsp.keep_prepared(0)
-    >>> jsp.keep_prepared(before)
+    >>> before = jsp.config.keep_prepared(0)
+    >>> jsp.config.keep_prepared(before)
     0
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 0:

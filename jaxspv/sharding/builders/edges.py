@@ -69,7 +69,7 @@ def shard_edges(
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
-    >>> G = jsp.shard_edges([0, 1, 1], [1, 2, 2], [1.0, 2.0, 3.0], mesh=mesh)
+    >>> G = jsp.sharding.shard_edges([0, 1, 1], [1, 2, 2], [1.0, 2.0, 3.0], mesh=mesh)
     >>> G.unshard().todense().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]]
     """

@@ -75,7 +75,7 @@ def shard_file(
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
-    >>> G = jsp.shard_file(jsp.bundled("karate"), mesh=mesh)
+    >>> G = jsp.sharding.shard_file(jsp.bundled("karate"), mesh=mesh)
     >>> G.n, int(jsp.triangle_count(G).count)
     (34, 45)
     """

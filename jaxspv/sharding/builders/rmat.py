@@ -61,8 +61,8 @@ def shard_rmat(
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
-    >>> G = jsp.shard_rmat(jax.random.key(0), 6, 4, mesh=mesh)
-    >>> int(G.unshard().count) == int(jsp.rmat(jax.random.key(0), 6, 4).count)
+    >>> G = jsp.sharding.shard_rmat(jax.random.key(0), 6, 4, mesh=mesh)
+    >>> int(G.unshard().count) == int(jsp.generators.rmat(jax.random.key(0), 6, 4).count)
     True
     """
     check_size("scale", scale, 30)

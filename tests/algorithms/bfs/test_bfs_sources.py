@@ -29,7 +29,7 @@ def check(A, sources, levels, parents):
         tree = None if parents is None else parents[k]
         if 0 <= source < A.shape[0]:
             depth = np.asarray(levels[k]).max() + 1
-            verify.bfs(A, source, jsp.BFS(levels[k], tree, depth, 0))
+            verify.bfs(A, source, jsp.results.BFS(levels[k], tree, depth, 0))
         else:
             assert (levels[k] == -1).all() and (tree is None or (tree == -1).all())
 
@@ -87,11 +87,11 @@ def test_vmap_over_graphs_and_with_conditions_goes_one_by_one():
     for k, A in enumerate(many):
         check(A, range(5), nested[k], None)
     A = random_graph(40, 80, 7)
-    stopped = jax.vmap(lambda s, t: jsp.bfs(A, s, until=jsp.reached(t)).levels)(
+    stopped = jax.vmap(lambda s, t: jsp.bfs(A, s, until=jsp.until.reached(t)).levels)(
         jnp.arange(4), jnp.arange(4, 8)
     )
     for k in range(4):
-        want = jsp.bfs(A, k, until=jsp.reached(4 + k)).levels
+        want = jsp.bfs(A, k, until=jsp.until.reached(4 + k)).levels
         np.testing.assert_array_equal(stopped[k], want)
 
 

@@ -101,7 +101,11 @@ def test_formats_give_the_same_tree_of_smallest_parents():
 
 def test_until_on_tiles():
     A = jsp.from_scipy(sp.diags_array([np.ones(59)], offsets=[1], shape=(60, 60)).tocsr())
-    for until in (jsp.reached(7), jsp.max_iterations(7), jsp.reached(59) | jsp.reached(7)):
+    for until in (
+        jsp.until.reached(7),
+        jsp.until.max_iterations(7),
+        jsp.until.reached(59) | jsp.until.reached(7),
+    ):
         found = jsp.bfs(A, 0, until=until, format="bittiled")
         assert found.levels.max() == 7 and found.num_levels == 8
 
@@ -141,6 +145,6 @@ def test_the_kernel_equals_the_rows_on_a_gpu(way):
         for source in (0, 17):
             found = jsp.bfs(tiles, source, rule=WAYS[way])
             verify.bfs(A, source, found)
-    stopped = jsp.bfs(tiles, 17, rule=WAYS[way], until=jsp.max_iterations(3))
+    stopped = jsp.bfs(tiles, 17, rule=WAYS[way], until=jsp.until.max_iterations(3))
     whole = jsp.bfs(A, 17).levels
     np.testing.assert_array_equal(stopped.levels, np.where(whole <= 3, whole, -1))

@@ -127,7 +127,7 @@ CALLS = {  # name -> (call of A, oracle of (S, result)); S is SciPy's, float64
         lambda S, r: weighted_paths(S[: len(r), : len(r)], r),
     ),
     "random_walk": (
-        lambda A: jsp.random_walk(jax.random.key(KEY), A, jnp.int32(0), 5),
+        lambda A: jsp.learning.random_walk(jax.random.key(KEY), A, jnp.int32(0), 5),
         lambda S, r: walked(S, np.asarray(r)),
     ),
     "soft_sssp": (lambda A: jsp.soft_sssp(A, 0, 0.1), soft),
@@ -143,13 +143,13 @@ CALLS = {  # name -> (call of A, oracle of (S, result)); S is SciPy's, float64
     "reduce_all": (jsp.reduce, lambda S, r: near(r, S.sum())),
     "mean": (lambda A: A.mean(), lambda S, r: near(r, S.mean())),
     "max": (lambda A: A.max(), lambda S, r: near(r, S.max())),
-    "aggregate": (jsp.aggregate, lambda S, r: near(r, S.sum(1))),
+    "aggregate": (jsp.learning.aggregate, lambda S, r: near(r, S.sum(1))),
     "variance": (
-        lambda A: jsp.aggregate(A, "var"),
+        lambda A: jsp.learning.aggregate(A, "var"),
         lambda S, r: near(r, [np.var(S[[i]].data) if S[[i]].nnz else 0 for i in range(N)]),
     ),
     "normalize": (
-        lambda A: jsp.normalize(A, "row").todense(),
+        lambda A: jsp.learning.normalize(A, "row").todense(),
         lambda S, r: near(r, S.toarray() / np.where(S.sum(1) == 0, 1, S.sum(1))[:, None]),
     ),
     "ewise_add": (lambda A: jsp.ewise_add(A, A).todense(), lambda S, r: near(r, 2 * S.toarray())),

@@ -33,7 +33,7 @@ def katz(A):
     n = A.shape[0]
     b = jnp.linspace(1, 2, n)
     return jsp.fixpoint(
-        A, jnp.ones(n), update=lambda old, y, i, sums: b + y / 60, until=jsp.residual(1e-13)
+        A, jnp.ones(n), update=lambda old, y, i, sums: b + y / 60, until=jsp.until.residual(1e-13)
     ).x
 
 

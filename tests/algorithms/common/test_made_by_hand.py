@@ -96,7 +96,7 @@ CALLS = {
     "astar": lambda A: jsp.astar(A, 0, 5, jnp.zeros(N)),
     "all_pairs_shortest_path_length": jsp.all_pairs_shortest_path_length,
     "k_shortest_paths": lambda A: jsp.k_shortest_paths(A, 0, 5, 3),
-    "random_walk": lambda A: jsp.random_walk(KEY, A, np.arange(4), 5, p=0.5),
+    "random_walk": lambda A: jsp.learning.random_walk(KEY, A, np.arange(4), 5, p=0.5),
     "topological_sort": jsp.topological_sort,
     "is_directed_acyclic_graph": jsp.is_directed_acyclic_graph,
     "transitive_reduction": lambda A: jsp.transitive_reduction(A).todense(),
@@ -161,7 +161,7 @@ def test_samples_name_the_slots_of_the_matrix_given():
     for A in (canonical, mixed, canonical.T, mixed.asformat("coo").T):
         weights = jnp.where(jnp.arange(A.nse) < A.count, A.data, 0)
         for odds in (None, weights):
-            found = jsp.sample_neighbors(KEY, A, np.arange(4), (3, 2), weights=odds)
+            found = jsp.learning.sample_neighbors(KEY, A, np.arange(4), (3, 2), weights=odds)
             row, col = A.rowcol()
             for before, nodes, slots in zip(
                 (np.arange(4), *found.nodes), found.nodes, found.slots, strict=False
@@ -172,4 +172,4 @@ def test_samples_name_the_slots_of_the_matrix_given():
                 np.testing.assert_array_equal(np.asarray(row)[slots[valid]], tails[valid])
                 np.testing.assert_array_equal(np.asarray(col)[slots[valid]], nodes[valid])
     with pytest.raises(ValueError, match="lists no place twice"):
-        jsp.sample_neighbors(KEY, repeated, np.arange(4), 3, weights=repeated.data)
+        jsp.learning.sample_neighbors(KEY, repeated, np.arange(4), 3, weights=repeated.data)

@@ -14,8 +14,8 @@ CALLS = {
     "bfs": lambda A, v: jsp.bfs(A, v),
     "sssp": lambda A, v: jsp.sssp(A, v),
     "betweenness": lambda A, v: jsp.betweenness_centrality(A, [0, v]),
-    "sample_neighbors": lambda A, v: jsp.sample_neighbors(jax.random.key(0), A, [v], 2),
-    "random_walk": lambda A, v: jsp.random_walk(jax.random.key(0), A, [v], 2),
+    "sample_neighbors": lambda A, v: jsp.learning.sample_neighbors(jax.random.key(0), A, [v], 2),
+    "random_walk": lambda A, v: jsp.learning.random_walk(jax.random.key(0), A, [v], 2),
     "path_to": lambda A, v: jsp.bfs(A, 0).path_to(v),
     "has_path": lambda A, v: jsp.has_path(A, 0, v),
     "eccentricity": lambda A, v: jsp.eccentricity(A, [v]),
@@ -72,7 +72,7 @@ def test_results_print_in_a_line():
     star = jsp.from_edges(np.zeros(n - 1, np.int32), np.arange(1, n), shape=(n, n))
     assert repr(jsp.bfs(star, 0)).startswith("BFS(levels=int32[1000], parents=int32[1000], num")
     nodes = np.arange(100, dtype=np.int32)
-    drawn = jsp.sample_neighbors(jax.random.key(0), star, nodes, [2, 3])
+    drawn = jsp.learning.sample_neighbors(jax.random.key(0), star, nodes, [2, 3])
     hops = "(int32[100,2], int32[100,2,3])"
     assert repr(drawn) == f"Neighbors(nodes={hops}, slots={hops})"
     by_name = jsp.Labels(range(n)).named(jsp.bfs(star, 0))

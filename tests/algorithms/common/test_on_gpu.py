@@ -71,7 +71,7 @@ def test_several_in_one_program_beside_other_work(options):
         ranks = jsp.pagerank(H)
         return (jsp.bfs(G, 0), jsp.sssp(H, 1), jsp.bfs(H, 2), jsp.sssp(G, 3), ranks, (m @ m).sum())
 
-    more = {"compiler_options": jsp.gpu_compiler_options()} if options else {}
+    more = {"compiler_options": jsp.config.gpu_compiler_options()} if options else {}
     run = jax.jit(work, **more)
     for _ in range(5):
         a, b, c, d, ranks, total = run(G, H, jnp.ones((2048, 2048)))
@@ -90,7 +90,7 @@ def test_conditions_of_sssp(name, dtype):
     G = jsp.prepare(jsp.from_scipy(A), for_="sssp")
     right = csgraph.dijkstra(A, indices=5)
     order = np.argsort(right)
-    run = jax.jit(lambda G, v: jsp.sssp(G, 5, until=jsp.reached(v), backend="pallas"))
+    run = jax.jit(lambda G, v: jsp.sssp(G, 5, until=jsp.until.reached(v), backend="pallas"))
     top = np.inf if dtype == np.float32 else np.iinfo(dtype).max
     for target in (5, int(order[100]), int(order[1500])):
         got = run(G, jnp.int32(target))

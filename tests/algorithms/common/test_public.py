@@ -144,12 +144,12 @@ def test_conditions_of_bfs():
         def last(until, G=G):
             return int(jsp.bfs(G, 0, until=until).levels.max())
 
-        assert last(jsp.reached(3)) == 3
-        assert last(jsp.max_iterations(2)) == 2
-        assert last(jsp.reached(5) | jsp.max_iterations(4)) == 4
-        assert last(jsp.reached(3) & jsp.reached(5)) == 5
-        assert last(jsp.unchanged()) == 7
-        jitted = jax.jit(lambda G, v: jsp.bfs(G, 0, until=jsp.reached(v)).levels.max())
+        assert last(jsp.until.reached(3)) == 3
+        assert last(jsp.until.max_iterations(2)) == 2
+        assert last(jsp.until.reached(5) | jsp.until.max_iterations(4)) == 4
+        assert last(jsp.until.reached(3) & jsp.until.reached(5)) == 5
+        assert last(jsp.until.unchanged()) == 7
+        jitted = jax.jit(lambda G, v: jsp.bfs(G, 0, until=jsp.until.reached(v)).levels.max())
         assert int(jitted(G, 6)) == 6
 
 
@@ -159,7 +159,7 @@ def test_conditions_of_sssp_settle_exactly_what_is_nearer():
     target = int(np.argsort(np.where(np.isfinite(full), full, -1))[-10])
     want = np.where(full <= full[target], full, np.inf)
     for G in (A, jsp.prepare(A, for_="sssp")):
-        got = jsp.sssp(G, 0, until=jsp.reached(target))
+        got = jsp.sssp(G, 0, until=jsp.until.reached(target))
         np.testing.assert_array_equal(got.distances, want)
         verify.tree(A, 0, got.parents, np.isfinite(want))
 
@@ -240,7 +240,7 @@ def test_bad_input_is_named():
         with pytest.raises(TypeError, match="needs a sparse matrix or a Graph"):
             algorithm(np.eye(3), 0)
         with pytest.raises(ValueError, match="understands .*; got residual"):
-            algorithm(A, 0, until=jsp.residual(1e-3))
+            algorithm(A, 0, until=jsp.until.residual(1e-3))
         with pytest.raises(TypeError, match="`until` must be made of"):
             algorithm(A, 0, until=3)
     nan = A.with_data(A.data.at[4].set(jnp.nan))

@@ -35,7 +35,7 @@ def test_traced_searches_without_vertices():
     jsp.sssp,
     lambda A, s: jsp.soft_sssp(A, s, 0.1),
     lambda A, s: jsp.bfs(A, s, format="bittiled"),
-    lambda A, s: jsp.bfs(A, s, until=jsp.reached(1)),
+    lambda A, s: jsp.bfs(A, s, until=jsp.until.reached(1)),
 ], ids=["bfs", "sssp", "soft_sssp", "bittiled", "until"])  # fmt: skip
 @pytest.mark.parametrize("graph", ["bare", "prepared"])
 def test_no_sources(search, graph):

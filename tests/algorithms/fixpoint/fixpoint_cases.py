@@ -38,5 +38,5 @@ def rank(A, damping=0.85, tol=1e-7, scale=1.0, until=None):
         update=lambda x, y, i, s, sums: damping * (y + sums["lost"] / n) + (1 - damping) / n,
         operands=(strength,),
         sums={"lost": lambda x, s: jnp.where(s > 0, 0, x)},
-        until=until or jsp.residual(tol) | jsp.max_iterations(200),
+        until=until or jsp.until.residual(tol) | jsp.until.max_iterations(200),
     )

@@ -28,7 +28,7 @@ def test_the_closure_is_the_sum_over_all_walks(prepared):
     logs = jsp.fixpoint(ready(LOG), jnp.log(X0), log_plus, closure=True)
     np.testing.assert_allclose(logs.x, np.log(SOLVED), rtol=1e-5, atol=1e-6)
     assert found.converged and logs.converged and found.iterations < 200
-    near = jsp.fixpoint(ready(A), X0, closure=True, until=jsp.residual(1e-3))
+    near = jsp.fixpoint(ready(A), X0, closure=True, until=jsp.until.residual(1e-3))
     assert near.converged and 1 < near.iterations < found.iterations
 
 
@@ -67,7 +67,7 @@ RING = jsp.from_edges([0, 1, 2], [1, 2, 0], np.full(3, 2.0, np.float32), shape=(
 THIRDS = RING.with_data(jnp.full(3, 3))  # powers of 2 would wrap to 0
 GROWING = {  # of 2 a step
     "log_plus": (RING, jnp.zeros(3), log_plus, {}),
-    "log_plus by residual": (RING, jnp.zeros(3), log_plus, {"until": jsp.residual(1e-3)}),
+    "log_plus by residual": (RING, jnp.zeros(3), log_plus, {"until": jsp.until.residual(1e-3)}),
     "closure": (RING, jnp.zeros(3), log_plus, {"closure": True}),
     "plus_times": (RING, jnp.ones(3), plus_times, {}),
     "plus_times closure": (RING, jnp.ones(3), plus_times, {"closure": True}),
@@ -81,7 +81,7 @@ def test_what_does_not_contract_has_not_converged(name):
     matrix, x0, semiring, options = GROWING[name]
     found = jsp.fixpoint(matrix, x0, semiring, **options)
     assert not found.converged and 100 < found.iterations <= 1 << 17
-    bound = jsp.max_iterations(50)
+    bound = jsp.until.max_iterations(50)
     until = bound if "until" not in options else options["until"] | bound
     assert jsp.fixpoint(matrix, x0, semiring, **{**options, "until": until}).iterations == 50
 

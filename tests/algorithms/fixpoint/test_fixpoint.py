@@ -129,7 +129,7 @@ def test_a_loop_is_its_definition(name, mul, dtype):
         update=update,
         operands=(extra,),
         sums={"odd": lambda x, e: x > 2},
-        until=jsp.max_iterations(3),
+        until=jsp.until.max_iterations(3),
     )
     with np.errstate(all="ignore"):
         x = loop(S, x0, name.split("_")[0], mul, expected, 3)
@@ -143,7 +143,7 @@ def test_a_monoid_of_the_user():
     norm = jsp.monoid(lambda x, y: jnp.sqrt(x * x + y * y), 0.0)
     semiring = jsp.semiring(norm, jnp.multiply)
     x0 = jnp.ones(N)
-    found = jsp.fixpoint(A, x0, semiring, until=jsp.max_iterations(2))
+    found = jsp.fixpoint(A, x0, semiring, until=jsp.until.max_iterations(2))
     squares = S.copy()
     squares.data **= 2
     x = np.ones(N)
@@ -167,23 +167,23 @@ def test_conditions(method):
     run = functools.partial(
         jsp.fixpoint, A, start(0, 10), jsp.semirings.min_plus, monotone=True, method=method
     )
-    found = run(until=jsp.reached(4))
+    found = run(until=jsp.until.reached(4))
     assert (int(found.iterations), bool(found.converged)) == (4, True)
     assert found.x.tolist() == [0, 1, 2, 3, 4] + [np.inf] * 5
-    found = run(until=jsp.reached(4) | jsp.max_iterations(2))
+    found = run(until=jsp.until.reached(4) | jsp.until.max_iterations(2))
     assert (int(found.iterations), bool(found.converged)) == (2, False)
-    found = run(until=jsp.reached(4) & jsp.max_iterations(6))
+    found = run(until=jsp.until.reached(4) & jsp.until.max_iterations(6))
     assert (int(found.iterations), bool(found.converged)) == (6, False)
-    assert int(run(until=jsp.max_iterations(0)).iterations) == 0
-    found = run(until=jsp.reached(0))  # never: it differs from the start nowhere
+    assert int(run(until=jsp.until.max_iterations(0)).iterations) == 0
+    found = run(until=jsp.until.reached(0))  # never: it differs from the start nowhere
     assert (int(found.iterations), bool(found.converged)) == (10, True)
     assert int(run().iterations) == 10
 
 
 def test_residual_waits_for_its_minimum():
     _, A = weighted(m=70)
-    few = int(rank(A, until=jsp.residual(1e-2)).iterations)
-    assert few < 15 == int(rank(A, until=jsp.residual(1e-2, 15)).iterations)
+    few = int(rank(A, until=jsp.until.residual(1e-2)).iterations)
+    assert few < 15 == int(rank(A, until=jsp.until.residual(1e-2, 15)).iterations)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -240,7 +240,10 @@ def test_the_same_lambda_is_compiled_once():
 
     def run(shift):
         return jsp.fixpoint(
-            A, jnp.zeros(N), update=lambda x, y, i, sums: y * 0 + shift, until=jsp.max_iterations(1)
+            A,
+            jnp.zeros(N),
+            update=lambda x, y, i, sums: y * 0 + shift,
+            until=jsp.until.max_iterations(1),
         )
 
     shift = jnp.float32(2)
@@ -250,7 +253,7 @@ def test_the_same_lambda_is_compiled_once():
     assert run(shift + 1).x[0] == 3
     assert len(PROGRAMS.programs) == before
     other = jsp.fixpoint(
-        A, jnp.zeros(N), update=lambda x, y, i, sums: y * 0 + 2, until=jsp.max_iterations(1)
+        A, jnp.zeros(N), update=lambda x, y, i, sums: y * 0 + 2, until=jsp.until.max_iterations(1)
     )
     assert other.x[0] == 2
 

@@ -37,7 +37,7 @@ def test_gradients_of_a_contraction_that_is_not_linear():
     def total(data, b):
         B = A.with_data(data / 20)
         step = lambda x, y, i, b, sums: jnp.tanh(y + b)  # noqa: E731
-        until = jsp.residual(1e-6) | jsp.max_iterations(500)
+        until = jsp.until.residual(1e-6) | jsp.until.max_iterations(500)
         return jsp.fixpoint(B, jnp.zeros(N), update=step, operands=(b,), until=until).x.sum()
 
     x = np.zeros(N)

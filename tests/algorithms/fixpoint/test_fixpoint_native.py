@@ -38,7 +38,7 @@ def test_both_forms_take_the_same_steps(semiring, dtype):
     A = A.with_data(A.data / 2 if semiring is semirings.max_times else A.data)
     A = A.with_data(A.data.astype(dtype))
     x0 = start(semiring, dtype)
-    more = (jsp.max_iterations(2), jsp.reached(7), jsp.residual(0.5))
+    more = (jsp.until.max_iterations(2), jsp.until.reached(7), jsp.until.residual(0.5))
     for until in (None, *(more if semiring is semirings.min_plus else ())):
         found, want = (
             jsp.fixpoint(A, x0, semiring, monotone=True, until=until, backend=b, method="frontier")

@@ -107,8 +107,8 @@ def test_what_keeps_a_loop_from_the_kernel(interpreted):
     assert reason(jnp.full(N, jnp.inf).at[0].set(0)) is None  # of weak type
     assert reason(update=lambda old, y, i, sums: jnp.minimum(y, old)) is None
     assert "more than the addition" in reason(update=lambda x, y, i, s: jnp.minimum(x, y) + 0 * i)
-    assert "until" in reason(until=jsp.reached(3))
-    assert "not declared" in reason(monotone=False, until=jsp.max_iterations(1))
+    assert "until" in reason(until=jsp.until.reached(3))
+    assert "not declared" in reason(monotone=False, until=jsp.until.max_iterations(1))
     assert "positional" in reason(start(0, dtype=np.int32), jsp.semirings.min_secondi)
     bessel = jsp.semiring(jsp.monoids.min_, lambda x, a: x + jax.scipy.special.i0(a))
     assert "kernels have no `" in reason(semiring=bessel)

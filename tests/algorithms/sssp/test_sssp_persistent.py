@@ -85,8 +85,14 @@ def test_conditions(low_degree):
     A = edges(80, 130, 3, WEIGHTS["positive"])
     G = graph_of(A, low_degree)
     order = np.argsort(np.asarray(jsp.sssp(A, 0).distances))
-    near, far = jsp.reached(int(order[10])), jsp.reached(int(order[30]))
-    for until in (near, near | far, near & far, near & jsp.unchanged(), jsp.unchanged() | far):
+    near, far = jsp.until.reached(int(order[10])), jsp.until.reached(int(order[30]))
+    for until in (
+        near,
+        near | far,
+        near & far,
+        near & jsp.until.unchanged(),
+        jsp.until.unchanged() | far,
+    ):
         want = jsp.sssp(A, 0, until=until, method="bellman_ford")
         got = run(G, 0, until)
         np.testing.assert_array_equal(got.distances, want.distances)
@@ -110,7 +116,7 @@ def test_what_the_kernel_refuses():
     A = edges(20, 40, 5, WEIGHTS["positive"])
     reasons = {
         "no `max_steps`": (None, A.data, 3),
-        "no `max_iterations`": (jsp.max_iterations(3), A.data, None),
+        "no `max_iterations`": (jsp.until.max_iterations(3), A.data, None),
         "negative": (None, -A.data, None),
     }
     for reason, (until, data, steps) in reasons.items():

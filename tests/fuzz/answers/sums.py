@@ -32,11 +32,11 @@ CALLS = {  # name -> (of A, of S in float64); A has a few rows, one of them long
     "reduce columns": (lambda A: jsp.reduce(A, axis=0).todense(), lambda S: S.sum(0)),
     "reduce": (jsp.reduce, lambda S: S.sum()),
     "mean": (lambda A: A.mean(), lambda S: S.mean()),
-    "aggregate": (jsp.aggregate, lambda S: S.sum(1)),
-    "average": (lambda A: jsp.aggregate(A, "mean"), lambda S: _of_rows(S, np.mean)),
-    "variance": (lambda A: jsp.aggregate(A, "var"), lambda S: _of_rows(S, np.var)),
+    "aggregate": (jsp.learning.aggregate, lambda S: S.sum(1)),
+    "average": (lambda A: jsp.learning.aggregate(A, "mean"), lambda S: _of_rows(S, np.mean)),
+    "variance": (lambda A: jsp.learning.aggregate(A, "var"), lambda S: _of_rows(S, np.var)),
     "normalize": (
-        lambda A: jsp.normalize(A, "row").todense(),
+        lambda A: jsp.learning.normalize(A, "row").todense(),
         lambda S: S.toarray() / np.where(S.sum(1) == 0, 1, S.sum(1))[:, None],
     ),
     "gradient": (

@@ -216,7 +216,7 @@ def test_bfs_by_the_user(interpreted, dtype):
         update=lambda old, y, i, sums: jnp.minimum(
             old, jnp.where(y < infinity, i + 1, y).astype(dtype)
         ),
-        until=jsp.reached(7) | jsp.max_iterations(9),
+        until=jsp.until.reached(7) | jsp.until.max_iterations(9),
     )
     same(got, want)
 
@@ -246,7 +246,7 @@ def test_pagerank_by_the_user(interpreted, scaled):
         operands=(lost, jnp.float32(0.85)),
         update=lambda old, y, i, lost, d, sums: d * (y + sums["lost"] / n) + (1 - d) / n,
         sums={"lost": lambda x, lost, d: x * lost},
-        until=jsp.residual(1e-6, 2),
+        until=jsp.until.residual(1e-6, 2),
     )
     assert got.iterations == want.iterations and bool(got.converged) and not got.status
     np.testing.assert_allclose(got.x, want.x, rtol=1e-5)
@@ -282,7 +282,7 @@ EIGENVECTOR = {
         jnp.isfinite(y), (old + y) / jnp.sqrt(sums["square"]), old
     ),
     "sums": {"square": lambda x: x**2 + 0 * x**3},
-    "until": jsp.max_iterations(9),
+    "until": jsp.until.max_iterations(9),
 }
 
 

@@ -19,14 +19,14 @@ CASES = {
         a(I), a(J), t, shape=(3, 3), return_slots=True, format="csc"
     ),
     "vector_from_entries": lambda t, a: jsp.vector_from_entries(a(I), t, 3),
-    "build": lambda t, a: jsp.build((a(I[:2]), a(J[:2])), t[:2], (3, 3)),
+    "build": lambda t, a: jsp.graphblas.build((a(I[:2]), a(J[:2])), t[:2], (3, 3)),
     "from_dense": lambda t, a: jsp.from_dense(a(DENSE), nse=5).with_data(jnp.tile(t, 2)[:5]),
     "vector_from_dense": lambda t, a: jsp.vector_from_dense(a(DENSE[0])).with_data(t[:2]),
     "similarity": lambda t, a: jsp.similarity(SYMMETRIC, a(I), a(J)).jaccard,
     "extract": lambda t, a: jsp.extract(A, a(I), a(J)),
     "assign": lambda t, a: jsp.assign(A, t[0], a(I[:2]), a(J[:2])),
-    "set_element": lambda t, a: jsp.set_element(A, t[0], a(1), a(2)),
-    "bfs": lambda t, a: jsp.bfs(A, a(I[:2]), until=jsp.reached(a(2))).levels,
+    "set_element": lambda t, a: jsp.graphblas.set_element(A, t[0], a(1), a(2)),
+    "bfs": lambda t, a: jsp.bfs(A, a(I[:2]), until=jsp.until.reached(a(2))).levels,
     "pagerank": lambda t, a: jsp.pagerank(A, personalization=a(t * 0 + 1)).scores,
 }
 

@@ -195,7 +195,7 @@ def test_export_round_trip_of_a_jitted_search(prepared):
     ):
         again = jax.export.deserialize(exported.serialize())
         got = again.call(G, jnp.int32(0))
-        assert isinstance(got[0], jsp.BFS) and isinstance(got[1], jsp.SSSP)
+        assert isinstance(got[0], jsp.results.BFS) and isinstance(got[1], jsp.results.SSSP)
         chex.assert_trees_all_equal(got, want, strict=True)
 
 

@@ -12,7 +12,7 @@ from jaxspv._core.compilation import eager_operands, scalar
 
 @pytest.mark.parametrize("kind", ["bare", "prepared"])
 def test_an_eager_call_starts_one_program(kind):
-    A = jsp.grid2d(jax.random.key(0), 12)
+    A = jsp.generators.grid2d(jax.random.key(0), 12)
     G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv")) if kind == "prepared" else A
     x = jnp.ones(A.shape[0])
     calls = {

@@ -51,31 +51,35 @@ CALLS = {
     "extract": lambda A: jsp.extract(A, jnp.arange(3), jnp.arange(4)),
     "kron": lambda A: jsp.kron(A, A, nse=2000),
     "bfs": lambda A: jsp.bfs(A, 0),
-    "bfs without parents": lambda A: jsp.bfs(A, 0, parents=False, until=jsp.max_iterations(2)),
+    "bfs without parents": lambda A: jsp.bfs(
+        A, 0, parents=False, until=jsp.until.max_iterations(2)
+    ),
     "bfs of one kind of parents": lambda A: jsp.bfs(A, 0, deterministic=True),
     "bfs from several": lambda A: jsp.bfs(A, SOURCES),
     "bfs by tiles": lambda A: jsp.bfs(A, 0, format="bittiled"),
     "sssp": lambda A: jsp.sssp(A, 0),
     "sssp by Bellman and Ford": lambda A: jsp.sssp(A, 0, method="bellman_ford"),
-    "sssp until": lambda A: jsp.sssp(A, 0, until=jsp.reached(3)),
+    "sssp until": lambda A: jsp.sssp(A, 0, until=jsp.until.reached(3)),
     "sssp from several": lambda A: jsp.sssp(A, SOURCES),
     "soft_sssp": lambda A: jsp.soft_sssp(A, 0, temperature=0.1),
     "pagerank": lambda A: jsp.pagerank(A),
     "fixpoint": lambda A: fixpoint(A, monotone=True),
-    "fixpoint of all elements": lambda A: fixpoint(A, until=jsp.max_iterations(3)),
+    "fixpoint of all elements": lambda A: fixpoint(A, until=jsp.until.max_iterations(3)),
     "connected_components": lambda A: jsp.connected_components(A),
     "triangle_count": lambda A: jsp.triangle_count(A),
     "spmm": lambda A: A @ TALL,
     "spmm over (max, +)": lambda A: jsp.mxm(A, TALL, jsp.semirings.max_plus),
     "gradient of spmm": lambda A: jax.value_and_grad(lambda X: (A @ X).sum())(TALL),
     "sddmm": lambda A: jsp.sddmm(A, TALL, TALL),
-    "softmax": lambda A: jsp.softmax(A),
-    "attention": lambda A: jsp.attention(A, HEADS, HEADS, HEADS),
-    "attention with a bias": lambda A: jsp.attention(A, HEADS, HEADS, HEADS, jnp.ones(A.nse)),
-    "gradient of attention": lambda A: jax.grad(lambda Q: jsp.attention(A, Q, HEADS, HEADS).sum())(
-        HEADS
+    "softmax": lambda A: jsp.learning.softmax(A),
+    "attention": lambda A: jsp.learning.attention(A, HEADS, HEADS, HEADS),
+    "attention with a bias": lambda A: jsp.learning.attention(
+        A, HEADS, HEADS, HEADS, jnp.ones(A.nse)
     ),
-    "aggregate": lambda A: jsp.aggregate(A, "max"),
+    "gradient of attention": lambda A: jax.grad(
+        lambda Q: jsp.learning.attention(A, Q, HEADS, HEADS).sum()
+    )(HEADS),
+    "aggregate": lambda A: jsp.learning.aggregate(A, "max"),
 }
 ALGORITHMS = {  # operands of those that take more than a graph
     "maximal_independent_set": lambda A: jsp.maximal_independent_set(jax.random.key(0), A),

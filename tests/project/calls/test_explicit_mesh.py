@@ -63,7 +63,7 @@ CALLS = {
         "triangles": lambda A, **_: jsp.triangle_count(A).count,
         "soft": lambda A, **_: jsp.soft_sssp(A, 0, 0.1).distances,
         "fixpoint": lambda A, x, **_: jsp.fixpoint(
-            A, x, jsp.semirings.min_plus, until=jsp.unchanged()
+            A, x, jsp.semirings.min_plus, until=jsp.until.unchanged()
         ).x,
     },
 }

@@ -65,17 +65,17 @@ def test_nothing_is_kept_alive_and_only_so_many_matrices(looked):
 
 
 def test_it_can_be_turned_off(looked):
-    before = jsp.keep_prepared(0)
+    before = jsp.config.keep_prepared(0)
     try:
         A = matrix()
         for _ in range(2):
             assert jsp.sssp(A, 0).distances[3] == 6
         assert len(looked) == 2 and not kept.KEPT.entries
     finally:
-        assert jsp.keep_prepared(before) == 0
+        assert jsp.config.keep_prepared(before) == 0
     for wrong in (-1, 1.5, True, None):
         with pytest.raises(ValueError, match="`most` must be an integer >= 0"):
-            jsp.keep_prepared(wrong)  # pyright: ignore[reportArgumentType]
+            jsp.config.keep_prepared(wrong)  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_in_traces(looked):

@@ -266,12 +266,12 @@ def test_a_wrong_answer_has_its_exit_code(run, monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "make"),
     [
-        ("rmat:5:4", lambda key: jsp.rmat(key, 5, 4)),
-        ("rmat:4", lambda key: jsp.rmat(key, 4)),
-        ("grid:6", lambda key: jsp.grid2d(key, 6)),
-        ("grid:6:0.5", lambda key: jsp.grid2d(key, 6, drop=0.5)),
-        ("delaunay:4", lambda key: jsp.delaunay(key, 16)),
-        ("erdos_renyi:20:0.2", lambda key: jsp.erdos_renyi(key, 20, p=0.2)),
+        ("rmat:5:4", lambda key: jsp.generators.rmat(key, 5, 4)),
+        ("rmat:4", lambda key: jsp.generators.rmat(key, 4)),
+        ("grid:6", lambda key: jsp.generators.grid2d(key, 6)),
+        ("grid:6:0.5", lambda key: jsp.generators.grid2d(key, 6, drop=0.5)),
+        ("delaunay:4", lambda key: jsp.generators.delaunay(key, 16)),
+        ("erdos_renyi:20:0.2", lambda key: jsp.generators.erdos_renyi(key, 20, p=0.2)),
         ("block:16:0.5", lambda key: jsp.sparsity(key, "block", 16, 0.5)),
     ],
 )

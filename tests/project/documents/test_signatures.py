@@ -130,7 +130,7 @@ def test_results_of_the_others():
         *(x, *tiled, jsp.prepare(A), jsp.pagerank(A), jsp.connected_components(A)),
         *(
             jsp.triangle_count(jsp.ewise_add(A, A.T)),
-            jsp.fixpoint(A, jnp.ones(4), until=jsp.max_iterations(2)),
+            jsp.fixpoint(A, jnp.ones(4), until=jsp.until.max_iterations(2)),
         ),
     ):
         assert holds(result)

@@ -1,0 +1,31 @@
+"""Types of results, for annotations: named tuples of arrays."""
+
+from .algorithms.bfs.api import BFS as BFS
+from .algorithms.centrality.betweenness import Betweenness as Betweenness
+from .algorithms.centrality.closeness import Closeness as Closeness
+from .algorithms.centrality.spectral import Hits as Hits
+from .algorithms.centrality.spectral import Scores as Scores
+from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
+from .algorithms.communities.louvain import Communities as Communities
+from .algorithms.components.api import Components as Components
+from .algorithms.connectivity.bipartite import Bipartition as Bipartition
+from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
+from .algorithms.connectivity.strong import StrongComponents as StrongComponents
+from .algorithms.fixpoint.api import Fixpoint as Fixpoint
+from .algorithms.independent.matching import Matching as Matching
+from .algorithms.independent.sets import Coloring as Coloring
+from .algorithms.independent.sets import IndependentSet as IndependentSet
+from .algorithms.pagerank.api import PageRank as PageRank
+from .algorithms.paths.acyclic import TopologicalOrder as TopologicalOrder
+from .algorithms.paths.eccentricities import Diameter as Diameter
+from .algorithms.paths.eccentricities import Eccentricities as Eccentricities
+from .algorithms.paths.several import ShortestPaths as ShortestPaths
+from .algorithms.paths.targets import AllPairs as AllPairs
+from .algorithms.paths.targets import ShortestPath as ShortestPath
+from .algorithms.similarity import Similarity as Similarity
+from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
+from .algorithms.sssp.api import SSSP as SSSP
+from .algorithms.trees.forest import SpanningForest as SpanningForest
+from .algorithms.triangles.api import Triangles as Triangles
+from .formats.choose import FormatChoice as FormatChoice
+from .learning.sampling.neighbors import Neighbors as Neighbors

@@ -7,6 +7,15 @@ import os
 import pathlib
 import random
 import shutil
+import tempfile
+
+# What one test, worker or command of a run has compiled the others read from a folder.
+programs = None
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    programs = tempfile.TemporaryDirectory(prefix="jaxspv-programs-", ignore_cleanup_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = programs.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 if shutil.which("nvidia-smi") is None:
     # Most of the time goes into compiling: without LLVM's optimisations it takes 0.7 of it, and
@@ -84,6 +93,24 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"left out: {count} long tests, which `-m long` runs")
 
 
+PROGRAMS_KEPT = {
+    name: getattr(jax.config, name)
+    for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+}
+
+
+def keep_programs():
+    """Sets back what a test changed: `enable_compilation_cache`, or the command line."""
+    for name, value in PROGRAMS_KEPT.items():
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
+
+
+def pytest_unconfigure():
+    if programs is not None:
+        programs.cleanup()
+
+
 def pytest_collection_finish(session):
     """Programs leave many objects and little garbage: looking through them took 5% of the time."""
     gc.collect()
@@ -98,6 +125,7 @@ tests_done = itertools.count(1)
 
 def pytest_runtest_teardown(item):
     """Lets go of compiled programs before there are so many that LLVM runs out of memory maps."""
+    keep_programs()
     if next(tests_done) % 20 == 0 and MAPS.exists():
         with MAPS.open("rb") as lines:
             if sum(1 for _ in lines) > MOST_MAPS:

@@ -112,9 +112,10 @@ def fixpoint(
             scalars. It may capture arrays. None: y; with `monotone`, `add(old, y)`.
         operands: arrays of shape (n,) or () for `update` and `sums`.
         sums: name -> `f(x, *operands)`, element-wise; before each step f of the vector is summed.
-        until: conditions of `jaxspv.until.reached` (`x[node]` differs from `x0[node]`), `unchanged`,
-            `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`. Unless it
-            holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are the bound.
+        until: conditions of `jaxspv.until`: `reached` (`x[node]` differs from `x0[node]`),
+            `unchanged`, `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`.
+            Unless it holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are
+            the bound.
         monotone: promises that a step may be done for the elements that changed alone: `add` is
             idempotent, `update(old, y)` leaves old where y is the identity, never undoes, and
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity

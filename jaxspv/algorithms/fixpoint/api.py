@@ -122,7 +122,7 @@ def fixpoint(
             is then missing and passes nothing on. The loop ends where nothing changes.
         closure: the update is `add(x0, y)`, so that the loop solves `x = x0 + x A`: the sum over
             all walks into each vertex, as log_plus and plus_times need it. It converges where A
-            contracts; x0 then has influence, and slopes. With `monotone` it is the default.
+            contracts; x0 then has influence, and a gradient. With `monotone` it is the default.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
         method: "dense", "frontier", "bfs" or None; see `explain`. On a GPU they are one launch
             each; "bfs" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
@@ -133,7 +133,7 @@ def fixpoint(
 
     Raises:
         TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
-        ValueError: wrong shapes; `closure` beside an `update`.
+        ValueError: wrong shapes; both `closure` and `update`.
 
     Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
     by the implicit function theorem at the last x, where the step must contract (x0 has no

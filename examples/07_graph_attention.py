@@ -1,9 +1,9 @@
 """A graph attention network that tells the camps of linked weblogs apart (GAT).
 
-Each blog attends to those it shares a link with: `jsp.learning.attention` with the score of the paper,
-`leaky_relu(a <- x_i + b <- x_j)`, a function of the two ends of ONE link. Blogs have no features
-but a vector that is learned; eight of each camp are known. With JAXSPV_DATA set the graph is
-polblogs (blogs around the US election of 2004, those of one camp listed first), else the bundled
+Each blog attends to those it shares a link with: `jsp.learning.attention` with the score of the
+paper, `leaky_relu(a <- x_i + b <- x_j)`, a function of the two endpoints of ONE link. Blogs have no
+features but a vector that is learned; eight of each camp are known. With JAXSPV_DATA set the graph
+is polblogs (blogs around the US election of 2004, those of one camp listed first), else the bundled
 karate club.
 Run: python examples/07_graph_attention.py
 

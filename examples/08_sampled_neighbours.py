@@ -1,9 +1,10 @@
 """GraphSAGE: a network trained on sampled neighbourhoods, the sampling inside the compiled program.
 
-A step draws 64 blogs, 8 linked ones of each and 4 of each of those (`jsp.learning.sample_neighbors`, static
-sizes), and joins their features by means; nothing of the size of the graph is touched. Two hundred
-steps are one `lax.scan`: the host is not asked in between. Features are where a blog links to, in
-32 random directions. With JAXSPV_DATA set the graph is polblogs, else the bundled karate club.
+A step draws 64 blogs, 8 linked ones of each and 4 of each of those
+(`jsp.learning.sample_neighbors`, static sizes), and joins their features by means; nothing of the
+size of the graph is touched. Two hundred steps are one `lax.scan`: the host is not asked in
+between. Features are where a blog links to, in 32 random directions. With JAXSPV_DATA set the graph
+is polblogs, else the bundled karate club.
 Run: python examples/08_sampled_neighbours.py
 
 Source: Hamilton, Ying, Leskovec, "Inductive representation learning on large graphs", NeurIPS 2017.

@@ -1,11 +1,11 @@
 """A graph transformer on a batch of graphs: how clustered is each of them?
 
-A layer as in the transformer, but a vertex attends to its neighbours alone: `jsp.learning.attention` with
-scaled dot products, then a residual, a norm and a small network. What a vertex is told of its place
-are the probabilities that a random walk is back after 1 to 6 steps. All graphs are one
-block-diagonal matrix (`jsp.learning.block_diag`), so that a batch is one program. The graphs are drawn here,
-small worlds rewired more and less; the target is the share of closed triples (transitivity), which
-one masked product over `plus_pair` and the degrees tell.
+A layer as in the transformer, but a vertex attends to its neighbours alone:
+`jsp.learning.attention` with scaled dot products, then a residual, a norm and a small network. The
+position of a vertex is given by the probabilities that a random walk is back after 1 to 6 steps.
+All graphs are one block-diagonal matrix (`jsp.learning.block_diag`): a batch is one program.
+The graphs are drawn here, small worlds rewired more and less; the target is the share of closed
+triples (transitivity), computed by one masked product over `plus_pair` and the degrees.
 Run: python examples/17_graph_transformer.py
 
 Source: Dwivedi, Bresson, "A generalization of transformer networks to graphs", DLG-AAAI 2021;

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .shapes import Count, Real
 
+__all__ = ["Until", "max_iterations", "reached", "residual", "unchanged"]
+
 Kind = Literal["reached", "unchanged", "residual", "max_iterations", "or", "and"]
 
 

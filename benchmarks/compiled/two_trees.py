@@ -3,8 +3,9 @@
     python -m benchmarks.compiled.two_trees OTHER [--scale 18] [--runs 60]
 
 OTHER is a folder with another commit (`git archive COMMIT | tar x -C OTHER`); it needs the public
-functions alone. Each tree has processes of its own, in turn, twice. Medians in ms by the host's
-clock, of programs under `jsp.config.gpu_compiler_options()` on a GPU; "x + 1" is what any call takes.
+functions alone. Each tree has processes of its own, one after the other, twice. Medians in ms by
+the host's clock, of programs under `jsp.config.gpu_compiler_options()` on a GPU; "x + 1" is what
+any call takes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Of each algorithm on a prepared and on a bare rmat graph, milliseconds, medians,
     eager      the call, waited for
     host       the same until it returns, nothing waited for: what Python and dispatch take
     jit        inside `jax.jit`, waited for
-    options    on a GPU: under `jax.jit` with `jsp.config.gpu_compiler_options()`, as eager calls are
+    options    on a GPU: `jax.jit` with `jsp.config.gpu_compiler_options()`, as eager calls are
     over       eager - jit
 
 and of one eager call the programs that it starts, and on a GPU the kernels and copies that it puts

@@ -1,9 +1,9 @@
 """What one iteration of a `lax.while_loop` on the XLA backend costs, and whether it stays on a GPU.
 
 Each algorithm runs from Python (`eager`), under `jax.jit` with the default options and under
-`jax.jit` with `jsp.config.gpu_compiler_options()`; the median over the number of its iterations is the
-time of one. On a GPU a profile counts the copies to the host: a loop that does not stay there makes
-at least one an iteration, to read its predicate. `counter` is a loop of a single addition.
+`jax.jit` with `jsp.config.gpu_compiler_options()`; the median over the number of its iterations is
+the time of one. On a GPU a profile counts the copies to the host: a loop that does not stay there
+makes at least one an iteration, to read its predicate. `counter` is a loop of a single addition.
 """
 
 from __future__ import annotations

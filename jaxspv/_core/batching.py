@@ -33,7 +33,7 @@ def while_going(
 
     In the loop it is an integer that the condition compares. A condition that computes nothing,
     `lambda s: s[1]`, is a trap on NVIDIA GPUs: in a command buffer XLA (read up to version 0.11.2
-    of jaxlib) lets a loop wait for the kernels of its condition alone, so that one without any
+    of jaxlib) orders a loop after the kernels of its condition only, so that one without any
     starts before the state is written, and its results are wrong.
 
     Args:

@@ -54,7 +54,7 @@ def gpu_compiler_options() -> dict[str, Any]:
 
 
 class _Probe(Primitive):
-    """Tells which trace it is bound in, below those of vmap and grad; leaves no equation."""
+    """Binding it gives the innermost trace below those of vmap and grad; adds no equation."""
 
     def bind_with_trace(self, trace, args, params, *more):
         while type(trace).__name__ != "DynamicJaxprTrace":  # that of jit, scan, loops, eval_shape
@@ -111,7 +111,7 @@ def known(array: Any) -> Any:
 
 
 def to_device(arrays: Any) -> Any:
-    """`jnp.asarray` of NumPy arrays that nobody will write to, without a program for each shape."""
+    """`jnp.asarray` of NumPy arrays that are never written again; compiles nothing for a shape."""
     return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
 
 

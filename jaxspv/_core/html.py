@@ -12,7 +12,7 @@ CELLS = 24  # of the longer side of a picture
 
 
 def card(title: str, rows: Mapping[str, Any], picture: str = "") -> str:
-    """A title, names and values, and a picture beside them."""
+    """HTML of a title, a table of names and values, and a picture to its right."""
     cells = "".join(
         f"<tr><td style='text-align:left;padding:0 1em 0 0;opacity:.7'>{html.escape(name)}</td>"
         f"<td style='text-align:left;padding:0'>{html.escape(str(value))}</td></tr>"

@@ -16,7 +16,7 @@ from .pytree import is_concrete
 
 LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding holds the extent
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
-SMALL = 1 << 12  # no eager result has less room than this, unless its shape has
+SMALL = 1 << 12  # the least capacity of an eager result, unless its shape has fewer places
 
 
 def eager_capacity(count: int, size: int) -> int:

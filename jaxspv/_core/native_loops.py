@@ -10,7 +10,7 @@ write is a redirected write or a loop of at most one turn.
 An array stays in place, without a copy of it in every iteration, if each of its reads must come
 before or after each of its writes by a dependency of data. Two ways to ensure it:
 - read early and carry the value to the next iteration: what a loop carries is computed once;
-- pass the value through `is_negative`, which the compiler does not repeat beside its users.
+- pass the value through `is_negative`, which the compiler does not fuse into its users.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_negative(value: Array) -> Array:
     return lax.convert_element_type(lax.div(bits, np.uint32(3 << 30)), jnp.int32)
 
 
-def apart(certain: Array, stage: Callable[[], Any]) -> Any:
+def unfused(certain: Array, stage: Callable[[], Any]) -> Any:
     """`stage()`, on a CPU a computation of its own: the branch of a condition that always holds.
 
     XLA does not fuse it with what reads its results. Fused with a gather it would be computed anew

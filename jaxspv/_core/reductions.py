@@ -104,7 +104,7 @@ def _sum_by_segments(
 ) -> Array:
     places = situation().platforms
     slow = "cuda" in places and scatter_add_is_slow(terms.dtype)
-    if slow and len(places) > 1:  # outside of forms: nobody knows the platform yet
+    if slow and len(places) > 1:  # outside of forms the platform is not known yet
         return segment_sums(terms, segments, count=count, sorted=sorted)
     if slow:
         zero = jnp.zeros((), terms.dtype)
@@ -200,7 +200,7 @@ def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:
 
 
 def _parity(even: bool) -> Form:
-    """`xor` tells whether the ones are odd in number, `xnor` whether the zeros are even."""
+    """`xor` is True for an odd number of ones, `xnor` for an even number of zeros."""
 
     def whole(x: Array, axes: tuple[int, ...], _) -> Array:
         return (jnp.sum(x ^ even, axes, dtype=jnp.int32) % 2 == 1) ^ even

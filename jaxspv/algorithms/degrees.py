@@ -26,7 +26,7 @@ def degree_histogram(
     Args:
         G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j; values do not matter, a
             self loop counts once a side.
-        size: how many degrees are told apart; those of `size - 1` and more are the last. None:
+        size: the length of the result; its last element counts degrees >= `size - 1`. None:
             n + 1, for "both" 2 n + 1, which is all of them unless entries repeat.
         side: whose edges count: "out", "in" or "both". Of a symmetric matrix "out" is the degree of
             its undirected graph.

@@ -66,7 +66,7 @@ def similarity(
         ValueError: it is not square, a concrete vertex is out of range, or shapes differ.
 
     Cost: the sum of both degrees of each pair; "search" takes as many steps as the longest of the
-    shorter rows has entries, for all pairs at once.
+    shorter rows has entries, each for all pairs.
 
     Source: Jaccard, 1901; Adamic, Adar, "Friends and neighbors on the web", Social Networks 25,
     2003; Zhou, Lu, Zhang, "Predicting missing links via local information", European Physical
@@ -156,7 +156,7 @@ def _merge(graph: Graph, u: Array, v: Array) -> Similarity:
 
 @op.register("search")
 def _search(graph: Graph, u: Array, v: Array) -> Similarity:
-    """Entry after entry of the shorter rows, all pairs at once, by binary search in the longer."""
+    """Looks up the shorter rows' entries in the longer rows, one entry of all pairs at a time."""
     indices, logs, inverse, rows = _ready(graph, u, v)
     none = jnp.zeros(u.shape[0], jnp.float32)
     if graph.nse == 0 or u.shape[0] == 0:

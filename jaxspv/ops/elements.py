@@ -38,8 +38,10 @@ def get_element(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
-    >>> float(jsp.graphblas.get_element(A, 1, 1)), float(jsp.graphblas.get_element(A, 1, 0, fill=-1))
-    (4.0, -1.0)
+    >>> float(jsp.graphblas.get_element(A, 1, 1))
+    4.0
+    >>> float(jsp.graphblas.get_element(A, 1, 0, fill=-1))
+    -1.0
     """
     value, found = _look_up(operand("A", A), i, j)
     return jnp.where(found, value, jnp.asarray(fill, value.dtype))

@@ -12,12 +12,12 @@ from .graph import ShardedGraph
 
 MOST_DEVICES = 32
 MOST_PLACES, MOST_ENTRIES = 2**28, 2**31 - 2**22  # of all devices, of each; words are int32
-# The form is taken unasked where it was measured, beside that of XLA: a GPU of another kind may not
-# reach the memory of its neighbours, which nobody can be asked for.
+# GPUs on which the kernel was measured to be faster than XLA's form; there it is the default. Other
+# GPUs may be unable to access each other's memory, and no interface says whether they can.
 MEASURED = frozenset({"NVIDIA H200"})
 
 
-def apart(G: ShardedGraph) -> str | None:
+def one_kernel_refused(G: ShardedGraph) -> str | None:
     """Why the devices of a sharded graph cannot run one kernel together, or do not unless asked by
     `backend="pallas"`; None: they can."""
     part = G.part

@@ -92,7 +92,7 @@ def test_levels_of_louvain_in_less_room(monkeypatch):
     for least in (A.nse + 1, 1):
         monkeypatch.setattr(louvain_xla, "MIN_CAPACITY", least)
         monkeypatch.setattr(louvain_xla, "SHARES", (2,))
-        run = jax.jit(lambda A, w, least=least: louvain_xla.at_once(A, w, jnp.float32(1)))
+        run = jax.jit(lambda A, w, least=least: louvain_xla.vectorised(A, w, jnp.float32(1)))
         found.append(run(A, weights))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     assert int(found[0][1]) == int(found[1][1]) > 1

@@ -76,7 +76,7 @@ def test_a_long_cycle_and_a_long_path():
 
 
 @pytest.mark.parametrize(
-    "piece, solo, room", [(1, 20, 32), (4, 300, 2048), (16, 0, 8), (2, 16, 16)]
+    "piece, solo, capacity", [(1, 20, 32), (4, 300, 2048), (16, 0, 8), (2, 16, 16)]
 )
 def test_rows_in_pieces(monkeypatch, piece, solo, capacity):
     monkeypatch.setattr(worklist, "PIECE", piece)

@@ -1,4 +1,4 @@
-"""Tangents with symbolic zeros: telling which are zero, and differentiating only in the others."""
+"""Tangents with symbolic zeros: find which are zero, differentiate only in the others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
     """Keeps compiled programs on disk from here on: JAX's persistent cache, for small programs too.
 
     What takes a second to compile in one process is read in some milliseconds by the next. The
-    folder may be shared by processes; JAX tells programs apart by what they compute, versions,
+    folder may be shared by processes; JAX identifies programs by what they compute, versions,
     devices and options. The command line turns it on.
 
     Args:

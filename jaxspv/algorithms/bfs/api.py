@@ -85,10 +85,10 @@ def bfs(
         G: a `Graph` from `prepare(A, for_="bfs")`, or a square sparse matrix; a `BitTiled` is
             searched by its words. Only a Graph whose in-edges are known is searched in both
             directions.
-        source: vertex, or an array of vertices (a leading axis in the result). An array, as
-            `vmap` over the source, is searched in one traversal, 32 sources a word: an edge is
-            looked at once for all of them. With `until`, and under vmap over graphs, one source
-            follows the other on the device.
+        source: vertex, or an array of vertices (a leading axis in the result). An array, like
+            `vmap` over the source, is searched in one traversal, 32 sources a word: each edge is
+            read once for all 32. With `until`, and under vmap over graphs, the sources are searched
+            one after the other on the device.
         until: stop after the level in which it holds: `reached(node)`, `unchanged()`,
             `max_iterations(k)` (levels), joined by `|` and `&`; deeper vertices stay unreached.
             None: exhaust.
@@ -143,7 +143,7 @@ def bfs(
 
 @register_layout("bfs")
 def _layout(graph: Graph) -> Any:
-    """The kernel's layout, on a GPU only: the XLA forms need nothing beside the in-edges."""
+    """The kernel's layout, on a GPU only: the XLA forms need only the in-edges."""
     out, inn = graph.out, graph.inn
     assert inn is not None
     if not on_gpu(out.indices):

@@ -31,10 +31,10 @@ class _State(NamedTuple):
     Attributes:
         levels: (r,) int32, -1 where unreached; the vertices of level `depth` are new.
         depth: int32.
-        size: float32, vertices of level `depth` on all devices, about; 0: none.
-        edges: float32, that leave them; exact where they are few.
-        left: float32, edges that leave vertices without a level, about.
-        found: (targets,) bool, of the nodes that `until` waits for.
+        size: float32, vertices of level `depth` on all devices, approximate; 0: none.
+        edges: float32, edges that leave them; exact where the number is small.
+        left: float32, edges that leave vertices without a level, approximate.
+        found: (targets,) bool: which target nodes of `until` are reached.
     """
 
     levels: Array
@@ -62,10 +62,11 @@ class _SparseState(NamedTuple):
 def search(
     local: Local, source: Array, until: Any = None, counts: Array | None = None
 ) -> tuple[Array, Array]:
-    """(r,) levels of a piece, and how many levels there are; by the entries that count (all).
+    """(r,) levels of this device's vertices, and the number of levels.
 
-    A level of few edges is told by lists. Of the others, in symmetric graphs, one is pulled if the
-    vertices without a level have fewer edges than the new ones; else it is pushed.
+    A level with few edges is exchanged as lists, any other as bitmaps: it is pulled if the graph is
+    symmetric and the vertices without a level have fewer edges than the frontier, else pushed.
+    counts: which entries are edges; None: all.
     """
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
     r, capacity = local.part.places, capacity_of(local.part)
@@ -146,7 +147,7 @@ def smallest_parents(
 
 
 def least_tail(local: Local, counts: Array) -> Array:
-    """(r,) the smallest vertex that an entry that counts comes from; NOBODY: there is none."""
+    """(r,) the smallest tail of the entries that count towards each vertex; `NO_VERTEX`: none."""
     row, col = local.block.rowcol()
     extent = local.part.block_shape[1]
     tail = local.along_rows(local.order).at[row].get(mode="clip")
@@ -162,16 +163,16 @@ def _levels(G, source, until, *, parents):
     """Levels by lists, bitmaps or, of several sources, words; then one pass for the parents."""
 
     def body(local, source, until):
-        def told(levels, s):
+        def with_parents(levels, s):
             tree = smallest_parents(local, levels, s) if parents else None
             return [None if v is None else local.everywhere(v) for v in (levels, tree)]
 
         def one(s):
             levels, deep = search(local, s, until)
-            return *told(levels, s), deep, jnp.int32(0)
+            return *with_parents(levels, s), deep, jnp.int32(0)
 
         def word(sources):
-            return lax.map(lambda c: told(*c), (search_words(local, sources), sources))
+            return lax.map(lambda c: with_parents(*c), (search_words(local, sources), sources))
 
         if source.ndim == 0:
             return one(source)

@@ -10,7 +10,7 @@ from pallas_kernels.bfs.mesh.api import bfs as kernel
 from pallas_kernels.bfs.mesh.blocks import bfs as low_degree
 
 from ...sharding.exchange import Local, on_mesh
-from ...sharding.kernels import apart
+from ...sharding.kernels import one_kernel_refused
 from .api import BFS
 from .mesh import op, smallest_parents
 
@@ -21,7 +21,7 @@ def _refuse(G, source, until, *, parents) -> str | None:
         return "it goes to the end: `until` stops the other form"
     if jnp.ndim(source) > 0:
         return "it takes one source"
-    return apart(G)
+    return one_kernel_refused(G)
 
 
 def _refuse_blocks(G, source, until, *, parents) -> str | None:

@@ -14,7 +14,7 @@ from pallas_kernels.layouts.adjacency import Adjacency
 from ..common.frontier import Queue, append, distinct_or_dropped, edges_of, one_of_each, rows_of
 from .direction import pull_is_cheaper
 
-# Edges that one push takes at once: small frontiers must not pay for large buffers.
+# Edges of one chunk of a push: small frontiers must not pay for large buffers.
 CHUNKS = (1 << 12, 1 << 16, 1 << 20)
 PROBES = 8  # in-neighbours that a pull looks at before it lists the vertices still unreached
 
@@ -176,8 +176,8 @@ def _push_in_chunks(out, chunk: int, deterministic: bool):
 
 
 def _pull(out, inn, chunk: int):
-    """Every unreached vertex looks for an in-neighbour of level `depth`: `PROBES` of them at once,
-    the rest of the edges of those that found none in chunks."""
+    """Every unreached vertex looks for an in-neighbour of level `depth`: first among `PROBES`
+    in-neighbours, vectorised; vertices that found none go through the rest in chunks."""
     indptr, indices = inn
 
     def pull(s: State) -> State:

@@ -72,9 +72,9 @@ def betweenness_centrality(
         directed: whether (s, t) and (t, s) are two pairs; None: unless the pattern is symmetric
             (of a traced matrix that is not known, and so directed).
         backend: "pallas", "cpu", "xla" or None.
-        method: "brandes" (source after source, on a CPU), "blocks" (one launch on a GPU, a source
-            for each thread block at a time; of graphs with few edges a vertex), "batches" (64
-            sources or more at once, elsewhere), or None for these.
+        method: "brandes" (one source after the other, on a CPU), "blocks" (one launch on a GPU,
+            each thread block takes one source after the other; for graphs with few edges a vertex),
+            "batches" (64 sources or more together, elsewhere), or None to choose so.
 
     Returns:
         `Betweenness(scores, overflow)`.

@@ -1,4 +1,4 @@
-"""Betweenness on every platform: many sources at once, a column of an array for each."""
+"""Betweenness on every platform: many sources together, a column of an array for each."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def by_levels(
         inn = out.T.asformat("csr") if graph.inn is None else without_values(graph.inn, dtype)
     columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
     batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
-    at_once, narrow = 1, np.int32
-    if graph.nse <= SPARSE * n:  # many levels, whose arrays are all the time
-        at_once, narrow = LEVELS_OF_SPARSE, np.int16
+    unroll, narrow = 1, np.int32
+    if graph.nse <= SPARSE * n:  # many levels, whose arrays take most of the time
+        unroll, narrow = LEVELS_OF_SPARSE, np.int16
 
     def some(total, sources):
-        of_levels = functools.partial(_passed, out, inn, sources, endpoints, dtype, at_once)
+        of_levels = functools.partial(_passed, out, inn, sources, endpoints, dtype, unroll)
         passed, finite, last = of_levels(narrow)
         if narrow == np.int16 and n > MOST_LEVELS:
             passed, finite = lax.cond(
@@ -61,20 +61,21 @@ def by_levels(
 
 
 def _passed(
-    out, inn, sources: Array, endpoints: bool, dtype: np.dtype, at_once: int, narrow
+    out, inn, sources: Array, endpoints: bool, dtype: np.dtype, unroll: int, narrow
 ) -> tuple[Array, Array, Array]:
-    """(n,) what passes each vertex, whether paths are finite, and the last level.
+    """(n,) the dependencies of the sources on each vertex, whether path counts are finite, and the
+    last level.
 
-    inn: the in-edges of each vertex; at_once: levels between two looks whether it is over; narrow:
-    dtype of the levels of vertices. Where they come to MOST_LEVELS of int16 nothing else is right.
+    inn: the in-edges of each vertex; unroll: levels between two tests for the end; narrow: dtype of
+    the levels of vertices. If the last level reaches MOST_LEVELS of int16, the rest is wrong.
     """
-    paths, levels = _forward(inn, sources, dtype, at_once, narrow)
+    paths, levels = _forward(inn, sources, dtype, unroll, narrow)
     alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
     last = jnp.max(levels).astype(jnp.int32)
 
     def step(state):
         level, x = state
-        for _ in range(at_once):
+        for _ in range(unroll):
             level = level - 1
             y = mxm(out, x, plus_second)
             x = jnp.where((levels == level.astype(narrow)) & (level > 0), alone + y, x)
@@ -91,15 +92,15 @@ def _passed(
     return passed, jnp.all(jnp.isfinite(paths)), last
 
 
-def _forward(inn, sources: Array, dtype: np.dtype, at_once: int, narrow) -> tuple[Array, Array]:
-    """(n, k) the paths of fewest edges from each source, and their edges or -1, as `narrow`."""
+def _forward(inn, sources: Array, dtype: np.dtype, unroll: int, narrow) -> tuple[Array, Array]:
+    """(n, k) numbers of shortest paths from each source, and their lengths (-1: none)."""
     n = inn.shape[0]
     at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
     most = np.iinfo(np.int32).max if narrow == np.int32 else MOST_LEVELS
 
     def step(state):
         level, paths, levels, _ = state
-        for _ in range(at_once):
+        for _ in range(unroll):
             came = mxm(inn, paths, plus_second)
             new = (levels < 0) & (came > 0)
             level = level + 1

@@ -49,8 +49,8 @@ def closeness_centrality(
 ) -> Closeness:
     """`scores[v] = (r - 1) / sum over u of d(u, v)`, of the r vertices u that reach v (v too).
 
-    Distances are numbers of edges, towards v as in NetworkX; from v: pass the transpose. Searches
-    from all vertices, 32 at once, each adding its levels to what it reaches.
+    Distances are numbers of edges, towards v as in NetworkX; for those from v pass the transpose.
+    Breadth-first searches from all vertices, 32 together, add their levels to what they reach.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix, A[i, j] the edge
@@ -100,7 +100,7 @@ op = Operation("closeness_centrality", constant, types=_types)
 
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph):
-    """Searches from 64 vertices at once, in C++."""
+    """Searches from 64 vertices together, in C++."""
     total, _, harmonic, _ = _types(graph)
     results = total, total, harmonic, total
     return tuple(bind.call("closeness", results, graph.out.indptr, graph.out.indices))

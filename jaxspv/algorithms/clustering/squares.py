@@ -42,7 +42,7 @@ def square_clustering(
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "cpu", "xla" or None.
         method: "paths" (native loops over paths of two edges, on a CPU), "columns" (products with
-            32 columns at once, elsewhere), or None for these.
+            32 columns, elsewhere), or None to choose so.
 
     Returns:
         (n,) float32; 0 where no square is possible, for ghosts of `pad` too.

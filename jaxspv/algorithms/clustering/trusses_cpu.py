@@ -12,8 +12,9 @@ from ...formats import CSR
 def peeled(A: CSR, k: Array) -> Array:
     """(nse,) bool: the entries of the k-truss of a symmetric pattern, rows sorted, no self loops.
 
-    The triangles of each edge are counted once. An edge of fewer than k - 2 leaves: each of its
-    triangles whose other two edges are left is one less for them, who may have to leave for that.
+    The triangles of each edge are counted once. An edge with fewer than k - 2 is removed: the other
+    two edges of each of its triangles that is still complete have one triangle less, and may be
+    removed for that.
 
     Cost: O(edges * smaller degree * log(larger degree)) at most.
     """
@@ -32,7 +33,7 @@ def peeled(A: CSR, k: Array) -> Array:
         u, v = read(row, e), read(A.indices, e)
         first, last = read(A.indptr, u), read(A.indptr, u + 1)
 
-        def beside(f, end, queue, support, gone):
+        def neighbor(f, end, queue, support, gone):
             w = read(A.indices, f)
             g = _find(A.indices, first, last, w)
             found = (g < last) & (read(A.indices, g) == w)
@@ -51,7 +52,7 @@ def peeled(A: CSR, k: Array) -> Array:
 
         gone = write(gone, e, jnp.bool_(True))
         ends = read(A.indptr, v), read(A.indptr, v + 1)
-        return i + 1, *each(*ends, beside, end, queue, support, gone)
+        return i + 1, *each(*ends, neighbor, end, queue, support, gone)
 
     start = (jnp.int32(0), jnp.sum(first, dtype=jnp.int32), queue, support)
     state = (*start, jnp.zeros(A.nse, bool))

@@ -30,7 +30,7 @@ def refuse_names(argument: str, value: Any) -> None:
 
 
 def elsewhere(**here: str) -> Callable[[_F], _F]:
-    """Decorator: who calls an argument as other libraries do is told its name in jaxspv."""
+    """Decorator: an argument named as in other libraries raises an error with jaxspv's name."""
 
     def decorate(fn: _F) -> _F:
         @functools.wraps(fn)

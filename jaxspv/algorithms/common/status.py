@@ -1,4 +1,4 @@
-"""Kernels that gave up raise an error, although no eager call waits for the device."""
+"""Errors of kernels that gave up, raised later so that eager calls stay asynchronous."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..._core.compilation import is_eager, on_accelerator
 
 _R = TypeVar("_R", bound=tuple)
 
-MOST = 64  # calls under way whose status nobody has seen
-TOGETHER, SECONDS = 16, 0.25  # statuses that are looked at together, or once one is so old
+MOST = 64  # calls whose status is not read yet, at most
+TOGETHER, SECONDS = 16, 0.25  # statuses that are read together; an older one is read alone
 _OPEN: collections.deque[tuple[str, Any, float]] = collections.deque()
 # the algorithm, its status (a number) or `converged` (a bool), and the time of the call
 
@@ -39,12 +39,11 @@ class NegativeCycleError(ValueError):
 
 
 def finished(result: _R, algorithm: str) -> _R:
-    """`result`; the `status` of an eager result on a GPU is checked when it is there.
+    """`result`; the `status` of an eager result on a GPU is checked later, without blocking.
 
-    By the next eager call of an algorithm, or, as each look takes 0.3 ms, by one of the next
-    `TOGETHER` where calls follow one another within `SECONDS`; by `jaxspv.check(result)`, which
-    waits for it, or when the process ends: so calls follow one another on the device, and no
-    failure stays unseen.
+    A later eager call of an algorithm reads it, in groups of `TOGETHER` because each read costs
+    0.3 ms, or alone after `SECONDS`. `jaxspv.check(result)` and the end of the process read it too.
+    So calls are queued on the device without a stop, and every failure is reported.
 
     Raises:
         RuntimeError: not all thread blocks of a kernel of an earlier call arrived at a barrier in
@@ -61,9 +60,9 @@ def finished(result: _R, algorithm: str) -> _R:
 
 
 def without_negative_cycle(result: _R, algorithm: str) -> _R:
-    """`result`; where `converged` of an eager one is False, an error tells of a negative cycle.
+    """`result`; raises an error for a negative cycle if `converged` of an eager one is False.
 
-    At once on a CPU; on a GPU when `finished` would tell.
+    Immediately on a CPU; on a GPU when `finished` reads the status.
 
     Raises:
         NegativeCycleError: a negative cycle can be reached.
@@ -82,7 +81,7 @@ def _error(algorithm: str, *, cycle: bool) -> Exception:
     if cycle:
         return NegativeCycleError(
             f"{algorithm}: a cycle of negative length can be reached, so there are no shortest "
-            "paths. Under jit the field `converged` tells of it."
+            "paths. Under jit the field `converged` is False."
         )
     return RuntimeError(
         f"{algorithm}: the kernel gave up waiting for its thread blocks at a grid barrier, and its "
@@ -91,28 +90,28 @@ def _error(algorithm: str, *, cycle: bool) -> Exception:
 
 
 def look(most: int = MOST) -> None:
-    """Looks at what is there of earlier calls; waits for the oldest where there are too many.
+    """Reads the statuses of earlier calls that have ended; waits for the oldest beyond `most`.
 
     Raises:
         RuntimeError, NegativeCycleError: as `finished` and `without_negative_cycle`.
     """
     while _OPEN:
-        there = _valid()
-        if len(there) > 1 and not np.asarray(_any_bad((there * TOGETHER)[:TOGETHER])):
-            for _ in there:
+        ready = _ready()
+        if len(ready) > 1 and not np.asarray(_any_bad((ready * TOGETHER)[:TOGETHER])):
+            for _ in ready:
                 _OPEN.popleft()
         elif len(_OPEN) > most or _OPEN[0][1].is_ready():
             algorithm, status, _ = _OPEN.popleft()
-            sent = np.zeros(()) if status.is_deleted() else np.asarray(status)
-            cycle = sent.dtype == bool
-            if not np.all(sent) if cycle else np.any(sent):
+            value = np.zeros(()) if status.is_deleted() else np.asarray(status)
+            cycle = value.dtype == bool
+            if not np.all(value) if cycle else np.any(value):
                 raise _error(f"{algorithm}, called earlier", cycle=cycle)
         else:
             break
 
 
-def _valid() -> list[Any]:
-    """The oldest statuses, as far as they are there, numbers, and on one device."""
+def _ready() -> list[Any]:
+    """The oldest statuses, up to the first that is not ready, no number, or on another device."""
     first = _OPEN[0][1]
 
     def suits(status: Any) -> bool:
@@ -130,7 +129,7 @@ def _any_bad(statuses: list[Any]) -> jax.Array:
 
 
 def seen(status: Any) -> None:
-    """Somebody else has looked at this status, or at this `converged`."""
+    """Forgets a status or a `converged` that the caller has read."""
     others = [entry for entry in _OPEN if entry[1] is not status]
     if len(others) < len(_OPEN):
         _OPEN.clear()

@@ -43,7 +43,7 @@ def undirected(G: Any, algorithm: str, *, values: bool = False) -> Graph:
 
 
 def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
-    """Whether the pattern equals its transpose; None: it is traced and nobody declared it.
+    """Whether the pattern equals its transpose; None: it is traced and not declared.
 
     Args:
         values: whether the values are compared too, but for rounding.

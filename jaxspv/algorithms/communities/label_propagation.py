@@ -46,7 +46,7 @@ def label_propagation(
     backend: Backend | None = None,
     method: str | None = None,
 ) -> LabelPropagation:
-    """`labels[v] <- the most frequent label of v's neighbours`, the smallest at ties, all at once.
+    """`labels[v] <- the most frequent label of v's neighbours`, smallest at ties; synchronous.
 
     The rule of LDBC Graphalytics (CDLP): in a directed graph in-edges and out-edges count both, a
     neighbour joined in both directions twice. A vertex without edges keeps its label. Synchronous
@@ -152,16 +152,16 @@ def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
 
 @op.register("sort")
 def _sort(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
-    """(vertex, label of a neighbour) sorted: runs of equal pairs, the longest of each vertex."""
+    """Sorts pairs (vertex, label of a neighbour) and takes the longest run of each vertex."""
     n = graph.n
     tail, head = endpoints_of(graph)
-    vertex, beside = tail, head
+    vertex, neighbor = tail, head
     if not graph.symmetric:
-        vertex, beside = jnp.concatenate([tail, head]), jnp.concatenate([head, tail])
+        vertex, neighbor = jnp.concatenate([tail, head]), jnp.concatenate([head, tail])
     place = jnp.arange(vertex.shape[0], dtype=jnp.int32)
 
     def step(labels):
-        seen = labels.at[beside].get(mode="fill", fill_value=n)
+        seen = labels.at[neighbor].get(mode="fill", fill_value=n)
         v, label = lax.sort((vertex, seen), num_keys=2)
         new = jnp.append(True, (v[1:] != v[:-1]) | (label[1:] != label[:-1]))[: place.shape[0]]
         length = place - lax.cummax(jnp.where(new, place, 0)) + 1

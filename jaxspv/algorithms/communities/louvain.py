@@ -17,9 +17,9 @@ from ..common.constant import constant
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
-from .louvain_cpu import in_turn
+from .louvain_cpu import sequential
 from .louvain_gpu import MOST, in_kernels
-from .louvain_xla import at_once
+from .louvain_xla import vectorised
 from .modularity import edge_weights, modularity
 
 if TYPE_CHECKING:
@@ -58,17 +58,18 @@ def louvain(
     """Communities of an undirected graph whose modularity no move of one vertex or level raises.
 
     A vertex moves to the community of a neighbour where `w(v, c) - resolution k(v) k(c) / 2m` is
-    largest, k the sums of weights, until none moves; then communities become vertices, with the
-    weights between them, and move in turn, until nothing is joined any more. On a CPU vertices move
-    in turn; elsewhere many at once, so that the communities may be others, of like modularity.
+    largest, k the sums of weights, until none moves. Then each community becomes one vertex, edges
+    between two communities are summed, and the moves start again, until no communities are joined.
+    On a CPU vertices move one after the other. Elsewhere many move in the same step, so that the
+    communities may differ; their modularity is similar.
 
     Args:
         G: a `Graph` or a symmetric sparse matrix of weights >= 0.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
         backend: "pallas", "cpu", "xla" or None.
-        method: "in_turn" (native loops on a CPU), "in_kernels" (a launch a level on a GPU),
-            "at_once" (elsewhere), or None for these.
+        method: "sequential" (native loops on a CPU), "in_kernels" (a launch a level on a GPU),
+            "vectorised" (elsewhere), or None to choose so.
 
     Returns:
         `Communities(labels, count, modularity, levels, status)`.
@@ -78,11 +79,11 @@ def louvain(
         ValueError: it is not square, or where it is concrete its pattern or its weights are not
             symmetric, or a weight is negative, infinite or NaN.
 
-    Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels; "at_once"
-    sorts them in each.
+    Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels;
+    "vectorised" sorts the edges in each sweep.
 
     Source: Blondel, Guillaume, Lambiotte, Lefebvre, "Fast unfolding of communities in large
-    networks", Journal of Statistical Mechanics, 2008; many at once: Lu, Halappanavar, Kalyanaraman,
+    networks", Journal of Statistical Mechanics, 2008; parallel: Lu, Halappanavar, Kalyanaraman,
     "Parallel heuristics for scalable community detection", Parallel Computing 47, 2015.
 
     >>> import jaxspv as jsp
@@ -144,10 +145,10 @@ def _not_in_kernels(graph, resolution, *, weighted) -> str | None:
 
 def _one_by_one(graph, weights, resolution):
     """One vertex after the other, in native loops."""
-    return *in_turn(graph.out.indptr, graph.out.indices, weights, resolution), jnp.int32(0)
+    return *sequential(graph.out.indptr, graph.out.indices, weights, resolution), jnp.int32(0)
 
 
 # Half of the vertices move at a time: in one launch a level, or by sorts.
 op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)(_named(in_kernels))
-op.register("in_turn", backend="cpu")(_named(_one_by_one))
-op.register("at_once")(_named(at_once))
+op.register("sequential", backend="cpu")(_named(_one_by_one))
+op.register("vectorised")(_named(vectorised))

@@ -20,7 +20,7 @@ class _Level(NamedTuple):
     Attributes:
         n: int32, its vertices; slots beyond are unused.
         indptr, indices, weights: its edges, both directions, loops counted twice.
-        member: (n of the graph,) the vertex here that each vertex of the graph belongs to.
+        member: (n of the graph,) the vertex of this level that contains each vertex of the graph.
         number: int32, levels so far.
         going: whether the last level joined anything.
     """
@@ -34,7 +34,7 @@ class _Level(NamedTuple):
     going: Array
 
 
-def in_turn(
+def sequential(
     indptr: Array, indices: Array, weights: Array, resolution: Array
 ) -> tuple[Array, Array]:
     """(n,) a number for the community of each vertex, and the number of levels."""
@@ -60,7 +60,7 @@ def in_turn(
 def _moved(s: _Level, resolution: Array) -> Array:
     """(n,) the community of each vertex after sweeps over all of them, each named by a vertex.
 
-    `due[v]` is the sweep that v is looked at in: after a neighbour has moved.
+    `due[v]` is the sweep that visits v next: the one after a neighbour has moved.
     """
     size = s.member.shape[0]
 
@@ -80,44 +80,46 @@ def _moved(s: _Level, resolution: Array) -> Array:
     least = LEAST * total
 
     def sweep(c):
-        group, inside, beside, due, _, number = c
+        group, inside, weight_to, due, _, number = c
 
         def following(v, due):
             """The first vertex from v on that is due."""
             return lax.while_loop(lambda v: (v < s.n) & (read(due, v) < number), lambda v: v + 1, v)
 
         def vertex(c):
-            v, own, group, inside, beside, due = c
+            v, own, group, inside, weight_to, due = c
             mine, first, last = read(k, v), read(s.indptr, v), read(s.indptr, v + 1)
             pull = factor * mine
 
-            def note(e, most, best, beside):
+            def note(e, most, best, weight_to):
                 other = read(group, read(s.indices, e))
-                sum_ = read(beside, other) + read(between, e)
+                sum_ = read(weight_to, other) + read(between, e)
 
-                def put(other, sum_, most, best, beside):
-                    # Weights are not negative: what is weighed last of a community is the most.
+                def put(other, sum_, most, best, weight_to):
+                    # Weights are >= 0, so the last gain computed for a community is its largest.
                     gain = jnp.where(other == own, -jnp.inf, sum_ - pull * read(inside, other))
                     best = jnp.where(gain > most, other, best)
-                    return other, sum_, jnp.maximum(gain, most), best, write(beside, other, sum_)
+                    return other, sum_, jnp.maximum(gain, most), best, write(weight_to, other, sum_)
 
-                return once(True, put, other, sum_, most, best, beside)[2:]
+                return once(True, put, other, sum_, most, best, weight_to)[2:]
 
-            most, best, beside = each(first, last, note, jnp.float32(-jnp.inf), own, beside)
-            stay = read(beside, own) - pull * (read(inside, own) - mine)
+            most, best, weight_to = each(first, last, note, jnp.float32(-jnp.inf), own, weight_to)
+            stay = read(weight_to, own) - pull * (read(inside, own) - mine)
             best = jnp.where(most > stay + least, best, own)
-            # The loop waits for the one before, which reads what it writes: `best` is never < 0.
+            # Orders this loop after the one before, whose input it overwrites: `best` is never < 0.
             start = first + is_negative(best)
 
             def leave(c):
-                e, beside, due = c
+                e, weight_to, due = c
                 u = read(s.indices, e)
-                beside = write(beside, read(group, u), jnp.float32(0))
-                # The slot behind the last takes what need not be looked at.
+                weight_to = write(weight_to, read(group, u), jnp.float32(0))
+                # Writes that are not wanted go to the slot after the last.
                 due = write(due, jnp.where(best == own, size, u), number + (u <= v))
-                return e + 1, beside, due
+                return e + 1, weight_to, due
 
-            done, beside, due = lax.while_loop(lambda c: c[0] < last, leave, (start, beside, due))
+            done, weight_to, due = lax.while_loop(
+                lambda c: c[0] < last, leave, (start, weight_to, due)
+            )
             group = write(group, v + is_negative(done), best)
             less, more = read(inside, own) - mine, read(inside, best) + mine
 
@@ -126,11 +128,11 @@ def _moved(s: _Level, resolution: Array) -> Array:
 
             inside = once(best != own, shift, less, more, inside)[2]
             v = following(v + 1, due)
-            # Read here, as a read and a write of one turn would have no order.
-            return v, read(group, v), group, inside, beside, due
+            # Read here: within one iteration a read and a write would have no order.
+            return v, read(group, v), group, inside, weight_to, due
 
         v = following(jnp.int32(0), due)
-        start = v, read(group, v), group, inside, beside, due
+        start = v, read(group, v), group, inside, weight_to, due
         _, _, new, *state = lax.while_loop(lambda c: c[0] < s.n, vertex, start)
         return new, *state, jnp.any(new != group), number + 1
 

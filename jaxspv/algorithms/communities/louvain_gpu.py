@@ -10,7 +10,7 @@ from jax import Array
 from pallas_kernels.communities.louvain import moves
 
 from ...graph import Graph
-from .louvain_xla import Edges, at_once, quality_of, strengths
+from .louvain_xla import Edges, quality_of, strengths, vectorised
 
 MOST = 2**30  # the sum of all weights, as integers
 
@@ -18,8 +18,8 @@ MOST = 2**30  # the sum of all weights, as integers
 def in_kernels(
     graph: Graph, weights: Array, resolution: Array, **how: bool
 ) -> tuple[Array, Array, Array]:
-    """What `at_once` gives; weights become integers, so that no order of additions shows."""
-    return at_once(graph, _integers(weights), resolution, functools.partial(_moved, **how))
+    """As `vectorised`; weights become integers, so that the order of additions does not matter."""
+    return vectorised(graph, _integers(weights), resolution, functools.partial(_moved, **how))
 
 
 def _integers(weights: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Louvain on every platform: half of the vertices move at once, edges sorted by community."""
+"""Louvain on every platform: half of the vertices move in a step, edges sorted by community."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWEEPS, LEVELS = 64, 32
 PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
 ENOUGH = 1e-4
 LEAST = 1e-6  # a level must raise the modularity by this
-SHARES = (4, 32)  # of the edges, from which on levels work in less room
+SHARES = (4, 32)  # a level with at most 1 / share of the edges works in arrays of that size
 MIN_CAPACITY = 2**16  # edges
 
 
@@ -28,13 +28,13 @@ class Edges(NamedTuple):
     weight: Array
 
 
-def at_once(
+def vectorised(
     graph: Graph, weights: Array, resolution: Array, moved: Callable | None = None
 ) -> tuple[Array, Array, Array]:
-    """(n,) a vertex that names the community of each, the number of levels, and a status.
+    """(n,) the community of each vertex, the number of levels, and a status.
 
-    Communities keep the number of one of their vertices. Edges that join the same two become one
-    after each level; once few are left, the levels after that run in arrays of their size.
+    A community has the number of one of its vertices. After each level the edges between the same
+    two communities become one; once few edges are left, later levels run in smaller arrays.
     `moved(n, edges, resolution)`: (n,) the communities of a level, their modularity, a status.
     """
     moved = moved or _moved
@@ -65,7 +65,7 @@ def at_once(
 
 
 def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
-    """The edges between groups, one for each two, in front; how many there are."""
+    """One edge for each two joined groups, padding at the end, and the number of these edges."""
     tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
     tail, head, weight = _by_vertex_and_group(tail, head, edges.weight)
     new = jnp.append(True, (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])) & (tail < n)
@@ -106,7 +106,7 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         sums = jnp.zeros(n, jnp.float32).at[group].add(k)
         size = jnp.zeros(n, jnp.int32).at[group].add(jnp.where(k > 0, 1, 0))
         gain, target = _best_moves(n, edges, group, sums, k, resolution * per)
-        # Two lone vertices that want each other would change places for ever.
+        # Two communities of one vertex each could swap for ever.
         lone = (size[group] == 1) & (size.at[target].get(mode="clip") == 1)
         mixed = vertex * np.uint32(2654435761) + number.astype(jnp.uint32) * np.uint32(40503)
         chance = ((mixed ^ (mixed >> 15)) * np.uint32(2246822519)) >> 31
@@ -131,11 +131,11 @@ def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
     v, c, w = _by_vertex_and_group(edges.tail, to, weight)
     new = jnp.append(True, (v[1:] != v[:-1]) | (c[1:] != c[:-1]))
     run = jnp.cumsum(new, dtype=jnp.int32) - 1
-    beside = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
+    weight_to = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
     mine = k.at[v].get(mode="fill", fill_value=0)
     own = group.at[v].get(mode="fill", fill_value=n)
-    valid = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
-    value = jnp.where(v < n, beside - factor * mine * valid, -jnp.inf)
+    others = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
+    value = jnp.where(v < n, weight_to - factor * mine * others, -jnp.inf)
     stay = -factor * k * (sums[group] - k)  # where no neighbour is of the same community
     stay = stay.at[jnp.where(c == own, v, n)].max(value, mode="drop")
     most = jnp.full(n, -jnp.inf, jnp.float32)

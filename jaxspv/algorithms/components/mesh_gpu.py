@@ -5,13 +5,13 @@ from __future__ import annotations
 from pallas_kernels.components.mesh import components as kernel
 
 from ...sharding.exchange import Local, on_mesh
-from ...sharding.kernels import apart
+from ...sharding.kernels import one_kernel_refused
 from .api import counted
 from .mesh import op
 
 
 def _refuse(G) -> str | None:
-    return apart(G)
+    return one_kernel_refused(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

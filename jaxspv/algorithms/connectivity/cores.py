@@ -140,14 +140,14 @@ def _native(graph):
 
 @op.register("buckets", backend="cpu")
 def _buckets(graph):
-    """Vertices in order of degree; whoever is next takes itself out of its neighbours' degrees."""
+    """Visits vertices by increasing degree and decrements the degrees of their neighbours."""
     return _of(_in_order_of_degree(graph, degrees_without_loops(graph)), jnp.int32(0))
 
 
 def _in_order_of_degree(graph, degree: Array) -> Array:
-    """`order` is sorted by `degree`, `place` its inverse, `first[d]` where degree d begins in it.
+    """Core numbers. `order` is sorted by `degree`, `place` its inverse, `first[d]` the start of d.
 
-    A neighbour of larger degree loses one: it changes places with the first of its degree.
+    A neighbour of larger degree loses one: it is swapped with the first of its degree.
     """
     n = graph.n
     indptr, indices = graph.out.indptr, graph.out.indices
@@ -185,7 +185,7 @@ def _in_order_of_degree(graph, degree: Array) -> Array:
 
 @op.register("peeling")
 def _peeling(graph):
-    """A round takes all vertices of degree <= k at once; without any, k is the next degree."""
+    """Each round removes all vertices of degree <= k; if there are none, k rises to the least."""
     n = graph.n
     tail, head = endpoints_of(graph, loops=False)
 

@@ -88,7 +88,7 @@ def _types(graph):
 
 
 op = Operation("strongly_connected_components", types=_types)
-MOST_VERTICES = 2**26 - 2  # that the kernel's order tells apart
+MOST_VERTICES = 2**26 - 2  # that the kernel's order can number
 
 
 def _not_in_one_launch(graph) -> str | None:

@@ -112,16 +112,17 @@ def fixpoint(
             scalars. It may capture arrays. None: y; with `monotone`, `add(old, y)`.
         operands: arrays of shape (n,) or () for `update` and `sums`.
         sums: name -> `f(x, *operands)`, element-wise; before each step f of the vector is summed.
-        until: conditions of `jaxspv.until.reached` (`x[node]` differs from `x0[node]`), `unchanged`,
-            `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`. Unless it
-            holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are the bound.
+        until: conditions of `jaxspv.until`: `reached` (`x[node]` differs from `x0[node]`),
+            `unchanged`, `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`.
+            Unless it holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are
+            the bound.
         monotone: promises that a step may be done for the elements that changed alone: `add` is
             idempotent, `update(old, y)` leaves old where y is the identity, never undoes, and
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
             is then missing and passes nothing on. The loop ends where nothing changes.
         closure: the update is `add(x0, y)`, so that the loop solves `x = x0 + x A`: the sum over
             all walks into each vertex, as log_plus and plus_times need it. It converges where A
-            contracts; x0 then has influence, and slopes. With `monotone` it is the default.
+            contracts; x0 then has influence, and a gradient. With `monotone` it is the default.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
         method: "dense", "frontier", "bfs" or None; see `explain`. On a GPU they are one launch
             each; "bfs" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
@@ -132,7 +133,7 @@ def fixpoint(
 
     Raises:
         TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
-        ValueError: wrong shapes; `closure` beside an `update`.
+        ValueError: wrong shapes; both `closure` and `update`.
 
     Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
     by the implicit function theorem at the last x, where the step must contract (x0 has no

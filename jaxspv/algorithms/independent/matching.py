@@ -1,4 +1,4 @@
-"""Maximum matchings of bipartite graphs, by searches from all free rows at once."""
+"""Maximum matchings of bipartite graphs, by searches from all free rows together."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Matching(NamedTuple):
 def maximum_bipartite_matching(A: Matrix) -> Matching:
     """As many entries of A as possible, no two of which share a row or a column.
 
-    A phase searches from all rows without a column at once: along entries to columns, and from a
-    matched column back to its row. Each tree that meets a free column gives one path on which
-    matched and unmatched entries change places, and one pair more; trees share no vertex, so that
-    all do so together. A phase without such a path is the last: what it found is a maximum.
+    A phase searches from all unmatched rows together: along entries to columns, and from a matched
+    column back to its row. Each tree that reaches an unmatched column gives an augmenting path:
+    swapping its matched and unmatched entries adds one pair. Trees share no vertex, so that all
+    paths of a phase are used. A phase without such a path is the last, and the matching is maximum.
 
     Args:
         A: (m, n) sparse matrix or `Graph`, rows on one side, columns on the other, whatever its

@@ -30,11 +30,12 @@ def reverse_cuthill_mckee(
 ) -> Int[Array, " n"]:
     """An order of the vertices in which `max |order^-1(i) - order^-1(j)|` over edges is small.
 
-    Breadth-first search from a vertex at an end of each component, neighbours in order of degree,
-    and all of it backwards: `jsp.extract(A, order, order)` has its entries near the diagonal. A
-    vertex at an end: the far one of least degree of a search, until no search goes further. The
-    level of v is its distance from there; within a level come first those whose first neighbour in
-    the level before comes first, then those of smaller degree, then of smaller number.
+    Breadth-first search from a root of each component, neighbours in order of degree, and the
+    result reversed: `jsp.extract(A, order, order)` has its entries near the diagonal. The root is a
+    pseudo-peripheral vertex (George and Liu): a search starts from the last level's vertex of least
+    degree, as long as it finds more levels. The level of v is its distance from the root. Within a
+    level vertices are sorted by their first neighbour in the level before, then by degree, then by
+    number.
 
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern; values and self loops do
@@ -51,7 +52,7 @@ def reverse_cuthill_mckee(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: some searches of all components at once; "queue" O(n log n + edges), "levels" a pass over
+    Cost: some searches, each over all components; "queue" O(n log n + edges), "levels" a pass over
     the edges and a sort of the vertices a level.
 
     Source: Cuthill, McKee, "Reducing the bandwidth of sparse symmetric matrices", ACM National
@@ -147,24 +148,24 @@ def _queue(graph: Graph, roots: Array, degree: Array) -> Array:
         return jnp.sort(roots)
     by_degree = jnp.argsort(degree, stable=True).astype(jnp.int32)
 
-    def sort_in(i, beside, place):
+    def sort_in(i, sorted_, place):
         u = read(by_degree, i)
 
-        def edge(e, beside, place):
+        def edge(e, sorted_, place):
             v = read(indices, e)
 
-            def put(v, slot, beside, place):
-                return v, slot, write(beside, slot, u), write(place, v, slot + 1)
+            def put(v, slot, sorted_, place):
+                return v, slot, write(sorted_, slot, u), write(place, v, slot + 1)
 
-            return once(True, put, v, read(place, v), beside, place)[2:]
+            return once(True, put, v, read(place, v), sorted_, place)[2:]
 
-        return each(read(indptr, u), read(indptr, u + 1), edge, beside, place)
+        return each(read(indptr, u), read(indptr, u + 1), edge, sorted_, place)
 
-    # The entries of a row, moved to their columns, are met in order of degree by each column.
-    beside, _ = each(0, n, sort_in, jnp.zeros(graph.nse, jnp.int32), indptr[:-1])
+    # Rows are visited by degree, so that each column lists its entries in order of degree.
+    sorted_, _ = each(0, n, sort_in, jnp.zeros(graph.nse, jnp.int32), indptr[:-1])
 
     def push(u, known, end, queue, seen):
-        # The place behind the last takes what is queued already.
+        # Vertices that are queued already are written to the slot after the last.
         queue = write(queue, jnp.where(known, n, end), u)
         return u, known, end + ~known, queue, write(seen, u, jnp.bool_(True))
 
@@ -173,7 +174,7 @@ def _queue(graph: Graph, roots: Array, degree: Array) -> Array:
         v = read(queue, i)
 
         def edge(e, end, queue, seen):
-            u = read(beside, e)
+            u = read(sorted_, e)
             return once(True, push, u, read(seen, u), end, queue, seen)[2:]
 
         return i + 1, *each(read(indptr, v), read(indptr, v + 1), edge, end, queue, seen)
@@ -190,7 +191,7 @@ def _queue(graph: Graph, roots: Array, degree: Array) -> Array:
 
 @op.register("levels")
 def _levels(graph: Graph, roots: Array, degree: Array) -> Array:
-    """All components at once: `first = places (min.first) A`, then a sort by (first, degree)."""
+    """All components together: `first = places (min.first) A`, then a sort by (first, degree)."""
     n = graph.n
     tail, head = endpoints_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)

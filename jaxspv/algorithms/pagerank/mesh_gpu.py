@@ -9,7 +9,7 @@ from pallas_kernels.pagerank.mesh import pagerank as kernel
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.kernels import apart
+from ...sharding.kernels import one_kernel_refused
 from .api import PageRank
 from .mesh import iterate, op, start_of
 
@@ -19,7 +19,7 @@ def _refuse(G, *_) -> str | None:
         return "it pulls along the rows: the graph must be symmetric, by `shard(..., symmetric=)`"
     if G.dtype != jnp.float32:
         return f"its kernel computes in float32, not {G.dtype}"
-    return apart(G)
+    return one_kernel_refused(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

@@ -65,7 +65,7 @@ def eccentricity(
     backend: Backend | None = None,
     method: str | None = None,
 ) -> Eccentricities:
-    """`e(v) = max over u that v reaches of d(v, u)`, by searches from 32 vertices at once.
+    """`e(v) = max over u that v reaches of d(v, u)`, by searches from 32 vertices together.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix, A[i, j] the edge
@@ -134,8 +134,8 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
     """The largest distance in an undirected graph, by bounds that searches draw closer.
 
     A search from v with eccentricity e puts that of u between `max(e - d, d)` and `e + d`, d the
-    distance of u. The next one starts from the vertex of the largest upper bound or of the smallest
-    lower bound, in turn, until no upper bound is above the largest eccentricity found.
+    distance of u. Searches start alternately from the vertex of the largest upper bound and of the
+    smallest lower bound, until no upper bound is above the largest eccentricity found.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix with a symmetric

@@ -62,11 +62,11 @@ def k_shortest_paths(
 ) -> ShortestPaths:
     """The k shortest paths without a vertex twice, shortest first.
 
-    The next one leaves a path found before at some vertex: a search from there, without the
-    vertices before it and the edges by which paths with the same beginning go on. Each search is
-    led by the distances to the target, which one search against the edges gives: weights become
-    `w(u, v) + h(v) - h(u)`, 0 along shortest paths. A path leaves behind the vertex where it has
-    itself left another one, so that none comes twice.
+    Yen's algorithm: the next path leaves a known path at a spur vertex. A search from there avoids
+    the vertices before it and the next edges of known paths with the same beginning. The searches
+    use reduced weights `w(u, v) + h(v) - h(u)`, which are 0 along shortest paths; one search
+    against the edges gives the distances h to the target. Each path is only left after the vertex
+    where it left its own predecessor, so that no path is found twice.
 
     Args:
         G: a `Graph` or a square sparse matrix of weights >= 0, A[i, j] the edge i -> j.
@@ -76,7 +76,7 @@ def k_shortest_paths(
 
     Returns:
         `ShortestPaths(distances, vertices, hops, count)`, float32 or the dtype of the weights.
-        Which of equally long paths come is not told, but always the same.
+        Ties are broken deterministically, in an unspecified order.
 
     Raises:
         TypeError: G is no graph, a vertex no integer.
@@ -207,7 +207,7 @@ class _Leaving:
         self.reduced = jnp.where(led, jnp.maximum(A.data + safe, 0), jnp.inf)
 
     def __call__(self, path: _Found, place: Array, found: _Found) -> _Found:
-        """`path` up to `place`, then another way than the paths of `found` that begin like that."""
+        """The best spur path: `path[:place]`, then no next edge of known paths with that prefix."""
         n, tail, head = self.A.shape[0], self.tail, self.head
         number = jnp.arange(n, dtype=jnp.int32)
         spur = path.vertices[place]

@@ -110,9 +110,9 @@ def sssp(
         TypeError: G is no graph, `source` no integer.
         ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
             NaN, or negative with delta-stepping; `delta` is not positive.
-        NegativeCycleError: a ValueError: an eager call without `max_steps` met a negative cycle.
-            On a GPU, which no call waits for, a later call, `check` or the end of the process
-            tells; under jit `converged` is False.
+        NegativeCycleError: a ValueError: an eager call without `max_steps` found a negative cycle.
+            On a GPU, where calls are asynchronous, a later call, `check` or the end of the process
+            raises it; under jit `converged` is False.
 
     Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
     path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;

@@ -1,13 +1,13 @@
 """Shortest paths one edge at a time: the form for CPU, where XLA makes native code of the loops.
 
 Label-correcting with buckets, after delta-stepping: a ring (first in, first out) holds the vertices
-of the current bucket, `far` the others. All state is told by two numbers of each vertex and the
+of the current bucket, `far` the others. The state is two numbers of each vertex and the upper
 bound `limit` of the current bucket:
 
     length[v]   the best length so far
     scanned[v]  the length with which the edges of v were relaxed last
-    v waits in the ring  <=>  length[v] <= limit and length[v] < scanned[v]
-    v waits in `far`     <=>  limit < length[v] < infinity
+    v is in the ring  <=>  length[v] <= limit and length[v] < scanned[v]
+    v is in `far`     <=>  limit < length[v] < infinity
 
 so that a vertex is at most once in the ring (capacity n + 1) and is put into `far` at most once
 (capacity n); entries of `far` that a shorter path has pulled into the ring are dropped when `far`
@@ -46,10 +46,10 @@ class OutEdges(NamedTuple):
 
 
 class State(NamedTuple):
-    """The labels and the two waiting lists; see the head of this file.
+    """The labels and the two lists of vertices; see the docstring of this file.
 
     `label` is `length`, n values, followed by `scanned`, n values. `queue` is the ring, n + 1 slots
-    of which [head, tail) wait, followed by `far`, n slots that end at `far_end`. `pred` is the
+    of which [head, tail) are used, followed by `far`, n slots that end at `far_end`. `pred` is the
     vertex that gave each label last, -1 where there is none, or None where it is not asked for.
     """
 
@@ -70,7 +70,7 @@ class State(NamedTuple):
 
     @property
     def near(self) -> Array:
-        """How many vertices wait in the ring."""
+        """The number of vertices in the ring."""
         return jnp.mod(self.tail - self.head, self.n + 1)
 
     @property
@@ -80,7 +80,7 @@ class State(NamedTuple):
 
 
 def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
-    """Only the source waits; nothing does where it is out of range."""
+    """The source is in the ring; nothing is if it is out of range."""
     n = graph.n
     top = infinity(graph.weights.dtype)
     inside = (source >= 0) & (source < n)
@@ -112,7 +112,7 @@ def _append(queue, tail, far_end, vertex, to, n):
 
 
 def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
-    """One step: relaxes the edges of the vertices that wait in the ring.
+    """One step: relaxes the edges of the vertices in the ring.
 
     With a `limit` also those of the vertices that come to the ring meanwhile; lengths above it go
     to `far`, and edges of negative weight are ignored. With None all go to the ring for the next
@@ -133,7 +133,7 @@ def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
         head = jnp.where(take, _advance(s.head, n), s.head)
         e = jnp.where(take, read(graph.indptr, u), e)
         end = jnp.where(take, read(graph.indptr, u + 1), end)
-        # With a negative loop u may wait again by its second chunk: `scanned` stays as it is then.
+        # A negative loop may put u into the ring again before its second chunk: `scanned` stays.
         source = u if limit is not None else jnp.where(take, u, u + n)
         label = write(s.label, u + n, read(s.label, source))
         length = read(label, u + n)

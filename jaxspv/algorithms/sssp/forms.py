@@ -116,7 +116,7 @@ def tree_of(
     Returns:
         (n,) int32.
 
-    Cost: O(n + nse), each edge of a reached vertex is looked at once.
+    Cost: O(n + nse); each edge of a reached vertex is read one time.
     """
     n = indptr.shape[0] - 1
     source = jnp.asarray(source, jnp.int32)
@@ -168,7 +168,7 @@ def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
 def traced_delta(indptr: Array, weights: Array) -> Array:
     """`default_delta` while tracing; infinity, which means Bellman-Ford, if a weight is below 0.
 
-    Makes a graph that nobody prepared as fast, for one pass over the weights. () of their dtype.
+    Gives unprepared graphs the same bucket width, at the cost of one pass. () of their dtype.
     """
     dtype, top = weights.dtype, infinity(weights.dtype)
     valid = jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1]

@@ -33,8 +33,8 @@ class BucketWidths(NamedTuple):
 def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWidths | None, bool]:
     """The bucket widths given or prepared, or None; and whether weights may be negative.
 
-    Looks at concrete weights, but not at those of a prepared graph on a GPU, where it would wait
-    for new ones: `prepare` has left out the width of the kernel where one was negative.
+    Reads concrete weights, but not those of a prepared graph on a GPU, where it would block
+    until they are computed: `prepare` leaves out the kernel's width if a weight is negative.
     """
     prepared = graph.layouts.get("sssp")
     negative = prepared is not None and prepared["widths"].kernel is None

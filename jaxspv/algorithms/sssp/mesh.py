@@ -1,4 +1,4 @@
-"""Shortest paths on a sharded graph: who waits near the least length is relaxed, then told."""
+"""Shortest paths on a sharded graph: delta-stepping, parents, and sums along the paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .tree.jvp import sum_to_root
 
 
 def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
-    """Per entry: lengths at its two ends, and whether the one makes the other."""
+    """Per entry: the lengths of its tail and head, and whether the edge is tight."""
     row, col = local.block.rowcol()
     top = infinity(length.dtype)
     valid = row < local.part.block_shape[0]
@@ -42,7 +42,7 @@ def _overflow(local: Local, length: Array) -> Array:
 
 
 def tree_of(local: Local, length: Array, source: Array) -> Array:
-    """A search along the tight entries: of fewest hops, then of smallest number."""
+    """Parents by a search along tight edges: fewest hops, then the smallest number."""
     tight = _tight(local, length)[2]
     levels, _ = search(local, source, counts=tight)
     return smallest_parents(local, levels, source, tight)
@@ -52,8 +52,8 @@ def tree_of(local: Local, length: Array, source: Array) -> Array:
 
 
 def _carriers(local: Local, source: Array, distances: Array) -> Array:
-    """(n,) the vertex before each on the path that carries its derivative, itself without one: of
-    strictly nearer tight predecessors the smallest; where one has none, for all the tree."""
+    """(n,) the predecessor of each vertex on the path of its derivative, itself if it has none: the
+    smallest strictly nearer tight one; if a vertex has none of these, the tree of a search."""
     length = local.piece(distances)
     before, after, tight = _tight(local, length)
     first = least_tail(local, tight & (before < after))
@@ -105,7 +105,7 @@ op = mesh_op("sssp", _tangent)
 
 @op.register("collectives")
 def _buckets(G, source, until, delta, most, *, parents):
-    """One exchange of lengths and one minimum over the devices a step; sources in turn."""
+    """A step is one exchange of lengths and one minimum over devices; sources are sequential."""
 
     def body(local, source, until, delta, most):
         def one(s):

@@ -9,7 +9,7 @@ from pallas_kernels.sssp.mesh.api import sssp as kernel
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.kernels import apart
+from ...sharding.kernels import one_kernel_refused
 from .api import SSSP
 from .mesh import op, tree_of
 from .mesh_rounds import lengths_of
@@ -23,7 +23,7 @@ def _refuse(G, source, until, delta, most, *, parents) -> str | None:
         return "it takes one source"
     if G.dtype != jnp.float32:
         return f"its kernel computes in float32, not {G.dtype}"
-    return apart(G)
+    return one_kernel_refused(G)
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)
@@ -43,7 +43,7 @@ def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **option
         refused = (below > 0) | ((ended == 0) & (status == 0) & (rounds < most) & (rounds >= limit))
 
         def by_collectives():
-            end, done = lengths_of(local, source, None, delta, most, sparing=True)
+            end, done = lengths_of(local, source, None, delta, most, low_memory=True)
             return local.everywhere(end.length), end.length, end.steps, done, jnp.int32(0)
 
         def together():

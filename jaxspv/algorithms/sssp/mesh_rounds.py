@@ -1,4 +1,4 @@
-"""Lengths of shortest paths on a sharded graph: who waits near the least is relaxed, then told."""
+"""Delta-stepping on a sharded graph: relax the current bucket, then exchange lengths."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .lengths import extend, infinity
 
 
 class State(NamedTuple):
-    """Between steps, on each device: `length` and `waits` of its piece; the rest is common.
+    """Between steps, on each device: `length` and `pending` of its vertices; the rest is common.
 
     Attributes:
         length: (r,) the best so far.
-        waits: (r,) bool, with edges and shorter than when these were relaxed last.
-        least: of the lengths of all that wait; infinity: nobody does.
-        edges: that leave those that wait, in the dtype of lengths; at most `capacity` + 1.
+        pending: (r,) bool: has edges, and is shorter than when these were last relaxed.
+        least: of the lengths of all pending vertices; infinity: none is pending.
+        edges: that leave pending vertices, in the dtype of lengths; at most `capacity` + 1.
         steps: int32.
-        at: (targets,) lengths of the nodes that `until` waits for.
+        at: (targets,) lengths of the target nodes of `until`.
     """
 
     length: Array
-    waits: Array
+    pending: Array
     least: Array
     edges: Array
     steps: Array
@@ -37,11 +37,11 @@ class State(NamedTuple):
 
 
 class _SparseState(NamedTuple):
-    """Steps while few edges wait, on each device.
+    """Steps while few edges are pending, on each device.
 
     Attributes:
         state: as between other steps.
-        places: (capacity,) int32, those that wait in its piece, then r.
+        places: (capacity,) int32, the pending vertices of this device, then r.
         claims: (r,) int32, scratch.
     """
 
@@ -69,13 +69,14 @@ def width_of(local: Local) -> tuple[Array, Array]:
 
 
 def lengths_of(
-    local: Local, source: Array, until: Any, delta: Any, most: Array, sparing: bool = False
+    local: Local, source: Array, until: Any, delta: Any, most: Array, low_memory: bool = False
 ) -> tuple[State, Array]:
-    """Each step relaxes who waits within a bucket's width of the least; whether that was the end.
+    """Runs delta-stepping; returns the state and whether it converged.
 
-    Where weights are negative all that wait, n times at most: then a negative cycle is reached.
-    While those that wait have few edges, these are told as lists, else a length for every place.
-    sparing: of memory, as `push.relaxed` is.
+    A step relaxes the pending vertices within a bucket's width of the least length. If a weight is
+    negative it relaxes all pending ones, n times at most: after that there is a negative cycle.
+    While pending vertices have few edges, lists are exchanged, else the lengths of all vertices.
+    low_memory: process the entries in chunks.
     """
     dtype = local.block.data.dtype
     top, r = infinity(dtype), local.part.places
@@ -87,7 +88,7 @@ def lengths_of(
     capacity = capacity_of(local.part, 1) if dtype.itemsize >= 4 else 0
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
 
-    def common(s: State, length, waits, least, degree):
+    def common(s: State, length, pending, least, degree):
         """The state after a step; what all devices must agree on, in one exchange."""
         at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
         edges = jnp.minimum(jnp.sum(degree.astype(jnp.float32)), capacity + 1).astype(dtype)
@@ -95,7 +96,7 @@ def lengths_of(
         found = jnp.min(was_sent[:, :-1], axis=0)
         edges = jnp.sum(jnp.minimum(was_sent[:, -1], capacity + 1).astype(jnp.float32))
         edges = jnp.minimum(edges, capacity + 1).astype(dtype)
-        return State(length, waits, found[0], edges, s.steps + 1, found[1:])
+        return State(length, pending, found[0], edges, s.steps + 1, found[1:])
 
     def stopped(s: State):
         if until is None:
@@ -108,18 +109,18 @@ def lengths_of(
     def going(s: State):
         return (s.least < top) & (s.steps < most) & ~stopped(s)
 
-    def entered(s: State, length, waits):
-        waits &= degrees > 0
-        least = jnp.min(jnp.where(waits, length, top))
-        return common(s, length, waits, least, jnp.where(waits, degrees, 0))
+    def entered(s: State, length, pending):
+        pending &= degrees > 0
+        least = jnp.min(jnp.where(pending, length, top))
+        return common(s, length, pending, least, jnp.where(pending, degrees, 0))
 
     def step(s: State):
-        active = s.waits & (s.length <= extend(s.least, width))
+        active = s.pending & (s.length <= extend(s.least, width))
         lengths = local.along_rows(jnp.where(active, s.length, top))
-        new = local.fold_cols(relaxed(local.block, lengths, top, sparing), min_)
+        new = local.fold_cols(relaxed(local.block, lengths, top, low_memory), min_)
         better = new < s.length
-        length, waits = jnp.where(better, new, s.length), (s.waits & ~active) | better
-        return entered(s, length, waits)
+        length, pending = jnp.where(better, new, s.length), (s.pending & ~active) | better
+        return entered(s, length, pending)
 
     def few(f: _SparseState):
         s, places, claims = f
@@ -130,23 +131,23 @@ def lengths_of(
         assert came is not None
         better = (place < r) & (came < s.length.at[place].get(mode="clip"))
         length = s.length.at[jnp.where(better, place, r)].min(came, mode="drop")
-        waits = s.waits.at[sent].set(False, mode="drop")
-        waits = waits.at[jnp.where(better, place, r)].set(True, mode="drop")
+        pending = s.pending.at[sent].set(False, mode="drop")
+        pending = pending.at[jnp.where(better, place, r)].set(True, mode="drop")
         places = jnp.concatenate([places, place])
         claims, once = one_of_each(claims, places, places < r)
-        waiting = once & waits.at[places].get(mode="fill", fill_value=False)
-        degree = jnp.where(waiting, degrees.at[places].get(mode="clip"), 0)
-        waiting &= degree > 0
-        least = jnp.min(jnp.where(waiting, length.at[places].get(mode="clip"), top))
-        s = common(s, length, waits, least, degree)
-        return _SparseState(s, compacted(places, waiting, capacity, r), claims)
+        again = once & pending.at[places].get(mode="fill", fill_value=False)
+        degree = jnp.where(again, degrees.at[places].get(mode="clip"), 0)
+        again &= degree > 0
+        least = jnp.min(jnp.where(again, length.at[places].get(mode="clip"), top))
+        s = common(s, length, pending, least, degree)
+        return _SparseState(s, compacted(places, again, capacity, r), claims)
 
     def sparse_steps(s: State):
-        here = listed(local, s.waits, capacity)
+        here = listed(local, s.pending, capacity)
         start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
         few_left = lambda f: going(f.state) & (f.state.edges <= capacity)  # noqa: E731
         s = lax.while_loop(few_left, few, start).state
-        return s._replace(waits=s.waits & (degrees > 0))
+        return s._replace(pending=s.pending & (degrees > 0))
 
     def some_steps(s: State):
         return lax.cond(s.edges <= capacity, sparse_steps, step, s) if capacity else step(s)

@@ -1,7 +1,7 @@
 """Shortest paths a frontier at a time: the parallel form of `cpu`, for GPU and TPU.
 
-The same labels and the same two waiting lists, with the same rules for who is in them; but all
-vertices that wait for the current bucket are scanned together, in chunks of edges.
+The same labels and the same two lists of vertices, with the same rules for what is in them; but all
+vertices of the current bucket are scanned together, in chunks of edges.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERTICES, EDGES = 2**14, 2**16  # of a frontier that are expanded together, at m
 
 
 class State(NamedTuple):
-    """Labels, (n,) each, and lists: `ring` waits for this bucket, `beyond` for later ones.
+    """Labels, (n,) each, and lists: `ring` holds this bucket's vertices, `beyond` the later ones.
 
     `claims` (n,) is scratch; `pred` as in `cpu`.
     """
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
     @property
     def near(self) -> Array:
-        """How many vertices wait in the ring."""
+        """The number of vertices in the ring."""
         return self.ring.tail
 
     @property
@@ -48,7 +48,7 @@ def _empty(n: int) -> Queue:
 
 
 def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
-    """Only the source waits; nothing does where it is out of range."""
+    """The source is in the ring; nothing is if it is out of range."""
     n = graph.n
     top = infinity(graph.weights.dtype)
     inside = ((source >= 0) & (source < n)).astype(jnp.int32)

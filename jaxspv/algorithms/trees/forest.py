@@ -172,7 +172,7 @@ def _native(graph: Graph) -> tuple[Array, Array, Array]:
 
 @op.register("scan", backend="cpu")
 def _scan(graph: Graph) -> tuple[Array, Array, Array]:
-    """A round looks at every vertex's edges in turn, in both directions."""
+    """A round visits the edges of one vertex after the other, in both directions."""
     n, out = graph.n, graph.out
     tail, head = endpoints_of(graph)
     if n == 0 or graph.nse == 0:

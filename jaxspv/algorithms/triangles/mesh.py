@@ -41,7 +41,9 @@ def _selected(A: CSR, row: Array, col: Array, keep: Array, cols: int) -> CSR:
 
 
 def _count(local: Local) -> tuple[Array, Array]:
-    """Edges u -> v of this device and the w that both have edges to, v of each device in turn."""
+    """The number of triangles u -> v, u -> w, v -> w, and whether some in-degree differs from the
+    out-degree. Step k takes the edges u -> v of this device whose v is on the k-th device before.
+    """
     part = local.part
     devices, r = part.grid[0], part.places
     own = _upward(local)

@@ -35,14 +35,16 @@ class NoValue:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            f"a {type(self).__name__} never changes: `A = jsp.graphblas.set_element(A, value, i, j)` or "
+            f"a {type(self).__name__} never changes: "
+            "`A = jsp.graphblas.set_element(A, value, i, j)` or "
             "`A = jsp.assign(A, values, i, j)` gives one with new entries, `A.with_data(values)` "
             "one with the same entries and new values."
         )
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError(
-            f"a {type(self).__name__} never changes: `A = jsp.graphblas.remove_element(A, i, j)` gives one "
+            f"a {type(self).__name__} never changes: "
+            "`A = jsp.graphblas.remove_element(A, i, j)` gives one "
             "without an entry, `jsp.select` one with those that a condition keeps."
         )
 

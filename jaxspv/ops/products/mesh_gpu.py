@@ -18,7 +18,7 @@ from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
 from ...sharding.exchange import Local, on_mesh
-from ...sharding.kernels import apart, unasked
+from ...sharding.kernels import one_kernel_refused, unasked
 from .mesh import multiplied, multiplied_row_sharded, op, product
 from .spmv.api import no_dense_fold
 from .spmv.gpu import SCALARS, no_scalars, scalars
@@ -41,7 +41,7 @@ def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
 def _not_whole(G, x, semiring, flip) -> str | None:
     if flip or x.ndim != 2:
         return "it multiplies by a matrix on the right: `mxm(G, X)`"
-    if reason := apart(G):
+    if reason := one_kernel_refused(G):
         return reason
     if 0 in x.shape or G.data.shape[-1] == 0:
         return "there is nothing to multiply"
@@ -94,7 +94,7 @@ def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
     del keep
     if flip or x.ndim != 4:
         return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
-    if reason := apart(G):
+    if reason := one_kernel_refused(G):
         return reason
     columns = x.shape[-1]
     others = G.part.places * (G.part.grid[0] - 1)

@@ -1,4 +1,4 @@
-"""BFS from up to 32 sources at once on a CPU: a bit a source, a word a vertex, native loops."""
+"""BFS from up to 32 sources together on a CPU: a bit a source, a word a vertex, native loops."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class State(NamedTuple):
 def bfs_sources_cpu(graph: Adjacency, sources: Array, bits: int) -> tuple[Array, Array, Array]:
     """Search from at most 32 sources: (planes, seen, whether it came to its end).
 
-    A vertex carries one word, a bit a source, so that an edge is looked at once for all the
-    sources that have reached its tail: it hands on all of them, for those that did so before the
-    last level have reached its head as well. A level is pushed (every out-edge of the frontier) or
-    pulled (every vertex that some source misses takes the words of its in-neighbours until no bit
-    is missing), whichever has fewer edges. Levels are noted in binary, a word for each bit of the
-    level, so that all sources of a vertex share the write. Ends early where levels are more than
-    `bits` bits can tell apart, or look as if they will be.
+    A vertex has one word, a bit a source. An edge is read once for all sources that have reached
+    its tail, and its head receives the whole word of the tail: sources that reached the tail before
+    the last level have reached the head already. A level is pushed (every out-edge of the frontier)
+    or pulled (every vertex that some source has not reached reads the words of its in-neighbours
+    until no bit is missing), whichever has fewer edges. Levels are stored in binary, a word for
+    each bit of the level, so that all sources of a vertex share the write. The search ends early
+    if levels need more than `bits` bits, or are predicted to.
 
     Cost: the edges of the frontiers' union in every level; for a pulled level also a few passes
     over words of all vertices, which are vectorised; for a pushed one a few words for every vertex
@@ -267,7 +267,7 @@ def _way(n: int, edges, missing, in_indptr) -> Array:
 
 
 def _enter_all(s: State, way, every, indptr, in_indptr) -> State:
-    """The same if the level was not LISTED, for all vertices at once; lists them to be pushed."""
+    """The same over all vertices, if the level was not LISTED; lists those to be pushed."""
     n = s.seen.shape[0]
 
     def enter(c):

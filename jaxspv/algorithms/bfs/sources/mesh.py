@@ -1,4 +1,4 @@
-"""Breadth-first search from up to 32 sources at once on a sharded graph: a bit a source."""
+"""Breadth-first search from up to 32 sources together on a sharded graph: a bit a source."""
 
 from __future__ import annotations
 

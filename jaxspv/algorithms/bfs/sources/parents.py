@@ -33,9 +33,9 @@ def parents_of(
 ) -> Array:
     """(sources, n) int32: the first in-neighbour one level nearer to each source.
 
-    One pass over the in-edges, for all sources at once: a word for each bit of the level says where
-    two vertices agree in it. Ends at a vertex when every source has its parent. near: the levels at
-    both ends of an edge differ by at most 1 (symmetric graphs), so that two bits tell them apart.
+    One pass over the in-edges, for all sources together: levels are compared bit by bit, a word for
+    each bit of the level. A vertex is done when every source has its parent. near: the levels of
+    the two endpoints of an edge differ by at most 1 (symmetric graphs), so that two bits suffice.
 
     The parents of a vertex are one row of numbers from 1, which an edge is or-ed into where its
     word has a bit: a vector instruction instead of a branch for every parent. Rows of `TOGETHER`
@@ -69,9 +69,9 @@ def parents_of(
 def _row_of_parents(in_indptr, in_indices, planes, seen, wanted, count, near):
     """A function (v, i, rows) -> rows with the parents of vertex v, plus 1, in row i."""
     lane = np.arange(count, dtype=np.uint32)
-    # As many edges in one turn as XLA compiles to native code.
+    # As many edges in one iteration as XLA compiles to native code.
     block, skips = (4, in_indices.shape[0] > LONG_ROWS * seen.shape[0]) if near else (2, False)
-    # The words of a vertex beside each other. What is unreached has the highest level.
+    # The words of a vertex are adjacent. Unreached vertices have the highest level.
     words = planes[:2] if near else planes | ~seen
     width = words.shape[0]
     words = words.T.reshape(-1)

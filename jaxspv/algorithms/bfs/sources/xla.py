@@ -1,4 +1,4 @@
-"""BFS from several sources at once without kernels: a bit a source, 32 sources a word."""
+"""BFS from several sources together without kernels: a bit a source, 32 sources a word."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def _cpu(graph, sources, parents, deterministic, symmetric):
         inn = graph.in_indptr, graph.in_indices
         return levels, parents_of(*inn, planes, seen, sources, symmetric)
 
-    def apart(planes, seen):
+    def one_by_one(planes, seen):
         return _each_alone(graph, sources, parents, deterministic, symmetric)
 
-    return lax.cond(complete, together, apart, planes, seen)
+    return lax.cond(complete, together, one_by_one, planes, seen)
 
 
 def _xla(graph, sources, parents, deterministic, symmetric):

@@ -12,9 +12,9 @@ from ....formats import CSR
 from ...sssp.lengths import extend
 from ..frontier import Edges, Queue, append, for_edges
 
-VERTICES, EDGES = 2**14, 2**16  # of a set that are expanded together, at most
-MOST_LONGER = 16  # times that, where nothing is looked at all at once
-MANY = 8  # beyond one entry of so many all entries are looked at in order
+VERTICES, EDGES = 2**14, 2**16  # the most of one chunk
+MOST_LONGER = 16  # the most times that a chunk may be longer with `low_memory`
+MANY = 8  # if more than one of so many entries is in the rows, all entries are visited in order
 
 
 def reached_by(block: CSR, rows: Array, counts: Array | None = None) -> Array:
@@ -43,10 +43,10 @@ def pulled_by(block: CSR, rows: Array, sought: Array) -> Array:
     return over_rows(block, rows, jnp.zeros(extent, bool), mark)
 
 
-def relaxed(block: CSR, lengths: Array, top: Array, sparing: bool = False) -> Array:
+def relaxed(block: CSR, lengths: Array, top: Array, low_memory: bool = False) -> Array:
     """(columns,) least `lengths[row] + value` over the entries of the rows below `top`.
 
-    sparing: of memory: never over all entries at once.
+    low_memory: process the entries in chunks.
     """
     extent = block.shape[1]
 
@@ -55,29 +55,33 @@ def relaxed(block: CSR, lengths: Array, top: Array, sparing: bool = False) -> Ar
         value = extend(lengths[edges.tail], block.data.at[edges.slot].get(mode="clip"))
         return best.at[jnp.where(edges.valid, v, extent)].min(value, mode="drop")
 
-    return over_rows(block, lengths < top, jnp.full(extent, top), relax, sparing)
+    return over_rows(block, lengths < top, jnp.full(extent, top), relax, low_memory)
 
 
 def over_rows(
-    block: CSR, rows: Array, carry: Any, visit: Callable[[Any, Edges], Any], sparing: bool = False
+    block: CSR,
+    rows: Array,
+    carry: Any,
+    visit: Callable[[Any, Edges], Any],
+    low_memory: bool = False,
 ) -> Any:
-    """`visit` over the entries of the rows in chunks, or over all at once where they are many.
+    """`visit` over the entries of the rows in chunks, or vectorised over all where they are many.
 
-    Cost: O(rows) and the entries of the rows, or all entries, which take some 16 bytes of memory
-    each; sparing: always in chunks, longer ones.
+    Cost: O(rows + entries of the rows), or O(nse) with some 16 bytes of memory an entry.
+    low_memory: always in chunks, and longer ones.
     """
     m, nse = block.shape[0], block.nse
 
-    def at_once(carry):
+    def vectorised(carry):
         row, _ = block.rowcol()
         is_valid = rows.at[row].get(mode="fill", fill_value=False)
         slot = jnp.arange(nse, dtype=jnp.int32)
         return visit(carry, Edges(slot, jnp.minimum(row, m - 1), is_valid))
 
     if nse <= EDGES:  # nothing to save
-        return at_once(carry)
+        return vectorised(carry)
     degrees = jnp.diff(block.indptr)
-    longer = max(min(nse // (32 * EDGES), MOST_LONGER), 1) if sparing else 1
+    longer = max(min(nse // (32 * EDGES), MOST_LONGER), 1) if low_memory else 1
     entries = jnp.sum(jnp.where(rows, degrees, 0).astype(jnp.float32))
 
     def in_chunks(carry):
@@ -86,6 +90,6 @@ def over_rows(
         many, size = VERTICES * longer, EDGES * longer
         return for_edges(block.indptr, nse, queue, carry, visit, vertices=many, edges=size)
 
-    if sparing:
+    if low_memory:
         return in_chunks(carry)
-    return lax.cond(entries * MANY > nse, at_once, in_chunks, carry)
+    return lax.cond(entries * MANY > nse, vectorised, in_chunks, carry)

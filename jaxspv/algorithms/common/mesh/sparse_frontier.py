@@ -1,8 +1,8 @@
-"""Frontiers of few edges: devices tell each other lists of fixed room instead of whole bitmaps.
+"""Frontiers with few edges: devices exchange lists of fixed capacity instead of whole bitmaps.
 
-A list never overflows: how many edges leave the frontier is summed in the exchange that ends the
-level before, and a frontier with more of them than the lists have room travels as a bitmap. The
-work of such a level is in proportion to the lists, not to the vertices.
+A list never overflows: the exchange that ends a level also sums the edges of the next frontier. If
+they are more than the capacity of a list, a bitmap is sent instead. The work of a level with lists
+is proportional to the lists, not to the vertices.
 """
 
 from __future__ import annotations
@@ -53,26 +53,25 @@ def followed(
     carried: Array | None = None,
     travel: Callable[[Array, Array], Array] | None = None,
 ) -> tuple[Array, Array | None]:
-    """Where the entries of listed rows lead, told to the devices whose piece it is.
+    """The heads of the edges of listed vertices, sent to the devices that hold them.
 
     Args:
-        places: (capacity,) of this piece, r: none. The edges that leave the lists of all devices
-            together are at most `capacity`.
-        counts: (nse,) bool, the entries that count; None: all.
-        carried, travel: (capacity,) a value of each listed place, and what it makes of that and of
-        an
-            entry: the value told; None: none.
+        places: (capacity,) vertices of this device, r: none. The edges that leave the lists of all
+            devices together are at most `capacity`.
+        counts: (nse,) bool: which entries are edges; None: all.
+        carried: (capacity,) a value of each listed vertex; None: none.
+        travel: (carried value, entry) -> the value that is sent to the head.
 
     Returns:
-        (k,) places of this piece, r where there is none, and the value told to each, or None.
+        (k,) vertices of this device, r where there is none, and the value sent to each, or None.
     """
     part, block = local.part, local.block
     r, capacity = part.places, places.shape[0]
     rows = places
     if part.col_axes:
-        everyone = lax.all_gather(places, part.col_axes)
-        first = jnp.arange(everyone.shape[0], dtype=jnp.int32)[:, None] * r
-        rows = jnp.where(everyone < r, first + everyone, part.block_shape[0]).reshape(-1)
+        gathered = lax.all_gather(places, part.col_axes)
+        first = jnp.arange(gathered.shape[0], dtype=jnp.int32)[:, None] * r
+        rows = jnp.where(gathered < r, first + gathered, part.block_shape[0]).reshape(-1)
         if carried is not None:
             carried = lax.all_gather(carried, part.col_axes, tiled=True)
     number = jnp.arange(rows.shape[0], dtype=jnp.int32)

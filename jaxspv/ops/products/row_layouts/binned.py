@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...._core.native_loops import apart
+from ...._core.native_loops import unfused
 from ...._core.platforms import for_cuda
 from .bins import RowBins
 from .plan import Bin
@@ -83,10 +83,10 @@ def spmv(
 
 
 def _stage(layout: RowBins, compute: Callable[[], Any]) -> Any:
-    """`compute()`, on CPUs not fused with what reads it (`native_loops.apart`)."""
+    """`compute()`, on CPUs not fused with what reads it (`native_loops.unfused`)."""
     if layout.place is None or layout.starts.shape[0] == 0 or for_cuda():
         return compute()
-    return apart(layout.starts[0] >= 0, compute)
+    return unfused(layout.starts[0] >= 0, compute)
 
 
 def _fold(

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...._core.compilation import on_gpu
-from ...._core.native_loops import apart
+from ...._core.native_loops import unfused
 from ...._core.platforms import for_cuda
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
@@ -153,7 +153,7 @@ def spmv(
         return lax.optimization_barrier(product(D.rows | 1, lambda compute: compute()))[: D.rows]
 
     def by_vectors():
-        return product(m, functools.partial(apart, D.there[0] | 1 != 0))[: D.rows]
+        return product(m, functools.partial(unfused, D.there[0] | 1 != 0))[: D.rows]
 
     return by_threads() if for_cuda() else by_vectors()
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...._core.native_loops import apart, read, read_natural, write
+from ...._core.native_loops import read, read_natural, unfused, write
 
 LONG = 24  # entries a row, the mean, from which on eight are taken at once instead of four
 REST = 2  # entries of the rest of a row that are taken at once
@@ -69,7 +69,7 @@ def csr_spmv_heads(
         values = data if data.ndim else jnp.broadcast_to(data, indices.shape)
         return mul(values, _take(x, jnp.clip(indices, 0, n_cols - 1)))
 
-    terms = apart(certain, products)
+    terms = unfused(certain, products)
     identity = jnp.asarray(identity, terms.dtype)
     begin, end = indptr[:-1], indptr[1:]
 
@@ -104,7 +104,7 @@ def csr_spmv_heads(
     def tails(y):
         return lax.while_loop(lambda c: c[0] < n_rows, row, (longer(jnp.int32(0)), y))[1]
 
-    y = apart(certain, heads)
+    y = unfused(certain, heads)
     return lax.cond(jnp.max(end - begin) > head, tails, lambda y: y, y)
 
 

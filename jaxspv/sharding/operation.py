@@ -107,9 +107,7 @@ class MeshOperation(Operation):
 
 
 def mesh_op(
-    name: str,
-    tangent: Callable[..., Any] | None = None,
-    advice: Callable[..., list[str]] = spread,
+    name: str, tangent: Callable[..., Any] | None = None, advice: Callable[..., list[str]] = spread
 ) -> MeshOperation:
     """The operation of a public function on a mesh; a form in one launch would register here."""
     return MeshOperation(f"{name} on a mesh", tangent, advice=advice)

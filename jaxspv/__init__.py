@@ -96,8 +96,6 @@ from .formats.tiled.vector import TiledVector as TiledVector
 from .formats.vector import SparseVector as SparseVector
 from .formats.vector import vector_from_dense as vector_from_dense
 from .formats.vector import vector_from_entries as vector_from_entries
-from .generators.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES
-from .generators.sparsity_types import sparsity as sparsity
 from .graph import Graph as Graph
 from .graph import prepare as prepare
 from .interop.labels import Labels as Labels

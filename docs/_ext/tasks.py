@@ -17,7 +17,7 @@ TASKS = {
     "Other libraries": "from_scipy from_bcoo from_bcsr from_networkx to_networkx from_igraph "
     "to_igraph from_pandas from_table to_table from_edge_index to_edge_index from_graphs_tuple "
     "to_graphs_tuple GraphsTuple",
-    "Generators": "rmat grid2d delaunay erdos_renyi sparsity SPARSITY_TYPES",
+    "Generators": "rmat grid2d delaunay erdos_renyi",
     "Built-in algebra": "operators monoids semirings",
     "Algebra of your own": "UnaryOp BinaryOp IndexUnaryOp monoid Monoid semiring Semiring",
     "Masks": "Mask structure",

@@ -121,8 +121,6 @@ from .ops.extract import extract as extract
 from .ops.install import install as install
 from .ops.products.mxm.api import mxm as mxm
 from .ops.products.mxv.api import mxv as mxv
-from .ops.products.mxv.api import spmspv as spmspv
-from .ops.products.mxv.api import spmv as spmv
 from .ops.products.mxv.api import vxm as vxm
 from .ops.products.sddmm.api import sddmm as sddmm
 from .ops.reduce import reduce as reduce

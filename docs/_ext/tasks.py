@@ -23,7 +23,7 @@ TASKS = {
     "Masks": "Mask structure",
     "One device": "Graph prepare",
     "Several devices": "shard shard_edges shard_file shard_rmat ShardedGraph",
-    "Products": "mxm mxv vxm spmv spmspv sddmm kron",
+    "Products": "mxm mxv vxm sddmm kron",
     "Entry by entry": "apply select ewise_add ewise_mult ewise_union where",
     "Reduce, extract, assign": "reduce extract assign subassign transpose diag",
     "Single entries and sizes": "build dup resize get_element has_element set_element "

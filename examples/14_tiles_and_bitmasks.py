@@ -81,7 +81,7 @@ for ways in (("push_csc",), ("push_csc", "push_csr"), ("push_csc", "push_csr", "
 # %%
 tiled = rmat.astype(jnp.float32).asformat("tiled")
 x = jsp.vector_from_entries([5, 900, 4000], [1.0, 2.0, 3.0], rmat.shape[0])
-y = jsp.spmspv(tiled, x, method="tile")
+y = jsp.mxv(tiled, x, method="tile")
 want = rmat.astype(jnp.float32) @ x.todense()
 np.testing.assert_allclose(y.todense(), want, rtol=1e-6)
 print(tiled, "times a vector of", int(x.count), "entries has", int(y.count))
@@ -98,8 +98,8 @@ large = jsp.kron(jsp.generators.grid2d(None, 80), block)
 n, densities = large.shape[0], (0.1, 0.01, 0.001, 0.0001)
 operands = {"tiles": large.asformat("tiled"), "columns": large.asformat("csc")}
 programs = {
-    "tiles": jax.jit(lambda A, x: jsp.spmspv(A, x, method="tile")),
-    "columns": jax.jit(lambda A, x: jsp.spmspv(A, x, method="scatter")),
+    "tiles": jax.jit(lambda A, x: jsp.mxv(A, x, method="tile")),
+    "columns": jax.jit(lambda A, x: jsp.mxv(A, x, method="scatter")),
     "dense vector": jax.jit(lambda A, x: A @ x),
 }
 ms = {name: [] for name in programs}

@@ -96,8 +96,6 @@ from .formats.tiled.vector import TiledVector as TiledVector
 from .formats.vector import SparseVector as SparseVector
 from .formats.vector import vector_from_dense as vector_from_dense
 from .formats.vector import vector_from_entries as vector_from_entries
-from .generators.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES
-from .generators.sparsity_types import sparsity as sparsity
 from .graph import Graph as Graph
 from .graph import prepare as prepare
 from .interop.labels import Labels as Labels
@@ -123,8 +121,6 @@ from .ops.extract import extract as extract
 from .ops.install import install as install
 from .ops.products.mxm.api import mxm as mxm
 from .ops.products.mxv.api import mxv as mxv
-from .ops.products.mxv.api import spmspv as spmspv
-from .ops.products.mxv.api import spmv as spmv
 from .ops.products.mxv.api import vxm as vxm
 from .ops.products.sddmm.api import sddmm as sddmm
 from .ops.reduce import reduce as reduce

@@ -165,7 +165,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/generators/test_generators.py::test_erdos_renyi_has_m_edges": 0.3,
     "tests/generators/test_generators.py::test_keys_decide": 0.3,
     "tests/generators/test_generators.py::test_rmat_is_its_definition": 0.3,
-    "tests/generators/test_generators.py::test_sparsity_holds_its_density": 0.3,
+    "tests/benchmarks/test_sparsity_types.py::test_sparsity_holds_its_density": 0.3,
     "tests/io/test_io.py::test_npz_keeps_everything": 0.08,
     "tests/io/test_io.py::test_read_mtx_options": 0.3,
     "tests/io/test_io.py::test_write_mtx": 0.3,

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 
 from .. import baselines
+from ..graphs.sparsity_types import SPARSITY_TYPES, sparsity
 from ..harness import Candidate, measure
 from ..options import Options
 from ..suite import Workload
@@ -37,13 +38,13 @@ def workloads(options: Options) -> list[Workload]:
     found = []
     for n in (*SIZES, *LARGE[: 2 if options.max_scale > 18 else 1]):
         density = DENSITY if n in SIZES else LARGE_ROW / n
-        found += [_workload(kind, n, density) for kind in jsp.SPARSITY_TYPES]
+        found += [_workload(kind, n, density) for kind in SPARSITY_TYPES]
     return found
 
 
 def _workload(kind: str, n: int, density: float) -> Workload:
     def build():
-        return jsp.sparsity(jax.random.key(0), kind, n, density).to_scipy()
+        return sparsity(jax.random.key(0), kind, n, density).to_scipy()
 
     return Workload(f"{kind}-{n}", build, f"{density:.3g} of places hold an entry")
 

@@ -65,14 +65,14 @@ def _ours(matrix, indices, values, check, convert_s, options):
             found.append(Candidate(name, call, check, repeats, notes=notes))
     dense = jnp.asarray(x.todense())
     rows = matrix.asformat("csr")
-    product = jitted(jsp.spmv)
+    product = jitted(jsp.mxv)
     call = lambda: jax.block_until_ready(product(rows, dense))  # noqa: E731
     return [*found, Candidate("jaxspv SpMV", call, check, notes=notes)]
 
 
 def _programs(matrix, x) -> list[tuple[str, dict[str, Any]]]:
     """What runs unasked, and every method; those of XLA apart where a kernel takes the call."""
-    kernels = [i.name for i in runs_here(jsp.explain("spmspv", matrix, x)) if i.backend == "pallas"]
+    kernels = [i.name for i in runs_here(jsp.explain("mxv", matrix, x)) if i.backend == "pallas"]
     listed = [("jaxspv auto", {})]
     if kernels:
         listed.append(("jaxspv xla auto", {"backend": "xla"}))
@@ -83,7 +83,7 @@ def _programs(matrix, x) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _product(x, A, **asked):
-    return jsp.spmspv(A, x, **asked)
+    return jsp.mxv(A, x, **asked)
 
 
 def _others(A, columns, indices, values, check, options):

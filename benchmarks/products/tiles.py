@@ -146,10 +146,10 @@ def _programs(columns, T, capacity, options) -> dict[str, Callable[..., Any]]:
     edges = int(np.sort(np.diff(np.asarray(columns.indptr)))[-capacity:].sum())
     nse = columns.shape[0]
     ways = {
-        "TileSpMSpV": (jsp.spmspv, T),
-        "columns": (functools.partial(jsp.spmspv, method="scatter"), columns),
-        "auto": (jsp.spmspv, columns),
-        "XLA columns": (functools.partial(jsp.spmspv, method="scatter", backend="xla"), columns),
+        "TileSpMSpV": (jsp.mxv, T),
+        "columns": (functools.partial(jsp.mxv, method="scatter"), columns),
+        "auto": (jsp.mxv, columns),
+        "XLA columns": (functools.partial(jsp.mxv, method="scatter", backend="xla"), columns),
         "bucket": (functools.partial(bucket_spmspv, edges=edges, nse=nse), columns),
     }
     made = {

@@ -67,14 +67,12 @@ RATES = {
     ("xla", "bfs"): Rates(1e-4, 2.37e-4, 7.0e-5, 5.2e-10, 4.4e-11),
     ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-5, 1e-11, 6.1e-11),
     ("kernels", "bfs"): Rates(4.2e-4, 9.2e-6, 9.2e-6, 6.2e-12, 0.0),
-    ("blocks", "bfs"): Rates(4.5e-4, 4.0e-6, 1.2e-6, 0.0, 0.0),
     ("kernels", "pagerank"): Rates(5e-4, 1e-5, 1e-5, 1e-11, 5.4e-12),
 }
 EVERY_ROUND = {"pagerank"}  # looks at all entries in each
 PULLED = 6  # levels that look at all vertices, at most, where the others take queues
 BEFORE = {("kernels", "pagerank"): 1}  # rounds' worth of work before the first
 
-SMALL_DEGREE = 8  # entries a vertex of graphs that kernels search in blocks
 GPUS_OF_A_HOST = 8
 MEMORY = 141e9  # of an H200
 MOST_ENTRIES = 2**31 - 1  # of a device
@@ -188,21 +186,15 @@ def telling(
     return rate.call + rounds * (step + sent / link.bandwidth)
 
 
-def taken(form: str, call: str, n: int, entries: int) -> str:
-    """The rates of a form: searches of graphs of small degree by kernels go by blocks."""
-    in_blocks = form == "kernels" and call == "bfs" and entries <= SMALL_DEGREE * n
-    return "blocks" if in_blocks else form
-
-
 def predicted(
     call: str, n: int, entries: int, rounds: int | None, devices: int
 ) -> dict[str, float]:
     """form_model_ms of a call on whole rows, for the forms and calls that are modelled."""
     found = {}
     for form, name in RATES:
-        if name == call and form != "blocks" and rounds is not None:
-            size, how = (n, entries, rounds), taken(form, call, n, entries)
-            seconds = work(call, *size, devices, how) + telling(call, *size, devices, 1, how)
+        if name == call and rounds is not None:
+            size = n, entries, rounds
+            seconds = work(call, *size, devices, form) + telling(call, *size, devices, 1, form)
             found[f"{form}_model_ms"] = 1e3 * seconds
     return found
 
@@ -219,8 +211,7 @@ def rows(devices: Sequence[int]) -> list[list[object]]:
                     continue
                 together = None
                 if 1 < P <= GPUS_OF_A_HOST and C == 1:
-                    how = taken("kernels", "bfs", case.n, case.entries)
-                    ways = work("bfs", *size, P, how), telling("bfs", *size, R, C, how)
+                    ways = work("bfs", *size, P, "kernels"), telling("bfs", *size, R, C, "kernels")
                     together = 1e3 * sum(ways)
                 found.append(
                     [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6]

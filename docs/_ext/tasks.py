@@ -17,13 +17,13 @@ TASKS = {
     "Other libraries": "from_scipy from_bcoo from_bcsr from_networkx to_networkx from_igraph "
     "to_igraph from_pandas from_table to_table from_edge_index to_edge_index from_graphs_tuple "
     "to_graphs_tuple GraphsTuple",
-    "Generators": "rmat grid2d delaunay erdos_renyi sparsity SPARSITY_TYPES",
+    "Generators": "rmat grid2d delaunay erdos_renyi",
     "Built-in algebra": "operators monoids semirings",
     "Algebra of your own": "UnaryOp BinaryOp IndexUnaryOp monoid Monoid semiring Semiring",
     "Masks": "Mask structure",
     "One device": "Graph prepare",
     "Several devices": "shard shard_edges shard_file shard_rmat ShardedGraph",
-    "Products": "mxm mxv vxm spmv spmspv sddmm kron",
+    "Products": "mxm mxv vxm sddmm kron",
     "Entry by entry": "apply select ewise_add ewise_mult ewise_union where",
     "Reduce, extract, assign": "reduce extract assign subassign transpose diag",
     "Single entries and sizes": "build dup resize get_element has_element set_element "

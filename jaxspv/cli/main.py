@@ -35,9 +35,7 @@ as SNAP/wiki-Vote, see `jsp.datasets.names()`), or a generator with its sizes:
   rmat:SCALE[:EDGE_FACTOR]    2^SCALE vertices, EDGE_FACTOR (16) edges each before joining
   grid:SIDE[:DROP]            SIDE x SIDE, the share DROP of the edges left out
   delaunay:SCALE              2^SCALE points
-  erdos_renyi:N:P             N vertices, every edge with probability P
-  TYPE:N[:DENSITY]            a type of sparsity: random, uniform, diagonal, power_law, block,
-                              arrow_head, triangular"""
+  erdos_renyi:N:P             N vertices, every edge with probability P"""
 
 
 class _Refused(Exception):

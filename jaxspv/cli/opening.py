@@ -12,7 +12,6 @@ import jax
 
 from ..formats import FORMATS, SparseMatrix
 from ..generators import graphs as generators
-from ..generators.sparsity_types import SPARSITY_TYPES, sparsity
 from ..interop.labels import Labels
 from ..io import datasets, files
 from ..io.tables.text import TABLES, read_edges
@@ -59,14 +58,10 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
     if os.path.exists(name) or ":" not in name:
         return files.load(name, **show)
     kind, *sizes = name.split(":")
-    if kind not in GENERATORS and kind not in SPARSITY_TYPES:
-        known = ", ".join([*GENERATORS, *SPARSITY_TYPES])
-        raise ValueError(f"no generator is called {kind!r}; known are {known}.")
+    if kind not in GENERATORS:
+        raise ValueError(f"no generator is called {kind!r}; known are {', '.join(GENERATORS)}.")
     with waiting(f"generating {name}", show["progress"]):
         key = jax.random.key(args.seed)
-        if kind in SPARSITY_TYPES:
-            n, density = _numbers(name, sizes, (int, float), needed=1)
-            return sparsity(key, kind, n, density or 0.05, format=format)
         make, types, needed = GENERATORS[kind]
         return make(key, format, *_numbers(name, sizes, types, needed))
 

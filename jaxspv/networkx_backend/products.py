@@ -59,14 +59,6 @@ def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
     return mxv(graph.out, x.astype(graph.dtype))
 
 
-def neighbors_of(G: ConvertedGraph, vertices: list[int], direction: Direction = "out"):
-    """(n,) bool: the heads of the edges along `direction` from the vertices."""
-    inside = np.zeros(len(G))
-    inside[vertices] = 1
-    back: Direction = "in" if direction == "out" else "out"
-    return apply_matrix(pattern(G, back), inside) > 0
-
-
 def mutual(G: ConvertedGraph) -> np.ndarray:
     """(n,) of each vertex the edges that are also there in the other direction."""
 

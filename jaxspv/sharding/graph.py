@@ -15,7 +15,6 @@ from .._core.indices import LIMIT
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..formats import CSR
 from ..formats.methods.arithmetic import Products
-from .blocks.halo import Halo
 from .exchange import on_mesh
 from .partition import Partition
 
@@ -41,7 +40,6 @@ class ShardedGraph(Products):
         part: the partition, static.
         unique: no entry of A is stored twice, static.
         symmetric: the pattern of A is symmetric, checked or declared, static.
-        halo: rows of neighbouring devices, of a graph of small degree in blocks on GPUs; or None.
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))
@@ -61,7 +59,6 @@ class ShardedGraph(Products):
     part: Partition = static()
     unique: bool = static(default=True)
     symmetric: bool = static(default=False)
-    halo: Halo | None = None
 
     @property
     def n(self) -> int:

@@ -29,7 +29,7 @@ def differentiated(run: Callable[..., Any]) -> Callable[..., Any]:
     return tangent
 
 
-def _spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
+def spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
     """How a graph is spread, for `explain`."""
     R, C = G.part.grid
     way = "rows" if C == 1 else "columns" if R == 1 else "blocks"
@@ -106,9 +106,11 @@ class MeshOperation(Operation):
         return run(*operands)
 
 
-def mesh_op(name: str, tangent: Callable[..., Any] | None = None) -> MeshOperation:
+def mesh_op(
+    name: str, tangent: Callable[..., Any] | None = None, advice: Callable[..., list[str]] = spread
+) -> MeshOperation:
     """The operation of a public function on a mesh; a form in one launch would register here."""
-    return MeshOperation(f"{name} on a mesh", tangent, advice=_spread)
+    return MeshOperation(f"{name} on a mesh", tangent, advice=advice)
 
 
 def explicit_mesh(operands: Any) -> Any:

@@ -89,18 +89,6 @@ class Partition:
         backwards = xp.arange(self.places)[:, None] % 2 == 1
         return xp.where(backwards, table[:, ::-1], table).T
 
-    def cut(
-        self, line: Int[np.ndarray, " n"], weights: Num[np.ndarray, " n"]
-    ) -> Int[np.ndarray, "pieces places"]:
-        """The vertices of each piece, a block of a line, heaviest first; n where there is none."""
-        R, C = self.grid
-        size = max(-(-self.n // (R * C)), 1)
-        pieces = np.full((R * C, self.places), self.n, np.int32)
-        for k in range(R * C):
-            block = line[k * size : (k + 1) * size]
-            pieces[k, : block.size] = block[np.argsort(-weights[block], kind="stable")]
-        return pieces
-
     def positions(self, pieces: Int[np.ndarray, "pieces places"]) -> Int[np.ndarray, " n"]:
         """(n,) where each vertex lies when the pieces follow one another."""
         flat = pieces.reshape(-1)

@@ -62,25 +62,6 @@ class MeshBarrier:
         k.sync()
         return k.load(self.found, 0)
 
-    def device_barrier_alone(self, turn, tell):
-        """`device_barrier` of one CTA on behalf of its device, where the others of it wait in a
-        grid barrier.
-
-        Devices that meet so and devices that `device_barrier` hear each other. 1.6 us: nobody is
-        counted.
-        """
-        k = self.k
-        group = self._group(turn)
-        k.sync()
-
-        def meeting():
-            self._say(turn, group, tell)
-            self._listen(turn, group)
-
-        k.if_(k.warp == 0, meeting)
-        k.sync()
-        return k.load(self.found, 0)
-
     def depart(self, turn, then):
         """The last CTA of a device to come here waits for those of the others, the rest may leave.
 

@@ -149,36 +149,6 @@ def test_distinct(population, k):
     assert len(set(drawn.tolist())) == k and all(0 <= v < population for v in drawn)
 
 
-# ---- Types of sparsity ----
-
-SHAPES = [(64, 64), (40, 23), (23, 40), (1, 1), (1, 9), (9, 1), (0, 3), (3, 0)]
-
-
-@pytest.mark.parametrize("kind", jsp.SPARSITY_TYPES)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_sparsity_holds_its_density(kind, shape):
-    m, n = shape
-    places = m * n if kind != "triangular" else sum(min(i + 1, n) for i in range(m))
-    for density in (0.0, 0.01, 0.05, 0.4, 1.0):
-        if round(density * m * n) > places:
-            with pytest.raises(ValueError, match="density"):
-                jsp.sparsity(KEY, kind, shape, density)
-            continue
-        A = jsp.sparsity(KEY, kind, shape, density)
-        assert A.shape == shape
-        off = abs(int(A.count) - density * m * n)
-        assert off <= (64 if kind == "block" else 0.5), (kind, density)
-        assert bool(((A.data > 0) & (A.data <= 1)).all())
-
-
-def test_whole_matrices():
-    for kind in jsp.SPARSITY_TYPES:
-        if kind != "triangular":
-            assert int(jsp.sparsity(KEY, kind, (9, 11), 1.0).count) == 99, kind
-    A = jsp.sparsity(KEY, "triangular", 8, 36 / 64)
-    np.testing.assert_array_equal(A.todense() > 0, np.tri(8, dtype=bool))
-
-
 @pytest.mark.parametrize("key", [0, None, "key", np.arange(3.0), jax.random.split(KEY, 2)])
 def test_the_key_comes_first(key):
     for call in (
@@ -186,7 +156,6 @@ def test_the_key_comes_first(key):
         lambda: jsp.generators.grid2d(key, 3, drop=0.5),
         lambda: jsp.generators.delaunay(key, 5),
         lambda: jsp.generators.erdos_renyi(key, 5, m=2),
-        lambda: jsp.sparsity(key, "random", 5, 0.5),
     ):
         with pytest.raises(ValueError, match=r"`key` must be one key, as of jax\.random\.key"):
             call()
@@ -199,32 +168,6 @@ def places(A):
     return dense
 
 
-def pattern(kind, n=256, density=0.05):
-    return places(jsp.sparsity(KEY, kind, n, density, format="coo"))
-
-
-def variance(dense):
-    """Of the row lengths, over the squared mean, as the report's classifier takes it."""
-    lengths = dense.sum(axis=1)
-    return lengths.var() / lengths.mean() ** 2
-
-
-def test_sparsity_types_look_as_described():
-    assert np.ptp(pattern("uniform").sum(axis=1)) <= 1
-    i, j = np.nonzero(pattern("diagonal"))
-    assert abs(i - j).max() <= 7 and pattern("diagonal").diagonal().all()
-    blocks = pattern("block").reshape(32, 8, 32, 8).sum(axis=(1, 3))
-    assert set(np.unique(blocks)) == {0, 64}
-    arrow = pattern("arrow_head")
-    assert arrow.diagonal().all() and arrow[0].all() and arrow[:, 0].all()
-    assert arrow[40:, 40:].sum() == 216, "only the diagonal there"
-    lower = pattern("triangular")
-    assert not np.triu(lower, 1).any() and (np.diff(lower.sum(axis=1)[::32]) > 0).all()
-    order = ["uniform", "diagonal", "random", "triangular", "power_law"]
-    spread = [variance(pattern(kind)) for kind in order]
-    assert spread == sorted(spread) and min(spread[-1], variance(arrow)) > 2 > 1 > spread[-2]
-
-
 # ---- What all of them share ----
 
 MAKERS = {
@@ -232,7 +175,6 @@ MAKERS = {
     "grid2d": lambda key, **k: jsp.generators.grid2d(key, 6, drop=0.5, **k),
     "delaunay": lambda key, **k: jsp.generators.delaunay(key, 20, **k),
     "erdos_renyi": lambda key, **k: jsp.generators.erdos_renyi(key, 20, p=0.3, **k),
-    "sparsity": lambda key, **k: jsp.sparsity(key, "random", 20, 0.3, **k),
 }
 
 
@@ -268,9 +210,6 @@ def test_keys_decide(name):
         (lambda: jsp.generators.erdos_renyi(KEY, 5, p=1.5), ValueError, "p.*1.5"),
         (lambda: jsp.generators.erdos_renyi(KEY, 5, m=11), ValueError, "m.*10.*11"),
         (lambda: jsp.generators.rmat(KEY, 3, format="xyz"), ValueError, "csr.*xyz"),
-        (lambda: jsp.sparsity(KEY, "striped", 5), ValueError, "block.*striped"),
-        (lambda: jsp.sparsity(KEY, "random", 5, -0.5), ValueError, "density.*-0.5"),
-        (lambda: jsp.sparsity(KEY, "random", (5, 5, 5)), TypeError, "shape"),
     ],
 )
 def test_bad_input(call, error, words):

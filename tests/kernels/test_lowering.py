@@ -12,7 +12,6 @@ from jax.sharding import PartitionSpec as P
 
 from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.bfs.mesh.api import bfs as bfs_on_mesh
-from pallas_kernels.bfs.mesh.blocks import bfs as bfs_in_blocks
 from pallas_kernels.components.mesh import components as components_on_mesh
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.pagerank.mesh import pagerank as pagerank_on_mesh
@@ -88,28 +87,6 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
     text = on_mesh(devices, body, 257, 4096, 256 * devices)
     assert text.count("custom_call @mosaic_gpu") == 1
     assert ("uses_xla_collective_metadata = true" in text) == (devices > 1)
-
-
-@pytest.mark.parametrize("ids", [480, 2**21])  # bits in shared and in global memory
-@pytest.mark.parametrize("devices", [1, 2, 8])
-def test_bfs_in_blocks_is_one_launch_a_device(devices, ids):
-    def body(adjacency, places_of, outbox, told, positions):
-        found = bfs_in_blocks(
-            adjacency.reshape(-1, 8),
-            places_of,
-            outbox.reshape(-1, 2),
-            told,
-            positions[:250],
-            jnp.int32(0),
-            axes=("x",),
-            n=250,
-            places=256,
-            depth=4,
-        )
-        return tuple(map(jnp.atleast_1d, found))
-
-    text = on_mesh(devices, body, 8 * ids + 16, ids, 64, 1, 256)
-    assert text.count("custom_call @mosaic_gpu") == 1
 
 
 @pytest.mark.parametrize("entries", [2048, 65536])

@@ -93,14 +93,6 @@ def some(G):
     return list(G)[::3]
 
 
-def rest(G):
-    return [v for v in G if v not in set(some(G))]
-
-
-def halves(G):
-    return [part for part in (some(G), rest(G)) if part]
-
-
 def far_pairs(G):
     """Pairs of different nodes, joined or not."""
     return list(itertools.islice(itertools.combinations(G, 2), 40))
@@ -129,11 +121,7 @@ WEIGHTED_CUTOFF = [*WEIGHTED, *(call(first, cutoff=c) for c in (4, *CUTOFFS))]
 WEIGHTED_PAIR = [*PAIR, call(first, last, weight=None)]
 SEVERAL = [call(some), call([]), call([first, "nowhere"])]
 SEVERAL += [call(some, cutoff=c) for c in (4, *CUTOFFS)]
-SET = [call(some), call(lambda G: [*some(G), "nowhere"])]
-CUT = [call(some), call(some, rest), call(some, weight="weight"), call(some, rest, "weight")]
 PAIRS = [call(far_pairs), call([("nowhere", 0)])]
-SIDES = [call(x=a, y=b) for a in ("in", "out") for b in ("in", "out")]
-NODES = [call(), call(first), call(some)]
 
 
 def plain(value):

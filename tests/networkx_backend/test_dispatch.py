@@ -143,7 +143,7 @@ def test_small_graphs_are_left_to_networkx_unless_converted():
     small, large = nx.path_graph(10), nx.path_graph(DEFAULTS["least_size"])
     assert "small: 28" in backend.should_run("pagerank", (small,), {})
     assert backend.should_run("pagerank", (large,), {}) is True
-    assert "conversion" in backend.should_run("degree_centrality", (large,), {})
+    assert "conversion" in backend.should_run("is_bipartite", (large,), {})
     assert backend.should_run("pagerank", (backend.convert_from_nx(small),), {}) is True
     small.__networkx_cache__["backends"] = {"jaxspv": {"any": 1}}
     assert backend.should_run("pagerank", (small,), {}) is True

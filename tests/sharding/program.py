@@ -15,7 +15,6 @@ if __name__ == "__main__":  # pytest, which looks for doctests in here, keeps it
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time is compilation
 
-import blocks
 import building
 import features
 import jax
@@ -163,6 +162,12 @@ def told():
     G = jsp.shard(A, mesh, spec)
     plan = str(jsp.explain("bfs", G))
     assert "bfs on a mesh: xla/collectives" in plan and "blocks over 2 by 2 devices" in plan
+    full = jsp.from_dense(np.ones((20, 20)))
+    assert "one GPU is faster" not in str(jsp.explain("bfs", jsp.shard(full, mesh, spec)))
+    thin = jsp.generators.grid2d(None, 8)
+    assert "`bfs(G.unshard(), source)`" in str(jsp.explain("bfs", jsp.shard(thin, mesh, spec)))
+    alone = jsp.shard(thin, mesh_of("one")[0])
+    assert "one GPU is faster" not in str(jsp.explain("bfs", alone))
     cases = (
         (NotImplementedError, "`method`", lambda: jsp.mxv(G, jnp.ones(G.n), method="dense")),
         (NotImplementedError, "`mask`", lambda: jsp.apply(G, jnp.sqrt, mask=G)),
@@ -311,7 +316,6 @@ CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
     for f in (building.edges, building.drawn, building.read, traffic.costs)
-    + (blocks.in_one_launch, blocks.lines)
 }
 
 if __name__ == "__main__":

@@ -32,8 +32,6 @@ CHECKS = (
         "paths",
         "stars",
         "dealt",
-        "in_one_launch",
-        "lines",
     ),
 )
 

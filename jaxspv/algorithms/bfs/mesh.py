@@ -11,7 +11,7 @@ from jax import Array, lax
 from ..._core.platforms import using
 from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine, on_mesh
-from ...sharding.operation import mesh_op, refused
+from ...sharding.operation import mesh_op, refused, spread
 from ...until import check_until
 from ..common.frontier import one_of_each
 from ..common.mesh.push import pulled_by, reached_by
@@ -22,6 +22,7 @@ from .api import BFS, UNTIL
 from .sources.mesh import search_words
 from .sources.xla import in_words
 
+THIN = 8  # entries a vertex: such graphs (grids, roads) have many levels of few edges
 NO_VERTEX = np.int32(np.iinfo(np.int32).max)
 
 
@@ -155,7 +156,13 @@ def least_tail(local: Local, counts: Array) -> Array:
     return local.fold_cols(jnp.full(extent, NO_VERTEX).at[at].min(tail, mode="drop"), min_)
 
 
-op = mesh_op("bfs")
+def _advice(G, *operands, **static) -> list[str]:
+    thin = G.data.size <= THIN * G.n
+    one = ["few entries a vertex: one GPU is faster than several, `bfs(G.unshard(), source)`"]
+    return spread(G, *operands, **static) + (one if thin and G.part.mesh.size > 1 else [])
+
+
+op = mesh_op("bfs", advice=_advice)
 
 
 @op.register("collectives")

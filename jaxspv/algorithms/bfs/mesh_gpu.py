@@ -1,5 +1,4 @@
-"""Breadth-first search on a sharded graph in one launch on each GPU: of small degree in blocks,
-of any degree (`pallas_kernels/bfs/mesh`)."""
+"""Breadth-first search on a sharded graph in one launch on each GPU (`pallas_kernels/bfs/mesh`)."""
 
 from __future__ import annotations
 
@@ -7,7 +6,6 @@ import jax.numpy as jnp
 
 from pallas_kernels.bfs.api import BFSConfig
 from pallas_kernels.bfs.mesh.api import bfs as kernel
-from pallas_kernels.bfs.mesh.blocks import bfs as low_degree
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.kernels import one_kernel_refused
@@ -22,40 +20,6 @@ def _refuse(G, source, until, *, parents) -> str | None:
     if jnp.ndim(source) > 0:
         return "it takes one source"
     return one_kernel_refused(G)
-
-
-def _refuse_blocks(G, source, until, *, parents) -> str | None:
-    if G.halo is None:
-        return "the graph has no small degrees, or no order in which neighbours are near"
-    return _refuse(G, source, until, parents=parents)
-
-
-@op.register("blocks", backend="pallas", refuse=_refuse_blocks)
-def in_blocks(
-    G, source, until, *, parents, config: BFSConfig | None = None, interpret: bool = False
-):
-    """Each GPU knows the rows next to its own: they meet once in several levels."""
-    del until
-
-    def body(local: Local, source, halo):
-        levels, own, deep, status = low_degree(
-            halo.adjacency,
-            halo.places_of,
-            halo.outbox,
-            halo.told,
-            local.positions,
-            source,
-            axes=local.part.axes,
-            n=local.part.n,
-            places=local.part.places,
-            depth=halo.depth,
-            config=config,
-            interpret=interpret,
-        )
-        tree = local.everywhere(smallest_parents(local, own, source)) if parents else None
-        return levels, tree, deep, status
-
-    return BFS(*on_mesh(body, G, source, values=G.halo))
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)

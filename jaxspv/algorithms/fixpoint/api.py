@@ -14,7 +14,7 @@ from ..._core.batching import vmapped
 from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
-from ..._core.pytree import pytree_dataclass, result_tuple, static
+from ..._core.pytree import pytree_dataclass, result_tuple
 from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.elementwise import trace
@@ -24,15 +24,7 @@ from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
 from . import gpu_dense
 from .cpu import run_frontier_cpu
-from .gpu_push import (
-    has_ones,
-    not_persistent,
-    not_searched,
-    persistent,
-    push_layout,
-    push_revalued,
-    searched,
-)
+from .gpu_push import not_persistent, persistent, push_layout, push_revalued
 from .jvp import tangent
 from .step import Call, loop_of, of_call, push_of
 from .xla import differs, run_dense, run_frontier
@@ -74,13 +66,11 @@ class FixpointLayout:
         rows: bins and values of the transpose.
         kernel: the same for the kernel of all elements, on a GPU; None after new values.
         push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
-        ones: every weight is 1, static.
     """
 
     rows: Rows
     kernel: dict[str, Array] | None = None
     push: Any = None
-    ones: bool = static(default=False)
 
 
 def fixpoint(
@@ -124,9 +114,7 @@ def fixpoint(
             all walks into each vertex, as log_plus and plus_times need it. It converges where A
             contracts; x0 then has influence, and a gradient. With `monotone` it is the default.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
-        method: "dense", "frontier", "bfs" or None; see `explain`. On a GPU they are one launch
-            each; "bfs" is breadth-first search, for (min, +) where `prepare(A, for_=("bfs",
-            "fixpoint"))` found every weight to be 1.
+        method: "dense", "frontier" or None; see `explain`. On a GPU they are one launch each.
 
     Returns:
         `Fixpoint(x, iterations, converged, status)`.
@@ -245,7 +233,7 @@ def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
 def _layout(graph: Graph) -> FixpointLayout:
     assert graph.inn is not None
     kernel = gpu_dense.kernel_layout(graph)
-    return FixpointLayout(arrange(graph.inn), kernel, push_layout(graph), has_ones(graph))
+    return FixpointLayout(arrange(graph.inn), kernel, push_layout(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -289,12 +277,6 @@ def _not_pushed(call: Call) -> str | None:
 
 def _vectors_vectorised(axis_size, in_batched, *operands, **static):
     return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
-
-
-@op.register("bfs", backend="pallas", refuse=not_searched, batched=_vectors_vectorised)
-def _searched(*operands, **static):
-    """(min, +) over weights of 1 is breadth-first search, where one element starts."""
-    return Fixpoint(*searched(*operands, **static))
 
 
 @op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_vectorised)

@@ -7,12 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
-from pallas_kernels.bfs.api import bfs as bfs_kernel
 from pallas_kernels.fixpoint.push import DTYPES, ORDERS
 from pallas_kernels.fixpoint.push import fixpoint_push as kernel
-from pallas_kernels.layouts.adjacency import Adjacency
 from pallas_kernels.simt import scalar_jaxpr
 
 from ..._core.compat import kernels_refused
@@ -105,51 +103,6 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
         prepared=layout.get("pallas"),
     )
     return x, rounds, jnp.bool_(True), status
-
-
-@of_call
-def not_searched(call: Call) -> str | None:
-    """Why the loop is no breadth-first search."""
-    semiring, graph, x0, *_ = call
-    layout = graph.layouts.get("fixpoint")
-    if layout is None or not layout.ones or "bfs" not in graph.layouts:
-        return "it needs weights of 1, known from `prepare(A, for_=('bfs', 'fixpoint'))`"
-    if not _adds_lengths(semiring, graph, x0):
-        return "only (min, +) counts levels"
-    if x0.dtype == np.float32 and graph.n > 2**24:
-        return "float32 does not count so many levels"
-    return not_persistent(*call)
-
-
-@of_call
-def searched(call: Call) -> tuple[Array, Array, Array, Array]:
-    """Breadth-first search from the one element that is 0; the general kernel from any others."""
-    semiring, graph, x0, *_ = call
-    top = semiring.add.identity_of(x0.dtype)[()]
-    present, at = x0 != top, jnp.arange(x0.shape[0], dtype=jnp.int32)
-    count, place = (jnp.sum(term, dtype=jnp.int32) for term in (present, jnp.where(present, at, 0)))
-    single = (count == 1) & (x0.at[place].get(mode="fill", fill_value=1) == 0)
-    rows = (graph.out,) if graph.symmetric or graph.inn is None else (graph.out, graph.inn)
-
-    def search(x0):
-        found, _, steps, status = bfs_kernel(
-            Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices))),
-            place,
-            prepared=graph.layouts["bfs"].get("pallas"),
-            symmetric=graph.symmetric,
-            parents=False,
-        )
-        return jnp.where(found < 0, top, found.astype(x0.dtype)), steps, jnp.bool_(True), status
-
-    def general(x0):
-        return persistent(*call._replace(x0=x0))
-
-    return lax.cond(single, search, general, x0)
-
-
-def has_ones(graph: Graph) -> bool:
-    """Whether every weight is 1."""
-    return graph.nse > 0 and facts_of(graph).ones
 
 
 def _layout_of(graph: Graph) -> Any:

@@ -11,8 +11,6 @@ from jax import Array
 from ..._core.indices import LIMIT, bucketed, one_value
 from ..._core.pytree import is_concrete
 from ...graph import Graph, as_graph
-from ..blocks.halo import Halo, Rows, halo_of
-from ..blocks.ordering import ordering_of
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
 
@@ -28,9 +26,7 @@ def shard(
     """Spreads a graph over the devices of a mesh; eager. What it is good for: docs/devices.md.
 
     Vertices are dealt so that the entries of the devices balance: by descending degree, one for
-    each device, every other round backwards. Whole rows of small degree (8 in the mean, 64 at most)
-    are cut into blocks along the given order of the vertices, or a breadth-first one, where at most
-    a tenth of the entries then lead from block to block; GPUs get the rows next to their own too.
+    each device, every other round backwards.
 
     Args:
         A: a square matrix, A[i, j] the edge i -> j, or a Graph; in several processes the same in
@@ -79,9 +75,7 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
     for ends, parts in ((row, R), (col, C)):
         if parts > 1:
             weights += np.bincount(ends, minlength=part.n)
-    out = Rows(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=part.n))]), col)
-    near = ordering_of(part, *out)
-    pieces = part.deal(weights) if near is None else part.cut(near, weights)
+    pieces = part.deal(weights)
     positions = part.positions(pieces)
     device, local_row, local_col = part.place_of(positions[row], positions[col])
     rows, cols = part.block_shape
@@ -111,17 +105,7 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
         part=part,
         unique=unique,
         symmetric=symmetric,
-        halo=None if near is None else _halo(part, out, row, positions, near, symmetric),
     )
-
-
-def _halo(part: Partition, out: Rows, row, positions, line, symmetric: bool) -> Halo | None:
-    """Made where a kernel on the GPUs of one process reads it."""
-    here = jax.process_count() == 1
-    if not here or not all(d.platform in ("gpu", "cuda") for d in part.mesh.devices.flat):
-        return None
-    into = out if symmetric else out.transposed(row)
-    return halo_of(part, out, into, positions, line, lambda x: _on_devices(part, x))
 
 
 def _on_devices(part: Partition, host: np.ndarray) -> Array:

@@ -11,14 +11,14 @@ AT_ONCE = 4  # fours of levels a thread asks for together
 BYTE = 255  # the same in a byte, by which searches of fewer levels are told
 
 
-def finish(k, c, m, vertices, barrier, s, ends=None):
+def finish(k, c, m, vertices, barrier, s, ends):
     """(ok, levels): -1 for FAR, told where letters were, of which none are left; one meeting.
 
     A byte a place, or a word where the search was deep, goes to every device: of the places before
-    its `ends`, where there are.
+    its `ends`.
     """
     shallow = s.level < BYTE
-    mine = k.const(c.n) if ends is None else ends.of(k.device)
+    mine = ends.of(k.device)
 
     step = k.ctas * k.threads
 
@@ -62,7 +62,7 @@ def finish(k, c, m, vertices, barrier, s, ends=None):
 
     def level(place):
         device = place // c.n
-        valid = place - device * c.n < (c.n if ends is None else ends.of(device))
+        valid = place - device * c.n < ends.of(device)
         at = k.where(shallow, k.shr(place, 2), place)
         word = k.load(m.letters, at, mask=valid, other=-1, cache="fresh")
         byte = k.shr(word, (place & 3) << 3) & BYTE

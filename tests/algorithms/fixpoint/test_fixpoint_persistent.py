@@ -13,7 +13,6 @@ import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.fixpoint import gpu_push as push
 from jaxspv.algorithms.fixpoint.api import _checked
-from pallas_kernels.bfs.api import BFSConfig
 from pallas_kernels.sssp.api import Config
 from tests.kernels.test_lowering import lower
 
@@ -30,9 +29,6 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(
         push, "kernel", functools.partial(push.kernel, interpret=True, config=SMALL)
     )
-    config = BFSConfig(ctas=1, threads=64)
-    search = functools.partial(push.bfs_kernel, interpret=True, config=config)
-    monkeypatch.setattr(push, "bfs_kernel", search)
     monkeypatch.setattr(push, "kernels_refused", lambda: None)
 
 
@@ -63,26 +59,6 @@ def test_the_kernel_ends_where_the_loop_does(name, prepared, interpreted):
     expected = jsp.fixpoint(A, x0, semiring, monotone=True, backend="xla")
     np.testing.assert_array_equal(x, expected.x)
     assert bool(converged) and int(status) == 0 and int(rounds) > 0
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int32])
-def test_weights_of_one_are_a_search_by_levels(dtype, interpreted):
-    S, A = weighted(seed=5)
-    A = A.with_data(jnp.ones(A.nse, dtype))
-    G = jsp.prepare(A, for_=("bfs", "sssp", "fixpoint"))
-    hops = csgraph.shortest_path(S, unweighted=True)
-    top = jsp.semirings.min_plus.zero(dtype)
-    two = start(4, dtype=dtype).at[9].set(0)
-    both = np.minimum(hops[4], hops[9])
-    for x0, right in ((start(4, dtype=dtype), hops[4]), (two, both), (two + 1, both + 1)):
-        x0 = jnp.minimum(x0, top) if dtype is np.float32 else jnp.where(x0 < 0, top, x0)
-        operands, static = call(G, x0, jsp.semirings.min_plus)
-        assert push.not_searched(*operands, **static) is None
-        x, _, converged, status = push.searched(*operands, **static)
-        np.testing.assert_array_equal(x, np.where(np.isinf(right), top, right))
-        assert bool(converged) and int(status) == 0
-    operands, static = call(G.with_data(A.data * 2), x0, jsp.semirings.min_plus)
-    assert "weights of 1" in push.not_searched(*operands, **static)
 
 
 def test_negative_starts_and_lengths(interpreted):
@@ -118,9 +94,7 @@ def test_what_keeps_a_loop_from_the_kernel(interpreted):
 
 @pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="the kernels need a newer JAX")
 def test_lowered_for_a_gpu_a_loop_is_one_launch():
-    """Of two kernels, one for each way to start, where the weights are 1."""
     _, A = weighted()
-    G = jsp.prepare(A.with_data(jnp.ones(A.nse)), for_=("bfs", "fixpoint"))
 
     def run(G, s):
         x0 = jnp.full(N, jnp.inf).at[s].set(0)
@@ -132,9 +106,5 @@ def test_lowered_for_a_gpu_a_loop_is_one_launch():
     def launches(fn, *args):
         return lower(fn, *args).count("custom_call @mosaic_gpu")
 
-    assert "pallas/bfs" in str(
-        jsp.explain("fixpoint", G, start(0), jsp.semirings.min_plus, monotone=True)
-    )
-    assert launches(run, G, jnp.int32(0)) == 2
     assert launches(run, A, jnp.int32(0)) == 1
     assert launches(scanned, A, jnp.arange(3)) == 1

@@ -247,7 +247,7 @@ def test_public_products_equal_those_of_xla(name, dtype):
     keep = jnp.asarray(rng.random(3000) < 0.7)
     formats = A, A.asformat("tiled")
     run = {
-        backend: jax.jit(functools.partial(jsp.spmspv, semiring=semiring, backend=backend))
+        backend: jax.jit(functools.partial(jsp.mxv, semiring=semiring, backend=backend))
         for backend in (None, "xla")
     }
     for size in (0, 3, 400):
@@ -272,6 +272,6 @@ def test_a_capacity_too_small_is_an_error_on_a_gpu():
     x = jsp.vector_from_entries([0], [1.0], 4)
     for M in (A, A.asformat("tiled")):
         with pytest.raises(ValueError, match="`nse` must be at least 4 to hold the result; got 2"):
-            jsp.spmspv(M, x, nse=2)
-        y = jax.jit(lambda M, x: jsp.spmspv(M, x, nse=2))(M, x)
+            jsp.mxv(M, x, nse=2)
+        y = jax.jit(lambda M, x: jsp.mxv(M, x, nse=2))(M, x)
         assert bool(y.overflow) and int(y.count) == 2

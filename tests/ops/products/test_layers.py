@@ -146,7 +146,7 @@ def test_gradient_of_spmspv_lives_on_the_pattern():
     x = jsp.vector_from_entries([1, 3], [2.0, 5.0], 4, nse=3)
 
     def f(data, values):
-        y = jsp.spmspv(A.with_data(data), x.with_data(values))
+        y = jsp.mxv(A.with_data(data), x.with_data(values))
         return jnp.sum(y.data**2)
 
     def dense(D, values):
@@ -195,11 +195,11 @@ def test_a_switch_under_vmap_stays_a_switch():
     A = jsp.from_dense(np.tile(DENSE, (400, 2)), format="csc")
     xs = [jsp.vector_from_entries([i], [1.0], 8) for i in (1, 3)]
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *xs)
-    mapped = jax.vmap(lambda x: jsp.spmspv(A, x, method="sort"))
+    mapped = jax.vmap(lambda x: jsp.mxv(A, x, method="sort"))
     assert "stablehlo.case" in jax.jit(mapped).lower(batch).as_text()
     got = mapped(batch)
     for k, x in enumerate(xs):
-        want = jsp.spmspv(A, x).todense()
+        want = jsp.mxv(A, x).todense()
         one = jax.tree.map(lambda leaf, k=k: leaf[k], got)
         np.testing.assert_allclose(one.todense(), want)
 

@@ -90,7 +90,6 @@ ALGORITHMS = {  # operands of those that take more than a graph
     "has_path": lambda A: jsp.has_path(A, 0, 5),
     "modularity": lambda A: jsp.modularity(A, jnp.zeros(12, jnp.int32)),
     "k_shortest_paths": lambda A: jsp.k_shortest_paths(A, 0, 5, 3),
-    "spmv": lambda A: jsp.spmv(A, X),
 }
 SEEN = {call.split()[0] for call in CALLS}
 CHOOSING = {  # the public functions that choose a form

@@ -272,7 +272,6 @@ def test_a_wrong_answer_has_its_exit_code(run, monkeypatch):
         ("grid:6:0.5", lambda key: jsp.generators.grid2d(key, 6, drop=0.5)),
         ("delaunay:4", lambda key: jsp.generators.delaunay(key, 16)),
         ("erdos_renyi:20:0.2", lambda key: jsp.generators.erdos_renyi(key, 20, p=0.2)),
-        ("block:16:0.5", lambda key: jsp.sparsity(key, "block", 16, 0.5)),
     ],
 )
 def test_generators(run, tmp_path, spec, make):
@@ -302,7 +301,6 @@ BAD = {
     "another backend": (["bfs", "karate", "--backend", "cuda"], "'cuda'"),
     "another method": (["bfs", "karate", "--method", "fast"], "`method` must be one of.*'fast'"),
     "another format": (["info", "karate", "--format", "dense"], "`--format` must be one of"),
-    "a density out of reach": (["info", "triangular:9:0.9"], "`density`.*at most 0.55"),
     "no repetitions": (["bfs", "karate", "--repeat", "0"], "`--repeat` must be at least 1"),
     "damping out of range": (["pagerank", "karate", "--damping", "2"], "`damping` must lie in"),
     "an output of another kind": (["convert", "karate", "a.doc"], "`OUT` must end in"),

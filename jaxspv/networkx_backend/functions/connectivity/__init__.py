@@ -1,1 +1,1 @@
-"""How a graph hangs together: components, cores, trees, sides, cuts."""
+"""How a graph hangs together: components, cores, trees, sides."""

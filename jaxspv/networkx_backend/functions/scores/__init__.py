@@ -1,1 +1,1 @@
-"""Numbers of nodes and of pairs: centralities, clustering, degrees, links."""
+"""Numbers of nodes and of pairs: centralities, clustering, links."""

@@ -70,10 +70,8 @@ def mxm(
             others marked and accumulated in shared memory), "gustavson" (column by column into a
             dense accumulator: native loops on a CPU), "sort" (all products expanded, sorted by
             place, joined), "dot" (for each place of a sparse mask a row of A meets a column of B),
-            "dense" (products scattered into dense accumulators of blocks of rows), "spmspv" (a
-            product with a sparse vector for each row of A; never chosen unasked, and not for
-            operators that give the row); with an array the name of an implementation; `explain`
-            says which and why.
+            "dense" (products scattered into dense accumulators of blocks of rows); with an array
+            the name of an implementation; `explain` says which and why.
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
@@ -101,9 +99,7 @@ def mxm(
     Cost: O(products + entries) time, in steps of `chunk` products; memory O(entries + nse + chunk).
     With an array of k columns O(entries k) time, and memory O(entries) beside the result.
 
-    Source: Gustavson, ACM TOMS 4 (3), 1978; Dalton, Olson, Bell, ACM TOMS 41 (4), 2015; vector by
-    vector: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
-    GPU", IPDPS workshops 2015, after Buluc, Gilbert.
+    Source: Gustavson, ACM TOMS 4 (3), 1978; Dalton, Olson, Bell, ACM TOMS 41 (4), 2015.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])

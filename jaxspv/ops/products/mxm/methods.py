@@ -13,7 +13,6 @@ from .esc import multiply_in_steps, multiply_once
 from .expand import operands
 from .gpu import in_order, multiply_by_rows, multiply_places, no_kernels
 from .jvp import tangent
-from .loops.by_vectors import multiply_by_vectors
 from .loops.gustavson import multiply
 from .loops.masked import multiply_where
 from .loops.native import multiply_natively, not_compiled
@@ -45,13 +44,6 @@ def no_cells(semiring, A, B, mask, *_, **__) -> str | None:
         return f"the monoid `{semiring.add.name}` has no scatter"
     if B.shape[1] > CELLS:
         return f"a row of {B.shape[1]} places exceeds a block of {CELLS} cells"
-    return None
-
-
-def no_vectors(semiring, A, B, mask, *_, **__) -> str | None:
-    """Why products with vectors are refused, or None."""
-    if semiring.mul.position == "firsti":
-        return "a product with a vector does not know the row of the matrix that it came from"
     return None
 
 
@@ -123,10 +115,3 @@ def _native(semiring, A, B, mask, found, *, nse, size, products):
 
 for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
     op.register("gustavson", backend=_backend, batched="map")(_gustavson)
-
-
-@op.register("spmspv", refuse=no_vectors)
-def _spmspv(semiring, A, B, mask, found, *, nse, size, products):
-    """A product with a sparse vector for each row of A."""
-    r = multiply_by_vectors(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
-    return matrix_of(r, A, B)

@@ -1,4 +1,4 @@
-"""Matrix times vector over a semiring: `mxv`, `vxm`, and `spmv`, `spmspv` by kind of vector."""
+"""Matrix times vector over a semiring: `mxv` and `vxm`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from ..spmv.api import op as spmv_op
 from . import spmv_cpu as spmv_cpu
 
 if TYPE_CHECKING:
-    from jaxtyping import Shaped
 
     from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
 
@@ -65,9 +64,12 @@ def mxv(
         accum, out, replace: out<mask, replace> = out accum A x, as in `ewise_add`.
         nse: capacity of a sparse result; by default eagerly a bucket that depends on its count,
             under jit min(m, a safe bound). Ignored for a dense one.
-        method: for a sparse x one of "auto", "scatter", "sort", "merge", "row", "dense",
-            "tile"; see `spmspv`. For a dense x: "auto" or the name of an implementation, see
-            `explain`.
+        method: "auto", or for a sparse x one of "scatter" (no sort: products go to a dense
+            accumulator by atomics, then stream compaction), "sort" (radix sort of the products by
+            row, segmented reduction), "merge" (a k-way merge of the sorted columns), "row" (each
+            row searches its columns in x), "dense" (x made dense), "tile" (each tile of A meets one
+            tile of x, empty ones are skipped; A is `Tiled`). The first three need the columns of A:
+            a CSC (or `vxm` with a CSR). For a dense x the name of an implementation, see `explain`.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
     Returns:
@@ -84,6 +86,12 @@ def mxv(
 
     Differentiable in both modes in `A.data`, x and the semiring's parameters: for min and max the
     winning entry, the one of smallest index at ties.
+
+    Cost: O(entries) for a dense x; for a sparse one in proportion to the entries that x selects.
+
+    Source: of a sparse x Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication
+    algorithm on the GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021; "tile"
+    is Algorithm 4 of Ji et al., "TileSpMSpV", ICPP 2022.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]])
@@ -132,69 +140,6 @@ def vxm(
     """
     options = Options(mask, accum, out, replace, nse)
     return _multiply(A, x, semiring, options, method, backend, flip=True)
-
-
-def spmv(
-    A: Matrix, x: Vector, semiring: Semiring | str = plus_times, **kwargs: Any
-) -> Shaped[Array, " m"]:
-    """`mxv` on a dense vector: `y[i] = add_j mul(A[i, j], x[j])` over stored entries.
-
-    Args:
-        A: (m, n) matrix or `Graph`.
-        x: dense (n,) array.
-        semiring, **kwargs: as in `mxv`.
-
-    Returns:
-        A dense (m,) array, missing places holding the identity of `add`.
-
-    Raises:
-        TypeError: x is a SparseVector.
-        ValueError, NotImplementedError: as `mxv`.
-
-    >>> import jax.numpy as jnp, jaxspv as jsp
-    >>> spmv(jsp.from_dense([[0.0, 2.0], [3.0, 0.0]]), jnp.ones(2))
-    Array([2., 3.], dtype=float32)
-    """
-    if not is_dense(x):
-        raise TypeError("`x` must be a dense array; use `spmspv` for a SparseVector.")
-    return mxv(A, x, semiring, **kwargs)
-
-
-def spmspv(
-    A: Matrix, x: SparseVector, semiring: Semiring | str = plus_times, **kwargs: Any
-) -> SparseVector:
-    """`mxv` on a `SparseVector`, work in proportion to the entries that x selects.
-
-    Args:
-        A: (m, n) matrix or `Graph`.
-        x: `SparseVector` of length n.
-        semiring, **kwargs: as in `mxv`.
-
-    Returns:
-        A `SparseVector` of length m with the rows in which a stored entry met one of x.
-
-    Raises:
-        TypeError: x is no SparseVector.
-        ValueError, NotImplementedError: as `mxv`.
-
-    Methods: "scatter" (no sort: products go to a dense accumulator by atomics, then stream
-    compaction), "sort" (radix sort of the products by row, segmented reduction), "merge" (a k-way
-    merge of the already sorted columns), "row" (each row searches its columns in x), "dense" (SpMV
-    on x made dense), "tile" (each tile of A meets one tile of x, empty ones are skipped; A is
-    `Tiled`), "auto". The first three need the columns of A: a CSC (or `vxm` with a CSR).
-
-    Source: Yang, Wang, Owens, "Fast sparse matrix and sparse vector multiplication algorithm on the
-    GPU", IPDPSW 2015, Algorithm 3; "row" is that of GraphBLAS-sharp, 2021; "tile" is Algorithm 4 of
-    Ji et al., "TileSpMSpV", ICPP 2022.
-
-    >>> import jaxspv as jsp
-    >>> A = jsp.from_dense([[0.0, 2.0], [3.0, 0.0]], format="csc")
-    >>> spmspv(A, jsp.vector_from_entries([1], [10.0], 2)).todense().tolist()
-    [20.0, 0.0]
-    """
-    if is_dense(x):
-        raise TypeError(f"`x` must be a SparseVector; got {type(x).__name__}. Use `spmv`.")
-    return mxv(A, x, semiring, **kwargs)
 
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):

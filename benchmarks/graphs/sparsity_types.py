@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..construct.arguments import check_shape
-from ..construct.edges import unique_host
-from ..construct.from_arrays import as_format
-from ..formats import COO, FORMATS
-from .random import distinct, random_generator
+from jaxspv.construct.arguments import check_shape
+from jaxspv.construct.edges import unique_host
+from jaxspv.construct.from_arrays import as_format
+from jaxspv.formats import COO, FORMATS
+from jaxspv.generators.random import distinct, random_generator
 
 if TYPE_CHECKING:
-    from ..shapes import Key
+    from jaxspv.shapes import Key
 
 
 def sparsity(

@@ -14,7 +14,7 @@ import jax
 from ._core.jaxprs import equations
 from ._core.operation import OPERATIONS
 from ._core.operations.plan import Plan
-from ._core.platforms import PLATFORM_OF, WORDS
+from ._core.platforms import situation
 
 
 def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
@@ -86,24 +86,20 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
         op = OPERATIONS.get(equation.primitive)
         if op is not None:
             types = tuple((v.aval.shape, v.aval.dtype) for v in equation.invars)
-            yield _plan_of(op, equation.params["call"], types)
+            yield _plan_of(op, equation.params["call"], types, situation().platforms)
 
 
 @functools.lru_cache(maxsize=256)
-def _plan_of(op: Any, call: Any, types: Any) -> Plan:
-    """The plan of one equation, with what its forms hold in turn."""
+def _plan_of(op: Any, call: Any, types: Any, platforms: frozenset[str]) -> Plan:
+    """The plan of one equation, with what its forms for these platforms hold in turn."""
     plan = op.planned(call, types)
     inside = []
     for impl in plan.chosen:
-        platform = PLATFORM_OF.get(impl.backend) or _served_by(plan, impl)
+        served = (p for p in sorted(platforms, reverse=True) if plan.on(p) is impl)  # "other" first
+        platform = next(served, None)
         if platform is not None and (inner := _distinct(_plans(op.traced(platform, call, types)))):
             inside.append((impl, tuple(inner)))
     return dataclasses.replace(plan, inside=tuple(inside), notes=op.advised(call, types))
-
-
-def _served_by(plan: Plan, impl: Any) -> str | None:
-    """A platform on which a form runs, if it does on any."""
-    return next((p for p in ("other", *WORDS) if plan.on(p) is impl), None)
 
 
 def _distinct(plans: Any) -> list[Plan]:

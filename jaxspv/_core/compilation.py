@@ -115,6 +115,11 @@ def to_device(arrays: Any) -> Any:
     return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
 
 
+def array_of(x: Any) -> Any:
+    """`jnp.asarray`, which compiles a program for each shape of an array of NumPy."""
+    return jax.device_put(x.copy()) if isinstance(x, np.ndarray) and is_eager() else jnp.asarray(x)
+
+
 def scalar(value: Any, dtype: Any) -> Any:
     """A number as an array of a dtype.
 

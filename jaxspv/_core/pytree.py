@@ -82,23 +82,25 @@ class Algebraic:
         (mine, tree), (theirs, other_tree) = jax.tree.flatten(self), jax.tree.flatten(other)
         return tree == other_tree and all(map(_same, mine, theirs))
 
-    def __hash__(self) -> int:
-        return hash(jax.tree.structure(self))
+    def __hash__(self) -> int:  # not JAX's of the structure, which leaves out static fields
+        fields = dataclasses.fields(self)  # pyright: ignore[reportArgumentType]
+        values = [getattr(self, f.name) for f in fields if f.metadata.get("static")]
+        parts = [getattr(self, f.name) for f in fields if not f.metadata]
+        return hash((type(self), *values, *(part for part in parts if isinstance(part, Algebraic))))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        leaves, tree = jax.tree.flatten(self)
-        place = None if leaves else _NAMED.get(tree)
+        place = None if jax.tree.leaves(self) else _NAMED.get(self)
         return super().__reduce_ex__(protocol) if place is None else (_named, place)
 
 
-_NAMED: dict[Any, tuple[str, str]] = {}  # structure of an object -> its module and name
+_NAMED: dict[Algebraic, tuple[str, str]] = {}  # an object -> its module and name
 
 
 def named(module: str, names: dict[str, Any]) -> None:
     """Enters the `Algebraic` objects among the names of a module, for pickle and copies."""
     for name, value in names.items():
         if isinstance(value, Algebraic):
-            _NAMED.setdefault(jax.tree.structure(value), (module, name))
+            _NAMED.setdefault(value, (module, name))
 
 
 def _named(module: str, name: str) -> Any:

@@ -13,13 +13,16 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
+from .._core.compilation import to_device
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import for_cuda
+from ..algebra.monoids import Monoid
 from ..formats import COO, SparseMatrix
 from ..formats.stored import Edges
 
 ON_CPU = 1  # DLPack's kDLCPU
+SUMMED = ("float32", "float64", "int32", "int64")  # by NumPy as elsewhere
 
 
 def taken(values: Any) -> Any:
@@ -51,6 +54,22 @@ def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     slots = np.empty(row.size, dtype)
     slots[order] = np.cumsum(fresh, dtype=dtype) - 1
     return row[fresh], col[fresh], slots, int(slots.max()) + 1
+
+
+def joined_host(dup: Monoid, data: Any, slots: Any, count: int, capacity: int) -> Array | None:
+    """`dup.segment_reduce` of `data` at `slots`, of which `count` are distinct; None: not here."""
+    if count == data.shape[0]:
+        joined = np.zeros(capacity, data.dtype)
+        joined[slots] = data
+    elif dup.kind != "add" or data.dtype.name not in SUMMED:
+        return None
+    elif data.dtype.kind == "f":  # in float64, rounded once
+        joined = np.bincount(slots, data, capacity + 1)[:capacity].astype(data.dtype)
+    else:
+        joined = np.zeros(capacity + 1, data.dtype)
+        np.add.at(joined, slots, data)
+        joined = joined[:capacity]
+    return to_device(joined)
 
 
 def counting_argsort(keys: np.ndarray, extent: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from .arguments import (
     narrow,
     smallest_square,
 )
-from .edges import in_order, moved, noted, unique_host, unique_traced
+from .edges import in_order, joined_host, moved, noted, unique_host, unique_traced
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Shaped
@@ -97,13 +97,12 @@ def from_edges(
     if nse is None and not return_slots and not (concrete and in_order(slots, count, format)):
         nse = edges + 1 if not concrete or int(count) == edges else None
     capacity = checked_capacity(nse, count, concrete, edges)
-    overflow = jnp.asarray(count > capacity)
+    over = count > capacity
+    overflow = to_device(np.asarray(over)) if on_host else jnp.asarray(over)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
-    if on_host and is_concrete(data) and count == data.shape[0]:  # no program to compile
-        joined = np.zeros(capacity, data.dtype)
-        joined[slots] = data
-        joined = to_device(joined)
-    else:
+    known = on_host and is_concrete(data)  # then there is no program to compile
+    joined = joined_host(dup, np.asarray(data), slots, int(count), capacity) if known else None
+    if joined is None:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
     row, col = _fit(row, capacity, shape[0], dtype), _fit(col, capacity, shape[1], dtype)
     matrix = COO(joined, row, col, overflow, shape)

@@ -43,19 +43,27 @@ JAXSPV_HANDLER(strong_components) {
   strong_components(g, vertices<Id>(call.result(0), g));
 }
 
-// (indptr, indices, weights) -> (nse,) whether an entry is in the forest
+// (indptr, indices, weights) -> the entries of the forest in order, nse behind them; their rows, n
+// behind them
 JAXSPV_HANDLER(spanning_forest) {
   const Matrix g = square(call);
-  uint8_t* chosen = entries<uint8_t>(call.result(0), g);
-  std::fill(chosen, chosen + g.slots, 0);
+  const Id edges = std::max(Id(0), g.rows - 1);
+  Id *slots = vector<Id>(call.result(0), edges), *rows = vector<Id>(call.result(1), edges);
+  auto chosen = buffer<uint8_t>(g.slots);
   const bool symmetric = call.number("symmetric") != 0;
   with_values(call.operand(2).dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (!std::is_same_v<T, uint8_t>)
-      spanning_forest(g, entries<T>(call.operand(2), g), symmetric, chosen);
+      spanning_forest(g, entries<T>(call.operand(2), g), symmetric, chosen.get());
     else
       throw Invalid("weights must be numbers");
   });
+  Id found = 0;
+  for (Id u = 0; u < g.rows; ++u)
+    for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e)
+      if (chosen[e]) slots[found] = e, rows[found++] = u;
+  std::fill(slots + found, slots + edges, g.slots);
+  std::fill(rows + found, rows + edges, g.rows);
 }
 
 // (indptr, indices, sources) -> scores, whether counts of paths overflowed

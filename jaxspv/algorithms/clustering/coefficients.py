@@ -81,10 +81,14 @@ def clustering(
         check_weights(graph)
         directed = directed or not graph.symmetric  # the same, where both directions weigh the same
     if not weighted and not directed:
-        triangles = 2 * of_vertices(graph, backend=backend, method=method).astype(jnp.float32)
-        degree = degrees_without_loops(graph).astype(jnp.float32)
-        return _over(triangles, degree * (degree - 1))
+        return one_program(_by_triangles, graph, backend=backend, method=method)
     return one_program(_by_products, graph, weighted=weighted, directed=directed)
+
+
+def _by_triangles(graph: Graph, *, backend: Any, method: Any) -> Array:
+    triangles = 2 * of_vertices(graph, backend=backend, method=method).astype(jnp.float32)
+    degree = degrees_without_loops(graph).astype(jnp.float32)
+    return _over(triangles, degree * (degree - 1))
 
 
 def _by_products(graph: Graph, *, weighted: bool, directed: bool) -> Array:

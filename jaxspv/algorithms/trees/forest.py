@@ -164,10 +164,10 @@ def _not_compiled(graph: Graph) -> str | None:
 def _native(graph: Graph) -> tuple[Array, Array, Array]:
     """Edges sorted digit by digit, trees joined one edge after the other, in C++."""
     out, symmetric = graph.out, int(graph.symmetric)
-    chosen = jax.ShapeDtypeStruct((graph.nse,), jnp.bool_)
+    edges = jax.ShapeDtypeStruct((max(graph.n - 1, 0),), jnp.int32)
     operands = out.indptr, out.indices, out.data
-    chosen = bind.call("spanning_forest", chosen, *operands, symmetric=symmetric)
-    return _slots(chosen, endpoints_of(graph)[0], graph.n)
+    found = bind.call("spanning_forest", (edges, edges), *operands, symmetric=symmetric)
+    return *found, jnp.int32(0)
 
 
 @op.register("scan", backend="cpu")

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 
-from ..._core.compilation import on_gpu
+from ..._core.compilation import on_gpu, to_device
 from ..csr import CSR, sort_by
 
 
@@ -85,7 +85,7 @@ def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
     ends = flipped.indptr.astype(np.int32)
     same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
     same = same and bool(_equal(values[:count], data[:count]).all())
-    values, columns, ends, slots = (jnp.asarray(x) for x in (values, columns, ends, slots))
+    values, columns, ends, slots = to_device((values, columns, ends, slots))
     return _flipped(A, values, columns, ends), slots, same
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import eager_operands, on_gpu, one_program
+from ...._core.compilation import array_of, eager_operands, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed, widened
 from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
@@ -146,7 +146,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Eagerly one program, checks and all: what the types of operands decide is decided once."""
     sparse = not is_dense(x)
     if not sparse and not isinstance(x, jax.Array):
-        x = jnp.asarray(x)
+        x = array_of(x)
     semiring = as_semiring(semiring)
     M, rows = _operand(A, flip, sparse)
     how = _How(method, backend, bool(options.replace), options.nse, flip)

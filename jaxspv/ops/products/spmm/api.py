@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import eager_operands, on_gpu, one_program
+from ...._core.compilation import array_of, eager_operands, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
 from ....algebra.masks import Mask
@@ -50,7 +50,7 @@ def multiply(
     semiring = as_semiring(semiring)
     flip = not isinstance(A, (SparseMatrix, Graph))
     M, prepared = _operand(B if flip else A, flip)
-    X = jnp.asarray(A if flip else B)
+    X = array_of(A if flip else B)
     if not M.unique:
         M = joined(M, semiring)
         prepared = Prepared(None, M.T if M.compressed == 1 else None)

@@ -74,7 +74,7 @@ def _named(name: str) -> Callable[..., Any]:
 
 
 def _completed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The keyword arguments with vertex 0 for a source that nobody named."""
+    """The keyword arguments, with vertex 0 if the source is missing."""
     parameters = list(inspect.signature(fn).parameters)
     missing = "source" in parameters[len(args) :] and "source" not in kwargs
     return {**kwargs, "source": 0} if missing else kwargs
@@ -91,7 +91,7 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
 
 @functools.lru_cache(maxsize=256)
 def _plan_of(op: Any, call: Any, types: Any) -> Plan:
-    """The plan of one equation, with what its forms hold in turn."""
+    """The plan of one equation, with the plans of the operations inside its forms."""
     plan = op.planned(call, types)
     inside = []
     for impl in plan.chosen:

@@ -288,7 +288,7 @@ def _as_entries(values, present):
 
 def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: bool) -> Array:
     def body(local: Local, op, scalar):
-        keys = local.ends()
+        keys = local.endpoints()
         valid = keys[0] < G.n
         x = jnp.where(valid, local.block.data, jnp.ones((), local.block.data.dtype))
         z = applied(op, scalar, x, keys, bind=bind, weak=weak)

@@ -21,7 +21,7 @@ from ..result import Result, term_dtype
 def multiply_by_vectors(
     semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int
 ) -> Result:
-    """`C[i, :] = A[i, :] B`, appended row after row; a row costs O(l + n) and its products."""
+    """`C[i, :] = A[i, :] B`, appended row after row; O(l + n) beside the products of a row."""
     (m, l), n = A.shape, B.shape[1]
     columns: Any = B.T
     slot = jnp.arange(min(l, A.nse), dtype=jnp.int32)

@@ -91,7 +91,7 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
 
 @functools.lru_cache(maxsize=256)
 def _plan_of(op: Any, call: Any, types: Any) -> Plan:
-    """The plan of one equation, with the plans of the operations inside its forms."""
+    """The plan of one equation, with what its forms hold in turn."""
     plan = op.planned(call, types)
     inside = []
     for impl in plan.chosen:

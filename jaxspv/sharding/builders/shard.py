@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 def shard(
     A: Matrix, mesh: Mesh, spec: PartitionSpec | None = None, *, symmetric: bool | None = None
 ) -> ShardedGraph:
-    """Distributes a graph over the devices of a mesh; eager. When it pays: docs/devices.md.
+    """Spreads a graph over the devices of a mesh; eager. What it is good for: docs/devices.md.
 
-    Vertices go to the devices round robin so that their entries balance: by descending degree, one
-    for each device, every other round backwards.
-    Whole rows of small degree (8 in the mean, 64 at most)
+    Vertices are dealt so that the entries of the devices balance: by descending degree, one for
+    each device, every other round backwards. Whole rows of small degree (8 in the mean, 64 at most)
     are cut into blocks along the given order of the vertices, or a breadth-first one, where at most
     a tenth of the entries then lead from block to block; GPUs get the rows next to their own too.
 

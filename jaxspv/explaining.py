@@ -74,7 +74,7 @@ def _named(name: str) -> Callable[..., Any]:
 
 
 def _completed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The keyword arguments with vertex 0 for a source that nobody named."""
+    """The keyword arguments, with vertex 0 if the source is missing."""
     parameters = list(inspect.signature(fn).parameters)
     missing = "source" in parameters[len(args) :] and "source" not in kwargs
     return {**kwargs, "source": 0} if missing else kwargs

@@ -21,8 +21,8 @@ def main() -> int:
         return 0
     if first is not None and not first.startswith("-") and first not in COMMANDS:
         known = ", ".join(map(repr, COMMANDS))
-        sent = f"argument COMMAND: invalid choice: {first!r} (choose from {known})"
-        print(f"jaxspv: error: {sent} (see jaxspv --help)", file=sys.stderr)
+        message = f"argument COMMAND: invalid choice: {first!r} (choose from {known})"
+        print(f"jaxspv: error: {message} (see jaxspv --help)", file=sys.stderr)
         return 2
     from jaxspv.cli import main as run
 

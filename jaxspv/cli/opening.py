@@ -67,7 +67,7 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
 
 
 def _columns(text: str | None) -> list[str | int]:
-    """`--columns` taken apart."""
+    """The column names or numbers of `--columns`."""
     found = [] if text is None else text.split(",")
     if text is not None and not (2 <= len(found) <= 3 and all(found)):
         raise ValueError(f"`--columns` must be FROM,TO or FROM,TO,WEIGHT; got {text!r}.")

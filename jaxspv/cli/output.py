@@ -95,13 +95,13 @@ def histogram(title: str, rows: list[tuple[str, int]]) -> list[str]:
     most = max((count for _, count in rows), default=0)
     if not most:
         return []
-    capacity = max(len(label) for label, _ in rows)
+    width = max(len(label) for label, _ in rows)
     lines = [f"{title}:"]
     for label, count in rows:
         eighths = round(8 * WIDTH * count / most)
         part = "" if eighths % 8 == 0 else " ▏▎▍▌▋▊▉"[eighths % 8]
         bar = "█" * (eighths // 8) + part
-        lines.append(f"  {label:>{capacity}} {bar or '▏' if count else ''} {count:,}")
+        lines.append(f"  {label:>{width}} {bar or '▏' if count else ''} {count:,}")
     return lines
 
 

@@ -99,7 +99,7 @@ def out_degrees(G: Graph) -> np.ndarray:
 
 
 def cached() -> None:
-    """Keeps compiled programs on disk, unless JAXSPV_COMPILATION_CACHE is 0 or there is no room."""
+    """Caches compiled programs on disk, unless JAXSPV_COMPILATION_CACHE is 0 or writing fails."""
     if os.environ.get("JAXSPV_COMPILATION_CACHE") != "0":
         with contextlib.suppress(OSError):
             enable_compilation_cache()

@@ -23,8 +23,8 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     """The graph with ghost vertices up to `n` and padding up to `nse` slots.
 
     Programs are compiled for shapes: graphs padded to equal sizes share them. A ghost has no edges,
-    and algorithms know it: it bears no mass in `pagerank`, is no component, and `num_vertices`
-    tells where ghosts begin. Their level is -1, their distance infinite, their label -1, their
+    and algorithms leave it out: it has no mass in `pagerank` and is no component. The vertices from
+    `num_vertices` on are ghosts. Their level is -1, their distance infinite, their label -1, their
     score 0. Call `prepare` after `pad`, not before.
 
     Args:

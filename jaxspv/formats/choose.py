@@ -77,13 +77,13 @@ class RowLengths(NamedTuple):
 def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     """The format that a purpose runs fastest on, by the tiles that A would have; eager.
 
-    A traversal is faster over tiles where entries lie together: a tile costs a word a line whatever
+    A traversal is faster over tiles if entries are clustered: a tile costs one word a row whatever
     it holds, so the mean number of entries in a non-empty tile decides. A product with a sparse
-    vector was faster over columns at every density measured (benchmarks/NOTES.md, "Tiles"); what
-    tiles save there is memory. A product with a dense vector reads every slot, padding too: rows of
-    one length go to ELL, rows that are once sorted within windows to SELL, others stay CSR
-    (the mean and the normalised variance of their lengths tell: "GraphBLAS on GPU", "Formats"). On
-    a CPU rows of similar lengths go to ELL, others stay CSR.
+    vector was faster over columns at every density measured (benchmarks/NOTES.md, "Tiles"); tiles
+    only save memory there. A product with a dense vector reads every slot, padding too: rows of one
+    length go to ELL, rows that have one length after sorting within windows to SELL, others stay
+    CSR (by the mean and the normalised variance of lengths: "GraphBLAS on GPU", "Formats"). On a
+    CPU rows of similar lengths go to ELL, others stay CSR.
 
     Args:
         A: a concrete sparse matrix.

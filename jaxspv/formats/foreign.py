@@ -11,7 +11,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; `op
 def ours(A: Any) -> Any:
     """A matrix of jaxspv made of one of SciPy, `jax.experimental.sparse` or NetworkX; else `A`.
 
-    It is converted at every call: who calls more than once converts once.
+    It is converted at every call: convert it yourself before calling more than once.
     """
     for kind in type(A).__mro__:
         for module, convert in CONVERTERS.items():

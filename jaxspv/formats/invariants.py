@@ -96,7 +96,7 @@ def _on_device(promises, static, arrays):
 
 
 def _numbered(promises: Promises) -> dict[tuple[int, str], Any]:
-    """JAX sorts dictionaries by their keys; the first promise that is broken is told."""
+    """Numbered keys, as JAX sorts dictionaries by key: the first broken promise is reported."""
     return {(number, message): bad for number, (message, bad) in enumerate(promises)}
 
 

@@ -128,9 +128,9 @@ class Stored(SciPyMethods):
     def trim(self) -> Self:
         """The same entries in exactly the capacity they need; eager only.
 
-        Eager results have room to spare, so that programs are compiled for few sizes: this is for
-        what is kept, printed, or handed to code that reads `data` and `indices` whole. O(nse), and
-        whatever is computed of the trimmed object compiles for its size.
+        Eager results have spare capacity, so that programs are compiled for few sizes. Trim what is
+        stored, printed, or passed to code that reads all of `data` and `indices`. O(nse); programs
+        on the trimmed object are compiled for its size.
 
         Raises:
             ValueError: under jit, where the number of entries is unknown.

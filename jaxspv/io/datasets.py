@@ -145,8 +145,8 @@ def fetch(
 
     Raises:
         ValueError: there is no graph of this name; or the file is not the one that is known.
-        OSError: it is not there yet and cannot be loaded: tells where to put it by hand.
-        ImportError: it is to be loaded, and pooch is not installed.
+        OSError: the file is missing and the download failed; the message says where to place it.
+        ImportError: it must be downloaded, and pooch is not installed.
 
     >>> import jaxspv as jsp
     >>> jsp.datasets.fetch("karate")

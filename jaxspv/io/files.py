@@ -80,7 +80,7 @@ def read_mtx(
         dtype = mtx_dtype(coo.data, field) if dtype is None else dtype
         values = narrow(in_dtype("it holds", coo.data, dtype))
     kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
-    # Nobody holds values in the order of the file: no slot is spared against them.
+    # `return_slots` adds no spare slot, which only guards values in the order of the edges.
     row, col = coo.coords
     return from_edges(row, col, values, **kept, return_slots=True)[0]
 
@@ -336,9 +336,9 @@ def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[s
 
 def _with_spare(A: Any, spare: Any) -> Any:
     """A matrix read without its padding, with it."""
-    capacity = (0, spare.shape[0])
+    widths = (0, spare.shape[0])
     indices = {
-        name: jnp.pad(getattr(A, name), capacity, constant_values=A.shape[axis])
+        name: jnp.pad(getattr(A, name), widths, constant_values=A.shape[axis])
         for name, axis in SCIPY[A.format].items()
     }
     return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)

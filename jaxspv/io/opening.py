@@ -1,4 +1,4 @@
-"""Files opened for reading: found, decompressed, their faults told as one kind of error."""
+"""Files opened for reading: found, decompressed, with one kind of error for every fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import scipy  # its modules are imported when they are first used
 
 from .mtx_header import LONGEST_LINE, Header
 
-AT_ONCE = 1 << 20  # bytes between two moves of a bar
+BLOCK = 1 << 20  # bytes of one read, after which the progress bar moves
 
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -39,21 +39,21 @@ def refusing(
     try:
         yield
     except broken as error:
-        sent = isinstance(error, (ValueError, OSError)) and str(error)
-        reason = sent or f"{type(error).__name__} {error}"
+        message = isinstance(error, (ValueError, OSError)) and str(error)
+        reason = message or f"{type(error).__name__} {error}"
         raise ValueError(f"{path} is no readable {what}: {reason}") from error
 
 
 class Forwards:
-    """A Matrix Market file that can be read and not moved in; its lines are checked on the way.
+    """A Matrix Market file that is read forwards only; its lines are checked while they are read.
 
     SciPy's parser takes the first part of a number that it understands and leaves out the rest of
-    the line: `1_0` would be 1. So each line behind the header must match `Header.lines`; the first
-    that does not is told in `wrong`. Exponents of Fortran (`1.5D+02`) become `1.5E+02`.
+    the line: `1_0` would be 1. So each line after the header must match `Header.lines`; the first
+    that does not is stored in `wrong`. Exponents of Fortran (`1.5D+02`) become `1.5E+02`.
 
-    The parser also puts a file back to where it stopped, and where a broken number makes that place
-    negative the error ends the process: it comes out of a destructor in C++. Behind a number it
-    looks for the end of the line, beyond the text where there is none: the last line gets one, and
+    The parser also seeks back to where it stopped. If a broken number makes that position negative,
+    the error ends the process, as it is thrown by a destructor in C++. After a number the parser
+    looks for the end of the line, beyond the text if there is none: so the last line gets one, and
     bytes of 0, which end a text there, are replaced and counted in `zeros`.
     """
 
@@ -94,7 +94,7 @@ def parsed(file: Any, header: Header, start: int) -> Any:
     """SciPy's matrix of an opened Matrix Market file, whose header ends at byte `start`.
 
     Raises:
-        ValueError: it is broken, or some of its bytes are 0; it tells the first wrong line.
+        ValueError: it is broken, or some of its bytes are 0; the message has the first wrong line.
     """
     text = Forwards(file, header, start)
     try:
@@ -133,7 +133,7 @@ def opened(path: pathlib.Path, progress: bool) -> Iterator[io.BufferedIOBase | A
 
             how: dict[str, Any] = {"unit": "B", "unit_scale": True, "leave": False}
             bar = tqdm(total=path.stat().st_size, desc=path.name, **how)
-            raw = io.BufferedReader(_Counted(path, stack.enter_context(bar)), AT_ONCE)
+            raw = io.BufferedReader(_Counted(path, stack.enter_context(bar)), BLOCK)
             file: Any = stack.enter_context(raw)
         else:
             file = stack.enter_context(path.open("rb"))

@@ -1,4 +1,4 @@
-"""Many small matrices as one: `block_diag`, and `unbatch` to take them apart again."""
+"""Many small matrices as one: `block_diag`, and `unbatch` to split it again."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def unbatch(
 
     Args:
         A: matrix.
-        shapes: the (rows, columns) of each block in turn, or matrices of these shapes.
+        shapes: the (rows, columns) of each block, in their order, or matrices of these shapes.
         nse: capacity of the blocks, one for all or one each; None: the entries of each, under jit
             the capacity of A.
 

@@ -14,7 +14,7 @@ from ..algebra.operators import first
 from ..formats import CSR
 from ..ops.aggregate import aggregate
 from ..ops.ewise import ewise_add
-from ..ops.reduce import beside
+from ..ops.reduce import broadcast_rows
 from ..ops.write_rule.call import matrix
 from ..ops.write_rule.entries import take
 
@@ -64,7 +64,7 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
         sums = sums * take(aggregate(A, axis=0), col)
     elif mode == "gcn":
         sums = sums * take(aggregate(A, axis=1), col)
-    valid = beside(row < A.shape[0], A.data) & (sums != 0)
+    valid = broadcast_rows(row < A.shape[0], A.data) & (sums != 0)
     sums = jnp.where(valid, sums, 1)
     below = jnp.sqrt(sums) if mode in ("sym", "gcn") else sums
     data = jnp.where(valid, A.data / below, 0).astype(dtype)

@@ -71,8 +71,8 @@ def _run(commands: list[list[str]]) -> None:
         running = [subprocess.Popen(c, stdout=pipe, stderr=subprocess.STDOUT) for c in commands]
     except OSError as error:
         raise NoCompiler(f"the C++ compiler does not start: {error}") from error
-    sent = [(process.communicate()[0], process.returncode) for process in running]
-    failed = [output.decode(errors="replace") for output, code in sent if code]
+    ended = [(process.communicate()[0], process.returncode) for process in running]
+    failed = [output.decode(errors="replace") for output, code in ended if code]
     if failed:
         raise NoCompiler(f"the C++ compiler fails: {failed[0].strip()[:2000]}")
 

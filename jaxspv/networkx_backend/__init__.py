@@ -1,7 +1,7 @@
 """The NetworkX backend `jaxspv`: NetworkX calls on jaxspv's algorithms, by NetworkX's dispatcher.
 
-`backend` is what the entry point `networkx.backends` names. `_nx_jaxspv` beside it is shipped as a
-module of that name, which NetworkX loads at import and which must not import JAX.
+`backend` is what the entry point `networkx.backends` names. `_nx_jaxspv` in this folder is also a
+top-level module of the wheel, which NetworkX loads at import and which must not import JAX.
 """
 
 import types

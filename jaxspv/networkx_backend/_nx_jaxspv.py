@@ -9,7 +9,7 @@ def get_info() -> dict[str, Any]:
     """The entry point `networkx.backend_info`, called at `import networkx`."""
     package = importlib.util.find_spec("jaxspv")  # looks for it, imports nothing
     if package is None or package.origin is None:
-        raise ImportError("there is no package jaxspv beside _nx_jaxspv")
+        raise ImportError("_nx_jaxspv is installed without the package jaxspv")
     path = pathlib.Path(package.origin).parent / "networkx_backend" / "info.py"
     found = importlib.util.spec_from_file_location("_jaxspv_networkx_info", path)
     if found is None or found.loader is None:

@@ -1,4 +1,4 @@
-"""A NetworkX graph as arrays: adjacency in NetworkX's order, labels beside; both conversions."""
+"""A NetworkX graph as arrays: adjacency in NetworkX's order, and labels; both conversions."""
 
 from __future__ import annotations
 

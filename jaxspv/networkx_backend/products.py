@@ -108,7 +108,7 @@ def _closed_walks(graph: Graph) -> jax.Array:
 
 
 def triangle_counts(G: ConvertedGraph) -> np.ndarray:
-    """(n,) triangles of each vertex, self loops and directions apart."""
+    """(n,) triangles of each vertex, without regard to self loops and directions."""
 
     def make() -> np.ndarray:
         return np.asarray(of_vertices(simple_pattern(G)))[: len(G)].astype(np.int64)

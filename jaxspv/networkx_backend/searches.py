@@ -104,7 +104,7 @@ def distances(
         found = sssp(graph, source, until=None if target is None else reached(target))
     except NegativeCycleError:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from None
-    if not bool(found.converged):  # on a GPU no call waits to tell of it
+    if not bool(found.converged):  # on a GPU the call itself does not raise
         raise nx.NetworkXUnbounded("Negative cycle detected.")
     check(found)
     far, parents = (np.asarray(x)[: len(G)] for x in (found.distances, found.parents))

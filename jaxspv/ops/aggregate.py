@@ -15,7 +15,7 @@ from .._core.indices import with_pattern
 from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
-from .reduce import beside, joined
+from .reduce import broadcast_rows, joined
 from .write_rule.call import matrix
 from .write_rule.entries import take
 
@@ -120,7 +120,7 @@ def lines_of(A: SparseMatrix, axis: int) -> tuple[Array, int, bool]:
 def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) -> Array:
     lines, extent, ascends = lines_of(A, axis)
     valid = lines < extent
-    values = jnp.where(beside(valid, A.data), A.data, jnp.zeros((), A.dtype))
+    values = jnp.where(broadcast_rows(valid, A.data), A.data, jnp.zeros((), A.dtype))
     if how in ("mean", "var", "std", "logsumexp"):
         values = values.astype(jnp.result_type(values.dtype, jnp.bfloat16))
     values, dtype = wide(values), values.dtype
@@ -129,13 +129,15 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
         return over_trailing(lambda v: joined(monoid, v, lines, extent, sorted=ascends), x)
 
     y = by_line(add.admit(values), add)
-    sizes = beside(by_line(valid.astype(jnp.int32)), y)
+    sizes = broadcast_rows(by_line(valid.astype(jnp.int32)), y)
     if how in ("mean", "var", "std"):
         y = y / jnp.maximum(sizes, 1)
     if how in ("var", "std"):
-        apart = jnp.where(beside(valid, values), values - take(y, lines), 0)
-        squares = (apart * apart.conj()).real.astype(apart.dtype)
-        y = by_line(squares if jnp.iscomplexobj(apart) else apart * apart) / jnp.maximum(sizes, 1)
+        deviation = jnp.where(broadcast_rows(valid, values), values - take(y, lines), 0)
+        squares = (deviation * deviation.conj()).real.astype(deviation.dtype)
+        y = by_line(
+            squares if jnp.iscomplexobj(deviation) else deviation * deviation
+        ) / jnp.maximum(sizes, 1)
     if how == "std":
         y = jnp.where(y > 0, jnp.sqrt(jnp.where(y > 0, y, 1)), 0)
     y = y if y.dtype == bool else y.astype(dtype)
@@ -152,7 +154,7 @@ def _softmax(A: Any, axis: int) -> Any:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def softmax_of_lines(x: Array, lines: Array, extent: int, ascends: bool) -> Array:
     """`softmax` of values (nse, ...) by their `lines`, in `wide` floats; 0 where out of range."""
-    is_valid = beside(lines < extent, x)
+    is_valid = broadcast_rows(lines < extent, x)
     x = jnp.where(is_valid, wide(x), -jnp.inf)
     peak = over_trailing(lambda v: max_.segment_reduce(v, lines, extent, sorted=ascends), x)
     level = x - take(jnp.where(peak > -jnp.inf, peak, 0), lines)
@@ -165,7 +167,7 @@ def softmax_of_lines(x: Array, lines: Array, extent: int, ascends: bool) -> Arra
 def _(extent, ascends, primals, tangents):
     x, lines = primals
     p = softmax_of_lines(x, lines, extent, ascends)
-    moved = p * jnp.where(beside(lines < extent, p), tangents[0].astype(p.dtype), 0)
+    moved = p * jnp.where(broadcast_rows(lines < extent, p), tangents[0].astype(p.dtype), 0)
     return p, moved - p * take(_sums(moved, lines, extent, ascends), lines)
 
 

@@ -205,7 +205,7 @@ def _extract(A, rows: Index, cols: Index, *, capacity: int) -> Entries:
     for axis, index in enumerate((rows, cols)):
         if index.values is None and not index.whole:
             e = select_slice(e, axis, index)
-    if cols.values is not None:  # entries that no column takes must not use up the room
+    if cols.values is not None:  # entries that no column selects must not use up the capacity
         e = keep(e, e.valid() & (cols.times(e.keys[1]) > 0))
     if rows.values is not None:
         e = _repeat_rows(e, rows, capacity)

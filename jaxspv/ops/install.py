@@ -135,21 +135,21 @@ def _compare(A: Any, other: Any, op: Any) -> Any:
         return NotImplemented
     if not isinstance(other, Stored) and np.ndim(other):
         return op(A.todense(), jnp.asarray(other))
-    beside: Any = 0 if isinstance(other, Stored) else other
-    if not is_concrete(beside):
+    number: Any = 0 if isinstance(other, Stored) else other
+    if not is_concrete(number):
         raise ValueError(
             "whether missing entries satisfy a comparison decides what its result is, so the "
-            f"number must be concrete; got {beside}. `jsp.apply` compares what is stored."
+            f"number must be concrete; got {number}. `jsp.apply` compares what is stored."
         )
     with known_while_tracing():
-        dense = bool(op(0, beside))
+        dense = bool(op(0, number))
     if dense:
         raise TypeError(
             "missing entries satisfy this comparison and its result would be dense: compare "
             "`A.toarray()`, or use the complement of the opposite one as a mask, `~(A > B)`."
         )
     if not isinstance(other, Stored):
-        return select(apply(A, op, right=beside), nonzero)
+        return select(apply(A, op, right=number), nonzero)
     return select(ewise_union(A, other, op), nonzero)
 
 

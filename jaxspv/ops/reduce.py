@@ -105,7 +105,7 @@ def _reduce_axis(A, add, *, axis) -> Dense | Entries:
 
 
 def _reduce_runs(e: Entries, add: Monoid) -> Entries:
-    """The same by sorting, where there is no room for a dense accumulator."""
+    """The same by sorting, where a dense accumulator would be too large."""
     e = sort_entries(e)
     starts = run_starts(e)
     group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
@@ -126,11 +126,11 @@ def _reduce_arrays(A, add, axis) -> Array:
     def of_one(values: Array) -> Array:
         return joined(add, add.admit(values), place, extent, sorted=ascends)
 
-    y = over_trailing(of_one, jnp.where(beside(row < A.shape[0], A.data), A.data, 0))
+    y = over_trailing(of_one, jnp.where(broadcast_rows(row < A.shape[0], A.data), A.data, 0))
     return y[0] if axis is None else y
 
 
-def beside(flags: Array, values: Array) -> Array:
+def broadcast_rows(flags: Array, values: Array) -> Array:
     """(nse,) flags in a shape that broadcasts with (nse, ...) values."""
     return flags.reshape(-1, *(1 for _ in values.shape[1:]))
 

@@ -83,7 +83,7 @@ def subtracted(A: Any, B: Any) -> Any:
 
 
 def scaled(A: Any, B: Any, op: Any) -> Any:
-    """`A op B` where at least one is sparse: a scalar, an array, or a sparse operand beside it."""
+    """`A op B` where at least one is sparse: the other is a scalar, an array or sparse."""
     if _is_scalar(B):
         return apply(A, op, right=B)
     if _is_scalar(A):

@@ -20,9 +20,9 @@ def layout(row: np.ndarray, col: np.ndarray, n: int, *, seed: int = 0, steps: in
     place = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
     ideal = 1 / np.sqrt(max(n, 1))
     for step in range(steps):
-        apart = place[:, None] - place[None]
-        distance = np.maximum(np.sqrt((apart**2).sum(-1)), 1e-3 * ideal)
-        push = (apart * (ideal**2 / distance**2)[..., None]).sum(1)
+        offset = place[:, None] - place[None]
+        distance = np.maximum(np.sqrt((offset**2).sum(-1)), 1e-3 * ideal)
+        push = (offset * (ideal**2 / distance**2)[..., None]).sum(1)
         spring = place[row] - place[col]
         pull = spring * np.sqrt((spring**2).sum(1, keepdims=True)) / ideal
         np.add.at(push, row, -pull)
@@ -30,11 +30,11 @@ def layout(row: np.ndarray, col: np.ndarray, n: int, *, seed: int = 0, steps: in
         length = np.maximum(np.sqrt((push**2).sum(1, keepdims=True)), 1e-12)
         place += push / length * np.minimum(length, 0.2 * (1 - step / steps))
     gap = min(GAP, 0.5 / np.sqrt(max(n, 1))) * np.ptp(place, axis=0).max() if n else 0.0
-    return apart_by(place, gap)
+    return separated(place, gap)
 
 
-def apart_by(place: np.ndarray, gap: float, *, steps: int = 20) -> np.ndarray:
-    """The same places, with pairs nearer than `gap` pushed apart, so that points can be told."""
+def separated(place: np.ndarray, gap: float, *, steps: int = 20) -> np.ndarray:
+    """The same places; pairs nearer than `gap` are moved away from each other, to be visible."""
     other = ~np.eye(len(place), dtype=bool)
     for _ in range(steps):
         way = place[:, None] - place[None]
@@ -98,9 +98,9 @@ def draw(
     if edge_values is not None:
         edge_values = _checked("edge_values", edge_values, (len(row),))
         width = 0.3 + 4 * edge_values / max(edge_values.max(initial=0), 1e-30)
-    valid = set(zip(row.tolist(), col.tolist(), strict=True))
+    pairs = set(zip(row.tolist(), col.tolist(), strict=True))
     single = np.array(
-        [(c, r) not in valid for r, c in zip(row.tolist(), col.tolist(), strict=True)]
+        [(c, r) not in pairs for r, c in zip(row.tolist(), col.tolist(), strict=True)]
     )
     ends = np.stack([pos[row], pos[col]], axis=1)
     ax.add_collection(LineCollection(list(ends), linewidths=width, colors=GREY, zorder=1))

@@ -42,8 +42,8 @@ def spy(A: Any, ax: Any = None, *, bins: int = 256, cmap: str = "Blues") -> Any:
     shown = np.log1p(counts)
     image = ax.imshow(shown, cmap=cmap, extent=extent, interpolation="nearest", vmin=0)
     if cell > 1:
-        beside = ax.inset_axes((1.04, 0.1, 0.05, 0.8))  # where the picture is, not the axes' room
-        bar = ax.figure.colorbar(image, cax=beside, label="entries a cell")
+        inset = ax.inset_axes((1.04, 0.1, 0.05, 0.8))  # relative to the picture, not to its axes
+        bar = ax.figure.colorbar(image, cax=inset, label="entries a cell")
         most = int(counts.max(initial=0))
         ticks = [k for k in (0, 1, 10, 100, 1000, 10_000, 100_000) if k <= most]
         bar.set_ticks(np.log1p(ticks), labels=[f"{k:,}" for k in ticks])
@@ -98,8 +98,8 @@ def tiles(A: Any, ax: Any = None, *, nt: int = 64) -> Any:
         nt: side of a tile.
 
     Returns:
-        The axes: a bar for each power of two of entries in a tile that has any. The title tells
-        the share of tiles that have, and their mean, which `choose_format` goes by.
+        The axes: a bar for each power of two, of the non-empty tiles with that many entries. The
+        title gives the share of non-empty tiles and their mean, which `choose_format` uses.
 
     Raises:
         ValueError: A is traced, `nt` is not positive.

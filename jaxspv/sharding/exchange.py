@@ -1,10 +1,10 @@
-"""What devices tell each other inside of a `shard_map`, and the frame that runs one.
+"""Communication between devices inside of a `shard_map`, and `on_mesh`, which runs one.
 
-A vector is cut like the vertices: each device has the places of its own piece. Before a product it
-needs those of its rows or columns (`along_rows`, `along_cols`: an all-gather), after it the partial
-results of several devices are joined and each keeps its piece (`fold_rows`, `fold_cols`: an
-all-to-all and a sum over what arrived, for any monoid and in one order). Sets of vertices travel as
-words of 32 bits.
+A vector is cut like the vertices: each device holds the elements of its vertices, its piece. Before
+a product it gathers the elements of its rows or columns (`along_rows`, `along_cols`: an
+all-gather). After it the partial results of several devices are joined and each keeps its piece
+(`fold_rows`, `fold_cols`: an all-to-all and a sum over what arrived, for any monoid and in one
+order). Sets of vertices are sent as bitmaps of 32-bit words.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from .partition import WORD, Partition
 
 
 class Local(NamedTuple):
-    """What one device has of a sharded graph.
+    """The part of a sharded graph on one device.
 
     Attributes:
-        block: CSR of its entries, rows and columns by their places in its groups of pieces.
+        block: CSR of its entries, with local rows and columns: places in the concatenated pieces
+            that `along_rows` and `along_cols` gather.
         order: (r,) int32, the vertex at each place of its piece; n: none.
-        everyone: (R C r,) int32, the same of all pieces, one after the other.
+        everyone: (R C r,) int32, `order` of all devices, concatenated.
         positions: (n,) int32, the place of each vertex in `everyone`.
         part: the partition.
-        symmetric: the pattern of the whole matrix is, known or declared.
+        symmetric: the pattern of the whole matrix is symmetric, known or declared.
     """
 
     block: CSR
@@ -43,7 +44,7 @@ class Local(NamedTuple):
     symmetric: bool = False
 
     def piece(self, x: Array, fill: Any = 0) -> Array:
-        """(r, ...) the places of this device of a vector (n, ...) over all vertices."""
+        """(r, ...) the rows for this device's vertices, of an array (n, ...) over all vertices."""
         return x.at[self.order].get(mode="fill", fill_value=fill)
 
     def along_rows(self, piece: Array) -> Array:
@@ -90,7 +91,7 @@ class Local(NamedTuple):
         """`fold_cols` of words by `or`."""
         return _united(partial, self.part.row_axes, self.part.grid[0])
 
-    def ends(self) -> tuple[Array, Array]:
+    def endpoints(self) -> tuple[Array, Array]:
         """(nse,) the vertices that each entry comes from and goes to; n: padding."""
         row, col = self.block.rowcol()
         n, valid = self.part.n, row < self.part.block_shape[0]
@@ -107,7 +108,7 @@ class Local(NamedTuple):
         return self.everyone if self.part.grid[1] == 1 else self.along_cols(self.order)
 
     def by_vertices(self) -> CSR:
-        """The block with vertices for columns, to multiply what every device has whole."""
+        """The block with vertices for columns, to multiply a replicated array."""
         n, block = self.part.n, self.block
         columns = self.vertices_along_cols().at[block.indices].get(mode="fill", fill_value=n)
         shape = block.shape[0], n
@@ -141,11 +142,12 @@ def on_mesh(
 ) -> Any:
     """`body(local, *operands)` on every device of the mesh of a sharded graph.
 
-    Operands and results are whole on every device; `values`, arrays that begin with (R, C) like
-    those of G, come as the last operand, those of the device. Not `whole`: the result is an array
-    of those of the device, and (R, C, nse) in all. `kernels`: those of one device may be taken,
-    else loops of XLA and of CPUs alone. Inside of a `shard_map` over the axes of the partition,
-    whose caller passed the arrays of G by `G.spec`, the body runs as it is.
+    Operands and results are replicated. `values` are arrays that begin with (R, C) like those of G;
+    the body gets this device's part of them as its last operand. `whole` is False if the result is
+    sharded: the body returns this device's part, and the result begins with (R, C). `kernels`
+    allows GPU kernels inside the body, else only XLA and CPU forms run. If the caller is inside of
+    a `shard_map` over the axes of the partition, with the arrays of G passed by `G.spec`, the body
+    is called directly.
     """
     part: Partition = G.part
 
@@ -154,7 +156,9 @@ def on_mesh(
         data, indices, indptr, order, everyone, positions, *more = mine
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
-        with using(None if kernels else "cpu"):  # few have run beside others of their kind
+        with using(
+            None if kernels else "cpu"
+        ):  # most kernels are untested when several devices run them together
             local = Local(block, order, everyone, positions, part, G.symmetric)
             result = body(local, *operands, *more)
         return result if whole else result[None, None]

@@ -31,12 +31,12 @@ class ShardedGraph(Products):
     `jax.shard_map` over the mesh takes the graph with `in_specs=G.spec`.
 
     Attributes:
-        data: (R, C, nse) values; of each device its own, in the order of its rows and columns.
+        data: (R, C, nse) values of each device's entries, in the order of its rows and columns.
         indices: (R, C, nse) int32 local columns; slots beyond the last row are padding.
         indptr: (R, C, rows + 1) int32 offsets of the local rows.
-        order: (R, C, places) int32, the vertices dealt to each device; n: none.
-        everyone: (R, C, R C places) int32, the orders of all devices, on each.
-        positions: (R, C, n) int32, the place of each vertex in `everyone`, on each.
+        order: (R, C, places) int32, the vertices of each device; n: none.
+        everyone: (R, C, R C places) int32, `order` of all devices, replicated.
+        positions: (R, C, n) int32, the place of each vertex in `everyone`, replicated.
         part: the partition, static.
         unique: no entry of A is stored twice, static.
         symmetric: the pattern of A is symmetric, checked or declared, static.
@@ -95,11 +95,11 @@ class ShardedGraph(Products):
         return dataclasses.replace(self, data=self.data.astype(dtype))
 
     def deal(self, x: Shaped[Array, "n ..."]) -> Shaped[Array, "R C places ..."]:
-        """A vector or matrix over the vertices, each row on the device of its vertex. Traceable.
+        """A row-sharded array from one over the vertices: rows lie with their vertices. Traceable.
 
-        A product with such an array gives one, and no device ever has the whole of either: what
-        the layers of a network carry on from one to the next. Places without a vertex hold 0;
-        sharded by `spec`.
+        A product with a row-sharded array is row-sharded, so that no device ever holds all rows:
+        this is for the features between the layers of a network. Places without a vertex hold 0;
+        the result is sharded by `spec`.
 
         Raises:
             ValueError: it is not over the vertices.
@@ -118,7 +118,7 @@ class ShardedGraph(Products):
         return on_mesh(lambda local, x: local.piece(x), self, x, whole=False)
 
     def gather(self, x: Shaped[Array, "R C places ..."]) -> Shaped[Array, "n ..."]:
-        """What `deal` makes such an array of: all its rows by vertices, on every device. Traceable.
+        """The inverse of `deal`: all rows in the order of the vertices, replicated. Traceable.
 
         Raises:
             ValueError: it has not the places of this graph.

@@ -1,4 +1,4 @@
-"""When the GPUs of a mesh can run one kernel together, and whether they do so unasked."""
+"""When the GPUs of a mesh can run one kernel together, and whether that is the default."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one_kernel_refused(G: ShardedGraph) -> str | None:
     if [d.id for d in devices.flat] != list(range(devices.size)):
         return "the mesh must take the devices in the order of their numbers, from the first on"
     if devices.size > MOST_DEVICES:
-        return f"at most {MOST_DEVICES} devices wait for each other in a kernel"
+        return f"at most {MOST_DEVICES} devices share a kernel"
     if part.places * devices.size >= MOST_PLACES:
         return f"its kernels number fewer than {MOST_PLACES} vertices"
     if part.places + G.data.shape[-1] >= MOST_ENTRIES:

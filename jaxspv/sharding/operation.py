@@ -33,11 +33,11 @@ def spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
     """How a graph is spread, for `explain`."""
     R, C = G.part.grid
     way = "rows" if C == 1 else "columns" if R == 1 else "blocks"
-    return [f"{way} over {R} by {C} devices, room for {G.data.shape[-1]:,} entries on each"]
+    return [f"{way} over {R} by {C} devices, capacity {G.data.shape[-1]:,} entries on each"]
 
 
 def refused(name: str, given: dict[str, Any]) -> None:
-    """What a function does not take for a sharded graph.
+    """Refuses options that a function does not support for a sharded graph.
 
     Raises:
         NotImplementedError: one of the options is given.
@@ -45,24 +45,24 @@ def refused(name: str, given: dict[str, Any]) -> None:
     for option, value in given.items():
         if value is not None and value is not False and value != "auto":
             raise NotImplementedError(
-                f"`{option}` of {name} is not there for a ShardedGraph; got {value!r}."
+                f"`{option}` of {name} is not supported for a ShardedGraph; got {value!r}."
             )
 
 
 def whole(G: ShardedGraph, x: Any) -> Array:
-    """A vector over the vertices, in an eager call on every device of the mesh."""
+    """A vector over the vertices; in an eager call it is replicated on the devices of the mesh."""
     if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
         return jax.device_put(x, G.part.replicated)
     return jnp.asarray(x)
 
 
-def dealt(G: ShardedGraph, x: Any) -> bool:
-    """Whether x has the shape of what `G.deal` gives, of a vector or of a matrix."""
+def is_row_sharded(G: ShardedGraph, x: Any) -> bool:
+    """Whether x has the shape of a row-sharded vector or matrix, as `G.deal` gives it."""
     return np.shape(x)[:3] == (*G.part.grid, G.part.places) and np.ndim(x) in (3, 4)
 
 
 def placed(G: ShardedGraph, x: Any) -> Array:
-    """A dealt array, in an eager call on the devices whose places it is about."""
+    """A row-sharded array; in an eager call each device gets the rows of its vertices."""
     if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
         return jax.device_put(x, G.part.sharding)
     return jnp.asarray(x)
@@ -73,13 +73,13 @@ def _devices(G: ShardedGraph) -> set[Any]:
 
 
 def least_weight(G: ShardedGraph) -> float:
-    """The least of the concrete values of a graph, or 0; NaN where one is. Asked once."""
+    """The least of the concrete values of a graph, or 0; NaN where one is. Cached."""
     key = (G.data, G.indptr)
     return kept(key, "least", lambda: float(one_program(_extreme, *key, largest=False)))
 
 
 def largest_weight(G: ShardedGraph) -> float:
-    """The largest of the concrete values of a graph, or 0; NaN where one is. Asked once."""
+    """The largest of the concrete values of a graph, or 0; NaN where one is. Cached."""
     key = (G.data, G.indptr)
     return kept(key, "largest", lambda: float(one_program(_extreme, *key, largest=True)))
 

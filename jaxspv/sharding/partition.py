@@ -1,6 +1,6 @@
 """Which device of a mesh holds which vertices and entries: rows, or blocks of rows and columns.
 
-Vertices are dealt into as many pieces as there are devices, R by C of them, each with r places.
+Vertices are divided into as many pieces as there are devices, R by C of them, each with r places.
 Device (i, j) holds the entries whose row lies in the pieces (i, *) and whose column lies in the
 pieces (*, j). With C = 1 these are whole rows, those of its own piece; with R = 1 whole columns.
 """
@@ -21,7 +21,7 @@ from .._core.indices import LIMIT
 if TYPE_CHECKING:
     from jaxtyping import Int, Num
 
-WORD = 32  # places of a piece come in words of as many bits
+WORD = 32  # bits of a word of a bitmap; the places of a piece are a multiple of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Partition:
     def deal(self, weights: Num[Any, " n"]) -> Int[Any, "pieces places"]:
         """The vertices of each piece, heaviest first; n where there is none. Traceable.
 
-        Dealt in the order of their weights, every other round backwards: the sums of two pieces
-        differ by at most the largest weight.
+        Round robin in the order of their weights, every other round backwards: the sums of two
+        pieces differ by at most the largest weight.
         """
         R, C = self.grid
         xp: Any = jnp if isinstance(weights, jax.Array) else np

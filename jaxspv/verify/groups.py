@@ -39,13 +39,13 @@ def label_propagation(A: Any, result: Any, start: Any = None) -> None:
     n = pattern.shape[0]
     want = np.arange(n) if start is None else np.asarray(start)
     vertex = np.concatenate([pattern.row, pattern.col]).astype(np.int64)
-    beside = np.concatenate([pattern.col, pattern.row])
+    neighbor = np.concatenate([pattern.col, pattern.row])
     for _ in range(int(result.iterations)):
-        pairs, counts = np.unique(vertex * n + want[beside], return_counts=True)
+        pairs, counts = np.unique(vertex * n + want[neighbor], return_counts=True)
         order = np.lexsort((pairs % n, -counts, pairs // n))
-        who, first = np.unique(pairs[order] // n, return_index=True)
+        voters, first = np.unique(pairs[order] // n, return_index=True)
         want = want.copy()
-        want[who] = pairs[order][first] % n
+        want[voters] = pairs[order][first] % n
     got = np.asarray(result.labels)
     fail("label", got != want, got, want)
 

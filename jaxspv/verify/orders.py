@@ -35,10 +35,10 @@ def cuthill_mckee(A: Any, order: Any) -> None:
 
 
 def topological_order(A: Any, result: Any) -> None:
-    """Each vertex once and behind all with an edge to it, its generation one more than theirs."""
+    """Each vertex once, after all vertices with an edge to it, its generation one above theirs."""
     pattern = pattern_of(matrix_of(A)).tocoo()
     n, order = pattern.shape[0], np.asarray(result.order)
-    expect(bool(result.acyclic), "a cycle is told of.")
+    expect(bool(result.acyclic), "`acyclic` is False.")
     expect(np.array_equal(np.sort(order), np.arange(n)), "the order is no permutation.")
     place = np.argsort(order)
     wrong = np.zeros(n, bool)

@@ -58,9 +58,9 @@ def truss(A: Any, k: int, result: Any) -> None:
 def independent_set(A: Any, result: Any) -> None:
     """No two members are neighbours, and every other vertex has one that is."""
     pattern, members = undirected_pattern(A), np.asarray(result.members)
-    beside = pattern @ members.astype(float) > 0
-    fail("membership", members & beside, members, ~beside)
-    fail("membership", ~members & ~beside, members, ~beside)
+    has_member = pattern @ members.astype(float) > 0
+    fail("membership", members & has_member, members, ~has_member)
+    fail("membership", ~members & ~has_member, members, ~has_member)
     expect(int(result.count) == members.sum(), "count is not the number of members.")
 
 

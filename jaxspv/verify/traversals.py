@@ -64,7 +64,7 @@ def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
 
 
 def bfs(A: Any, source: int, result: Any) -> None:
-    """Levels equal SciPy's; parents, where given, are a tree one level apart."""
+    """Levels equal SciPy's; parents, if given, are a tree whose edges join adjacent levels."""
     want, got = levels_of(A, source), np.asarray(result.levels)
     fail("level", got != want, got, want)
     assert int(result.num_levels) == want.max() + 1, "num_levels is not the largest level + 1."

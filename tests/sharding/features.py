@@ -55,7 +55,7 @@ def dealt(mesh_of, A):
     refused((ValueError, *case) for case in cases)
     cases = (
         ("on the right", lambda: jsp.mxm(X.T, G, dealt=True)),
-        ("with a dealt result", lambda: jsp.mxm(G, X, mask=X > 0, dealt=True)),
+        ("with a row-sharded result", lambda: jsp.mxm(G, X, mask=X > 0, dealt=True)),
     )
     refused((NotImplementedError, *case) for case in cases)
     explicit(mesh_of, A, X)

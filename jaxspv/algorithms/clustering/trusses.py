@@ -86,9 +86,9 @@ op = Operation("k_truss", constant, types=lambda A, k: A)
 
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(A: CSR, k: Any) -> CSR:
-    """Triangles counted once, then edges of too few taken out one by one, in C++."""
-    valid = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
-    return kept(A, bind.call("k_truss", valid, A.indptr, A.indices, k))
+    """Counts the triangles once, then removes edges with too few one after the other, in C++."""
+    members = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
+    return kept(A, bind.call("k_truss", members, A.indptr, A.indices, k))
 
 
 @op.register("peeling", backend="cpu")

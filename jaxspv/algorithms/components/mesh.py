@@ -21,7 +21,7 @@ def _labels(local: Local) -> Array:
     entry agree on every device, hence on the smallest vertex.
     """
     n = local.part.n
-    tail, head = local.ends()
+    tail, head = local.endpoints()
 
     def own_round(state):
         return hooked(state[0], tail, head)

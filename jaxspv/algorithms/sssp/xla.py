@@ -61,8 +61,8 @@ def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
 
 def for_edges(graph: OutEdges, ring: Queue, carry, visit, begin=None):
     """`carry = visit(carry, edges)` over the edges of the vertices of the ring."""
-    nse, capacity = graph.indices.shape[0], {"vertices": VERTICES, "edges": EDGES}
-    return frontier.for_edges(graph.indptr, nse, ring, carry, visit, **capacity, begin=begin)
+    nse, chunk = graph.indices.shape[0], {"vertices": VERTICES, "edges": EDGES}
+    return frontier.for_edges(graph.indptr, nse, ring, carry, visit, **chunk, begin=begin)
 
 
 def drain(graph: OutEdges, state: State, limit: Array | None) -> State:

@@ -143,7 +143,7 @@ def _transposed_by_order(indptr, indices, *, shape):
 def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:
     """The same entries compressed along the other axis, of extent `minor`, by a counting sort.
 
-    `major`: the index of each slot along the first axis, where `A.indptr` does not tell it. Stable,
+    `major`: the index of each slot along the first axis, if `A.indptr` does not give it. Stable,
     O(nse + extents). Padding gets the extent of the first axis for an index. `A.data` may be None.
     """
     extent, nse = A.indptr.shape[0] - 1, A.indices.shape[0]

@@ -87,10 +87,10 @@ class Arithmetic(NoValue):
         ...
 
     def __getitem__(self, index: Any) -> Any:
-        """What SciPy's arrays give; an element that is not stored is 0.
+        """As for SciPy's arrays; an element that is not stored is 0.
 
-        `A[i, j]` of integers is a scalar array, of two arrays of indices their pairs: a dense array
-        with `A[i[k], j[k]]` at k. All else is `extract`: slices, an array of indices beside a
-        slice, and rows with columns as `A[np.ix_(i, j)]`.
+        `A[i, j]` is a scalar array for integers. For two arrays of indices it is a dense array with
+        `A[i[k], j[k]]` at k. Anything else is `extract`: slices, an array of indices and a slice,
+        and rows and columns as `A[np.ix_(i, j)]`.
         """
         ...

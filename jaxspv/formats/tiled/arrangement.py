@@ -120,7 +120,7 @@ def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int])
 
 
 def group_concrete(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
-    """`group` with room for the runs there are, up to a power of two; eager."""
+    """`group` with the capacity of the actual runs, rounded up to a power of two; eager."""
     run, count = _heads(row, col, shape, nt)
     capacity = min(max(1 << max(int(count) - 1, 0).bit_length(), 64), max(row.shape[0], 1))
     return _group(row, col, shape, nt, run, capacity)

@@ -205,7 +205,7 @@ class BitTiled(SparseMatrix):
             symmetric: declares that the pattern equals its transpose (one copy is kept); None:
                 checked where indices are concrete, False under jit.
 
-        Under jit there is room for a tile an entry: convert large matrices outside of it.
+        Under jit the capacity is one tile for each entry: convert large matrices outside of it.
 
         Raises:
             ValueError: the words are too many for int32, or `nt` is none of 16, 32, 64.
@@ -299,14 +299,14 @@ def _select(word: Array, rank: Array) -> Array:
 
 
 def _lines(row: Array, col: Array, shape: tuple[int, int], nt: int, limit: int) -> Words:
-    """`Words` of exactly the room that concrete indices need."""
+    """`Words` of exactly the capacity that concrete indices need."""
     groups = group_concrete(row, col, shape, nt)
     tiles, rest = (int(v) for v in needs(groups, limit=limit))
     return _assemble_jit(groups, row, col, shape, nt, limit, tiles, rest)
 
 
 def _traced_lines(row, col, shape, nt, limit):
-    """`Words` of static room: a tile an entry, and the remainder too where it is asked for."""
+    """`Words` of static capacity: a tile for each entry, and as much remainder if `limit`."""
     down, across = grid(shape, nt)
     tiles = min(row.shape[0], down * across)
     rest = row.shape[0] if limit else 0

@@ -198,7 +198,7 @@ class Tiled(SparseMatrix):
 
 
 class Capacity(NamedTuple):
-    """Static room of a `Tiled`: tiles, and slots of the remainder."""
+    """Static capacity of a `Tiled`: tiles, and slots of the remainder."""
 
     tiles: int
     remainder: int

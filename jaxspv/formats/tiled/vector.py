@@ -69,10 +69,10 @@ class TiledVector(NoValue):
         Args:
             x: entries in any order; equal places are added up.
             nt: 16, 32 or 64.
-            tiles: room for non-empty tiles; None: as many as the entries and the length allow.
+            tiles: capacity for non-empty tiles; None: as many as the entries and the length allow.
 
         Returns:
-            The same entries; those of tiles beyond the room are dropped and set `overflow`.
+            The same entries; those of tiles beyond the capacity are dropped and set `overflow`.
         """
         x = x if x.unique else x.canonical()
         (n,), each = x.shape, max(check_size(nt) // 32, 1)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def numbered(
     tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"]
 ) -> tuple[Labels, Int[np.ndarray, " edges"], Int[np.ndarray, " edges"]]:
-    """Labels in the order in which rows meet them, source first, and the vertices of both columns.
+    """Labels by first occurrence in the rows, source first, and the vertices of both columns.
 
     Raises:
-        ValueError: a name is missing (None, NaN); it tells the row.
+        ValueError: a name is missing (None, NaN); the message has the row.
     """
     if tails.dtype == heads.dtype and tails.dtype.kind in "iu":
         both = np.stack([tails, heads], 1).ravel()
@@ -79,7 +79,7 @@ def matrix_of(
         proper = row != col
         row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]
         values = np.r_[values, values[proper]]
-    # Nobody holds values in the order of these edges: no slot is spared against them.
+    # `return_slots` adds no spare slot, which only guards values in the order of the edges.
     kept: dict[str, Any] = {"shape": shape, "dup": dup, "format": format}
     return from_edges(row, col, values, **kept, return_slots=True)[0]
 

@@ -72,7 +72,7 @@ def check_delimiter(mark: str | None) -> None:
         isinstance(mark, str) and len(mark) == 1 and not mark.isalnum() and mark not in '"\r\n+-._'
     ):
         raise ValueError(
-            "`delimiter` must be one character that is no letter, digit, quote or line end, and "
+            "`delimiter` must be one character, not alphanumeric, no quote or line end, and "
             f"none of '+-._'; got {mark!r}."
         )
 

@@ -1,7 +1,6 @@
-"""Lines of text with an edge each, read in blocks so that what is held beside the edges is bounded.
+"""Lines of text with an edge each, read in blocks so that the memory beyond the edges is bounded.
 
-Numbers are read by NumPy; where it refuses a block, the first line that is wrong is looked for and
-named.
+Numbers are read by NumPy; if it refuses a block, the error names the first line that is wrong.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Text:
         return row, col, values, found
 
     def look(self, line: str, number: int) -> int:
-        """Finds out what is not told from the first line; how many lines are the header."""
+        """Sets what was not given by the first line; returns the number of header lines."""
         if self.delimiter is None:
             self.delimiter = next((mark for mark in SEPARATORS if mark in line), None)
         fields = self._split(number, line)

@@ -25,7 +25,7 @@ from .lines import Text, weight_kind
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-LINES = 1 << 16  # written at once
+LINES = 1 << 16  # of one write
 TABLES = (".parquet", ".feather", ".arrow")
 Column = int | str
 
@@ -50,7 +50,7 @@ def read_edges(
     """A matrix from a file with an edge a line: text (`.gz` or not), `.parquet`, `.feather`.
 
     Args:
-        path: the file; its suffix tells the kind, and what is no table is text in UTF-8.
+        path: the file; its suffix gives the kind, any other than a table's is text in UTF-8.
         source, target: the columns of the ends, by number or by the name in the header.
         weight: the column of the values; None: ones.
         labels: False: ends are vertices, integers from 0. True: they are names of any kind, and the
@@ -72,11 +72,11 @@ def read_edges(
 
     Returns:
         The matrix; or (matrix, `Labels`) where `labels` are asked for: names as text (of Parquet:
-        as they are), in the order in which the lines meet them.
+        as they are), in the order in which they first occur.
 
     Raises:
         FileNotFoundError, IsADirectoryError: there is no such file.
-        ValueError: a line is wrong, it tells which and why; or `shape` does not hold a vertex.
+        ValueError: a line is wrong (the message has the line and why), or `shape` lacks a vertex.
         ImportError: Parquet needs pyarrow, which is not installed.
 
     Cost: O(edges); 20 bytes an edge and a block of the text while it is read.

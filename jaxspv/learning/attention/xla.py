@@ -20,7 +20,7 @@ from ..._core.operation import Operation, typed
 from ...ops.aggregate import wide
 from ...ops.products.sddmm.by_entry import ByEntry, chunk_for
 from ...ops.products.sddmm.xla import live_tangents, register_chunks
-from ...ops.reduce import beside
+from ...ops.reduce import broadcast_rows
 from ...ops.write_rule.entries import take
 
 
@@ -42,7 +42,7 @@ def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
 
     def joined(sums, row, col, own):
         level = scores(row, col, own) - take(shift, row)
-        e = jnp.where(beside(row < m, level), jnp.exp(level), 0)
+        e = jnp.where(broadcast_rows(row < m, level), jnp.exp(level), 0)
         terms = e[..., None] * take(V, col).astype(dtype)
         return (sums[0].at[row].add(e, mode="drop"), sums[1].at[row].add(terms, mode="drop")), None
 
@@ -62,7 +62,9 @@ def _ends(backend, A, operands, V, score) -> tuple[ByEntry, list[Any]]:
 
 def _weights(s: Array, row: Array, level: Array) -> Array:
     """The weight of each entry from its score and the (m, heads) `level` of its row."""
-    return jnp.where(beside(row < level.shape[0], s), jnp.exp(wide(s) - take(level, row)), 0)
+    return jnp.where(
+        broadcast_rows(row < level.shape[0], s), jnp.exp(wide(s) - take(level, row)), 0
+    )
 
 
 def _tangent(primals, tangents, result, *, score):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-STEPS = 12  # bits of a mantissa that the table of logarithms tells apart
+STEPS = 12  # bits of a mantissa that index the table of logarithms
 UNIT = 22  # fractional bits of a logarithm
 NEVER = np.int32(2**31 - 1)
 

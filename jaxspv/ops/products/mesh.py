@@ -20,9 +20,9 @@ from ...formats.stored import Stored
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import (
-    dealt,
     differentiated,
     explicit_mesh,
+    is_row_sharded,
     mesh_op,
     placed,
     refused,
@@ -47,12 +47,12 @@ def product(
 ) -> Array:
     """y[i] = add_j mul(A[i, j], x[j]), or with `flip` y[j] = add_i mul(x[i], A[i, j]); x (n, ...).
 
-    The product of one device, by vertices where x has columns: x lies whole on every device, so
-    that none of it travels or moves. With `flip`, of x along the rows; a fold of what devices of
-    the same rows (columns) got. Where x is dealt, so is y: x travels along columns (rows). keep: y
-    is dealt too where x is whole; by rows over all devices then nothing travels.
+    Each device multiplies its block; devices of the same rows (with `flip` columns) add their
+    partial results. A replicated x is not sent, and y is replicated. If x is row-sharded so is y,
+    and x is gathered along columns (rows). keep: y stays row-sharded although x is replicated; if
+    only rows are split over devices, nothing is sent.
     """
-    if dealt(G, x):
+    if is_row_sharded(G, x):
         body = functools.partial(multiplied_row_sharded, flip=flip)
         return on_mesh(body, G, semiring, values=x, whole=False, kernels=kernels)
     if keep:
@@ -67,7 +67,7 @@ def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False
 
 
 def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
-    """`product` on one device, of the whole x to the rows of y of its places."""
+    """`product` on one device, of a replicated x, giving the rows of y of its vertices."""
     if flip:
         partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
         return local.fold_cols(partial, semiring.add)
@@ -82,9 +82,9 @@ def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = 
 def multiplied_row_sharded(
     local: Local, semiring: Semiring, x: Array, *, flip: bool = False, columns: int | None = None
 ) -> Array:
-    """`product` on one device of the rows of x of its places, to those of y.
+    """`product` on one device, of a row-sharded x, giving the rows of y of its vertices.
 
-    columns: of x that are gathered together, no matter how many there are; None: all.
+    columns: the columns of x of one gather; None: all.
     """
     if flip:
         partial = _times_left(local.along_rows(x), local.block, semiring)
@@ -140,7 +140,9 @@ def _multiply(
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
     if keep:
         if transposed:
-            raise NotImplementedError("`dealt` of mxm takes the matrix on the right of the graph.")
+            raise NotImplementedError(
+                "`dealt=True` of mxm needs the matrix on the right of the graph."
+            )
         return _stays_row_sharded(name, G, whole(G, x), semiring, write, flip, backend)
     x = whole(G, jnp.asarray(x).T if transposed else x)
     with using(backend):
@@ -163,11 +165,11 @@ def _multiply(
 def _multiply_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
-    if not dealt(G, x) or (flip and np.ndim(x) > 3):
+    if not is_row_sharded(G, x) or (flip and np.ndim(x) > 3):
         places = (*G.part.grid, G.part.places)
         raise ValueError(
-            f"{name} of a ShardedGraph takes what `G.deal` gives, an array {places} of a vector "
-            f"or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
+            f"{name} of a ShardedGraph takes row-sharded arrays as `G.deal` gives them: {places} "
+            f"of a vector or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
         )
     return _stays_row_sharded(name, G, placed(G, x), semiring, write, flip, backend)
 
@@ -175,9 +177,9 @@ def _multiply_row_sharded(
 def _stays_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
-    """The product by what is dealt, or by what is whole, each row with its vertex."""
-    refused(name + " with a dealt result", dataclasses.asdict(write))
-    how: dict[str, Any] = {"flip": flip, "keep": not dealt(G, x)}
+    """The product by a row-sharded or a replicated array; its rows stay with their vertices."""
+    refused(name + " with a row-sharded result", dataclasses.asdict(write))
+    how: dict[str, Any] = {"flip": flip, "keep": not is_row_sharded(G, x)}
 
     def run(G, x):
         return op(G, x, semiring, backend=backend, **how)
@@ -219,7 +221,7 @@ def sharded_mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
     G, X = (A, B) if left else (B, A)
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
         raise NotImplementedError(
-            f"mxm of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
+            "mxm multiplies a ShardedGraph by an array of two axes, or by one that `G.deal` "
             f"gives; got {type(X).__name__}."
         )
     return _multiply("mxm", G, X, semiring, options, flip=not left, keep=dealt)
@@ -286,7 +288,7 @@ def _as_entries(values, present):
 
 def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: bool) -> Array:
     def body(local: Local, op, scalar):
-        keys = local.ends()
+        keys = local.endpoints()
         valid = keys[0] < G.n
         x = jnp.where(valid, local.block.data, jnp.ones((), local.block.data.dtype))
         z = applied(op, scalar, x, keys, bind=bind, weak=weak)

@@ -23,7 +23,7 @@ from .mesh import multiplied, multiplied_row_sharded, op, product
 from .spmv.api import no_dense_fold
 from .spmv.gpu import SCALARS, no_scalars, scalars
 
-LATE = 8  # columns that travel together where the kernels waited in vain: no more room than theirs
+LATE = 8  # columns of one gather after the kernels timed out: no more memory than they take
 
 
 def _not_together(G, x, semiring, *, flip, keep=False) -> str | None:
@@ -34,7 +34,7 @@ def _not_together(G, x, semiring, *, flip, keep=False) -> str | None:
 
 def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
     if not keep:
-        return "the result is asked for whole on every device"
+        return "the result is replicated on every device"
     return _not_whole(G, x, semiring, flip)
 
 
@@ -93,7 +93,7 @@ def in_place(G, x, semiring, *, flip, keep=True, **options):
 def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
     del keep
     if flip or x.ndim != 4:
-        return "it multiplies by a dealt matrix on the right: `mxm(G, G.deal(X))`"
+        return "it multiplies by a row-sharded matrix on the right: `mxm(G, G.deal(X))`"
     if reason := one_kernel_refused(G):
         return reason
     columns = x.shape[-1]

@@ -23,13 +23,13 @@ from ...formats import SparseMatrix
 from ...formats.foreign import ours
 from ...formats.stored import Stored
 from ...graph import Graph, linked
-from .capacity import finished, roomy, with_capacity
+from .capacity import finished, with_capacity, with_least_capacity
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
 
 class Dense(NamedTuple):
-    """A dense vector of which `present` tells the entries (None: all)."""
+    """A dense vector; `present` is True where there is an entry (None: everywhere)."""
 
     values: Array
     present: Array | None = None
@@ -111,7 +111,13 @@ def call(
     given = (operands, out, mask, accum, fill)
     if is_eager(operands, out, mask, accum):
         if not keeps:
-            given = tuple(map(roomy, operands)), roomy(out), mask, accum, fill
+            given = (
+                tuple(map(with_least_capacity, operands)),
+                with_least_capacity(out),
+                mask,
+                accum,
+                fill,
+            )
         result, count = one_program(_steps, given, rule=rule, named=named, how=how)
         return finished(result, count, how.nse, keeps)
     return _computed(rule, named, how, given, how.nse)

@@ -16,8 +16,8 @@ from ..._core.pytree import is_concrete
 from ...formats.stored import Stored
 
 
-def roomy(x: Any) -> Any:
-    """A concrete vector of less room than eager results have, in theirs: one program for all."""
+def with_least_capacity(x: Any) -> Any:
+    """A concrete vector in the least capacity of eager results or more: one program for all."""
     if (
         not isinstance(x, Stored)
         or x.ndim != 1
@@ -28,10 +28,10 @@ def roomy(x: Any) -> Any:
 
 
 def with_capacity(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
-    """Inside the program: the result in the capacity it leaves it in, and how many entries it has.
+    """The result in the capacity in which it leaves the program, and the number of its entries.
 
-    That is `nse`, or its own if it `keeps` that, or the bucket of the bound that it has. No count
-    where nobody will ask for it.
+    Capacity: `nse` if given, else unchanged if `keeps`, else the bucket of the upper bound. The
+    count is None if it is not used.
     """
     if not isinstance(result, Stored):
         return result, None
@@ -46,9 +46,9 @@ def with_capacity(result: Any, nse: int | None, keeps: bool = False) -> tuple[An
 
 
 def settled(result: Any, nse: int | None, count: int | None = None) -> Any:
-    """An eager result of any capacity in the one that it gets: `nse`, or the bucket of its count.
+    """An eager result in its final capacity: `nse`, or the bucket of its number of entries.
 
-    count: its entries where somebody knows them; else they are looked at.
+    count: that number, if known; else it is read from the result.
 
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
@@ -70,10 +70,10 @@ def _counted(x: Any) -> int:
 
 
 def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
-    """The result of an eager program, as `with_capacity` gives it, in the capacity that it gets.
+    """The result of an eager program, as `with_capacity` gives it, in its final capacity.
 
-    That of its count (`eager_capacity`): a small bucket that holds whatever there can be is taken
-    without looking, a larger one is cut after looking at the count.
+    That is the bucket of its count (`eager_capacity`): a small bucket that holds every possible
+    result is left without reading the count, a larger one is cut after reading it.
 
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
@@ -90,7 +90,7 @@ def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = Fa
 
 
 def resized(x: Any, nse: int) -> Any:
-    """A COO, CSR, CSC or SparseVector in another capacity; what does not fit is cut. Traceable."""
+    """A COO, CSR, CSC or SparseVector in another capacity; entries beyond it are cut. Traceable."""
     if x.nse == nse:
         return x
     on_host = is_concrete(x) and not on_accelerator(x.data)  # NumPy has no program for each size

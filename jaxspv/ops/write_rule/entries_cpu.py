@@ -1,7 +1,7 @@
 """Searching, merging and compacting entries on a CPU: native loops, see `native_loops`.
 
-They take time in proportion to the entries that are there, where the forms of `entries` take it in
-proportion to the capacity, and many small operations.
+Their time is proportional to the number of entries; that of the forms in `entries` is
+proportional to the capacity, in many small operations.
 """
 
 from __future__ import annotations

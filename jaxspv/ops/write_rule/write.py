@@ -82,11 +82,11 @@ def write_vector(
     """w<m, replace> = w accum t for vectors, sparse and dense; as `write_matrix`.
 
     Args:
-        T: SparseVector or `Entries`; or a dense (n,) array, of which `present` (n,) bool tells what
-            is an entry (all by default).
+        T: SparseVector or `Entries`; or a dense (n,) array whose entries are where `present`, (n,)
+            bool, is True (everywhere by default).
         out: w; a dense w has all entries, and gives a dense result in which `fill` stands where
             GraphBLAS would have none. None: a result of the kind of T.
-        mask, accum, replace, nse: as there.
+        mask, accum, replace, nse: as in `write_matrix`.
         fill: the identity of the monoid for products, 0 by default.
     """
     dense = not isinstance(T, (Stored, Entries))

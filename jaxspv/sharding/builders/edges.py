@@ -53,10 +53,10 @@ def shard_edges(
         directed: False: every edge in both directions, loops once.
         symmetric: declares that the pattern is symmetric; None: it is where `directed` is False.
         dup: the monoid that combines the values of equal pairs, wherever they came from.
-        nse: room for entries on each device; None: what the fullest one needs, rounded up.
+        nse: capacity of each device; None: what the fullest one needs, rounded up.
 
     Returns:
-        A `ShardedGraph`; vertices are dealt as by `shard`, equal pairs counted as often as given.
+        A `ShardedGraph`; vertices are distributed as by `shard`, repeated pairs count in degrees.
 
     Raises:
         TypeError: indices are no integers; `mesh` no mesh, `spec` no spec.
@@ -88,13 +88,13 @@ def sharded(
     nse: int | None,
     check: Callable[[Agreed], None] = lambda agreed: None,
 ) -> ShardedGraph:
-    """The graph of what `own()` gives in each process.
+    """The graph of the edges that `own()` returns in each process.
 
-    What is refused in one process is so in all, so that none waits for ever.
+    An error in one process is raised in all, so that none blocks for ever.
 
     Args:
-        own: gives the edges of this process, or raises.
-        check: raises where what all processes have is not what should be.
+        own: returns the edges of this process, or raises.
+        check: raises if the edges of all processes together are not as they should be.
     """
     if n is not None and (not isinstance(n, (int, np.integer)) or not 0 <= n < LIMIT):
         raise ValueError(f"`n` must be an integer in [0, 2^31 - 1); got {n!r}.")
@@ -104,7 +104,7 @@ def sharded(
         mine = own()
     except Exception:
         with contextlib.suppress(ValueError):
-            agree(part, None, n)  # the others wait for this process
+            agree(part, None, n)  # the other processes block until this one calls it
         raise
     found = agree(part, mine, n)
     check(found)

@@ -28,7 +28,7 @@ from .local_edges import Agreed, LocalEdges
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec
 
-BLOCK = 2**24  # bytes that a process reads at once
+BLOCK = 2**24  # bytes of one read of a process
 
 
 def shard_file(
@@ -48,10 +48,10 @@ def shard_file(
     dup: Monoid = plus,
     nse: int | None = None,
 ) -> ShardedGraph:
-    """A sharded graph from a file, whose blocks of lines the processes read in turn; eager.
+    """A sharded graph from a file, whose blocks of lines go to the processes round robin; eager.
 
-    No process parses the lines of another. Of a compressed file each must read all bytes before
-    its own; of one that is not, it goes there.
+    No process parses the lines of another. In a compressed file a process must read all bytes
+    before its blocks; in any other it seeks.
 
     Args:
         path: `.mtx` (Matrix Market, coordinates), else text with an edge a line, as `read_edges`

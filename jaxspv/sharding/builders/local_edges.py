@@ -26,7 +26,7 @@ class LocalEdges(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """What all processes know of the edges of all.
+    """The sizes that all processes agreed on.
 
     Attributes:
         n: vertices.
@@ -53,19 +53,20 @@ def local_devices(part: Partition) -> list[tuple[int, int]]:
             f"`spec` must split all axes of `mesh` that differ between processes; {part.spec} "
             f"leaves one out of {dict(part.mesh.shape)}."
         )
-    mine = sorted(place for place, who in holders.items() if jax.process_index() in who)
+    here = jax.process_index()
+    mine = sorted(place for place, processes in holders.items() if here in processes)
     if not mine:
-        raise ValueError(f"`mesh` has no device of process {jax.process_index()}.")
+        raise ValueError(f"`mesh` has no device of process {here}.")
     return mine
 
 
 def agree(part: Partition, own: LocalEdges | None, n: int | None) -> Agreed:
-    """What the processes together have; `own` is None where that of this process was refused.
+    """Sizes of the edges of all processes; `own` is None if those of this process were refused.
 
-    Every process must come here, whatever it found before: the others wait.
+    Collective: every process must call it, after an error too, or the others block.
 
     Raises:
-        ValueError: of another process the edges were refused; processes differ in `n` or in the
+        ValueError: the edges of another process were refused; processes differ in `n` or in the
             dtype of values.
     """
     here = local_devices(part)
@@ -83,7 +84,7 @@ def agree(part: Partition, own: LocalEdges | None, n: int | None) -> Agreed:
     found = np.asarray(whole(on_devices(part, local))).reshape(part.grid[0] * part.grid[1], -1)
     refused, sizes, extents, kinds, capacities, high, low = found.astype(np.int64).T
     if refused.any():
-        raise ValueError("the edges of another process are refused there: its error says why.")
+        raise ValueError("the edges of another process were refused: its error says why.")
     for name, numbers in (("n", sizes), ("the dtype of values", kinds)):
         if len(set(numbers.tolist())) > 1:
             raise ValueError(f"`{name}` must be the same in all processes; it differs.")

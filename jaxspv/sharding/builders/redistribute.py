@@ -1,9 +1,10 @@
-"""Edges that lie anywhere on a mesh become a sharded graph: dealt, sent, sorted, joined.
+"""A sharded graph from edges that lie anywhere on a mesh: they are sent, sorted and joined.
 
-Three programs over the devices. The first counts degrees, deals the vertices and puts the edges of
-each device in the order of the devices that they belong to. The host reads how many go from where
-to where, and so knows what room they need. The second sends them, in rounds of bounded size however
-uneven they are, sorts what arrived and joins equal pairs. The third cuts to the room they take.
+Three programs over the devices. The first counts degrees, distributes the vertices round robin and
+sorts the edges of each device by the device that they go to. The host reads how many go from each
+device to each other, and so knows the capacity they need. The second sends them, in rounds of
+bounded size however uneven they are, sorts what arrived and joins equal pairs. The third cuts the
+arrays to the entries that remain.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def spread(
         dup: joins the values of equal pairs.
         directed: False: every edge in both directions, loops once.
         symmetric: the pattern is; declared.
-        nse: room for entries on each device; None: what the fullest needs, rounded up.
+        nse: capacity of each device; None: what the fullest needs, rounded up.
 
     Raises:
         ValueError: a device would hold 2^31 - 1 edges or entries or more, or more than `nse`.
 
-    Cost: O(k log k) on each device; each edge is sent once. Beside the edges, what a device gets
-    of them, three times over while it is sorted, and 8 n bytes.
+    Cost: O(k log k) on each device; each edge is sent once. Memory, in addition to the edges: three
+    times the edges that a device receives, while they are sorted, and 8 n bytes.
     """
     slots = row.shape[-1] * (1 if directed else 2)
     if slots >= LIMIT:
@@ -69,7 +70,7 @@ def spread(
         x.delete()
     most = int(sent.sum(axis=0).max())
     if bucketed(most) >= LIMIT:
-        raise ValueError(f"a device holds fewer than 2^31 - 1 edges; {most} are dealt to one.")
+        raise ValueError(f"a device holds fewer than 2^31 - 1 edges; one would get {most}.")
     capacity = bucketed(most)
     chunk = min(bucketed(int(sent.max())), max(SENT // sent.shape[0], 1))
     rounds = np.int32(-(-int(sent.max()) // chunk))

@@ -48,7 +48,7 @@ def shard_rmat(
         key: `jax.random.key`, of Threefry (JAX's default); in several processes the same.
         scale, edge_factor, a, b, c, symmetric, permute: as in `rmat`.
         mesh, spec: as in `shard`.
-        nse: room for entries on each device; None: what the fullest one needs, rounded up.
+        nse: capacity of each device; None: what the fullest one needs, rounded up.
 
     Raises:
         ValueError: as `rmat`; the key is none of Threefry; a device would draw or hold 2^31 - 1

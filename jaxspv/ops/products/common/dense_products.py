@@ -38,7 +38,7 @@ sddmm = Operation("sddmm")  # `sddmm(semiring, A, X, Y)`
 
 
 def bare(A: Any) -> Any:
-    """The pattern of A, with values that nobody reads."""
+    """The pattern of A; its values are placeholders that are never read."""
     slots = (*A.overflow.shape, A.nse) if hasattr(A.overflow, "shape") else (A.nse,)
     return dataclasses.replace(A, data=np.zeros(slots, bool)) if A.takes_arrays else A
 

@@ -1,6 +1,6 @@
 """A user's element-wise function as a jaxpr: hashable by its code, applicable at any size.
 
-A second interpreter of jaxprs beside `pallas_kernels.simt.scalar_jaxpr`, for another target: JAX
+Like `pallas_kernels.simt.scalar_jaxpr` an interpreter of jaxprs, but for another target: JAX
 operations on slices of any length here, instructions of one GPU thread there.
 """
 
@@ -28,7 +28,7 @@ _NESTED = frozenset(
 )
 
 
-MOST_NAMED = 60  # letters of the names of operations
+MOST_NAMED = 60  # the most characters that the operations' names may take in an error
 
 
 class Elementwise:

@@ -9,10 +9,10 @@ from ....formats.repeats import joined as _joined
 
 
 def joined(A: SparseMatrix, semiring: Semiring) -> SparseMatrix:
-    """A with each place once, unless the semiring makes the same of the entries apart.
+    """A with repeated entries summed, unless the semiring gives the same without that.
 
     Only (plus, times) distributes over the sum of repeated entries: max_plus would take the larger
     of two, plus_pair would count both.
     """
-    apart = (semiring.add.op.fn, semiring.mul.fn) == (operators.plus.fn, operators.times.fn)
-    return A if A.unique or apart else _joined(A)
+    distributes = (semiring.add.op.fn, semiring.mul.fn) == (operators.plus.fn, operators.times.fn)
+    return A if A.unique or distributes else _joined(A)

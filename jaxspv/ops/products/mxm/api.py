@@ -75,8 +75,8 @@ def mxm(
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
-        dealt: A is a `ShardedGraph`, B a whole array: each row of the result stays on the device of
-            its vertex, as `A.deal` would lay it; every device has no more of the result than that.
+        dealt: for a `ShardedGraph` A and a replicated array B: the result is row-sharded, each row
+            on the device of its vertex as `A.deal` places it, instead of replicated.
         backend: "pallas" ("rows", and with an array), "cpu", "xla", or None.
 
     Returns:
@@ -89,15 +89,15 @@ def mxm(
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
-            patterns are traced, `nse` is missing and no bound is reasonable; a capacity of 2^31 - 1
-            or more; `dealt` without a ShardedGraph.
+            patterns are traced, `nse` is missing and no bound is reasonable; the capacity is
+            2^31 - 1 or more; `dealt` without a ShardedGraph.
         TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
 
     Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
     on the pattern of C: for min and max the winning product, the first k at ties.
 
     Cost: O(products + entries) time, in steps of `chunk` products; memory O(entries + nse + chunk).
-    With an array of k columns O(entries k) time, and memory O(entries) beside the result.
+    With an array of k columns O(entries k) time, and memory O(entries) in addition to the result.
 
     Source: Gustavson, ACM TOMS 4 (3), 1978; Dalton, Olson, Bell, ACM TOMS 41 (4), 2015.
 
@@ -111,7 +111,7 @@ def mxm(
     [[4.0, 40.0], [3.0, 30.0]]
     """
     if dealt:
-        raise ValueError("`dealt` is for products of a ShardedGraph.")
+        raise ValueError("`dealt` is only for products of a ShardedGraph.")
     if isinstance(A, _ARRAYS) or isinstance(B, _ARRAYS):
         options = Options(mask, accum, out, replace)
         return multiply_array(A, B, semiring, options, method, backend)

@@ -84,7 +84,7 @@ class Call:
 
 
 def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
-    """The operands of a product, if they are some.
+    """Validates the operands of a product.
 
     Raises:
         TypeError, ValueError: as `mxm`.

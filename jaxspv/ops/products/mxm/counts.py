@@ -27,7 +27,7 @@ def searches_on_host(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> int:
 
 
 def count_on_device(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> tuple[int, int | None]:
-    """Products, and about how many searches where there is a mask: one program, one wait."""
+    """The number of products and, with a mask, about that of searches: one program, one sync."""
     with known_while_tracing():
         parts, searches = jax.device_get(_count(A, B, mask))
     high, low = (int(part.astype(np.int64).sum()) for part in parts)

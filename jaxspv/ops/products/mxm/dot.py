@@ -46,7 +46,7 @@ def multiply_by_dots(
 ) -> Result:
     """C at the places that a sparse mask, a sorted CSR, allows; A and B are sorted."""
     M = mask.source
-    o, lists = _meetings(A, B, mask)
+    o, lists = _lists_of_mask(A, B, mask)
     places, window = M.nse, min(size, M.nse)
     dtype = term_dtype(semiring, A.dtype, B.dtype)
     add = semiring.add
@@ -76,7 +76,7 @@ def multiply_by_dots(
     return compacted(M, rounded(total, dtype), present, nse, wrapped)
 
 
-def _meetings(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
+def _lists_of_mask(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
     """The lists to walk, as `Operands` whose entries are the places of the mask, and to search."""
     M = mask.source
     row, col = M.rowcol()

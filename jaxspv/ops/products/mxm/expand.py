@@ -103,7 +103,7 @@ def next_products(o: Operands, at: Position, size: int, window: int) -> tuple[Pr
 def saturating_cumsum(length: Array, limit: int, longest: int) -> Array:
     """Inclusive prefix sums of lengths in [0, longest], min(sum, limit), without 64-bit integers.
 
-    The sums wrap around 2^32; each term is less than 2^31, so a sum below the one before tells.
+    The sums wrap around 2^32; each term is less than 2^31, so a sum below the one before shows it.
     """
     if length.shape[0] * longest < 2**31:
         return jnp.minimum(jnp.cumsum(length, dtype=jnp.int32), limit)

@@ -57,7 +57,7 @@ def no_rows(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | N
 def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
     """Why kernels do not know the functions of a semiring, for values of these dtypes."""
     if semiring.mul.overflow is not None and jnp.issubdtype(a, jnp.integer):
-        return "integer path lengths must tell an overflow"
+        return "kernels do not detect the overflow of integer path lengths"
     term = term_dtype(semiring, a, b)
     if term.name not in SCALARS:
         return f"kernels combine float32, int32 and bool, not {term}"

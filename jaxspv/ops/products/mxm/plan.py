@@ -27,15 +27,15 @@ from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
 METHODS = ("auto", *dict.fromkeys(impl.name for impl in op.impls))
-FEW = 1 << 22  # products that a CPU makes without looking for less work
-CHUNK = 1 << 26  # products expanded at once: about 4 GB
-LEAST, MOST_AT_ONCE = 1 << 10, 1 << 24  # the same where their number is not known
-UNASKED = 1 << 27  # slots of a result allocated under jit without being asked for
-MOST = (1 << 31) - 2  # slots there can be
-TOO_MANY = 2**31 - 1  # what stands for any larger number of entries
+FEW = 1 << 22  # up to so many products a CPU does not look for a method with less work
+CHUNK = 1 << 26  # products expanded together: about 4 GB
+LEAST, MOST_EXPANDED = 1 << 10, 1 << 24  # the same where their number is not known
+UNASKED = 1 << 27  # the largest default capacity of a result under jit
+MOST = (1 << 31) - 2  # the largest capacity
+TOO_MANY = 2**31 - 1  # stands for any larger number of entries
 BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
-LIKELY = 8  # entries of C for each of A and B that kernels get room for before they are known
-SMALL = 1 << 15  # slots of a result that native loops compute before its size is known
+LIKELY = 8  # first capacity of C, in multiples of the entries of A and B
+SMALL = 1 << 15  # capacity up to which native loops compute a result before its size is known
 
 
 class Schedule(NamedTuple):
@@ -45,10 +45,9 @@ class Schedule(NamedTuple):
         method: None: the first that does not refuse.
         nse: the capacity to compute in: what C needs or more, unless patterns are traced.
         size: products (of "dot": searches) made at a time.
-        products: as many or more of them there are; None: not known, or of no use.
-        found: outside of a jit, for kernels by rows the rows themselves, which tell how many
-            entries there are.
-        entries: of C, where that is known before it is made, and nobody has to look.
+        products: a lower bound on their number; None: not known or not needed.
+        found: outside of a jit, for kernels by rows: the rows, computed to learn the size of C.
+        entries: of C, if known before it is computed, so that no count is read; else None.
     """
 
     method: str | None
@@ -74,7 +73,7 @@ def plan(
                 "bound."
             )
         nse = call.bound if nse is None else nse
-        size = chunk or min(max(bucketed(2 * nse), LEAST), MOST_AT_ONCE)
+        size = chunk or min(max(bucketed(2 * nse), LEAST), MOST_EXPANDED)
         return Schedule(method, nse, size, None, None)
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
@@ -115,10 +114,10 @@ def remember(call: Call, C: SparseMatrix) -> None:
 
 
 def _sizes_of(call: Call) -> dict[Any, Any]:
-    """What products of these very patterns found out: "entries" of C, "products", "searches", and
-    whom kernels serve.
+    """Sizes learnt from earlier products of these patterns: "entries" of C, "products", "searches",
+    and which backends' kernels serve.
 
-    Kept while the arrays live: the same product with other values, as in a loop, waits for nothing.
+    Cached while the arrays live: the same product with other values, as in a loop, needs no sync.
     """
     name = "sizes of a product", jax.tree.structure((call.A, call.B, call.mask))
     return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
@@ -138,9 +137,9 @@ def _checked_capacity(call: Call, nse: int | None, need: int) -> int:
 def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
-    They get room for so many entries as most products have; where that is too little, they are
-    made again. One look at the device, or two; none once the size is known, which the same programs
-    serve: one for both halves would have to be compiled for the second product of a pattern.
+    Allocates for the typical size of a result and computes the rows again if that was too small:
+    one or two host syncs, none once the size is cached. Rows and assembly stay separate programs,
+    so that the second product of a pattern compiles nothing.
     """
     known = sizes.get("entries")
     allocated = min(
@@ -165,7 +164,7 @@ def _capacity(call: Call, entries: int) -> int:
 
 
 class _Work:
-    """Products and searches of a product, counted when they are asked for, on the host or there."""
+    """Products and searches of a product, counted when first needed, on the host or the device."""
 
     def __init__(self, call: Call, gpu: bool):
         self.call, self.gpu = call, gpu

@@ -20,7 +20,7 @@ from ....formats.foreign import ours
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
 from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
-from ...write_rule.capacity import finished, roomy, with_capacity
+from ...write_rule.capacity import finished, with_capacity, with_least_capacity
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
@@ -155,8 +155,8 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
     if lost or eager_operands(operands) is None:
         return _traced(how, *operands)
-    x = roomy(x)
-    operands = M, rows, x, semiring, mask, accum, roomy(out)
+    x = with_least_capacity(x)
+    operands = M, rows, x, semiring, mask, accum, with_least_capacity(out)
     allocated = bound_of(M, x) if sparse and options.out is None else None
     result, count = one_program(_product_in_capacity, *operands, how=how, allocated=allocated)
     return finished(result, count, options.nse if count is not None else None)

@@ -38,7 +38,7 @@ def spmv(
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]).
 
     values: (slots,) in the order of the layout (`RowBins.arrange`), or one scalar for all entries.
-    x: (n_cols,), or (n_cols, B) for B vectors at once, or a pytree of such arrays, which `mul` gets
+    x: (n_cols,), or (n_cols, B) for B vectors, or a pytree of such arrays, which `mul` gets
     gathered and `combine` gets as terms: (value, index) pairs find the winning column.
     identity: that of `combine` in the dtype `mul` returns, a pytree like the terms.
     reduce(terms, axis): the reduction of a block if the caller has a better one than `lax.reduce`.

@@ -46,7 +46,7 @@ SKEWED_FROM = 2**17  # columns: an x of so many does not fit into an L1
 )
 @dataclasses.dataclass(frozen=True)
 class RowBins:
-    """The pattern of a CSR matrix arranged for `binned.spmv`; values come apart, through `arrange`.
+    """The pattern of a CSR matrix arranged for `binned.spmv`; values are separate, by `arrange`.
 
     columns: (slots,) int32, bin after bin, numbered by `order`; padding slots hold shape[1].
     starts:  (segments,) int32, where each segment begins in `indices` and `data`, in bin order.

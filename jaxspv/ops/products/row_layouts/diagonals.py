@@ -3,7 +3,7 @@
     y[i] = add_k mul(A[i, i + offset_k], x[i + offset_k])        (diagonals k stored in row i)
 
 No column index is read, and neighbouring rows read neighbouring elements of x: stencils, grids and
-bands. A bit an entry tells what is there, so that inf and NaN in x meet stored entries alone and
+bands. A bit a place says whether an entry is stored, so that inf and NaN in x meet only these, and
 any semiring is served: 4 bytes a place of a diagonal and a bit, where a CSR takes 8 bytes an entry.
 """
 
@@ -123,9 +123,10 @@ def spmv(
 ) -> Array:
     """y (rows,) of x (n,): fused loops over shifted slices of x. Traceable in values and x.
 
-    Each takes `TOGETHER` diagonals at most: of more XLA keeps too much at once. Of many diagonals
-    and an odd number of rows a GPU's threads take one each, side by side, as x wants it; else four.
-    A CPU takes vectors of rows alone where these are many times a vector.
+    A loop takes `TOGETHER` diagonals at most: with more, XLA holds too many intermediates. With
+    many diagonals and an odd number of rows each GPU thread takes one row, so that neighbouring
+    threads read neighbouring elements of x; else four. A CPU takes rows in vectors only if they are
+    many times a vector.
     """
     d, m, before = len(D.offsets), D.stride, max(0, -D.offsets[0])
     words, after = _words(D.there, d), max(0, D.offsets[-1] + m - x.shape[0])

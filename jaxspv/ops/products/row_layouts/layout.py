@@ -39,8 +39,8 @@ class Rows:
         direct: whether a kernel that reads the CSR does better than the bins, because entries side
             by side lie all over x (`_sectors`) or because the values are `perturbed`.
         perturbed: whether the values were put into the bins in this very trace (`revalued`), which
-            costs more than a product that reads the CSR instead. It ends where the object is taken
-            apart, as between two steps of a scan: there the values are at hand.
+            costs more than a product that reads the CSR instead. Flattening the pytree, as between
+            two steps of a scan, resets it: there the values exist already.
     """
 
     bins: RowBins
@@ -90,10 +90,10 @@ def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows:
 
 @jax.jit
 def _sectors(indices: Array, count: Array) -> Array:
-    """How many 32-byte sectors of x 32 entries side by side mostly lie in; looks at 4,096 places.
+    """The typical number of 32-byte sectors of x that 32 adjacent entries read, by 4,096 samples.
 
-    If nearly 32, of an x beyond the L1, a product takes the time of these gathers, whoever makes
-    them, and bins have none to win.
+    If it is nearly 32 and x exceeds the L1 cache, these gathers decide the time of a product in any
+    layout, and bins gain nothing.
     """
     groups = indices.shape[0] // 32
     if groups == 0:

@@ -60,7 +60,7 @@ class Bin(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """The parameters of a plan beside the lengths of the rows.
+    """The parameters of a plan other than the lengths of the rows.
 
     `launch` is the cost of one more bin in slots; widths up to `unroll` are folded by an unrolled
     chain; longer rows than `segment` are cut.

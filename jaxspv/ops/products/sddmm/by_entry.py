@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ....formats import SparseMatrix
-from ...reduce import beside
+from ...reduce import broadcast_rows
 from ...write_rule.entries import take
 
 ELEMENTS = {"cpu": 1 << 16, "xla": 1 << 23}  # gathered at a time: what caches, what memory holds
@@ -95,7 +95,7 @@ class ByEntry:
         for leaf, kind in zip(leaves, self.kinds, strict=True):
             v = next(pieces) if kind == "entry" else leaf
             if v is not None and kind == "entry":
-                v = jnp.where(beside(valid, v), v, jnp.asarray(fill, v.dtype))
+                v = jnp.where(broadcast_rows(valid, v), v, jnp.asarray(fill, v.dtype))
             elif v is not None and kind != "params":
                 v = take(v, row if kind == "row" else col)
             found.append(v)
@@ -139,12 +139,12 @@ class ByEntry:
         values, back = jax.vjp(lambda p: self.at(_put(p, local, perturbed)), parts)
         valid = row < self.shape[0]
         g = cotangent(values)
-        cotangents = iter(back(jnp.where(beside(valid, g), g, 0).astype(values.dtype))[0])
+        cotangents = iter(back(jnp.where(broadcast_rows(valid, g), g, 0).astype(values.dtype))[0])
         sums, own = list(total), []
         for k, (kind, on) in enumerate(zip(self.kinds, perturbed, strict=True)):
             found: Any = next(cotangents) if on else None
             if kind == "entry":
-                own.append(jnp.where(beside(valid, found), found, 0) if on else None)
+                own.append(jnp.where(broadcast_rows(valid, found), found, 0) if on else None)
             elif on and kind == "params":
                 sums[k] = sums[k] + found.astype(sums[k].dtype)
             elif on:

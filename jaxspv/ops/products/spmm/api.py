@@ -80,8 +80,8 @@ def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
         return (A.out.T, Prepared(None, A.out)) if A.inn is None else (A.inn, Prepared(rows, A.out))
     if not isinstance(A, SparseMatrix):
         raise TypeError(
-            f"an operand must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__} "
-            "beside an array."
+            "one operand must be a sparse matrix or a Graph of jaxspv; got an array and "
+            f"{type(A).__name__}."
         )
     M = A.T if flip else A
     M = M if M.compressed is not None else M.asformat("csr")

@@ -108,8 +108,8 @@ def _compiled(semiring, A, X, prepared, *, flip):
 
 
 def _clipped(indices: Array, n: int) -> Array:
-    """Within [0, n), part by part: of all at once XLA makes a task for each core and waits for the
-    last, which takes longer than the product where another program has that core."""
+    """Clips to [0, n) in parts: for the whole array XLA makes a task for each core and waits for
+    the last, which takes longer than the product if another program uses that core."""
     nse = indices.shape[0]
     size = min(nse, CLIPPED)
 

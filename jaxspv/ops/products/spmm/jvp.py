@@ -60,7 +60,7 @@ def pull(product, W, A, X, d, V, prepared):
     steady = _steady(A)
     by_values = None if d is None else dots(steady, W, X)
     by_X = None
-    if V is not None:  # by the rows of the transpose where somebody has them
+    if V is not None:  # by the rows of the transpose, if they are prepared
         transposed = steady.T if prepared.transposed is None else prepared.transposed
         by_X = product(plus_times, transposed, W, type(prepared)(None, A), flip=False)
     return None, None, by_values, by_X, None

@@ -68,9 +68,9 @@ def result_dtype(semiring, A, X, flip):
 
 
 def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
-    """`run(X)`, (n, k) -> (m, k), column by column alike, in blocks of columns.
+    """`run(X)`, (n, k) -> (m, k), which treats columns independently, in blocks of columns.
 
-    held: numbers that `run` keeps for a column beside its operands and result.
+    held: temporary numbers that `run` holds for each column.
     """
     k, most = X.shape[1], max(LEAST_HELD, 4 * held)
     size = max(1, most // max(held, 1))

@@ -83,9 +83,9 @@ def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
 
 
 def bound_of(A: Any, x: Any) -> int:
-    """The bucket of a bound on the entries of an eager `y = A x`, without a wait for a device.
+    """The bucket of a bound on the entries of an eager `y = A x`, without a sync with a device.
 
-    On a host the edges that x selects bound it where fewer than the rows do.
+    On a host the bound is the edges that x selects or the rows, whichever are fewer.
     """
     (m, _), most = A.shape, min(A.shape[0], A.nse)
     coarse = most > eager_capacity(0, m)

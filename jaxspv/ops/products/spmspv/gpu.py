@@ -33,7 +33,7 @@ def _not_here(semiring, A, x, flip) -> str | None:
     if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
         return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
-        return "integer path lengths must tell an overflow"
+        return "kernels do not detect the overflow of integer path lengths"
     mul = _scalar_product(semiring, flip)
     out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     if out.dtype.name not in _SCALARS:

@@ -253,7 +253,7 @@ def _row(c: Call) -> SparseVector:
 
 @_register("dense")
 def _dense(c: Call) -> SparseVector:
-    """SpMV on x made dense, its structure kept beside it. O(nse)."""
+    """SpMV on x made dense, with its structure as a second array. O(nse)."""
 
     def look(inner):
         here = c.x.structure().at[inner].get(mode="fill", fill_value=False)

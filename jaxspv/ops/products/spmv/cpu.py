@@ -21,11 +21,11 @@ from jax import lax
 
 from ...._core.native_loops import read, read_natural, unfused, write
 
-LONG = 24  # entries a row, the mean, from which on eight are taken at once instead of four
-REST = 2  # entries of the rest of a row that are taken at once
+LONG = 24  # mean entries a row from which on eight are vectorised instead of four
+REST = 2  # entries of the rest of a row that are vectorised
 
 
-MOST = 8  # entries a row, the mean, up to which heads are better than the loop
+MOST = 8  # mean entries a row up to which `heads` is faster than the loop
 CACHED = 1 << 19  # entries of long rows up to which the loop is faster than bins
 LEAST = 1 << 14  # entries from which on they are
 

@@ -3,7 +3,7 @@
     by_values[e] = w[i] x[j]                 for the entry e = (i, j)
     by_vector[j] = sum_i w[i] A[i, j]
 
-One pass over the entries computes either or both and keeps nothing beside the results: on a CPU a
+One pass over the entries computes either or both without temporaries: on a CPU a
 native loop (see `native_loops`), on an NVIDIA GPU a kernel for float32, which sums by atomics.
 Elsewhere the row of every entry is found first, unless it is at hand.
 """
@@ -43,11 +43,10 @@ def csr_vjp(
 
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding: 0 in by_values,
     never read for by_vector. w: (n_rows,). x: (n_cols,); None: no by_values, else (nse,). data:
-    (nse,); None: no by_vector, else (n_cols,). rows: (nse,) row of every entry, n_rows in padding,
-    if somebody has it; loops and kernels do not want it. ranked: (nse,) number of every entry's
-    column where column order[k] has number k, the most used first, and order (n_cols,); for
-    kernels. All values are of one dtype. O(nse + n_rows). Under vmap a CPU works off one lane after
-    the other.
+    (nse,); None: no by_vector, else (n_cols,). rows: optional (nse,) row of every entry, n_rows in
+    padding; used by the XLA form only. ranked: (nse,) number of every entry's column where column
+    order[k] has number k, the most used first, and order (n_cols,); for kernels. All values are of
+    one dtype. O(nse + n_rows). Under vmap a CPU computes one lane after the other.
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:

@@ -43,7 +43,7 @@ def _terms(semiring, data, out, inner, values, flip):
 
 
 @op.register("loop", backend="cpu")
-def _in_turn(indptr, indices, semiring, data, x, y, *, flip):
+def _sequential(indptr, indices, semiring, data, x, y, *, flip):
     def term(e, i):
         j = read(indices, e)
         return _terms(semiring, read(data, e), i, j, read(x, j), flip)

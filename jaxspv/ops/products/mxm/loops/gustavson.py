@@ -2,10 +2,10 @@
 
 C(i, :) = sum over k of mul(A(i, k), B(k, :)), in two passes, loops as `native_loops` describes:
 
-1. `_pattern`: products set bits of their columns, of the words of 32 that these are in, and of
-   groups of 32 words. What is set tells the columns in order, so that no row is sorted, and is
-   taken back before the next row. `count` does the same without writing the columns.
-2. `accumulate.fill`: the values, in an accumulator of n numbers of which those of a row are set.
+1. `_pattern`: each product sets the bit of its column, that of the 32-column word, and that of the
+   group of 32 words. Reading the bits gives the columns in order, without a sort; they are
+   cleared before the next row. `count` does the same without writing the columns.
+2. `accumulate.fill`: the values, in an accumulator of n numbers of which a row's columns are used.
 
 A read that two operations share is made by each of them, and behind a write costs a copy of the
 whole array: here each array has one reader between two writes.
@@ -54,7 +54,7 @@ class Bits(NamedTuple):
 def multiply(
     semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | None, *, nse: int
 ) -> Result:
-    """The product; what exceeds nse is left out, and told by `total`."""
+    """The product; entries beyond nse are left out, `total` counts them too."""
     if not large_loops_are_native():
         return gustavson_by_columns.multiply(semiring, A, B, mask, nse=nse)
     a, b = _rows(A), _rows(B)
@@ -66,7 +66,7 @@ def multiply(
 def _pattern(
     a: Compressed, b: Compressed, allowed: Allowed | None, n: int, nse: int
 ) -> tuple[Array, Array, Array]:
-    """Offsets and columns of C as far as there is room, and its entries; nse + 1: more."""
+    """Offsets and columns of C, cut at nse entries, and their number; nse + 1: there are more."""
     m = a.indptr.shape[0] - 1
 
     def row(c):

@@ -30,7 +30,7 @@ def _codes(semiring: Semiring, A: SparseMatrix, B: SparseMatrix) -> dict[str, in
     if not pairs and not A.dtype == B.dtype == dtype:
         return None
     if semiring.mul.overflow is not None and jnp.issubdtype(dtype, jnp.integer):
-        return None  # whether a sum was clamped is for the loops to tell
+        return None  # only the XLA loops detect that a sum was clamped
     if pairs and semiring.add.takes_first:
         return ANY_PAIR if codes(semiring, dtype) is not None or dtype.name in NUMBERS else None
     return codes(semiring, dtype)

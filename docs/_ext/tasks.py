@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -51,13 +52,13 @@ TASKS = {
 
 def grouped(package: Any, names: Iterable[str]) -> dict[str, list[str]]:
     """Heading -> names in the order of TASKS; then the named tuples of results, then the rest."""
-    left = list(names)
+    left = {name.rpartition(".")[2]: name for name in names}
     found: dict[str, list[str]] = {}
     for heading, words in TASKS.items():
-        if here := [name for name in words.split() if name in left]:
+        if here := [left.pop(word) for word in words.split() if word in left]:
             found[heading] = here
-            left = [name for name in left if name not in here]
-    results = [name for name in left if _is_result(getattr(package, name))]
+    left = list(left.values())
+    results = [name for name in left if _is_result(operator.attrgetter(name)(package))]
     found |= {RESULTS: results, MORE: [name for name in left if name not in results]}
     return {heading: here for heading, here in found.items() if here}
 

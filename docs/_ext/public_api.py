@@ -39,12 +39,7 @@ PAGES = (
         ("graph", "sharding"),
     ),
     ("operations", "Operations", "Products and the other operations of GraphBLAS.", ("ops",)),
-    (
-        "algorithms",
-        "Algorithms",
-        "Whole traversals and iterations.",
-        ("algorithms",),
-    ),
+    ("algorithms", "Algorithms", "Whole traversals and iterations.", ("algorithms",)),
     ("plot", "Plots", "Pictures of matrices, degrees, searches and tiles.", ("plot",)),
     ("other", "Gradients, plans, checks", "What goes around a call.", ("",)),
 )

@@ -13,10 +13,10 @@ TASKS = {
     "Vectors": "SparseVector TiledVector BitVector vector_from_dense vector_from_entries",
     "Choosing a format": "choose_format FormatChoice",
     "From edges and arrays": "from_edges from_dense pad unpad Labels",
-    "Files and data sets": "read_mtx write_mtx read_edges write_edges read_edgelist write_edgelist "
+    "Files and data sets": "read_mtx write_mtx read_edgelist write_edgelist "
     "load_npz save_npz bundled datasets",
     "Other libraries": "from_scipy from_bcoo from_bcsr from_networkx to_networkx from_igraph "
-    "to_igraph from_pandas from_table to_table from_edge_index to_edge_index from_graphs_tuple "
+    "to_igraph from_table to_table from_edge_index to_edge_index from_graphs_tuple "
     "to_graphs_tuple GraphsTuple",
     "Generators": "rmat grid2d delaunay erdos_renyi sparsity SPARSITY_TYPES",
     "Built-in algebra": "operators monoids semirings",

@@ -1,5 +1,8 @@
 """GraphBLAS for JAX: sparse matrices and vectors as pytrees, algebra over any semiring."""
 
+import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import _on_mesh as _on_mesh
 from . import config as config
 from . import generators as generators
@@ -10,6 +13,7 @@ from . import plot as plot
 from . import results as results
 from . import sharding as sharding
 from . import until as until
+from ._familiar import suggestion as _suggestion
 from .algebra import monoids as monoids
 from .algebra import operators as operators
 from .algebra import semirings as semirings
@@ -107,10 +111,10 @@ from .io.files import load_npz as load_npz
 from .io.files import read_mtx as read_mtx
 from .io.files import save_npz as save_npz
 from .io.files import write_mtx as write_mtx
-from .io.tables.frames import from_pandas as from_pandas
+from .io.tables.frames import from_table as from_table
 from .io.tables.frames import to_table as to_table
-from .io.tables.text import read_edges as read_edges
-from .io.tables.text import write_edges as write_edges
+from .io.tables.text import read_edgelist as read_edgelist
+from .io.tables.text import write_edgelist as write_edgelist
 from .ops.apply import apply as apply
 from .ops.apply import select as select
 from .ops.assign import assign as assign
@@ -134,3 +138,19 @@ __version__ = "0.1.0"  # as in pyproject.toml; a test holds it
 
 install()  # operators and methods
 del install
+
+_INSIDE = set("algebra algorithms autodiff checking construct explaining exporting formats".split())
+_INSIDE |= set("graph interop native ops shapes".split())
+
+
+def __dir__() -> list[str]:
+    """The public names; folders of the code are no part of the interface."""
+    return sorted(name for name in globals() if name not in _INSIDE)
+
+
+if not _TYPE_CHECKING:  # checkers know the names
+
+    def __getattr__(name: str) -> None:
+        """Says where a name is, or what it is called here."""
+        hint = "" if name.startswith("_") else _suggestion(_sys.modules[__name__], name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -24,8 +24,8 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     takes, operations inside of these forms included. No result is computed.
 
     Args:
-        op: an operation or algorithm, its name ("mxv", "bfs", ...), or any function of your own
-            that calls some.
+        op: an operation or algorithm, its name ("mxv", "bfs", "learning.attention", ...), or any
+            function of your own that calls some.
         *args, **kwargs: as for the call itself; `source` may be left out.
 
     Returns:
@@ -59,15 +59,19 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     plans = list(_plans(closed.jaxpr))
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
     plans = [dataclasses.replace(plan, notes=()) for plan in plans]
+    name = getattr(fn, "__name__", repr(fn))
     public = [plan for plan in plans if not plan.internal]
-    main = public[0] if len(public) == 1 else Plan(getattr(fn, "__name__", repr(fn)), ())
+    public = [plan for plan in public if plan.op == name] or public
+    main = public[0] if len(public) == 1 else Plan(name, ())
     rest = tuple(_distinct(plan for plan in plans if plan is not main))
     inside = (*main.inside, *([(None, rest)] if rest else []))
     return dataclasses.replace(main, inside=inside, notes=notes)
 
 
 def _named(name: str) -> Callable[..., Any]:
-    fn = getattr(sys.modules[__name__.partition(".")[0]], name, None)
+    fn: Any = sys.modules[__name__.partition(".")[0]]
+    for part in name.split("."):
+        fn = getattr(fn, part, None)
     if not inspect.isfunction(fn):
         raise ValueError(f"`op` must be a function or the name of one in jaxspv; got {name!r}.")
     return fn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import inspect
 import json
+import operator
 import pathlib
 import re
 import sys
@@ -15,14 +16,15 @@ from typing import Any
 
 import tasks
 
-# Page, title, what it says first, the modules whose public names it shows; the first fit counts.
+# Page, title, what it says first, the modules whose names at the top level it shows; the first fit
+# counts. Each submodule of `SUBMODULES` has a page of its own.
 PAGES = (
     ("formats", "Matrices and vectors", "How a matrix or a vector is stored.", ("formats",)),
     (
         "inputs",
         "Making and reading",
         "Matrices from edges, arrays, other libraries, files and generators.",
-        ("construct", "generators", "interop", "io"),
+        ("construct", "generators", "interop", "io"),  # their names at the top level
     ),
     (
         "algebra",
@@ -37,15 +39,12 @@ PAGES = (
         ("graph", "sharding"),
     ),
     ("operations", "Operations", "Products and the other operations of GraphBLAS.", ("ops",)),
-    ("learning", "Learning", "What graph neural networks add to products.", ("learning",)),
-    (
-        "algorithms",
-        "Algorithms",
-        "Whole traversals and iterations, and when they stop.",
-        ("algorithms", "until"),
-    ),
+    ("algorithms", "Algorithms", "Whole traversals and iterations.", ("algorithms",)),
     ("plot", "Plots", "Pictures of matrices, degrees, searches and tiles.", ("plot",)),
     ("other", "Gradients, plans, checks", "What goes around a call.", ("",)),
+)
+SUBMODULES = (
+    *("until", "io", "generators", "learning", "graphblas", "sharding", "config", "results"),
 )
 TABLES = {"operators": "algebra", "monoids": "algebra", "semirings": "algebra"}
 
@@ -56,12 +55,18 @@ def version(root: pathlib.Path) -> str:
 
 
 def public(package: Any) -> dict[str, Any]:
-    """The public names of a package: what it exports, its own helpers and modules' plumbing not."""
-    return {
+    """The public names of a package and its submodules, as in `jsp.bfs` and `jsp.until.reached`."""
+    found = {
         name: value
         for name, value in vars(package).items()
         if not name.startswith("_") and (not inspect.ismodule(value) or documented(value))
     }
+    for submodule in SUBMODULES:
+        module = getattr(package, submodule)
+        listed = [k for k, v in vars(module).items() if not (k[0] == "_" or inspect.ismodule(v))]
+        for name in getattr(module, "__all__", listed):
+            found[f"{submodule}.{name}"] = getattr(module, name)
+    return found
 
 
 def documented(module: Any) -> bool:
@@ -84,10 +89,22 @@ def page_of(package: Any, value: Any) -> str:
 
 def contents(package: Any) -> dict[str, list[str]]:
     """Public names by page, each list sorted without regard to case."""
-    found: dict[str, list[str]] = {page: [] for page, *_ in PAGES}
+    found: dict[str, list[str]] = {page: [] for page, *_ in (*PAGES, *pages(package))}
     for name, value in public(package).items():
-        found[page_of(package, value)].append(name)
+        submodule = name.partition(".")[0]
+        found[submodule if "." in name else page_of(package, value)].append(name)
     return {page: sorted(names, key=str.lower) for page, names in found.items()}
+
+
+def pages(package: Any) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    """The pages of the submodules, as in PAGES."""
+    for name in SUBMODULES:
+        yield name, f"jsp.{name}", summary(getattr(package, name)), ()
+
+
+def resolved(package: Any, name: str) -> Any:
+    """The object of a public name."""
+    return operator.attrgetter(name)(package)
 
 
 def summary(value: Any) -> str:
@@ -104,7 +121,7 @@ def tables(package: Any, names: list[str]) -> Iterator[str]:
             yield f"**{heading}**\n"
         yield ":::{div} names\n| name | what it is |\n|-|-|"
         for name in group:
-            value = getattr(package, name)
+            value = resolved(package, name)
             target = f"{{py:obj}}`{name} <{package.__name__}.{name}>`"
             if inspect.ismodule(value):
                 target = f"[`{name}`](#{name})"
@@ -114,7 +131,7 @@ def tables(package: Any, names: list[str]) -> Iterator[str]:
 
 def directive(package: Any, name: str) -> Iterator[str]:
     """The autodoc directive of a name, in the page's Markdown."""
-    value, path = getattr(package, name), f"{package.__name__}.{name}"
+    value, path = resolved(package, name), f"{package.__name__}.{name}"
     if inspect.ismodule(value):
         yield f"## `{name}`\n\n{inspect.getdoc(value)}\n"
         yield from table_of(package, name, value)
@@ -152,12 +169,12 @@ def _own_function(module: Any, name: str, value: Any) -> bool:
 def write(package: Any, folder: pathlib.Path) -> None:
     """Writes the pages of the reference; what is there and unchanged keeps its time stamp."""
     folder.mkdir(exist_ok=True)
-    pages, index, links = contents(package), [], []
-    for page, title, text, _ in PAGES:
-        if not pages[page]:
+    names, index, links = contents(package), [], []
+    for page, title, text, _ in (*PAGES, *pages(package)):
+        if not names[page]:
             continue
-        lines = [f"# {title}\n", f"{text}\n", *tables(package, pages[page])]
-        for name in pages[page]:
+        lines = [f"# {title}\n", f"{text}\n", *tables(package, names[page])]
+        for name in names[page]:
             lines += directive(package, name)
         _update(folder / f"{page}.md", "\n".join(lines))
         index.append(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,10 +13,10 @@ TASKS = {
     "Vectors": "SparseVector TiledVector BitVector vector_from_dense vector_from_entries",
     "Choosing a format": "choose_format FormatChoice",
     "From edges and arrays": "from_edges from_dense pad unpad Labels",
-    "Files and data sets": "read_mtx write_mtx read_edges write_edges read_edgelist write_edgelist "
+    "Files and data sets": "read_mtx write_mtx read_edgelist write_edgelist "
     "load_npz save_npz bundled datasets",
     "Other libraries": "from_scipy from_bcoo from_bcsr from_networkx to_networkx from_igraph "
-    "to_igraph from_pandas from_table to_table from_edge_index to_edge_index from_graphs_tuple "
+    "to_igraph from_table to_table from_edge_index to_edge_index from_graphs_tuple "
     "to_graphs_tuple GraphsTuple",
     "Generators": "rmat grid2d delaunay erdos_renyi",
     "Built-in algebra": "operators monoids semirings",
@@ -51,13 +52,13 @@ TASKS = {
 
 def grouped(package: Any, names: Iterable[str]) -> dict[str, list[str]]:
     """Heading -> names in the order of TASKS; then the named tuples of results, then the rest."""
-    left = list(names)
+    left = {name.rpartition(".")[2]: name for name in names}
     found: dict[str, list[str]] = {}
     for heading, words in TASKS.items():
-        if here := [name for name in words.split() if name in left]:
+        if here := [left.pop(word) for word in words.split() if word in left]:
             found[heading] = here
-            left = [name for name in left if name not in here]
-    results = [name for name in left if _is_result(getattr(package, name))]
+    left = list(left.values())
+    results = [name for name in left if _is_result(operator.attrgetter(name)(package))]
     found |= {RESULTS: results, MORE: [name for name in left if name not in results]}
     return {heading: here for heading, here in found.items() if here}
 

@@ -378,3 +378,5 @@ named(__name__, globals())
 ALL: tuple[Monoid, ...] = tuple(v for v in list(globals().values()) if isinstance(v, Monoid))
 _KNOWN: dict[Any, Monoid] = {m.op.fn: m for m in ALL}
 _KNOWN |= {lax.add: plus, lax.mul: times, lax.min: min_, lax.max: max_, jnp.logaddexp: logaddexp}
+# Names of python-graphblas; nothing above calls Python's functions of these names.
+any, eq, max, min = any_, lxnor, max_, min_

@@ -371,6 +371,9 @@ named(__name__, globals())
 INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUnaryOp))
 UNARY = tuple(v for v in list(globals().values()) if isinstance(v, UnaryOp))
 BINARY = tuple(v for v in list(globals().values()) if isinstance(v, BinaryOp))
+# Names of python-graphblas; nothing above calls Python's functions of these names.
+abs, round, oneb = absolute, round_, pair
+any, max, min, pow = any_, maximum, minimum, pow_
 __all__ = [
     "BINARY",
     "INDEX_UNARY",

@@ -1,5 +1,9 @@
 """Semirings: `add` combines what reaches one place, `mul` extends a path by an edge.
 
+The names are those of python-graphblas, which has some 240: any monoid with any operator. Here are
+those that LAGraph's algorithms and the C API's tables use, with their laws; for another, such as
+`max_land`, write `semiring(monoids.max, operators.land)`.
+
 To add one, add a line at the end of this file; `ALL` (and so every test) picks it up.
 """
 

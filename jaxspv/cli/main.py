@@ -19,7 +19,7 @@ from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..graph import Graph, prepare
 from ..io import files
-from ..io.tables.text import write_edges
+from ..io.tables.text import write_edgelist
 from ..native import bind
 from ..ops.products.mxv.api import mxv
 from . import structure
@@ -161,7 +161,7 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
     check_writable(args.out)
     A = open_graph(args)
     if not matrix:
-        write_edges(args.out, A, args.names)
+        write_edgelist(args.out, A, args.names)
     else:
         (files.save_npz if args.out.endswith(".npz") else files.write_mtx)(args.out, A)
     return {"graph": args.file, "written": args.out, "matrix": repr(A)}

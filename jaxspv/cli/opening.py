@@ -14,7 +14,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..generators import graphs as generators
 from ..interop.labels import Labels
 from ..io import datasets, files
-from ..io.tables.text import TABLES, read_edges
+from ..io.tables.text import TABLES, read_edgelist
 from .support import waiting
 
 SMALL = 1 << 20  # bytes that are read before a bar could be seen
@@ -48,13 +48,13 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
     show: dict[str, Any] = {"format": format, "progress": sys.stderr.isatty() and not small}
     if name.removesuffix(".gz").endswith((*LISTS, *TABLES)):
         columns = dict(zip(("source", "target", "weight"), _columns(args.columns), strict=False))
-        A = read_edges(name, labels=args.labels, **columns, **show)
+        A = read_edgelist(name, labels=args.labels, **columns, **show)
         A, args.names = A if args.labels else (A, None)
         return A
     if args.labels or args.columns:
         raise ValueError(f"`--labels` and `--columns` are for lists of edges; {name} is none.")
     if not os.path.exists(name) and name in datasets.REGISTRY:
-        return datasets.fetch(name, **show)
+        return datasets.load(name, **show)
     if os.path.exists(name) or ":" not in name:
         return files.load(name, **show)
     kind, *sizes = name.split(":")

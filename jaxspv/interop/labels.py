@@ -23,7 +23,7 @@ class Labels:
         names: the name of each vertex.
 
     >>> import jaxspv as jsp
-    >>> A, labels = jsp.from_pandas({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
+    >>> A, labels = jsp.from_table({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
     ...                             "from", "to")
     >>> found = labels.named(jsp.bfs(A, labels.vertex("Rome")))
     >>> found.levels, found.parents["Lucca"]

@@ -6,5 +6,5 @@ from .files import load_npz as load_npz
 from .files import read_mtx as read_mtx
 from .files import save_npz as save_npz
 from .files import write_mtx as write_mtx
-from .tables.text import read_edges as read_edges
-from .tables.text import write_edges as write_edges
+from .tables.text import read_edgelist as read_edgelist
+from .tables.text import write_edgelist as write_edgelist

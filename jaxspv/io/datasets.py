@@ -1,4 +1,4 @@
-"""Public graphs by name, `GROUP/NAME`: fetched once by pooch, checked, kept in the user's cache.
+"""Public graphs by name, `GROUP/NAME`: downloaded once by pooch, checked and cached.
 
 Names of SuiteSparse's collection are its own; `SNAP/` are Stanford's. A file whose bytes are known
 is checked by their SHA-256, any other by the shape and the entries that the graph has.
@@ -19,7 +19,7 @@ from ..algebra.monoids import max_
 from ..formats import FORMATS
 from .files import bundled_names, read_mtx
 from .tables.frames import required
-from .tables.text import read_edges
+from .tables.text import read_edgelist
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/{}.tar.gz"
 SNAP = "https://snap.stanford.edu/data/{}.txt.gz"
@@ -116,7 +116,7 @@ REGISTRY: dict[str, Dataset] = {
 
 
 def names() -> list[str]:
-    """The graphs that `fetch` knows, those that come with the package first.
+    """The graphs that `load` knows, those that come with the package first.
 
     >>> import jaxspv as jsp
     >>> jsp.datasets.names()[:4], "SNAP/wiki-Vote" in jsp.datasets.names()
@@ -125,7 +125,7 @@ def names() -> list[str]:
     return [*bundled_names(), *sorted(REGISTRY)]
 
 
-def fetch(
+def load(
     name: str,
     *,
     format: str = "csr",
@@ -149,7 +149,7 @@ def fetch(
         ImportError: it must be downloaded, and pooch is not installed.
 
     >>> import jaxspv as jsp
-    >>> jsp.datasets.fetch("karate")
+    >>> jsp.datasets.load("karate")
     CSR(float32[156], shape=(34, 34))
     """
     if format not in FORMATS:
@@ -163,12 +163,12 @@ def fetch(
     known = REGISTRY[name]
     path = _file(name, known, caches() / "graphs" if folder is None else pathlib.Path(folder))
     if not path.exists() or (known.sha256 and _sha256(path) != known.sha256):
-        _load(name, known, path, progress)
+        _download(name, known, path, progress)
     how: dict[str, Any] = {"format": format, "progress": progress}
     if path.name.endswith(".mtx"):
         A = read_mtx(path, **how)
     else:
-        A = read_edges(path, shape=known.shape, directed=known.directed, dup=max_, **how)
+        A = read_edgelist(path, shape=known.shape, directed=known.directed, dup=max_, **how)
     found = A.shape, int(A.count)
     if found != (known.shape, known.entries):
         raise ValueError(
@@ -185,7 +185,7 @@ def _file(name: str, known: Dataset, folder: pathlib.Path) -> pathlib.Path:
     return folder / (name + (".mtx" if suffix == ".tar.gz" else suffix))
 
 
-def _load(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> None:
+def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> None:
     """Loads the file of a graph to `path`; it is there whole, or not at all."""
     pooch: Any = required("pooch", f"loading {name}")
     archive = known.url.endswith(".tar.gz")

@@ -14,7 +14,7 @@ import pytest
 from graph_files import data_folder
 
 import jaxspv as jsp
-from jaxspv.io.datasets import REGISTRY, Dataset, fetch
+from jaxspv.io.datasets import REGISTRY, Dataset, load
 
 pytestmark = pytest.mark.fast
 needs_pooch = pytest.mark.skipif(
@@ -60,15 +60,15 @@ def test_fetched_once_and_checked_by_its_bytes(served, tmp_path):
     known = hashlib.sha256(path.read_bytes()).hexdigest()
     served("G/a", "a.mtx", shape=(4, 4), entries=3, sha256=known)
     for _ in range(2):
-        found = fetch("G/a", folder=tmp_path / "kept", format="csc")
+        found = load("G/a", folder=tmp_path / "kept", format="csc")
         np.testing.assert_array_equal(found.todense(), A.todense())
     assert found.format == "csc" and len(served.asked) == 1
     (tmp_path / "kept/G/a.mtx").write_text("spoilt")
-    fetch("G/a", folder=tmp_path / "kept")
+    load("G/a", folder=tmp_path / "kept")
     assert len(served.asked) == 2  # loaded anew
     path.write_text("something else")
     with pytest.raises(ValueError, match="hash"):
-        fetch("G/a", folder=tmp_path / "elsewhere")
+        load("G/a", folder=tmp_path / "elsewhere")
 
 
 @pytest.mark.long
@@ -79,18 +79,18 @@ def test_archives_and_lists_checked_by_what_is_in_them(served, tmp_path):
     with tarfile.open(path, "w:gz") as archive:
         archive.add(tmp_path / "b.mtx", "b/b.mtx")
         archive.add(tmp_path / "b.mtx", "b/../../../outside.mtx")
-    found = fetch("G/b", folder=tmp_path / "kept")
+    found = load("G/b", folder=tmp_path / "kept")
     np.testing.assert_array_equal(found.todense(), A.todense())
     assert sorted(p.name for p in (tmp_path / "kept/G").iterdir()) == ["b.mtx"]
     path = served("SNAP/c", "c.txt.gz", shape=(4, 4), entries=5, directed=False)
-    jsp.write_edges(path, jsp.from_edges([0, 2, 3], [1, 1, 3]))
-    assert int(fetch("SNAP/c", folder=tmp_path / "kept").count) == 5
+    jsp.write_edgelist(path, jsp.from_edges([0, 2, 3], [1, 1, 3]))
+    assert int(load("SNAP/c", folder=tmp_path / "kept").count) == 5
     served("SNAP/c", "c.txt.gz", shape=(4, 4), entries=6)
     with pytest.raises(ValueError, match=r"c.txt.gz has shape.*3\), and SNAP/c.*6\)"):
-        fetch("SNAP/c", folder=tmp_path / "kept")
+        load("SNAP/c", folder=tmp_path / "kept")
     served("G/d", "b.tar.gz", shape=(4, 4), entries=3)
     with pytest.raises(ValueError, match="no archive with d/d.mtx"):
-        fetch("G/d", folder=tmp_path / "kept")
+        load("G/d", folder=tmp_path / "kept")
 
 
 @pytest.mark.long
@@ -100,20 +100,20 @@ def test_without_a_connection_and_by_hand(served, tmp_path, monkeypatch):
     place = tmp_path / "jaxspv/graphs/G/e.mtx"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(OSError, match=f"G/e cannot be loaded from http.*put the file at {place}"):
-        fetch("G/e")
+        load("G/e")
     jsp.write_mtx(place, A)
-    assert int(fetch("G/e").count) == 3
+    assert int(load("G/e").count) == 3
 
 
 def test_what_is_bundled_and_what_is_not_known(monkeypatch, tmp_path):
-    assert fetch("jazz", format="coo").shape == (198, 198)
+    assert load("jazz", format="coo").shape == (198, 198)
     with pytest.raises(ValueError, match="such as SNAP/wiki-Vote.*got 'SNAP/wikivote'"):
-        fetch("SNAP/wikivote")
+        load("SNAP/wikivote")
     with pytest.raises(ValueError, match="`format` must be one of"):
-        fetch("jazz", format="dense")
+        load("jazz", format="dense")
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
     with pytest.raises(ImportError, match="loading HB/west0067 needs pooch.*jaxspv.data"):
-        fetch("HB/west0067", folder=tmp_path)
+        load("HB/west0067", folder=tmp_path)
 
 
 def test_what_is_recorded_is_what_the_graphs_have():

@@ -33,10 +33,10 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_names_and_columns_of_a_header(write, name):
-    A, labels = jsp.read_edges(write(ROADS, name), weight="km", labels=True)
+    A, labels = jsp.read_edgelist(write(ROADS, name), weight="km", labels=True)
     assert labels.names == NAMES
     np.testing.assert_array_equal(A.todense(), KM)
-    back, _ = jsp.read_edges(write(ROADS, name), source="to", target="from", labels=labels)
+    back, _ = jsp.read_edgelist(write(ROADS, name), source="to", target="from", labels=labels)
     np.testing.assert_array_equal(back.todense(), (KM.T > 0) + 1.0 * (KM.T == 8))
 
 
@@ -48,13 +48,13 @@ def test_integers_by_any_mark_as_networkx_reads_them(write, mark, monkeypatch):
     rows = [mark.join(map(str, pair)) for pair in pairs.tolist()]
     end = "\r\n" if mark == ";" else "\n"
     text = end.join(["# Nodes: 9 Edges: 20", "# FromNodeId\tToNodeId", *rows, ""])
-    A = jsp.read_edges(write(text))
+    A = jsp.read_edgelist(write(text))
     kept = (row.encode() for row in rows)
     how = {"create_using": nx.MultiDiGraph, "nodetype": int}
     G = nx.read_edgelist(kept, delimiter=None if mark.isspace() else mark, **how)
     want = nx.to_numpy_array(G, nodelist=range(A.shape[0]))
     np.testing.assert_array_equal(A.todense(), want)
-    both = jsp.read_edges(write(text), directed=False, dup="max", shape=(12, 12))
+    both = jsp.read_edgelist(write(text), directed=False, dup="max", shape=(12, 12))
     want = np.maximum(want, want.T) > 0
     np.testing.assert_array_equal(both.todense()[:9, :9], want[:9, :9])
     assert both.shape == (12, 12)
@@ -65,27 +65,27 @@ def test_what_a_spreadsheet_writes(write):
     file = io.StringIO()
     table = [["a", "b", "w"], ["New York, NY", "Köln", 1.5], ['the "old" town', " x ", -2]]
     csv.writer(file).writerows(table)
-    A, labels = jsp.read_edges(write("\ufeff" + file.getvalue()), weight="w", labels=True)
+    A, labels = jsp.read_edgelist(write("\ufeff" + file.getvalue()), weight="w", labels=True)
     assert labels.names == ["New York, NY", "Köln", 'the "old" town', "x"]
     assert A.data.tolist() == [1.5, -2.0]
 
 
 def test_headers_found_and_told(write):
-    assert jsp.read_edges(write("source target\n0 1\n")).nse == 1
-    _, labels = jsp.read_edges(write("a b\nb c\n"), labels=True)
+    assert jsp.read_edgelist(write("source target\n0 1\n")).nse == 1
+    _, labels = jsp.read_edgelist(write("a b\nb c\n"), labels=True)
     assert labels.names == ["a", "b", "c"]
-    _, labels = jsp.read_edges(write("a b\nb c\n"), labels=True, header=True)
+    _, labels = jsp.read_edgelist(write("a b\nb c\n"), labels=True, header=True)
     assert labels.names == ["b", "c"]
-    assert jsp.read_edges(write("% none\n\n")).shape == (0, 0)
-    assert jsp.read_edges(write("head er\n"), weight=2, header=True).shape == (0, 0)
+    assert jsp.read_edgelist(write("% none\n\n")).shape == (0, 0)
+    assert jsp.read_edgelist(write("head er\n"), weight=2, header=True).shape == (0, 0)
 
 
 def test_dtypes_and_formats(write):
     path = write("0 1 3\n1 0 4\n")
-    A = jsp.read_edges(path, weight=2, dtype="int32", format="csc")
+    A = jsp.read_edgelist(path, weight=2, dtype="int32", format="csc")
     assert A.dtype == np.int32 and A.format == "csc" and A.todense().tolist() == [[0, 3], [4, 0]]
-    assert jsp.read_edges(path, dtype=bool).data.tolist() == [True, True]
-    assert jsp.read_edges(path, shape=(2, 5)).shape == (2, 5)
+    assert jsp.read_edgelist(path, dtype=bool).data.tolist() == [True, True]
+    assert jsp.read_edgelist(path, shape=(2, 5)).shape == (2, 5)
 
 
 WRONG = {
@@ -117,23 +117,23 @@ def test_wrong_lines_are_named(tmp_path, text):
     path.write_bytes(text.encode("latin-1"))
     how, message = WRONG[text]
     with pytest.raises(ValueError, match=message) as error:
-        jsp.read_edges(path, **how)
+        jsp.read_edgelist(path, **how)
     assert str(path) in str(error.value) or "`" in str(error.value)[:12]
 
 
 def test_a_vertex_far_away_needs_no_offsets(write):
-    A = jsp.read_edges(write("0 2000000000\n"), format="coo")
+    A = jsp.read_edgelist(write("0 2000000000\n"), format="coo")
     assert A.col.tolist() == [2_000_000_000]
 
 
 def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError, match="absent"):
-        jsp.read_edges(tmp_path / "absent.csv")
+        jsp.read_edgelist(tmp_path / "absent.csv")
     with pytest.raises(IsADirectoryError):
-        jsp.read_edges(tmp_path)
+        jsp.read_edgelist(tmp_path)
     (tmp_path / "a.csv.gz").write_bytes(b"0 1\n")
     with pytest.raises(ValueError, match="no readable list of edges.*gzip"):
-        jsp.read_edges(tmp_path / "a.csv.gz")
+        jsp.read_edgelist(tmp_path / "a.csv.gz")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt.gz"])
@@ -142,17 +142,17 @@ def test_written_and_read_back_to_the_last_bit(tmp_path, name, named):
     values = np.float32([0.1, 1 / 3, -0.0, 3e38, 1e-45])
     A = jsp.from_edges([0, 1, 2, 3, 3], [1, 2, 3, 0, 3], values, shape=(4, 4))
     labels = jsp.Labels(["a,b", 'c "d"', "ö", "x"]) if named else None
-    jsp.write_edges(tmp_path / name, A, labels)
-    B = jsp.read_edges(tmp_path / name, weight="weight", labels=named)
+    jsp.write_edgelist(tmp_path / name, A, labels)
+    B = jsp.read_edgelist(tmp_path / name, weight="weight", labels=named)
     if named:
         B, found = B
         assert found.names == labels.names
     np.testing.assert_array_equal(B.data.view(jnp.int32), A.data.view(jnp.int32))
     np.testing.assert_array_equal(B.indices, A.indices)
-    jsp.write_edges(tmp_path / name, jsp.pad(A, n=8), weight=None)
-    assert jsp.read_edges(tmp_path / name).shape == (4, 4)
+    jsp.write_edgelist(tmp_path / name, jsp.pad(A, n=8), weight=None)
+    assert jsp.read_edgelist(tmp_path / name).shape == (4, 4)
     with pytest.raises(ValueError, match="`labels` must be 4"):
-        jsp.write_edges(tmp_path / name, A, jsp.Labels("ab"))
+        jsp.write_edgelist(tmp_path / name, A, jsp.Labels("ab"))
 
 
 def table(kind):
@@ -182,33 +182,33 @@ OTHERS = ["pandas", "polars", "pyarrow", "stream"]  # run where the extra `dev` 
     "kind", ["dict", *(pytest.param(k, marks=pytest.mark.long) for k in OTHERS)]
 )
 def test_tables_of_every_kind(kind):
-    A, labels = jsp.from_pandas(table(kind), "from", "to", "km")
+    A, labels = jsp.from_table(table(kind), "from", "to", "km")
     assert labels.names == NAMES and all(type(name) is str for name in labels.names)
     np.testing.assert_array_equal(A.todense(), KM)
     with pytest.raises(ValueError, match=r"no column 'miles'.*'km'"):
-        jsp.from_pandas(table(kind), "from", "to", "miles")
+        jsp.from_table(table(kind), "from", "to", "miles")
     made = jsp.to_table(A, labels, source="from", target="to", weight="km")
     if kind in ("pandas", "polars"):
         made = pytest.importorskip(kind).DataFrame(made)
     elif kind != "dict":
         made = pytest.importorskip("pyarrow").table(made)
-    again, others = jsp.from_pandas(made, "from", "to", "km")
+    again, others = jsp.from_table(made, "from", "to", "km")
     assert others.names == NAMES and np.array_equal(again.todense(), KM)
 
 
 def test_numbers_as_names_in_the_order_of_the_rows():
     tails, heads = np.random.default_rng(1).integers(-5, 5, (2, 30)) * 10**12
-    A, labels = jsp.from_pandas({"source": tails, "target": heads})
-    B, others = jsp.from_pandas({"source": tails.astype(object), "target": heads})
+    A, labels = jsp.from_table({"source": tails, "target": heads})
+    B, others = jsp.from_table({"source": tails.astype(object), "target": heads})
     assert labels.names == others.names and type(labels.names[0]) is int
     np.testing.assert_array_equal(A.todense(), B.todense())
     for missing in (None, np.nan):
         with pytest.raises(ValueError, match=r"row 1 lacks the name of an end; it has \('b',"):
-            jsp.from_pandas({"source": ["a", "b"], "target": ["b", missing]})
+            jsp.from_table({"source": ["a", "b"], "target": ["b", missing]})
     with pytest.raises(ValueError, match="`weight` must hold numbers"):
-        jsp.from_pandas({"source": ["a"], "target": ["b"], "w": ["heavy"]}, weight="w")
+        jsp.from_table({"source": ["a"], "target": ["b"], "w": ["heavy"]}, weight="w")
     with pytest.raises(TypeError, match="`frame` must be a data frame"):
-        jsp.from_pandas(3)
+        jsp.from_table(3)
 
 
 def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
@@ -216,7 +216,7 @@ def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"")
     A = jsp.from_edges([0], [1])
-    for call in (lambda: jsp.read_edges(path), lambda: jsp.write_edges(path, A)):
+    for call in (lambda: jsp.read_edgelist(path), lambda: jsp.write_edgelist(path, A)):
         with pytest.raises(ImportError, match=re.escape("pip install 'jaxspv[data]'")):
             call()
 
@@ -228,20 +228,20 @@ def test_parquet_and_feather(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     A = jsp.from_edges([0, 1, 2], [1, 2, 0], [0.1, 2.0, 3.0])
     if suffix == "parquet":
-        jsp.write_edges(path, A)
+        jsp.write_edgelist(path, A)
     else:
         pytest.importorskip("pyarrow.feather").write_feather(arrow.table(jsp.to_table(A)), path)
-    B = jsp.read_edges(path, weight="weight")
+    B = jsp.read_edgelist(path, weight="weight")
     np.testing.assert_array_equal(B.todense(), A.todense())
-    _, labels = jsp.read_edges(path, source=1, target="source", labels=True)
+    _, labels = jsp.read_edgelist(path, source=1, target="source", labels=True)
     assert labels.names == [1, 0, 2]
-    again, _ = jsp.read_edges(path, labels=jsp.Labels([2, 1, 0]))
+    again, _ = jsp.read_edgelist(path, labels=jsp.Labels([2, 1, 0]))
     np.testing.assert_array_equal(again.todense(), (np.asarray(A.todense()) > 0)[::-1, ::-1])
     for column, message in ((7, "no column number 7"), ("km", "no column 'km'.*'weight'")):
         with pytest.raises(ValueError, match=message):
-            jsp.read_edges(path, weight=column)
+            jsp.read_edgelist(path, weight=column)
     with pytest.raises(ValueError, match="`source` holds float"):
-        jsp.read_edges(path, source="weight")
+        jsp.read_edgelist(path, source="weight")
     path.write_bytes(b"not so")
     with pytest.raises(ValueError, match="no readable list of edges"):
-        jsp.read_edges(path)
+        jsp.read_edgelist(path)

@@ -108,7 +108,7 @@ def test_the_bar_moves_while_a_file_is_read(tmp_path, monkeypatch, name):
     if name == "a.mtx":
         text = "%%MatrixMarket matrix coordinate pattern general\n1 1 600000\n" + "1 1\n" * 600_000
     path.write_bytes(gzip.compress(text.encode(), 0) if name.endswith("gz") else text.encode())
-    (jsp.read_mtx if name == "a.mtx" else jsp.read_edges)(path, progress=True)
+    (jsp.read_mtx if name == "a.mtx" else jsp.read_edgelist)(path, progress=True)
     assert sum(moved) == path.stat().st_size and max(moved) <= path.stat().st_size / 2
 
 

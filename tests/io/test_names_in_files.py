@@ -32,10 +32,10 @@ def by_name(A, labels):
 )
 def test_names_come_back_as_they_were(tmp_path, name, names):
     labels = jsp.Labels([*names, "plain"])
-    jsp.write_edges(tmp_path / name, graph(), labels)
-    A, found = jsp.read_edges(tmp_path / name, labels=True, weight="weight")
+    jsp.write_edgelist(tmp_path / name, graph(), labels)
+    A, found = jsp.read_edgelist(tmp_path / name, labels=True, weight="weight")
     assert by_name(A, found) == by_name(graph(), labels)
-    again = jsp.read_edges(tmp_path / name, labels=labels, weight="weight")[0]
+    again = jsp.read_edgelist(tmp_path / name, labels=labels, weight="weight")[0]
     np.testing.assert_array_equal(again.todense(), graph().todense())
 
 
@@ -43,21 +43,21 @@ def test_names_come_back_as_they_were(tmp_path, name, names):
 def test_names_that_no_line_holds_are_refused(tmp_path, name):
     labels = jsp.Labels(["a", name, "b"])
     with pytest.raises(ValueError, match="`labels` holds .*cannot hold: a .parquet file can"):
-        jsp.write_edges(tmp_path / "a.csv", graph(), labels)
+        jsp.write_edgelist(tmp_path / "a.csv", graph(), labels)
     assert not (tmp_path / "a.csv").exists()
 
 
 def test_names_of_other_kinds(tmp_path):
     path = tmp_path / "a.csv"
-    jsp.write_edges(path, graph(), jsp.Labels([10, 20, -3]))
-    assert sorted(jsp.read_edges(path, labels=True)[1].names) == ["-3", "10", "20"]
+    jsp.write_edgelist(path, graph(), jsp.Labels([10, 20, -3]))
+    assert sorted(jsp.read_edgelist(path, labels=True)[1].names) == ["-3", "10", "20"]
     for names in ([None, "a", "b"], [b"a", "b", "c"], [(0, 1), (1, 1), (1, 0)]):
         with pytest.raises(
             ValueError, match="`labels` must be text or numbers in a text file; got"
         ):
-            jsp.write_edges(path, graph(), jsp.Labels(names))
+            jsp.write_edgelist(path, graph(), jsp.Labels(names))
     with pytest.raises(ValueError, match="`labels` holds '1' and 1, which are one name"):
-        jsp.write_edges(path, graph(), jsp.Labels(["1", 1, 2]))
+        jsp.write_edgelist(path, graph(), jsp.Labels(["1", 1, 2]))
 
 
 @pytest.mark.parametrize("mark", [",", ";", "|", "\t", " ", ":"])
@@ -65,12 +65,12 @@ def test_every_mark_is_found_out_or_told(tmp_path, mark):
     labels = jsp.Labels(
         ["a,b;c|d", "#x", '"'][: 1 + (mark != " ")] + ["p", "q"][: 1 + (mark == " ")]
     )
-    jsp.write_edges(tmp_path / "a.txt", graph(), labels, delimiter=mark)
+    jsp.write_edgelist(tmp_path / "a.txt", graph(), labels, delimiter=mark)
     sent = {"delimiter": ":"} if mark == ":" else {}
-    A, found = jsp.read_edges(tmp_path / "a.txt", labels=True, weight="weight", **sent)
+    A, found = jsp.read_edgelist(tmp_path / "a.txt", labels=True, weight="weight", **sent)
     assert by_name(A, found) == by_name(graph(), labels)
-    jsp.write_edges(tmp_path / "a.txt", graph(), delimiter=mark)
-    A = jsp.read_edges(tmp_path / "a.txt", weight="weight", **sent)
+    jsp.write_edgelist(tmp_path / "a.txt", graph(), delimiter=mark)
+    A = jsp.read_edgelist(tmp_path / "a.txt", weight="weight", **sent)
     np.testing.assert_array_equal(A.todense(), graph().todense())
 
 
@@ -78,22 +78,22 @@ def test_a_blank_between_columns_holds_no_names_with_blanks(tmp_path):
     for name in ("a b", '"', "\u00a0"):
         with pytest.raises(ValueError, match="which a line with ' ' between its columns"):
             path = tmp_path / "a.txt"
-            jsp.write_edges(path, graph(), jsp.Labels([name, "p", "q"]), delimiter=" ")
+            jsp.write_edgelist(path, graph(), jsp.Labels([name, "p", "q"]), delimiter=" ")
 
 
 @pytest.mark.parametrize("mark", ["", "ab", '"', "\n", "1", "e", ".", "-", 3])
 def test_marks_that_numbers_hold_are_refused(tmp_path, mark):
-    jsp.write_edges(tmp_path / "a.csv", graph())
+    jsp.write_edgelist(tmp_path / "a.csv", graph())
     with pytest.raises(ValueError, match="`delimiter` must be one character"):
-        jsp.write_edges(tmp_path / "b.csv", graph(), delimiter=mark)
+        jsp.write_edgelist(tmp_path / "b.csv", graph(), delimiter=mark)
     with pytest.raises(ValueError, match="`delimiter` must be one character"):
-        jsp.read_edges(tmp_path / "a.csv", delimiter=mark)
+        jsp.read_edgelist(tmp_path / "a.csv", delimiter=mark)
 
 
 def test_names_of_the_column_of_weights(tmp_path):
     for weight in ("source", "target", "", "a,b", "a\nb", '"', " a", 7):
         with pytest.raises(ValueError, match="`weight` must be a"):
-            jsp.write_edges(tmp_path / "a.csv", graph(), weight=weight)
+            jsp.write_edgelist(tmp_path / "a.csv", graph(), weight=weight)
 
 
 def test_columns_of_a_table_differ():
@@ -104,31 +104,35 @@ def test_columns_of_a_table_differ():
 
 def test_the_header_that_is_written_is_no_edge(tmp_path):
     for weight in (None, "weight"):
-        jsp.write_edges(tmp_path / "a.csv", graph(), jsp.Labels("abc"), weight=weight)
-        assert sorted(jsp.read_edges(tmp_path / "a.csv", labels=True)[1].names) == ["a", "b", "c"]
+        jsp.write_edgelist(tmp_path / "a.csv", graph(), jsp.Labels("abc"), weight=weight)
+        assert sorted(jsp.read_edgelist(tmp_path / "a.csv", labels=True)[1].names) == [
+            "a",
+            "b",
+            "c",
+        ]
 
 
 def test_complex_values_are_refused(tmp_path):
     A = jsp.from_edges([0], [1], jnp.ones(1, jnp.complex64))
     with pytest.raises(ValueError, match="`A` must hold real values.*complex64"):
-        jsp.write_edges(tmp_path / "a.csv", A)
+        jsp.write_edgelist(tmp_path / "a.csv", A)
 
 
 def test_quotes_in_files_of_others(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a, b\n "x, y" ,"z ""q"" "\n p , "r"\n')
-    labels = jsp.read_edges(path, labels=True, source="a", target="b")[1]
+    labels = jsp.read_edgelist(path, labels=True, source="a", target="b")[1]
     assert labels.names == ["x, y", 'z "q" ', "p", "r"]
     for line in ('"a,b', 'a,"b', '"a"b,c', '"a" "b",c'):
         path.write_text(f"p,q\n{line}\n")
         with pytest.raises(ValueError, match="line 2: a quote must end before"):
-            jsp.read_edges(path, labels=True)
+            jsp.read_edgelist(path, labels=True)
 
 
 def test_a_quote_does_not_swallow_the_next_line(tmp_path):
     (tmp_path / "a.csv").write_text('0,1,"x\n1,2,y"\n2,0,z\n')
     with pytest.raises(ValueError, match="line 1: a quote must end before"):
-        jsp.read_edges(tmp_path / "a.csv")
+        jsp.read_edgelist(tmp_path / "a.csv")
 
 
 BROKEN = [
@@ -150,21 +154,21 @@ def test_a_broken_first_line_is_no_header(tmp_path, line, mark):
     path = tmp_path / "a.txt"
     path.write_text(f"# c\n{line}\n1 2\n".replace(" ", mark).replace("#" + mark, "# "))
     with pytest.raises(ValueError, match="line 2: .* must be an integer.*header=True"):
-        jsp.read_edges(path)
-    assert jsp.read_edges(path, header=True).shape == (3, 3)
+        jsp.read_edgelist(path)
+    assert jsp.read_edgelist(path, header=True).shape == (3, 3)
 
 
 @pytest.mark.parametrize("line", ["from to", "id1 id2", "node_1 node_2 t", "Source Target Weight"])
 def test_a_line_of_words_is_a_header(tmp_path, line):
     (tmp_path / "a.txt").write_text(f"{line}\n1 2 3\n")
-    assert jsp.read_edges(tmp_path / "a.txt").shape == (3, 3)
+    assert jsp.read_edgelist(tmp_path / "a.txt").shape == (3, 3)
 
 
 @pytest.mark.parametrize("line", ["edges", ",", ",a", "a,"])
 def test_a_line_without_two_words_is_no_header(tmp_path, line):
     (tmp_path / "a.txt").write_text(f"{line}\n1,2\n")
     with pytest.raises(ValueError, match="line 1: .* is neither an edge nor a header"):
-        jsp.read_edges(tmp_path / "a.txt")
+        jsp.read_edgelist(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
@@ -172,8 +176,8 @@ def test_tables_hold_any_name_or_refuse_it(tmp_path, suffix):
     pytest.importorskip("pyarrow")
     path = tmp_path / f"a.{suffix}"
     for names in (["", "a\nb", " a"], [1, 2, 3], [b"a", b"b", b""]):
-        jsp.write_edges(path, graph(), jsp.Labels(names))
-        A, found = jsp.read_edges(path, labels=True, weight="weight")
+        jsp.write_edgelist(path, graph(), jsp.Labels(names))
+        A, found = jsp.read_edgelist(path, labels=True, weight="weight")
         assert by_name(A, found) == by_name(graph(), jsp.Labels(names))
     for names, message in (
         ([None, "a", "b"], "must not hold None"),
@@ -182,4 +186,4 @@ def test_tables_hold_any_name_or_refuse_it(tmp_path, suffix):
         ([(0, 1), "a", "b"], "must be names of one kind"),
     ):
         with pytest.raises(ValueError, match=message):
-            jsp.write_edges(path, graph(), jsp.Labels(names))
+            jsp.write_edgelist(path, graph(), jsp.Labels(names))

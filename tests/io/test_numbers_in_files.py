@@ -85,7 +85,7 @@ def test_a_dtype_that_does_not_hold_a_value_is_refused(tmp_path, text):
         )
         for read in (
             lambda d=dtype: jsp.read_mtx(path, dtype=d),
-            lambda d=dtype: jsp.read_edges(tmp_path / "a.txt", weight=2, dtype=d),
+            lambda d=dtype: jsp.read_edgelist(tmp_path / "a.txt", weight=2, dtype=d),
         ):
             if held:
                 A = read()
@@ -140,16 +140,16 @@ def test_wide_integers_to_the_last_bit(tmp_path):
     with jax.enable_x64():
         for dtype, wide in values.items():
             A = jsp.from_edges([0, 1, 2], [1, 2, 0], np.array(wide, dtype))
-            jsp.write_edges(tmp_path / "a.csv", A, jsp.Labels("abc"))
-            B, _ = jsp.read_edges(tmp_path / "a.csv", weight=2, labels=True, dtype=dtype)
-            jsp.write_edges(tmp_path / "a.csv", A)
+            jsp.write_edgelist(tmp_path / "a.csv", A, jsp.Labels("abc"))
+            B, _ = jsp.read_edgelist(tmp_path / "a.csv", weight=2, labels=True, dtype=dtype)
+            jsp.write_edgelist(tmp_path / "a.csv", A)
             jsp.write_mtx(tmp_path / "a.mtx", A)
-            C = jsp.read_edges(tmp_path / "a.csv", weight="weight", dtype=dtype)
+            C = jsp.read_edgelist(tmp_path / "a.csv", weight="weight", dtype=dtype)
             for back in (B, C, jsp.read_mtx(tmp_path / "a.mtx", dtype=dtype)):
                 assert back.dtype == dtype and back.data.tolist() == A.data.tolist()
         (tmp_path / "a.csv").write_text("0,1,1.5\n")
         with pytest.raises(ValueError, match="line 1: `weight` must be an integer; got '1.5'"):
-            jsp.read_edges(tmp_path / "a.csv", weight=2, dtype="int64")
+            jsp.read_edgelist(tmp_path / "a.csv", weight=2, dtype="int64")
 
 
 WEIGHTS = ["1_0", "0x10", "1.5D+02", "\u0661", "1e", "--1", "", "x"]
@@ -161,7 +161,7 @@ def test_weights_of_lists_of_edges_are_numbers(tmp_path, text, labels):
     """The same are refused of vertices and of names."""
     (tmp_path / "a.csv").write_text(f"0,1,1\n1,0,{text}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: `weight` must be a number; got"):
-        jsp.read_edges(tmp_path / "a.csv", weight=2, labels=labels)
+        jsp.read_edgelist(tmp_path / "a.csv", weight=2, labels=labels)
     (tmp_path / "a.csv").write_text("0,1\n1,\u0661\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: `target` must be an integer; got '\u0661'"):
-        jsp.read_edges(tmp_path / "a.csv")
+        jsp.read_edgelist(tmp_path / "a.csv")

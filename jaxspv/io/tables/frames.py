@@ -18,7 +18,7 @@ from .columns import entries_named, matrix_of, numbered, values_of
 BY_NAME = ("pandas", "polars", "pyarrow")  # libraries whose tables give columns by name
 
 
-def from_pandas(
+def from_table(
     frame: Any,
     source: str = "source",
     target: str = "target",
@@ -49,7 +49,7 @@ def from_pandas(
         TypeError: `frame` is no table.
         ImportError: it needs pyarrow, which is not installed.
 
-    >>> A, labels = from_pandas({"source": ["b", "b"], "target": ["a", "c"]}, directed=False)
+    >>> A, labels = from_table({"source": ["b", "b"], "target": ["a", "c"]}, directed=False)
     >>> labels.names, A.todense().tolist()
     (['b', 'a', 'c'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     """

@@ -29,7 +29,7 @@ class Text:
         columns: of source, target and weight.
         labels: False, True, or those that names are of.
         shape: what ends must be less than, or None.
-        delimiter, header: as in `read_edges`.
+        delimiter, header: as in `read_edgelist`.
         kind: dtype in which weights are read: that of integers of 64 bits, else float64.
     """
 
@@ -81,7 +81,7 @@ class Text:
         """
         ends = [fields[k] for k in self.columns[:2] if k < len(fields)]
         if self.labels is not False:
-            return ends == ["source", "target"]  # as `write_edges` writes
+            return ends == ["source", "target"]  # as `write_edgelist` writes
         if all(map(is_integer, ends)):
             return False
         if any(is_number(field) or NUMBER_BEGINS.match(field) for field in fields):

@@ -30,7 +30,7 @@ TABLES = (".parquet", ".feather", ".arrow")
 Column = int | str
 
 
-def read_edges(
+def read_edgelist(
     path: str | os.PathLike[str],
     *,
     source: Column = 0,
@@ -86,7 +86,7 @@ def read_edges(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "roads.csv"
     ...     _ = path.write_text("from,to,km\\nRome,Pisa,3\\nPisa,Lucca,2\\n")
-    ...     A, labels = jsp.read_edges(path, weight="km", labels=True)
+    ...     A, labels = jsp.read_edgelist(path, weight="km", labels=True)
     >>> labels.names, A.todense()[0].tolist()
     (['Rome', 'Pisa', 'Lucca'], [0.0, 3.0, 0.0])
     """
@@ -106,7 +106,7 @@ def read_edges(
     return A if found is None else (A, found)
 
 
-def write_edges(
+def write_edgelist(
     path: str | os.PathLike[str],
     A: SparseMatrix | Graph,
     labels: Labels | None = None,
@@ -116,9 +116,9 @@ def write_edges(
 ) -> None:
     """Writes a line an entry, row by row of A, under a header `source,target,weight`.
 
-    `read_edges(path, weight="weight", dtype=A.dtype)` reads it back, values to the last bit; with
-    names of vertices, `labels=True`: as text, to the last character. Vertices without an entry are
-    not written.
+    `read_edgelist(path, weight="weight", dtype=A.dtype)` reads it back, values to the last bit;
+    with names of vertices, `labels=True`: as text, to the last character. Vertices without an entry
+    are not written.
 
     Args:
         path: `.parquet`, `.feather`, `.arrow` (these need pyarrow), else text, compressed where it
@@ -126,8 +126,8 @@ def write_edges(
         A: matrix in any format, or a `Graph` (without its ghosts).
         labels: names of the vertices, of text those that need it in quotes; None: 0, 1, ...
         weight: name of the column of values; None: there is none.
-        delimiter: None: a comma where `path` ends in `.csv` or `.csv.gz`, else a tab. `read_edges`
-            finds out a tab, `,`, `;`, `|` and a blank by itself.
+        delimiter: None: a comma where `path` ends in `.csv` or `.csv.gz`, else a tab.
+            `read_edgelist` finds out a tab, `,`, `;`, `|` and a blank by itself.
 
     Raises:
         TypeError: A is no sparse matrix or Graph.
@@ -139,7 +139,7 @@ def write_edges(
     >>> import jaxspv as jsp
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "a.csv"
-    ...     jsp.write_edges(path, jsp.from_edges([0, 1], [1, 1], [2.0, 0.5]))
+    ...     jsp.write_edgelist(path, jsp.from_edges([0, 1], [1, 1], [2.0, 0.5]))
     ...     path.read_text().split()
     ['source,target,weight', '0,1,2.0', '1,1,0.5']
     """

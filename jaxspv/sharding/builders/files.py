@@ -54,12 +54,12 @@ def shard_file(
     before its blocks; in any other it seeks.
 
     Args:
-        path: `.mtx` (Matrix Market, coordinates), else text with an edge a line, as `read_edges`
+        path: `.mtx` (Matrix Market, coordinates), else text with an edge a line, as `read_edgelist`
             takes; `.gz` or not. All processes see the same file.
         mesh, spec: as in `shard`.
         n: number of vertices; None: as the header says, or one more than the largest there is.
-        source, target, weight, delimiter, comments, directed: of a text, as in `read_edges`, with
-            columns by number. The first line is a header if it holds words alone.
+        source, target, weight, delimiter, comments, directed: of a text, as in `read_edgelist`,
+            with columns by number. The first line is a header if it holds words alone.
         symmetric: declares that the pattern is symmetric; None: it is where `directed` is False or
             the header of a `.mtx` says so.
         dtype: of the values; None: as `read_mtx`, of a text float32.

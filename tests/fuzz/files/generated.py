@@ -117,14 +117,14 @@ def names(path: pathlib.Path, rng: random.Random) -> str:
     lost = any(not _holdable(name, mark) for name in drawn)
     path.unlink(missing_ok=True)
     try:
-        jsp.write_edges(path, A, labels, weight=weight, delimiter=mark)
+        jsp.write_edgelist(path, A, labels, weight=weight, delimiter=mark)
     except ValueError as error:
         assert lost and "`labels` holds" in str(error), f"{list(drawn)} refused: {error}"
         assert not path.exists()
         return "refused"
     assert not lost, f"{list(drawn)} were written"
     sent: dict[str, Any] = {"delimiter": mark} if mark == ":" else {}
-    B, found = jsp.read_edges(path, labels=True, weight=weight, **sent)
+    B, found = jsp.read_edgelist(path, labels=True, weight=weight, **sent)
     want = _by_name(A, labels)
     assert _by_name(B, found) == (want if weight else dict.fromkeys(want, 1.0))
     if mark != " ":
@@ -180,7 +180,7 @@ def numbers(path: pathlib.Path, rng: random.Random) -> str:
         _write(path, f"0;1;2\n1;2;{text}\n2;0;1\n")
         value, read = (
             _number(text, fortran=False),
-            lambda: jsp.read_edges(path, weight=2, labels=labels, delimiter=";"),
+            lambda: jsp.read_edgelist(path, weight=2, labels=labels, delimiter=";"),
         )
     else:
         field, layout = rng.choice(["real", "integer"]), rng.choice(["coordinate", "array"])
@@ -215,7 +215,7 @@ def first_lines(path: pathlib.Path, rng: random.Random) -> str:
     skipped = fields[0].startswith("#") or not any(fields) and len(fields) == 1
     words = len(fields) > 1 and all(fields[:2]) and all(map(_is_word, fields))
     try:
-        A = jsp.read_edges(path, delimiter=";")
+        A = jsp.read_edgelist(path, delimiter=";")
     except ValueError as error:
         assert not skipped and path.name in str(error), str(error)
         return "refused"
@@ -249,7 +249,7 @@ def dtypes(path: pathlib.Path, rng: random.Random) -> str:
         return "bits"
     if path.suffix == ".csv":
         path.write_text("".join(f"{k},{k},{v}\n" for k, v in enumerate(values)))
-        read = lambda: jsp.read_edges(path, weight=2, dtype=dtype)  # noqa: E731
+        read = lambda: jsp.read_edgelist(path, weight=2, dtype=dtype)  # noqa: E731
     else:
         field = "integer" if all(isinstance(v, int) for v in values) else "real"
         entries = "".join(f"{k} {k} {v}\n" for k, v in enumerate(values, 1))
@@ -285,7 +285,7 @@ def complexes(path: pathlib.Path, rng: random.Random) -> str:
     path.unlink(missing_ok=True)
     if path.suffix == ".csv":
         try:
-            jsp.write_edges(path, A)
+            jsp.write_edgelist(path, A)
         except ValueError as error:
             assert "must hold real values" in str(error) and not path.exists()
             return "refused"

@@ -154,7 +154,7 @@ def test_lists_of_edges_in_and_out(report, run, tmp_path):
     for suffix in (".csv", ".tsv.gz"):
         out = tmp_path / f"a{suffix}"
         assert run("convert", tmp_path / "a.npz", out)[0] == 0
-        np.testing.assert_array_equal(jsp.read_edges(out, weight=2).todense(), A.todense())
+        np.testing.assert_array_equal(jsp.read_edgelist(out, weight=2).todense(), A.todense())
         r = report("info", out, "--columns", "source,target,2")
         assert (r["rows"], r["entries"], r["largest_value"]) == (4, 3, 3.0)
     (tmp_path / "b.txt").write_text("0 1\n0 x\n")

@@ -44,7 +44,7 @@ def test_a_bar_for_large_files_alone(run, tmp_path, monkeypatch, size):
     seen = []
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(
-        opening, "read_edges", lambda *_, progress, **__: seen.append(progress) or A
+        opening, "read_edgelist", lambda *_, progress, **__: seen.append(progress) or A
     )
     A = jsp.from_edges([0], [1])
     (tmp_path / "a.txt").write_text("0 1\n" * (size // 4))

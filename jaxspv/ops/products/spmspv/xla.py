@@ -159,8 +159,9 @@ def _scatter_chunks(c: Call, runs: Runs, size: int) -> tuple[Array, Array, Array
         return first + size, *add.accumulate(total, present, out, add.admit(terms)), flag | over
 
     state = (jnp.int32(0), start, jnp.zeros(m, bool), jnp.asarray(False))
-    _, total, *rest = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
-    return rounded(total, dtype), *rest
+    state = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
+    _, total, present, flag = state
+    return rounded(total, dtype), present, flag
 
 
 def _edge_terms(c: Call, runs: Runs, first: Array, size: int) -> tuple[Array, Array, Array]:

@@ -1,0 +1,51 @@
+"""What the error for an unknown name at the top level suggests."""
+
+import difflib
+from types import ModuleType
+
+SUBMODULES = (
+    *("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until"),
+    *("operators", "monoids", "semirings", "plot"),
+)
+FAMILIAR = {  # name in NetworkX, SciPy or LAGraph -> name here
+    "all_pairs_dijkstra_path_length": "all_pairs_shortest_path_length",
+    "astar_path": "astar",
+    "bellman_ford": "sssp",
+    "breadth_first_search": "bfs",
+    "dijkstra": "sssp",
+    "from_pandas": "from_table",
+    "from_pandas_edgelist": "from_table",
+    "from_pydata_sparse": "from_scipy",
+    "from_scipy_sparse_array": "from_scipy",
+    "jaccard_coefficient": "similarity",
+    "label_propagation_communities": "label_propagation",
+    "load": "load_npz",
+    "louvain_communities": "louvain",
+    "minimum_spanning_edges": "minimum_spanning_forest",
+    "minimum_spanning_tree": "minimum_spanning_forest",
+    "mmread": "read_mtx",
+    "mmwrite": "write_mtx",
+    "read_edges": "read_edgelist",
+    "read_weighted_edgelist": "read_edgelist",
+    "shortest_path": "sssp",
+    "single_source_dijkstra": "sssp",
+    "single_source_shortest_path_length": "bfs",
+    "spmv": "mxv",
+    "spmspv": "vxm",
+    "to_pandas": "to_table",
+    "to_pandas_edgelist": "to_table",
+    "triangles": "triangle_count",
+    "weakly_connected_components": "connected_components",
+    "write_edges": "write_edgelist",
+}
+
+
+def suggestion(package: ModuleType, name: str) -> str:
+    """The end of the message that there is no `name` in the package."""
+    for submodule in SUBMODULES:
+        value = getattr(getattr(package, submodule), name, None)
+        if getattr(value, "__module__", "").startswith(package.__name__):
+            return f"; it is `jsp.{submodule}.{name}`"
+    near = difflib.get_close_matches(name, [k for k in vars(package) if k[0] != "_"], 1, 0.7)
+    found = FAMILIAR.get(name, next(iter(near), None))
+    return f"; did you mean `jsp.{found}`?" if found else ""

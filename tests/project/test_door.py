@@ -1,0 +1,79 @@
+"""The top level: what it lists, what it suggests for another name, names of python-graphblas."""
+
+import inspect
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv import _familiar
+
+pytestmark = pytest.mark.fast
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("minimum_spanning_tree", "did you mean `jsp.minimum_spanning_forest`?"),
+        ("rmat", "it is `jsp.generators.rmat`"),
+        ("reached", "it is `jsp.until.reached`"),
+        ("BFS", "it is `jsp.results.BFS`"),
+        ("plus", "it is `jsp.operators.plus`"),
+        ("pagerak", "did you mean `jsp.pagerank`?"),
+        ("from_pandas", "did you mean `jsp.from_table`?"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_one_that_was_meant(name, words):
+    with pytest.raises(AttributeError, match="has no attribute") as caught:
+        getattr(jsp, name)
+    assert str(caught.value).endswith(words)
+
+
+@pytest.mark.parametrize("name", ["np", "_nothing", "qqqqqq", "__wrapped__"])
+def test_nothing_is_suggested_where_nothing_is_near(name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(jsp, name)
+    assert str(caught.value) == f"module 'jaxspv' has no attribute {name!r}"
+
+
+def test_what_is_suggested_exists():
+    for name in _familiar.FAMILIAR.values():
+        assert callable(getattr(jsp, name)), name
+
+
+def test_dir_lists_names_and_submodules_and_no_folders_of_the_code():
+    listed = {name for name in dir(jsp) if not name.startswith("_")}
+    modules = {name for name in listed if inspect.ismodule(getattr(jsp, name))}
+    assert modules == {*_familiar.SUBMODULES, "datasets"}
+    assert {"bfs", "CSR", "grad", "until"} <= listed and len(listed) < 130
+
+
+def test_names_of_python_graphblas_stand_beside():
+    x = jnp.asarray([-1.5, 2.0])
+    np.testing.assert_array_equal(jsp.operators.abs(x), np.abs(x))
+    np.testing.assert_array_equal(jsp.operators.round(x), np.round(x))
+    np.testing.assert_array_equal(jsp.operators.min(x, 0.5), [-1.5, 0.5])
+    np.testing.assert_array_equal(jsp.operators.max(x, 0.5), [0.5, 2.0])
+    np.testing.assert_array_equal(jsp.operators.pow(x, 2.0), [2.25, 4.0])
+    np.testing.assert_array_equal(jsp.operators.oneb(x, x), [1.0, 1.0])
+    A = jsp.from_dense([[3.0, 1.0], [0.0, 2.0]])
+    np.testing.assert_array_equal(jsp.reduce(A, jsp.monoids.min, axis=1).todense(), [1.0, 2.0])
+    np.testing.assert_array_equal(jsp.reduce(A, jsp.monoids.max, axis=1).todense(), [3.0, 2.0])
+    assert jsp.monoids.any is jsp.monoids.any_ and jsp.monoids.eq is jsp.monoids.lxnor
+
+
+def test_explain_takes_names_of_submodules():
+    A, Q = jsp.from_dense([[0.0, 1.0], [1.0, 0.0]]), jnp.ones((2, 3))
+    assert jsp.explain("learning.attention", A, Q, Q, Q).on("cpu") is not None
+    for wrong in ("learning.no_such", "learning", "until.Until", "no_such.attention"):
+        with pytest.raises(ValueError, match="`op` must be a function"):
+            jsp.explain(wrong, A)
+
+
+def test_a_plan_is_of_the_operation_asked_for_where_others_run_beside():
+    """louvain calls modularity for its result."""
+    A = jsp.from_edges([0, 1, 2, 3], [1, 0, 3, 2], shape=(4, 4))
+    plan = jsp.explain("louvain", A)
+    assert plan.op == "louvain" and plan.on("cpu").backend == "cpu"
+    assert "\nmodularity: " in str(plan)

@@ -182,13 +182,14 @@ def test_several_paths_are_those_of_scipy(entries, seed):
     np.testing.assert_allclose(some.distances, jsp.k_shortest_paths(H, 0, 5, 6).distances)
 
 
-def test_several_paths_through_equal_and_parallel_edges():
+def test_several_paths_through_equal_and_repeated_edges():
+    """Repeated entries are one edge: their sum, as in SciPy."""
     row, col = [0, 0, 0, 1, 2, 1, 2, 3], [1, 1, 2, 3, 3, 2, 1, 4]
     lengths = np.float32([3, 1, 0, 0, 1, 0, 0, 2])
     ends = np.int32(row), np.int32(col)
     A = jsp.COO(lengths, *ends, np.bool_(False), (5, 5), sorted=False, unique=False)
     found = jsp.k_shortest_paths(A, 0, 4, 5)
-    assert found.distances.tolist() == [2, 3, 3, 4, np.inf] and int(found.count) == 4
+    assert found.distances.tolist() == [2, 3, 6, 7, np.inf] and int(found.count) == 4
     ways = {tuple(found.path(k).tolist()) for k in range(4)}
     g = networkx.DiGraph(zip(row, col, strict=True))
     assert ways == set(map(tuple, networkx.all_simple_paths(g, 0, 4)))

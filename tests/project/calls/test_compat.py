@@ -20,7 +20,8 @@ def jaxlib(monkeypatch):
     def pretend(version, backend="gpu"):
         compat.jaxlib_version.cache_clear()
         compat._warn_once.cache_clear()
-        monkeypatch.setattr(compat.importlib.metadata, "version", lambda name: version)
+        monkeypatch.setattr(compat.jax, "__version__", version)
+        monkeypatch.setattr(compat.jaxlib, "__version__", version)
         monkeypatch.setattr(compat.jax, "default_backend", lambda: backend)
 
     yield pretend

@@ -28,6 +28,7 @@ if shutil.which("nvidia-smi") is None:
 import chex
 import hypothesis
 import jax
+import long_draws
 import long_tests
 import pytest
 from graph_files import data_folder
@@ -64,7 +65,7 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     long_tests.mark(items)
-    long_tests.leave_out(items)
+    long_draws.leave_out(items)
 
 
 left_out = pytest.StashKey[int]()

@@ -44,6 +44,7 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
       not pallas/merge_path: COO does not list the entries of a row side by side
       not pallas/ell_rows: it reads rows that are padded, and A is a COO
       not pallas/sell_rows: it reads rows that are padded, and A is a COO
+      not cpu/native: COO has no compressed axis with indices of 32 bits
       not cpu/rows: COO does not list the entries of a row side by side
       not xla/diagonals: `prepare(A, for_=...)` has not found the entries on few diagonals
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`

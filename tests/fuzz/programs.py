@@ -112,7 +112,7 @@ def _program(structure: tuple[tuple[str, Any], ...]) -> Any:
             options |= {"out": converted(out), "replace": case["replace"]}
             options |= {"accum": jsp.operators.plus} if case["accum"] else {}
         if mask is not None:
-            options["mask"] = mask if case["mask"] == "array" else ~jsp.masks.Mask(mask)
+            options["mask"] = mask if case["mask"] == "array" else ~jsp.Mask(mask)
         if op.endswith("dense"):
             x = x.todense()
         y = _result(op, semiring, converted(A), converted(B), x, options)

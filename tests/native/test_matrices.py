@@ -70,7 +70,7 @@ def test_products_of_sparse_matrices(semiring):
         (jsp.structure(M), m > 0),
         (~jsp.structure(M), m == 0),
         (M.with_data(M.data - 1), m > 1),
-        (~jsp.masks.Mask(M.with_data(M.data - 1)), m <= 1),
+        (~jsp.Mask(M.with_data(M.data - 1)), m <= 1),
     ):
         C = jsp.mxm(A, B, semiring, mask=mask)
         assert "not cpu/gustavson" not in str(jsp.explain(jsp.mxm, A, B, semiring, mask=mask))

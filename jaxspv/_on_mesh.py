@@ -1,4 +1,4 @@
-"""Enters the functions that run on a sharded graph, and their forms by GPU kernels."""
+"""Registers the functions that run on a sharded graph, and their forms by GPU kernels."""
 
 from .algorithms.bfs import mesh_gpu as _bfs_gpu  # noqa: F401
 from .algorithms.bfs.mesh import sharded_bfs
@@ -13,7 +13,7 @@ from .ops.products import mesh_gpu as _products_gpu  # noqa: F401
 from .ops.products.mesh import sharded_apply, sharded_mxm, sharded_mxv, sharded_reduce, sharded_vxm
 from .sharding.graph import ShardedGraph
 
-ShardedGraph.__jaxspv_functions__ = {  # what public functions do with one
+ShardedGraph.__jaxspv_functions__ = {  # what public functions call for one
     "mxv": sharded_mxv,
     "vxm": sharded_vxm,
     "mxm": sharded_mxm,

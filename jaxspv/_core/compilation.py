@@ -78,7 +78,7 @@ def is_eager(*operands: Any) -> bool:
 
 
 class Eager(NamedTuple):
-    """The operands of an eager call: arrays, how they are put together, and where they are.
+    """The operands of an eager call: arrays, their pytree structure, and their platform.
 
     Attributes:
         leaves, tree: of the pytree of operands.
@@ -100,7 +100,7 @@ def eager_operands(operands: Any) -> Eager | None:
 
 def known_while_tracing() -> AbstractContextManager[Any]:
     """A context in which operations on concrete arrays give concrete arrays, inside a trace too."""
-    # Outside of traces there is nothing to ensure, and constants would become programs.
+    # Outside of traces arrays are concrete anyway, and constants would be compiled.
     return contextlib.nullcontext() if is_eager() else jax.ensure_compile_time_eval()
 
 
@@ -142,7 +142,7 @@ def as_array(leaf: Any) -> Any:
 
 
 def _on_device(leaf: Any) -> Any:
-    """A single number of NumPy is moved once for all eager calls; anything else as it is."""
+    """A NumPy scalar as a cached array on the device; anything else as it is."""
     if not isinstance(leaf, (np.ndarray, np.generic)) or leaf.ndim:
         return leaf
     usual = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
@@ -205,8 +205,8 @@ def _platform_of_leaves(leaves: Any) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def there(where: Situation, platform: str) -> Situation:
-    """`where`, for programs of one platform."""
+def on_platform(where: Situation, platform: str) -> Situation:
+    """The situation `where`, restricted to one platform."""
     return where._replace(platforms=frozenset({platform}))
 
 
@@ -269,7 +269,7 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
 
     def make():
         def run(*leaves):
-            with inside(there(where, eager.platform)):
+            with inside(on_platform(where, eager.platform)):
                 return fn(*jax.tree.unflatten(eager.tree, leaves), **static)
 
         run.__name__ = static.get("rule", fn).__name__.strip("_")  # in profiles

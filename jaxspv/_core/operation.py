@@ -44,11 +44,11 @@ from .platforms import BACKENDS, PLATFORM_OF, WORDS, Backend, inside, situation
 
 
 def typed(dtype: Any, *shape: int) -> Any:
-    """The type of a result (a `jax.ShapeDtypeStruct`), in the `types` of an operation."""
+    """A `jax.ShapeDtypeStruct`: the type of one result, for the `types` of an operation."""
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-OPERATIONS: dict[Primitive, Operation] = {}  # of the equations that `explain` looks for
+OPERATIONS: dict[Primitive, Operation] = {}  # by which `explain` finds them in a jaxpr
 
 
 class Operation:
@@ -134,7 +134,7 @@ class Operation:
         method: str | None = None,
         **static: Any,
     ) -> Any:
-        """One equation; eagerly a program of its own.
+        """Binds the primitive: one equation in a trace; outside of traces it is compiled and run.
 
         Raises:
             ValueError: `backend` or `method` names nothing that exists.
@@ -156,7 +156,7 @@ class Operation:
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
     def _named(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A program, named in profiles."""
+        """`run` under the name of the primitive, which profiles show."""
         run.__name__ = self.primitive.name
         return run
 
@@ -200,17 +200,17 @@ class Operation:
         return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
 
     def planned(self, call: Call, types: Types) -> Plan:
-        """The plan of a call with operands of these types, lanes of vmap aside."""
+        """The plan of a call with operands of these types, without the axes of vmap."""
         plan = functools.partial(self.plan, backend=call.backend, method=call.method)
         return asked(plan, call, call.single(types))
 
     def traced(self, platform: str, call: Call, types: Types) -> Any:
-        """The jaxpr of the form for a platform, in which other operations may be."""
+        """The jaxpr of the form for a platform; it may hold other operations."""
         run = functools.partial(self._run, platform=platform, call=call)
         return jax.make_jaxpr(run)(*structs(types)).jaxpr
 
     def advised(self, call: Call, types: Types) -> tuple[str, ...]:
-        """What would make a call with operands of these types faster."""
+        """Sentences on what would make a call with operands of these types faster."""
         if self.advice is None:
             return ()
         return tuple(asked(self.advice, call, call.single(types)))
@@ -235,7 +235,7 @@ class Operation:
         found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
         if not any(aval.manual_axis_type.varying for aval in avals):
             return found
-        one = avals[0]  # `_alike`: all vary along the same axes
+        one = avals[0]  # all vary along the same axes, by `alike`
         return [
             v.update(
                 sharding=NamedSharding(one.sharding.mesh, PartitionSpec(*[None] * v.ndim)),
@@ -245,7 +245,7 @@ class Operation:
         ]
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
-        """The implementation outside of traces, of what a transformation has bound."""
+        """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
 
         bind = functools.partial(
             self._named, lambda *leaves: self.primitive.bind(*leaves, call=call)
@@ -253,7 +253,7 @@ class Operation:
         return PROGRAMS.run((self, call, None), bind, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
-        """The same primitive with one more axis: each form batches its way when lowered."""
+        """Binds the same primitive, one more entry in `lanes`: a form is batched when lowered."""
         on = tuple(d is not None for d in dims)
         moved = [
             jnp.moveaxis(x, d, 0) if d else x  # None or 0: as it is
@@ -315,7 +315,7 @@ class Operation:
         return [next(found) if u else None for u in linear]
 
     def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
-        """Cotangents of the linear leaves."""
+        """Cotangents of the leaves in which the operation is linear."""
         structure, _ = results_of(self, call.without_lanes(), types, x64())
         transpose = self.transpose
         assert transpose is not None
@@ -344,7 +344,7 @@ class Operation:
             return fn(cotangents, known)
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
-        """The tangent of the form in XLA, by JAX."""
+        """The tangent by JAX's differentiation of the form in XLA."""
         from .derivatives.tangents import jvp_of_perturbed
 
         del result
@@ -352,8 +352,8 @@ class Operation:
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
 
     def _lower(self, platform: str, ctx, *args, call: Call):
-        # Where a value lies or varies is no part of its type in here: forms make arrays of their
-        # own, and loops over both kinds.
+        # Types without sharding and varying axes: forms create arrays that have neither, and a loop
+        # cannot carry both kinds.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
         if foreign_calls_refused(ctx.module_context):
             call = dataclasses.replace(call, portable=True)
@@ -361,7 +361,7 @@ class Operation:
         return rule(ctx.replace(avals_in=bare), *args, platform=platform, call=call)
 
     def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
-        """The results by the form for a platform; traced when lowering."""
+        """The results of the form for a platform; traced while lowering."""
         types = types_of(leaves)
         plan, impl = self._form(platform, call, types)
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")

@@ -14,19 +14,19 @@ import jax
 
 Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
-PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" is for all there are
+PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" runs on every platform
 WORDS = {"cuda": "NVIDIA GPUs", "cpu": "CPUs", "other": "other platforms"}
 EVERYWHERE = frozenset(WORDS)
 
 
 class Situation(NamedTuple):
-    """What a trace knows of where its program will run; part of the key of every cached trace.
+    """Where the program of a trace may run; part of the key of every cached trace.
 
     Attributes:
-        allowed: the backends that calls without one of their own may take.
-        platforms: those the program may be lowered for.
-        portable: whether it must hold no calls of handlers that this process registered: it runs
-            in other processes, or XLA divides it among devices.
+        allowed: the backends that calls without `backend=` may take.
+        platforms: the platforms that the program may be lowered for.
+        portable: whether C++ handlers of this process are forbidden: the program is exported, or
+            XLA divides it among devices.
     """
 
     allowed: tuple[Backend, ...] = BACKENDS
@@ -34,7 +34,7 @@ class Situation(NamedTuple):
     portable: bool = False
 
 
-# A context of JAX: part of the key of every cache of traces, that of a nested `jax.jit` too.
+# A user context of JAX: part of the key of every trace cache, also of a nested `jax.jit`.
 _SITUATION = jax.make_user_context(default_value=Situation())
 
 
@@ -44,7 +44,7 @@ def situation() -> Situation:
 
 
 def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
-    """Traces in here are for this situation."""
+    """A context in which traces are for this situation."""
     return _SITUATION(where)
 
 
@@ -62,7 +62,7 @@ def without_kernels() -> contextlib.AbstractContextManager[None]:
 
 
 def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str, Backend]:
-    """Platform -> backend of the form that runs there, of those that `platforms` may meet."""
+    """Platform -> backend of the form that runs there, for each of `platforms` that has one."""
     found = {}
     for platform in sorted(platforms):
         usable = [b for b in BACKENDS if b in forms and PLATFORM_OF.get(b, platform) == platform]
@@ -72,5 +72,5 @@ def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str,
 
 
 def for_cuda() -> bool:
-    """Whether what is traced here is for NVIDIA GPUs alone: known inside of forms."""
+    """Whether the trace is for NVIDIA GPUs only; inside of a form this is known."""
     return situation().platforms == {"cuda"}

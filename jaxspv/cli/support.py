@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .._core.compilation import there
+from .._core.compilation import on_platform
 from .._core.eager.compilation_cache import enable_compilation_cache
 from .._core.operations.plan import Plan
 from .._core.platforms import inside, situation
@@ -79,16 +79,16 @@ def timed(
 
 
 def check_writable(path: str) -> None:
-    """Before any work is done: whether a file can be written there.
+    """Before any work is done: whether a file can be written on_platform.
 
     Raises:
-        ValueError: it is a directory, its folder is not there, or permission lacks.
+        ValueError: it is a directory, its folder is not on_platform, or permission lacks.
     """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ValueError(f"{path} is a directory, not a file to write.")
     if not os.path.isdir(folder):
-        raise ValueError(f"cannot write {path}: there is no folder {folder}.")
+        raise ValueError(f"cannot write {path}: on_platform is no folder {folder}.")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise ValueError(f"cannot write {path}: permission denied.")
 
@@ -123,7 +123,7 @@ def platform() -> str:
 
 def plan_of(name: str, *operands: Any, **choice: Any) -> Plan:
     """The plan of a call on the default device; forms for other platforms are not traced."""
-    with inside(there(situation(), platform())):
+    with inside(on_platform(situation(), platform())):
         return explain(name, *operands, **choice)
 
 

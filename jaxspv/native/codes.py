@@ -24,10 +24,7 @@ MUL: dict[Callable[..., Any], int] = {
     jnp.logical_or: UPPER,
 }
 FLIPPED = {FIRST: SECOND, SECOND: FIRST}
-SELECTING = {
-    1: (LOWER, UPPER, MIN_EXTEND),
-    2: (LOWER, UPPER, MAX_EXTEND),
-}  # allowed in addition to those of all
+SELECTING = {1: (LOWER, UPPER, MIN_EXTEND), 2: (LOWER, UPPER, MAX_EXTEND)}  # added to those of all
 DTYPES = ("float32", "float64", "int32", "int64", "bool")
 
 

@@ -205,7 +205,7 @@ def _placed(value, indices, shape) -> Entries:
     own, keys = list(e.keys), []
     for index in indices:
         vanished = index.point and len(indices) == 2
-        keys.append(index.there(jnp.zeros_like(e.keys[0]) if vanished else own.pop(0)))
+        keys.append(index.place(jnp.zeros_like(e.keys[0]) if vanished else own.pop(0)))
     return _in_order(dataclasses.replace(e, keys=tuple(keys), shape=shape), indices)
 
 
@@ -220,7 +220,7 @@ def _in_order(e: Entries, indices) -> Entries:
 
 
 def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool) -> Entries:
-    """A scalar at every place of the region; at those of a sparse mask alone where there is one."""
+    """A scalar at every place of the region, or with a sparse mask only at the mask's places."""
     if mask is not None and not mask.complement and not line and isinstance(mask.source, Stored):
         e = entries_of(mask.source)
         if not mask.structural:
@@ -239,7 +239,7 @@ def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool
     c = c.holding(total)
     flat = jnp.arange(total, dtype=c.index_dtype)
     parts = (flat,) if len(sizes) == 1 else (flat // max(sizes[1], 1), flat % max(sizes[1], 1))
-    keys = tuple(index.there(part) for index, part in zip(indices, parts, strict=True))
+    keys = tuple(index.place(part) for index, part in zip(indices, parts, strict=True))
     count = jnp.asarray(total, c.index_dtype)
     e = Entries(jnp.broadcast_to(value, (total,)), keys, count, jnp.asarray(False), c.shape)
     return _in_order(e, indices)

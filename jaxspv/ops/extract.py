@@ -156,7 +156,7 @@ def _pairs(A, rows, cols) -> Array:
 def _subvector(u, index) -> Any:
     if is_dense(u):
         own = jnp.arange(index.size, dtype=index_dtype_for(sizes=(index.extent,)))
-        places = index.there(own)
+        places = index.place(own)
         inside = places < u.shape[0]
         return Dense(jnp.where(inside, take(u, places), jnp.zeros((), u.dtype)), inside)
     e = entries_of(u)
@@ -224,7 +224,7 @@ def _transposed(e: Entries) -> Entries:
 
 
 def select_slice(e: Entries, axis: int, index: Index) -> Entries:
-    """The entries in a slice of an axis, at their places there."""
+    """The entries in a slice of an axis, at their places in the slice."""
     own = index.back(e.keys[axis])
     inside = e.valid() & (own < index.size)
     keys = (*e.keys[:axis], own, *e.keys[axis + 1 :])
@@ -253,7 +253,7 @@ def _repeat_rows(e: Entries, index: Index, capacity: int) -> Entries:
     owner = jnp.searchsorted(ends, slot, side="right").astype(dtype)
     source = take(start, owner) + slot - (take(ends, owner) - take(lengths, owner))
     total = jnp.minimum(ends[-1], capacity)
-    there = slot < total
-    keys = (jnp.where(there, owner, k), jnp.where(there, take(e.keys[1], source), e.shape[1]))
+    valid = slot < total
+    keys = (jnp.where(valid, owner, k), jnp.where(valid, take(e.keys[1], source), e.shape[1]))
     flag = e.overflow | (ends[-1] > capacity) | wide
     return Entries(take(e.data, source), keys, total, flag, shape)

@@ -156,9 +156,7 @@ def on_mesh(
         data, indices, indptr, order, everyone, positions, *more = mine
         lost = jnp.zeros((), bool)
         block = CSR(data, indices, indptr, lost, part.block_shape, True, G.unique)
-        with using(
-            None if kernels else "cpu"
-        ):  # most kernels are untested when several devices run them together
+        with using(None if kernels else "cpu"):  # most kernels are not tested on several devices
             local = Local(block, order, everyone, positions, part, G.symmetric)
             result = body(local, *operands, *more)
         return result if whole else result[None, None]

@@ -1,4 +1,4 @@
-"""A cache of what eager calls derived from arrays, for the next call on the same arrays."""
+"""A cache of results that eager calls derived from arrays, for later calls on the same arrays."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ KEPT = _Kept(16)
 
 
 def keep_prepared(most: int) -> int:
-    """For how many matrices eager calls keep what they found out about them; 16 at the start.
+    """Sets for how many matrices eager calls cache what they computed about them; default 16.
 
-    An eager call on a bare matrix looks at its weights (NaN, negative ones, their mean) and turns
-    other formats into CSR. Both are kept for the next call on the same arrays, as long as the
-    arrays live, of the matrices used last. Layouts are made by `prepare` alone, and the `Graph`
-    that it returns holds them. Inside of jit nothing is kept.
+    An eager call on a bare matrix checks its weights (NaN, negative ones, their mean) and converts
+    other formats to CSR. Both are cached for later calls on the same arrays while these live, for
+    the matrices used last. Layouts are only made by `prepare` and held by the `Graph` that it
+    returns. Inside of jit nothing is cached.
 
     Args:
-        most: of matrices, 0: nothing is kept.
+        most: the number of matrices; 0: nothing is cached.
 
     Returns:
-        What it was before.
+        The number before.
 
     Raises:
         ValueError: it is no integer >= 0.
@@ -93,9 +93,10 @@ def keep_prepared(most: int) -> int:
 
 
 def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> _T:
-    """`compute()`, which depends on arrays and name alone: once while they live, outside of traces.
+    """`compute()`, cached by arrays and name while the arrays live; inside of traces not cached.
 
-    An array that the result shares with them is copied: it would keep them alive.
+    `compute` may depend on nothing else. Arrays that its result shares with the key are copied, as
+    the cache would keep the key alive.
     """
     if (entry := _entry_of(arrays)) is None:
         return compute()

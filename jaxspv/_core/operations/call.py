@@ -49,15 +49,15 @@ class Form:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """The static side of a call, the one parameter of the equation.
+    """The static part of a call: the only parameter of its equation.
 
     Attributes:
-        tree: how the operands are put together from arrays.
+        tree: the pytree structure of the operands.
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
         allowed, portable: as in `Situation`.
-        lanes: for each `vmap` around the call, the first one first, which arrays have an axis of
-            it in front.
+        lanes: an entry for each `vmap` around the call, the innermost first: which arrays have a
+            leading axis for it.
     """
 
     tree: Any
@@ -83,11 +83,11 @@ class Call:
         return f"({', '.join(given)})"
 
     def situation(self, platforms: frozenset[str] = EVERYWHERE) -> Situation:
-        """What was allowed where the call was made."""
+        """The situation in which the call was made, for these platforms."""
         return Situation(self.allowed, platforms, self.portable)
 
     def without_lanes(self) -> Call:
-        """The call inside of every `vmap`."""
+        """The same call without any `vmap` around it."""
         return dataclasses.replace(self, lanes=()) if self.lanes else self
 
     def single(self, types: Types) -> Types:
@@ -104,7 +104,7 @@ class Call:
         return tuple(sizes)
 
 
-call_of = functools.lru_cache(maxsize=4096)(Call)  # an equal one is the same one, and hashed once
+call_of = functools.lru_cache(maxsize=4096)(Call)  # equal calls are one object, hashed once
 
 
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
@@ -120,7 +120,7 @@ def x64() -> bool:
 
 
 def alike(leaves: Sequence[Any]) -> list[Any]:
-    """Inside of a `shard_map` all operands vary along the axes along which any does."""
+    """The operands, inside of a `shard_map` all varying along the union of their mesh axes."""
     axes = [_varying(leaf) for leaf in leaves]
     union = frozenset().union(*axes)
     if not union:

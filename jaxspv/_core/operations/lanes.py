@@ -1,4 +1,4 @@
-"""What `vmap` makes of a form: each batches its own way, when it is lowered."""
+"""How a form is batched under `vmap`: by its own rule, when it is lowered."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .plan import Plan
 
 
 def summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
-    """Cotangents of what has the axis of a vmap, sums over it for what has not."""
+    """Cotangents; summed over the axis of a vmap for operands that do not have that axis."""
     found = fn(*args)
     return [c if flag else c.sum(0) for c, flag in zip(found, on, strict=True)]
 
 
 def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Sequence[Any]:
-    """The leaves of a form's result; under vmap by its batch rule, every further vmap around it."""
+    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule."""
     static, rule = dict(call.static), impl.batched
     run = impl.run
     if rule is None and impl.backend == "pallas" and call.lanes:
@@ -32,7 +32,7 @@ def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Seq
         return jax.tree.leaves(run(*jax.tree.unflatten(call.tree, leaves), **static))
 
     def first(*leaves):
-        """The innermost vmap."""
+        """The result under the innermost vmap, by the form's own rule."""
         flags = call.lanes[0]
         size = next(x.shape[0] for x, on in zip(leaves, flags, strict=True) if on)
         marks = jax.tree.unflatten(call.tree, flags)
@@ -57,7 +57,7 @@ def _mapped(fn: Callable[..., Any], flags: tuple[bool, ...], *leaves: Any) -> An
 
 
 def _rule_of_xla(plan: Plan, kernel: Form) -> tuple[Callable[..., Any], Any]:
-    """What a kernel without a batch rule of its own does under vmap: the form in XLA."""
+    """The form in XLA and its rule, which serve a kernel without a batch rule under vmap."""
     for impl in plan.chosen:
         if impl.backend == "xla":
             return impl.run, impl.batched

@@ -24,7 +24,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
 
     plan, result = asked(both, call, types)
     if result is None:
-        impl = plan.chosen[-1]  # that in XLA, if there is one
+        impl = plan.chosen[-1]  # the form in XLA, if it did not refuse
 
         def run(*leaves):
             platform = PLATFORM_OF.get(impl.backend, "other")
@@ -37,7 +37,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
 
 
 def asked(fn: Callable[..., Any], call: Call, types: Types) -> Any:
-    """`fn(*operands, **static)` for operands that have shapes and dtypes alone."""
+    """`fn(*operands, **static)` for operands that only have shapes and dtypes."""
     found = []
 
     def ask(*leaves):

@@ -1,4 +1,4 @@
-"""Connected components of a sharded graph: each device joins its own ends, then all meet."""
+"""Connected components of a sharded graph: rounds on each device, then a minimum over devices."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .api import counted, hooked
 
 
 def _labels(local: Local) -> Array:
-    """(n,) on every device: rounds of its own entries until nothing changes, then the minimum over
-    the devices, until that changes nothing either.
+    """(n,) labels, replicated: each device hooks along its entries until nothing changes, then the
+    minimum over the devices is taken, until that changes nothing either.
 
-    Labels only fall, and the label of v is a vertex of its component; at the end both ends of every
-    entry agree on every device, hence on the smallest vertex.
+    Labels only fall, and the label of v is a vertex of its component. At the end the two endpoints
+    of every entry have one label, hence that of the smallest vertex.
     """
     n = local.part.n
     tail, head = local.endpoints()

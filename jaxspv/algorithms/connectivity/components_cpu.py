@@ -11,11 +11,11 @@ from ..._core.native_loops import each, read, write
 def components_cpu(indptr: Array, indices: Array) -> Array:
     """(n,) int32: the smallest vertex of the weak component of each.
 
-    Every vertex points to one of its set that is no larger, a root to itself. An edge makes the
-    larger of two roots point to the smaller, then its head and all on the way from there to the
-    root point to the smaller.
+    Union-find: every vertex points to one of its set that is no larger, a root to itself. An edge
+    makes the larger of its two roots point to the smaller; then the path from its head to the root
+    is compressed.
 
-    Cost: O((n + edges) log n) time at worst, by compression of the ways; a few nanoseconds an edge.
+    Cost: O((n + edges) log n) time at worst, by path compression; a few nanoseconds an edge.
     Source: Tarjan, van Leeuwen, "Worst-case analysis of set union algorithms", J. ACM 1984.
     """
     n = indptr.shape[0] - 1

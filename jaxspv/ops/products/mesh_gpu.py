@@ -1,5 +1,5 @@
-"""Products of a sharded graph by kernels: those of one GPU on each its own rows, or one launch on
-all whose rows go everywhere as they come (`pallas_kernels/products/spmm_mesh.py`)."""
+"""Products of a sharded graph by kernels: each GPU runs the one-GPU kernel on its rows, or one
+launch sends the rows to all GPUs as they are computed (`pallas_kernels/products/spmm_mesh.py`)."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Options:
 
     @property
     def writes(self) -> bool:
-        """Whether the result meets a mask or something that is there already."""
+        """Whether the result is combined with a mask or with `out`."""
         given = (self.mask, self.accum, self.out)
         return bool(self.replace) or any(x is not None for x in given)
 

@@ -281,7 +281,7 @@ def element(A: Any, place: Keys) -> tuple[Array, Array]:
 
 @dataclasses.dataclass(frozen=True)
 class Union:
-    """The places of two sets of entries, ascending, and the slots there: `nse` where there is none.
+    """The places of two sets of entries, ascending, and their slots in each: `nse` if it has none.
 
     Attributes:
         places: their keys; `data` is of no meaning.
@@ -354,7 +354,7 @@ def _merged_by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, A
 
 
 def both(op: Any, x: Array, y: Array, where: Array) -> Array:
-    """`op(x, y)` where both are there; elsewhere the operands are 1, so that no derivative is NaN.
+    """`op(x, y)` where both have an entry; else the operands are 1, so that no derivative is NaN.
 
     min and max take the first of equal operands, and so does their derivative.
     """

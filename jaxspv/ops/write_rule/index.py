@@ -41,10 +41,10 @@ class Index:
 
     @property
     def whole(self) -> bool:
-        """Whether it is the axis as it is."""
+        """Whether it is the whole axis in its order."""
         return self.values is None and self.size == self.extent and self.step == 1
 
-    def there(self, k: Array) -> Array:
+    def place(self, k: Array) -> Array:
         """Place k of the axis; the extent for k = size and where nothing is selected."""
         if self.values is None:
             place = self.start + k * self.step
@@ -53,7 +53,7 @@ class Index:
         return jnp.where((k >= 0) & (k < self.size), place, self.extent).astype(k.dtype)
 
     def back(self, place: Array) -> Array:
-        """The k of a place, `size` where it is not selected; for places selected once."""
+        """The inverse of `place`: k, `size` where it is not selected; for places selected once."""
         if self.values is None:
             k, rest = jnp.divmod(place - self.start, self.step)
             inside = (rest == 0) & (k >= 0) & (k < self.size) & (place < self.extent)

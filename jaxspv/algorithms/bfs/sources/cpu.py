@@ -14,15 +14,15 @@ from ...._core.native_loops import read_natural as read
 from ...._core.native_loops import write
 
 SOURCES = 32  # bits of a word
-# Ways of a level: push what is listed and list what is found; push what is listed and find the
-# rest by a pass over all vertices; pull.
+# How a level is processed: push the listed frontier and list the new one; push it and find the new
+# one by a pass over all vertices; pull.
 LISTED, PUSHED, PULLED = 0, 1, 2
 NARROW = 16  # frontiers with fewer edges than one in NARROW vertices are LISTED
 # Cost of an edge pushed and of a vertex pulled, in edges pulled.
 PUSH, VERTEX = 2.0, 2.0
 BLOCK = 4  # edges whose words a pull combines without a branch
-# A search that has looked at less than one in HOPELESS of all edges of all sources by level
-# EARLY_LEVEL is long and thin: the sources share little, and are better searched from one by one.
+# A search that has read less than one in HOPELESS of all edges of all sources by level
+# EARLY_LEVEL has many levels: sources share few edges, and one search for each is faster.
 EARLY_LEVEL, HOPELESS = 32, 8
 
 
@@ -31,13 +31,13 @@ class State(NamedTuple):
 
     Attributes:
         depth: int32, the level of the frontier.
-        way: int32, that of the next level.
+        way: int32, how the next level is processed.
         begin, end: int32; `queue[begin:end]` are the vertices of the frontier, each once; anything
             if the next level is PULLED.
         edges: int32, out-edges of the frontier.
         looked: float32, out-edges of all frontiers before.
         missing: int32, in-edges of the vertices that some source has not reached.
-        queue: (2 n + 1,) int32: frontiers in turns in one half and in the other.
+        queue: (2 n + 1,) int32: frontiers, alternately in the first and the second half.
         seen: (n,) uint32; bit s of a vertex's word is set where source s has reached it.
         old: (n,) uint32, the same; a level reads this one and writes the other.
         planes: (bits, n) uint32, the levels in binary: bit s of planes[j, v] is bit j of the
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 def bfs_sources_cpu(graph: Adjacency, sources: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Search from at most 32 sources: (planes, seen, whether it came to its end).
+    """Search from at most 32 sources: (planes, seen, whether it is complete).
 
     A vertex has one word, a bit a source. An edge is read once for all sources that have reached
     its tail, and its head receives the whole word of the tail: sources that reached the tail before

@@ -60,7 +60,7 @@ def multiply_densely(
             p = p._replace(valid=here)
             cell = jnp.where(here, (p.row - s.first_row) * n + p.col, cells)
             total, present = add.accumulate(b.total, b.present, cell, add.admit(terms))
-            beyond = at.entry >= end  # what was taken of the next block is taken again there
+            beyond = at.entry >= end  # entries of the next block are taken again by it
             at = Position(jnp.where(beyond, end, at.entry), jnp.where(beyond, 0, at.done))
             return _Block(at, total, present, b.wrapped | wraps(semiring, p, x, y))
 

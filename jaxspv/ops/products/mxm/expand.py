@@ -55,7 +55,7 @@ class Position(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Some products in order of (row, k): slots of A and B, row and column of C, what is there."""
+    """Some products in order of (row, k): slots of A and B, row and column of C, and validity."""
 
     a: Array
     b: Array

@@ -36,7 +36,7 @@ class Diagonals:
     """The pattern and the values of a CSR by diagonals.
 
     Attributes:
-        there: uint32 words, a bit for each row and diagonal. With b = `_held(len(offsets))` bit k
+        stored: uint32 words, a bit for each row and diagonal. With b = `_held(len(offsets))` bit k
             of row i is bit (i b + k) mod 32 of word (i b + k) // 32 where b <= 32, bit k mod 32 of
             word (k // 32) stride + i where it is more.
         values: (len(offsets) * stride,), diagonal by diagonal; arbitrary where no entry is.
@@ -46,7 +46,7 @@ class Diagonals:
         perturbed: as in `Rows`.
     """
 
-    there: Array
+    stored: Array
     values: Array
     offsets: tuple[int, ...] = static()
     rows: int = static()
@@ -64,7 +64,7 @@ class Diagonals:
 
     def revalued(self, A: CSR) -> Diagonals:
         """The same pattern with the values of A."""
-        values = _values(self.there, A.indptr, A.data, len(self.offsets))
+        values = _values(self.stored, A.indptr, A.data, len(self.offsets))
         return dataclasses.replace(self, values=values, perturbed=not is_concrete(values))
 
 
@@ -81,8 +81,8 @@ def by_diagonals(A: CSR) -> Diagonals | None:
     if not held or many * _stride(m) >= 2**31:
         return None
     offsets = tuple(used.tolist())
-    there = _valid(*A.rowcol(), offsets, m)
-    return Diagonals(there, _values(there, A.indptr, A.data, many), offsets, m)
+    stored = _valid(*A.rowcol(), offsets, m)
+    return Diagonals(stored, _values(stored, A.indptr, A.data, many), offsets, m)
 
 
 def _of_first_entries(A: CSR) -> int:
@@ -129,7 +129,7 @@ def spmv(
     many times a vector.
     """
     d, m, before = len(D.offsets), D.stride, max(0, -D.offsets[0])
-    words, after = _words(D.there, d), max(0, D.offsets[-1] + m - x.shape[0])
+    words, after = _words(D.stored, d), max(0, D.offsets[-1] + m - x.shape[0])
     parts = [part.tolist() for part in np.array_split(np.arange(d), -(-d // TOGETHER))]
 
     def product(size, stage):
@@ -154,13 +154,13 @@ def spmv(
         return lax.optimization_barrier(product(D.rows | 1, lambda compute: compute()))[: D.rows]
 
     def by_vectors():
-        return product(m, functools.partial(unfused, D.there[0] | 1 != 0))[: D.rows]
+        return product(m, functools.partial(unfused, D.stored[0] | 1 != 0))[: D.rows]
 
     return by_threads() if for_cuda() else by_vectors()
 
 
 def _held(diagonals: int) -> int:
-    """Bits that a row has in `there`: a power of two up to 32, above that a multiple of 32."""
+    """Bits that a row has in `stored`: a power of two up to 32, above that a multiple of 32."""
     return 1 << max(diagonals - 1, 0).bit_length() if diagonals <= 32 else -(-diagonals // 32) * 32
 
 
@@ -172,7 +172,7 @@ def _stride(rows: int) -> int:
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _valid(row: Array, col: Array, offsets: tuple[int, ...], rows: int) -> Array:
-    """The words of `Diagonals.there`."""
+    """The words of `Diagonals.stored`."""
     d, held, stride = len(offsets), _held(len(offsets)), _stride(rows)
     k = jnp.searchsorted(jnp.asarray(offsets, col.dtype), col - row).astype(col.dtype)
     place = jnp.where(row < rows, k * stride + row, d * stride)
@@ -187,9 +187,9 @@ def _valid(row: Array, col: Array, offsets: tuple[int, ...], rows: int) -> Array
 
 
 @functools.partial(jax.jit, static_argnums=3)
-def _values(there: Array, indptr: Array, data: Array, diagonals: int) -> Array:
+def _values(stored: Array, indptr: Array, data: Array, diagonals: int) -> Array:
     """The values of a CSR, whose rows are sorted, by diagonals."""
-    words, k = _words(there, diagonals), jnp.arange(diagonals)
+    words, k = _words(stored, diagonals), jnp.arange(diagonals)
     several = lax.population_count(words)
     before = jnp.cumsum(several, axis=0) - several
     lower = (U32(1) << (k % 32).astype(U32)) - 1
@@ -199,12 +199,12 @@ def _values(there: Array, indptr: Array, data: Array, diagonals: int) -> Array:
     return data[slot.reshape(-1)]
 
 
-def _words(there: Array, diagonals: int) -> Array:
+def _words(stored: Array, diagonals: int) -> Array:
     """uint32[words, stride]: bit k mod 32 of word k // 32, whether diagonal k has an entry."""
     held = _held(diagonals)
     if held >= 32:
-        return there.reshape(held // 32, -1)
-    return (there[:, None] >> jnp.arange(0, 32, held, dtype=U32)).reshape(1, -1)
+        return stored.reshape(held // 32, -1)
+    return (stored[:, None] >> jnp.arange(0, 32, held, dtype=U32)).reshape(1, -1)
 
 
 def _bit(words: Array, k: int) -> Array:

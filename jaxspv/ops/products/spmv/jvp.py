@@ -45,7 +45,7 @@ def cotangents(
             data=A.data if vector else None,
             **_entries(rows),
         )
-    # A CSC is the CSR of its transpose: x weighs what are rows there, w meets the columns.
+    # A CSC is the CSR of its transpose: x multiplies the rows of that, w its columns.
     by_values = csr_vjp(A.indptr, A.indices, x, m, x=w)[0] if values else None
     return by_values, product(A.T, w) if vector else None
 

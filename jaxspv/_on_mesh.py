@@ -10,13 +10,21 @@ from .algorithms.sssp import mesh_gpu as _sssp_gpu  # noqa: F401
 from .algorithms.sssp.mesh import sharded_sssp
 from .algorithms.triangles.mesh import sharded_triangle_count
 from .ops.products import mesh_gpu as _products_gpu  # noqa: F401
-from .ops.products.mesh import sharded_apply, sharded_mxm, sharded_mxv, sharded_reduce, sharded_vxm
+from .ops.products.mesh import (
+    row_sharded_mxm,
+    sharded_apply,
+    sharded_mxm,
+    sharded_mxv,
+    sharded_reduce,
+    sharded_vxm,
+)
 from .sharding.graph import ShardedGraph
 
 ShardedGraph.__jaxspv_functions__ = {  # what public functions call for one
     "mxv": sharded_mxv,
     "vxm": sharded_vxm,
     "mxm": sharded_mxm,
+    "row_sharded_mxm": row_sharded_mxm,
     "reduce": sharded_reduce,
     "apply": sharded_apply,
     "bfs": sharded_bfs,

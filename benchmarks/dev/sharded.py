@@ -69,14 +69,15 @@ class Call(NamedTuple):
     rtol: float = 0.0
 
 
-def _columns(M, source, **how):
+def _columns(M, source, multiply=jsp.mxm, **how):
     X = jnp.ones((M.shape[0], COLUMNS)) + jnp.arange(COLUMNS) * source.astype(jnp.float32)
-    return jsp.mxm(M, X, **how), None
+    return multiply(M, X, **how), None
 
 
 def _kept(M, source, **how):
     """The same; on a mesh each device has the rows of the result of its vertices."""
-    return _columns(M, source, dealt=isinstance(M, ShardedGraph), **how)
+    multiply = jsp.sharding.row_sharded_mxm if isinstance(M, ShardedGraph) else jsp.mxm
+    return _columns(M, source, multiply, **how)
 
 
 def _distributed(M, source, **how):

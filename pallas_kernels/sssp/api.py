@@ -45,15 +45,6 @@ def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
     return Config(hops=8 if low_degree and nnz > 4 * n else 16)
 
 
-def default_delta(indptr, weights):
-    """Width of a bucket, in the dtype of the weights; see `delta_of`."""
-    degree, weights = np.diff(np.asarray(indptr)), np.asarray(weights)[: int(indptr[-1])]
-    real = not np.issubdtype(weights.dtype, np.integer)  # bfloat16 is no np.floating
-    finite = weights[weights < (np.inf if real else np.iinfo(weights.dtype).max)]
-    mean = finite.mean(dtype=np.float64) if len(finite) else None
-    return delta_of(mean, len(degree), degree.max(initial=0), degree.sum(), weights.dtype)
-
-
 def delta_of(mean, n, largest, entries, dtype):
     """f * mean weight / mean degree, in the dtype of the weights; 1 where no weight is finite.
 
@@ -103,7 +94,7 @@ def sssp(
 
     indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or
     NaN: edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the
-    dtype of weights (`default_delta`); inf or iinfo.max: a single bucket, which is Bellman-Ford on
+    dtype of weights (`delta_of`); inf or iinfo.max: a single bucket, which is Bellman-Ford on
     the vertices whose distance fell. prepared: what `prepare_sssp` computed once. Unreached: inf,
     or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's
     whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of

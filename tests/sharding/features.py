@@ -30,13 +30,13 @@ def dealt(mesh_of, A):
         got = jax.jit(run)(G, x, X)
         for g, w in zip(got, want, strict=True):
             same(g, w, rtol=1e-6)
-        multiply = functools.partial(jsp.mxm, dealt=True)
+        multiply = jsp.sharding.row_sharded_mxm
         for product in (multiply, jax.jit(multiply)):
             Y = product(G, X)
             assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
             same(Y, G.deal(A @ X), rtol=1e-6)
-        same(G.gather(jsp.mxm(G, X, "max_min", dealt=True)), want[3])
-        slope = jax.grad(lambda X, G=G: jnp.sum(jnp.square(jsp.mxm(G, X, dealt=True))))(X)
+        same(G.gather(jsp.sharding.row_sharded_mxm(G, X, "max_min")), want[3])
+        slope = jax.grad(lambda X, G=G: jnp.sum(jnp.square(multiply(G, X))))(X)
         same(slope, 2 * (A.T @ (A @ X)), rtol=1e-5)
     assert G.deal(X).sharding.is_equivalent_to(G.part.sharding, 4)
     same(jsp.mxm(G, np.asarray(G.deal(X))), G.deal(A @ X), rtol=1e-6)
@@ -50,21 +50,17 @@ def dealt(mesh_of, A):
         ("and more", lambda: G.gather(x)),
         ("`G.deal` gives", lambda: jsp.mxm(G, X[None, None])),
         ("`G.deal` gives", lambda: jsp.mxm(G.deal(X), G)),
-        ("of a ShardedGraph", lambda: jsp.mxm(A, X, dealt=True)),
     )
     refused((ValueError, *case) for case in cases)
-    cases = (
-        ("on the right", lambda: jsp.mxm(X.T, G, dealt=True)),
-        ("with a row-sharded result", lambda: jsp.mxm(G, X, mask=X > 0, dealt=True)),
-    )
-    refused((NotImplementedError, *case) for case in cases)
+    refused([(TypeError, "must be a ShardedGraph", lambda: multiply(A, X))])
+    refused([(TypeError, "must be a ShardedGraph", lambda: multiply(X.T, G))])
     explicit(mesh_of, A, X)
     kernels(mesh_of, A, rng)
 
 
 def explicit(mesh_of, A, X):
     """Explicit axes: a product is dealt too, in an eager call and under jit."""
-    want, kept = A @ X, jax.jit(functools.partial(jsp.mxm, dealt=True))
+    want, kept = A @ X, jax.jit(jsp.sharding.row_sharded_mxm)
     for name in ("two", "blocks"):
         mesh, spec = mesh_of(name, AxisType.Explicit)
         G = jsp.shard(A, mesh, spec)
@@ -73,7 +69,7 @@ def explicit(mesh_of, A, X):
                 Y = product(G, G.deal(X))
                 assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
                 same(G.gather(Y), want, rtol=1e-6)
-                Y = product(G, X, dealt=True) if product is jsp.mxm else kept(G, X)
+                Y = jsp.sharding.row_sharded_mxm(G, X) if product is jsp.mxm else kept(G, X)
                 assert Y.sharding.is_equivalent_to(G.part.sharding, 4)
                 same(G.gather(Y), want, rtol=1e-6)
         same(G.gather(jsp.mxm(G, G.deal(X))), want, rtol=1e-6)

@@ -82,7 +82,7 @@ def search(
         form: "cpu" (one vertex after the other, in native loops) or "xla" (a frontier at a time),
             static.
 
-    Cost: with buckets about O(n + nse) as long as delta is near `default_delta`; Bellman-Ford
+    Cost: with buckets about O(n + nse) as long as delta is near `delta_of`; Bellman-Ford
         O(n nse) at worst. Memory O(n).
     Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
         Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single-source
@@ -143,30 +143,20 @@ for _form in FORMS:
     path_tree.register("tree", backend=_form, batched="map")(functools.partial(tree_of, _form))
 
 
-def default_delta(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Any:
+def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
     """A width of buckets for weights >= 0: the mean weight times 4 / (mean degree), on the host.
 
     Narrow buckets relax few edges twice, wide ones are few; the more edges leave a vertex, the more
-    often its label falls within a wide bucket. The factor is kept in [0.15, 3]; measured on CPU
-    over the graphs of `benchmarks`, it is within 1.3 of the best width on each.
+    often its label falls within a wide bucket. The factor lies in [0.15, 3]; measured on CPU over
+    the graphs of `benchmarks`, it is within 1.3 of the best width on each. mean: of the finite
+    weights.
     """
-    weights = np.asarray(weights)
-    if jnp.issubdtype(weights.dtype, jnp.floating):
-        finite = weights[np.isfinite(weights)]
-    else:
-        finite = weights[weights != np.iinfo(weights.dtype).max]
-    mean = float(np.mean(finite, dtype=np.float64)) if finite.size else 0.0
-    return delta_of(mean, indptr.shape[0] - 1, indices.shape[0], weights.dtype)
-
-
-def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
-    """`default_delta` by the mean of the finite weights, vertices and entries."""
     width = mean * float(width_over_mean(n, entries, np))
     return width if jnp.issubdtype(dtype, jnp.floating) else max(int(width), 1)
 
 
 def traced_delta(indptr: Array, weights: Array) -> Array:
-    """`default_delta` while tracing; infinity, which means Bellman-Ford, if a weight is below 0.
+    """`delta_of` while tracing; infinity, which means Bellman-Ford, if a weight is below 0.
 
     Gives unprepared graphs the same bucket width, at the cost of one pass. () of their dtype.
     """
@@ -182,7 +172,7 @@ def traced_delta(indptr: Array, weights: Array) -> Array:
 
 
 def width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
-    """The factor of `default_delta` for n vertices and `count` entries."""
+    """The factor of `delta_of` for n vertices and `count` entries."""
     return xp.clip(4 * max(n, 1) / xp.maximum(count, 1), 0.15, 3.0)
 
 

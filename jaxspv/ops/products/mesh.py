@@ -139,10 +139,6 @@ def _multiply(
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
         raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
     if keep:
-        if transposed:
-            raise NotImplementedError(
-                "`dealt=True` of mxm needs the matrix on the right of the graph."
-            )
         return _stays_row_sharded(name, G, whole(G, x), semiring, write, flip, backend)
     x = whole(G, jnp.asarray(x).T if transposed else x)
     with using(backend):
@@ -216,15 +212,28 @@ def sharded_vxm(x, A, semiring=plus_times, **options) -> Array:
     return _multiply("vxm", A, x, semiring, options, flip=True)
 
 
-def sharded_mxm(A, B, semiring=plus_times, *, dealt=False, **options) -> Array:
+def sharded_mxm(A, B, semiring=plus_times, **options) -> Array:
     left = isinstance(A, ShardedGraph)
     G, X = (A, B) if left else (B, A)
+    _check_dense("mxm", X)
+    return _multiply("mxm", G, X, semiring, options, flip=not left)
+
+
+def row_sharded_mxm(G, X, semiring=plus_times, *, backend=None) -> Array:
+    """The public function of `jaxspv.sharding`."""
+    if not isinstance(G, ShardedGraph):
+        raise TypeError(f"`G` must be a ShardedGraph; got {type(G).__name__}.")
+    _check_dense("row_sharded_mxm", X)
+    how = {"backend": backend}
+    return _multiply("row_sharded_mxm", G, X, semiring, how, flip=False, keep=True)
+
+
+def _check_dense(name: str, X: Any) -> None:
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
         raise NotImplementedError(
-            "mxm multiplies a ShardedGraph by an array of two axes, or by one that `G.deal` "
+            f"{name} of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
             f"gives; got {type(X).__name__}."
         )
-    return _multiply("mxm", G, X, semiring, options, flip=not left, keep=dealt)
 
 
 # ---- Reductions ----

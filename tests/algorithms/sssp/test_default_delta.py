@@ -5,9 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxspv as jsp
-from jaxspv.algorithms.sssp.forms import default_delta, traced_delta
+from jaxspv.algorithms.sssp.forms import delta_of, traced_delta
 
 N, EDGES, CAPACITY = 30, 150, 200
+
+
+def default_delta(indptr, indices, weights):
+    top = np.inf if weights.dtype == np.float32 else 2**31 - 1
+    finite = weights[weights < top]
+    mean = finite.mean(dtype=np.float64) if finite.size else 0.0
+    return delta_of(mean, len(indptr) - 1, len(indices), weights.dtype)
 
 
 def test_default_delta():

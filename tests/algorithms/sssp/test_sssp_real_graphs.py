@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms.sssp.forms import default_delta, search, tree_of
+from jaxspv.algorithms.sssp.forms import delta_of, search, tree_of
 
 
 @jax.jit
@@ -44,11 +44,12 @@ def test_real_graph(path):
     indptr, indices, weights = arrays
     source = int(np.argmax(np.diff(indptr)))
     n = len(indptr) - 1
+    delta = delta_of(weights.mean() if len(weights) else 0.0, n, len(indices), weights.dtype)
     matrix = sp.csr_matrix((weights.astype(np.float64), indices, indptr), (n, n))
     expected = dijkstra(matrix, indices=source)
     result, tree = map(
         lambda x: jax.tree.map(np.asarray, x),
-        solve(*map(jnp.asarray, arrays), jnp.int32(source), jnp.int32(default_delta(*arrays))),
+        solve(*map(jnp.asarray, arrays), jnp.int32(source), jnp.int32(delta)),
     )
     top = np.iinfo(np.int32).max
     np.testing.assert_array_equal(result.distances, np.where(expected < np.inf, expected, top))

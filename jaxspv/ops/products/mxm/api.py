@@ -44,7 +44,6 @@ def mxm(
     nse: int | None = None,
     method: str = "auto",
     chunk: int | None = None,
-    dealt: bool = False,
     backend: Backend | None = None,
 ) -> Any:
     """Multiplies two matrices: `C[i, j] = add_k mul(A[i, k], B[k, j])` over stored pairs.
@@ -75,8 +74,6 @@ def mxm(
         chunk: products (or searches of "dot") held at a time, about 64 bytes each. By default as
             many as there are, 2^26 at most; where patterns are traced, twice `nse`, 2^24 at most. A
             product of any size runs: it takes more steps.
-        dealt: for a `ShardedGraph` A and a replicated array B: the result is row-sharded, each row
-            on the device of its vertex as `A.deal` places it, instead of replicated.
         backend: "pallas" ("rows", and with an array), "cpu", "xla", or None.
 
     Returns:
@@ -89,8 +86,8 @@ def mxm(
 
     Raises:
         ValueError: shapes do not match; `nse` too small for concrete values (says the size needed);
-            patterns are traced, `nse` is missing and no bound is reasonable; the capacity is
-            2^31 - 1 or more; `dealt` without a ShardedGraph.
+            patterns are traced, `nse` is missing and no bound is reasonable; a capacity of 2^31 - 1
+            or more.
         TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
 
     Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
@@ -110,8 +107,6 @@ def mxm(
     >>> jsp.mxm(A, jnp.array([[1.0, 10.0], [2.0, 20.0]])).tolist()
     [[4.0, 40.0], [3.0, 30.0]]
     """
-    if dealt:
-        raise ValueError("`dealt` is only for products of a ShardedGraph.")
     if isinstance(A, _ARRAYS) or isinstance(B, _ARRAYS):
         options = Options(mask, accum, out, replace)
         return multiply_array(A, B, semiring, options, method, backend)

@@ -35,7 +35,6 @@ from ..spmv.api import op as spmv_op
 from . import spmv_cpu as spmv_cpu
 
 if TYPE_CHECKING:
-
     from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
 
 

@@ -96,7 +96,7 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
 
 @functools.lru_cache(maxsize=256)
 def _plan_of(op: Any, call: Any, types: Any, platforms: frozenset[str]) -> Plan:
-    """The plan of one equation, with what its forms for these platforms hold in turn."""
+    """The plan of one equation, with the plans inside of its forms for these platforms."""
     plan = op.planned(call, types)
     inside = []
     for impl in plan.chosen:

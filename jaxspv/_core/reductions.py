@@ -200,7 +200,7 @@ def _extreme_of_truth(scatter: Scatter) -> Callable[..., Array]:
 
 
 def _parity(even: bool) -> Form:
-    """`xor` is True for an odd number of ones, `xnor` for an even number of zeros."""
+    """`xor`: whether the number of ones is odd; `xnor`: whether the number of zeros is even."""
 
     def whole(x: Array, axes: tuple[int, ...], _) -> Array:
         return (jnp.sum(x ^ even, axes, dtype=jnp.int32) % 2 == 1) ^ even

@@ -166,7 +166,7 @@ op = Operation("bfs", types=_types, advice=_advice)
 
 
 def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
-    """Why the kernel cannot run; it needs nothing prepared but gains from it."""
+    """Why the kernel cannot run. It needs no layout, but is faster with one."""
     if reason := kernels_refused():
         return reason
     if graph.n == 0 or graph.nse == 0:
@@ -192,7 +192,7 @@ def _together(axis_size, in_batched, graph, source, until, *, parents, determini
 
 
 def _adjacency(graph: Graph) -> Adjacency:
-    """The rows, and the columns unless the graph is symmetric, as the search reads them."""
+    """The out-edges, and the in-edges unless the graph is symmetric."""
     inn = None if graph.symmetric else graph.inn
     rows = (graph.out,) if inn is None else (graph.out, inn)
     return Adjacency(*(x for csr in rows for x in (csr.indptr, csr.indices)))
@@ -288,7 +288,7 @@ def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | 
     "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_separately
 )
 def _persistent_sources(graph, sources, *, parents, deterministic):
-    """All levels of 32 sources in one launch; further ones follow."""
+    """All levels of 32 sources in one launch; a launch for each 32 sources."""
 
     def some(sources):
         return bfs_sources_kernel(

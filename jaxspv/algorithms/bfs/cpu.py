@@ -177,7 +177,7 @@ def _skip_reached(indices: Array, marks: Array, e: Array, last: Array) -> Array:
 
 
 def _touch_ahead(out, queue: Array, head: Array) -> Array:
-    """Loads what vertices further up the queue will need into the cache; a number >= 0.
+    """Prefetches what later vertices of the queue need; returns a number >= 0.
 
     Up to a fifth faster where the graph does not fit into it: the reads of one vertex depend on
     each other, those of several do not. Entries beyond the tail are read in vain.

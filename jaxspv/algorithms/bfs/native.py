@@ -61,7 +61,7 @@ def search_sources(
 
 
 def _as_numbers(until: Until | None) -> Array | np.ndarray:
-    """(k, 2) int32: a condition in postfix order, a kind and a value each."""
+    """(k, 2) int32: a condition in postfix order, as pairs of a kind and a value."""
     if until is None:
         return np.zeros((0, 2), np.int32)
     rows = [(KINDS.index(kind), 0 if v is None else v) for kind, v in until.postfix()]

@@ -119,7 +119,7 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
 
 @op.register("tile", backend="pallas", refuse=_no_kernel, batched="map")
 def _kernel(A, source, until, *, parents, bounds, rule):
-    """TileBFS in one launch; parents come from the levels, by a look at every entry."""
+    """TileBFS in one launch; parents are found from the levels by a pass over all entries."""
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     out, inn = (
         Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)

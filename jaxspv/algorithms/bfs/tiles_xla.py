@@ -118,7 +118,7 @@ def _push_csc(A: BitTiled, frontier: Array, seen: Array) -> Array:
 
 
 def _push_csr(A: BitTiled, frontier: Array, seen: Array) -> Array:
-    """Matrix-driven: every line of every tile against the frontier word it meets."""
+    """Matrix-driven: every row of every tile against the frontier's word for its columns."""
     n, side = A.shape[0], A.by_column
     words = _tile_words(A, frontier)
     tiles = side.tile_minor.shape[0]

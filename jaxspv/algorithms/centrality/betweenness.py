@@ -203,7 +203,7 @@ def _not_by_blocks(graph, sources, *, weighted, endpoints) -> str | None:
 
 @op.register("blocks", backend="pallas", refuse=_not_by_blocks)
 def _blocks(graph, sources, *, weighted, endpoints):
-    """A search and its way back in each thread block, one source after the other, in one launch."""
+    """Each thread block searches and accumulates for one source after the other; one launch."""
     del weighted
     out, inn = graph.out, graph.out
     if not graph.symmetric:

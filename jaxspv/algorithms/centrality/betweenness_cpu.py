@@ -118,7 +118,7 @@ def _back(indptr, indices, order, tail, paths, is_tight) -> Array:
 
 
 def _counted(passed: Array, reached: Array, source: Array, endpoints: bool) -> Array:
-    """Without the source; with endpoints, a path counts at both of its ends too."""
+    """Excludes the source; with `endpoints`, a path counts for its first and last vertex too."""
     if not endpoints:
         return passed.at[source].set(0, mode="drop")
     passed = passed + reached

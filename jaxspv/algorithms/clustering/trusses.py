@@ -93,7 +93,7 @@ def _native(A: CSR, k: Any) -> CSR:
 
 @op.register("peeling", backend="cpu")
 def _peeling(A: CSR, k: Any) -> CSR:
-    """Triangles counted once, then edges of too few taken out one by one."""
+    """Counts the triangles once, then removes edges with too few one after the other."""
     return kept(A, peeled(A, k))
 
 

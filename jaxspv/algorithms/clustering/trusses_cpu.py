@@ -1,4 +1,4 @@
-"""Trusses on a CPU: edges of too few triangles are peeled off one by one, in native loops."""
+"""Trusses on a CPU: edges with too few triangles are removed one by one, in native loops."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _find(indices: Array, first: Array, last: Array, w: Array) -> Array:
 
 
 def _names(A: CSR) -> Array:
-    """(nse,) int32: of the two entries of an edge the one in the row of larger degree."""
+    """(nse,) int32: the slot that represents each edge, in the row of its larger degree."""
     n, indptr, indices = A.shape[0], A.indptr, A.indices
 
     def vertex(u, place, names):

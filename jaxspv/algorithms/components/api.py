@@ -144,7 +144,7 @@ def _union_find(graph):
 
 @op.register("fastsv")
 def _fastsv(graph):
-    """Each round hooks the label of either end on the smaller one and halves the paths.
+    """Each round hooks the larger label of an edge's endpoints to the smaller and halves the paths.
 
     Labels only fall, and `labels[v]` is always a vertex of the component of v that is <= v; where a
     round changes nothing both ends of every edge agree, hence on the smallest vertex.

@@ -41,7 +41,7 @@ op = mesh_op("connected_components")
 
 @op.register("collectives")
 def _rounds(G):
-    """A minimum of n labels over the devices a round; few rounds, as each settles what is local."""
+    """A round is a minimum of n labels over devices; few rounds, as each is locally complete."""
     return counted(on_mesh(_labels, G), jnp.int32(0))
 
 

@@ -105,7 +105,7 @@ def _not_in_one_launch(graph) -> str | None:
 
 @op.register("signatures", backend="pallas", refuse=_not_in_one_launch)
 def _signatures(graph):
-    """The component of a pivot, then one vertex that each meets both ways, in one launch."""
+    """The component of a pivot, then the others by signatures, in one launch."""
     into = _in_edges(graph)
     ends = jnp.concatenate([graph.out.indptr, graph.nse + into[0]])
     degrees = jnp.minimum(graph.out_degrees, jnp.diff(into[0]))

@@ -118,7 +118,7 @@ def _step(s: _Search, edges: _Edges) -> _Search:
 
 
 def _closed(s: _Search, low: Array, root: Array) -> tuple[Array, Array, Array]:
-    """(top, low, labels) where, if v is a root, all that is open from v on is its component."""
+    """(top, low, labels); if v is a root, the open vertices from v on become its component."""
     closed = jnp.int32(s.labels.shape[0])  # beyond every number
 
     def pop(c):

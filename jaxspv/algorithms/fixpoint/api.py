@@ -281,7 +281,7 @@ def _vectors_vectorised(axis_size, in_batched, *operands, **static):
 
 @op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_vectorised)
 def _persistent(*operands, **static):
-    """The whole loop in one launch: what changed pushes on, without waiting for its round."""
+    """The whole loop in one launch: changed elements are pushed without a barrier for rounds."""
     return Fixpoint(*persistent(*operands, **static))
 
 

@@ -103,7 +103,7 @@ def _pushed(push: Push, combine, work: _Work) -> tuple[Array, Array, Array, Arra
 
 
 def _updated(loop: Loop, push: Push, work: _Work, y, touched, count) -> tuple[Array, ...]:
-    """(queue, new, tail, how many changed, L1 change): `update` where something arrived."""
+    """(queue, new, tail, how many changed, L1 change): `update` of elements that got a term."""
     state = work.state
     wide = state.residual.dtype
 

@@ -71,7 +71,7 @@ def _implicit(call, tangents, result) -> Array:
 
 
 def _along_tree(call, tangents, result) -> Array:
-    """The element keeps the tangent of x0, or has that of the term that gave it its value."""
+    """An element has the tangent of x0, or that of the term that determined its value."""
     semiring, graph, x0, operands, captured, *_ = call
     x, n = result.x, graph.n
     if n == 0 or graph.nse == 0:

@@ -127,7 +127,7 @@ def _search(shape: tuple[int, int], row, col, columns, rows) -> tuple[Array, Arr
 
 
 def _augmented(columns, rows, parents, ends) -> tuple[Array, Array]:
-    """The matching after all paths from free columns back to their roots have changed places."""
+    """The matching after swapping matched and unmatched entries on all augmenting paths."""
     m, n = columns.shape[0], rows.shape[0]
 
     def step(state):

@@ -198,7 +198,7 @@ def _given(graph: Graph, order: Array | None) -> Array:
 
 
 def _place(order: Array) -> Array:
-    """(n,) where each vertex stands in the order."""
+    """(n,) the position of each vertex in the order."""
     n = order.shape[0]
     return jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
 
@@ -283,7 +283,7 @@ def _independent_in_order(graph: Graph, noise: Array) -> IndependentSet:
 
 @independent.register("rounds")
 def _independent_in_rounds(graph: Graph, noise: Array) -> IndependentSet:
-    """A round takes all that come before every open neighbour; the next leaves out theirs.
+    """A round takes vertices that precede all open neighbours, and excludes their neighbours.
 
     One product a round, the least over the neighbours: members count as -1, the open by their
     place, the others as n.
@@ -328,7 +328,7 @@ def _colored_in_order(graph: Graph, order: Array | None) -> Coloring:
 
 @colored.register("rounds")
 def _colored_in_rounds(graph: Graph, order: Array | None) -> Coloring:
-    """A vertex without colour tries the least that it has not seen at a neighbour before it.
+    """An uncoloured vertex tries the least colour not seen at an earlier neighbour.
 
     `colors[v]` only grows: an open vertex moves past the colours of neighbours that are settled,
     and is settled once all before it are and none has its colour.

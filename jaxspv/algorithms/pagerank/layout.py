@@ -49,7 +49,7 @@ def strength_of(graph: Graph) -> Array:
 
 
 def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
-    """After new values: weights are taken as they come, also where all were 1 before."""
+    """The layout with new values, which are used even if all were 1 before."""
     assert graph.inn is not None
     bins = links.bins if links.rows is None else links.rows.bins
     rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))

@@ -89,7 +89,7 @@ def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterati
 
 @op.register("collectives")
 def _pieces(G, p, damping, tol, max_iterations, min_iterations):
-    """An exchange of the shares and two sums over the devices an iteration."""
+    """An iteration is one exchange of shares and two sums over the devices."""
 
     def body(local: Local, p, *knobs):
         mine = start_of(local, p, G.dtype)

@@ -102,7 +102,7 @@ op = Operation("topological_sort", types=lambda graph: typed(jnp.int32, graph.n)
 
 @op.register("queue", backend="cpu")
 def _queue(graph: Graph) -> Array:
-    """A vertex is queued when the last edge to it is taken away."""
+    """A vertex is queued when its last in-edge is removed (Kahn)."""
     n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
     if n == 0 or graph.nse == 0:
         return jnp.zeros(n, jnp.int32)
@@ -136,7 +136,7 @@ def _queue(graph: Graph) -> Array:
 
 @op.register("generations")
 def _generations(graph: Graph) -> Array:
-    """A round takes all vertices to which no edge is left."""
+    """A round removes all vertices without in-edges."""
     n = graph.n
     tail, head = endpoints_of(graph)
 

@@ -195,7 +195,7 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
 
 
 def _relaxed_together(axis_size, in_batched, *operands, **static):
-    """vmap over sources: all relaxed in step; over anything else one search after the other."""
+    """vmap over sources: one step relaxes all; over anything else one search after the other."""
     sources_alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))
     if sources_alone and operands[2] is None:
         run = functools.partial(_relaxation, **static)
@@ -250,7 +250,7 @@ def _any_negative(graph: Graph) -> Array:
 
 
 def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array, Array | None]:
-    """Unreached is what lies beyond the limit of `until`."""
+    """Marks vertices beyond the limit of `until` as unreached."""
     top = infinity(distances.dtype)
     distances = jnp.where(distances <= until.limit(distances, top), distances, top)
     return distances, None if tree is None else jnp.where(distances == top, -1, tree)

@@ -112,7 +112,7 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 
 @register_layout("sssp", revalue=_revalue, needs_inn=False)
 def _layout(graph: Graph) -> Any:
-    """Bucket widths; on a GPU also what the kernel wants."""
+    """Bucket widths; on a GPU also the kernel's arrays."""
     graph = with_lengths(graph)
     out, dtype = graph.out, graph.dtype
     facts = _checked(graph)

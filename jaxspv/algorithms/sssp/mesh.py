@@ -64,7 +64,7 @@ def _carriers(local: Local, source: Array, distances: Array) -> Array:
 
 
 def _carried(local: Local, distances: Array, parents: Array, values: Array) -> Array:
-    """(n,) of the values of the entries those of the entry that carries to each vertex."""
+    """(n,) the value of the tree's entry into each vertex, 0 without one."""
     row, col = local.block.rowcol()
     rows, cols = local.part.block_shape
     carries = _tight(local, local.piece(distances))[2]

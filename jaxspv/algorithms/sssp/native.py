@@ -47,7 +47,7 @@ def search(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...
 
 
 def _targets(until: Until | None) -> Array | np.ndarray:
-    """Vertices after which the search may end; none: at its end."""
+    """Target vertices after which the search may end; empty: it ends when it is complete."""
     if until is None or any(c.kind != "reached" for c in until.conditions()):
         return np.zeros(0, np.int32)
     return jnp.stack([jnp.asarray(v, jnp.int32) for v in until.targets()])

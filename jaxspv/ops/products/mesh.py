@@ -231,7 +231,7 @@ def row_sharded_mxm(G, X, semiring=plus_times, *, backend=None) -> Array:
 def _check_dense(name: str, X: Any) -> None:
     if not isinstance(X, (jax.Array, np.ndarray)) or X.ndim < 2:
         raise NotImplementedError(
-            f"{name} of a ShardedGraph takes an array of two axes beside it, or one that `G.deal` "
+            f"{name} of a ShardedGraph takes an array of two axes, or one that `G.deal` "
             f"gives; got {type(X).__name__}."
         )
 

@@ -1,4 +1,4 @@
-"""`shard`: spreads a graph over the devices of a mesh; the public functions then run on it."""
+"""`shard`: distributes a graph over the devices of a mesh; the public functions then run on it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def shard(
     A: Matrix, mesh: Mesh, spec: PartitionSpec | None = None, *, symmetric: bool | None = None
 ) -> ShardedGraph:
-    """Spreads a graph over the devices of a mesh; eager. What it is good for: docs/devices.md.
+    """Distributes a graph over the devices of a mesh; eager. When it pays: docs/devices.md.
 
-    Vertices are dealt so that the entries of the devices balance: by descending degree, one for
-    each device, every other round backwards.
+    Vertices go to the devices round robin so that the entries of the devices balance: by descending
+    degree, one for each device, every other round backwards.
 
     Args:
         A: a square matrix, A[i, j] the edge i -> j, or a Graph; in several processes the same in

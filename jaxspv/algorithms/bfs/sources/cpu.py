@@ -212,7 +212,7 @@ def _pull(s: State, seen: Array, every, indptr, indices) -> Array:
 
 
 def _enter_listed(s: State, tail, every, indptr, in_indptr) -> State:
-    """Makes what was listed the frontier: its levels are noted, its edges counted."""
+    """Makes the listed vertices the frontier: writes their levels, counts their edges."""
     n = s.seen.shape[0]
     begin = jnp.where(s.begin < n, jnp.int32(n), 0)
 
@@ -258,7 +258,7 @@ def _enter_listed(s: State, tail, every, indptr, in_indptr) -> State:
 
 
 def _way(n: int, edges, missing, in_indptr) -> Array:
-    """The way of a level with that many edges to push or to pull."""
+    """How to process a level with that many edges to push or to pull."""
     way = jnp.where(edges > n // NARROW, PUSHED, LISTED)
     if in_indptr is not None:
         pulled = missing.astype(jnp.float32) + VERTEX * n

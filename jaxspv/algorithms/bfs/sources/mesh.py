@@ -44,7 +44,7 @@ def _some(local: Local, words: Array) -> Array:
 
 
 def _joined(local: Local) -> Callable[[Array], Array]:
-    """Words of a piece -> those that its places get from their in-neighbours."""
+    """The union of the in-neighbours' words, for each vertex of this device."""
     block = local.block
 
     def over(indptr, indices, words):

@@ -95,7 +95,7 @@ def soft_sssp(
     graph = with_real_weights(as_graph(G, "soft_sssp"), "soft_sssp")
     check_weights(graph, negative=True, infinite=True)
     A = graph.out
-    if is_concrete(A) and (np.asarray(A.data)[: int(A.indptr[-1])] == -np.inf).any():
+    if is_concrete(A) and (np.asarray(A.data)[: int(np.asarray(A.indptr)[-1])] == -np.inf).any():
         raise ValueError("weights must be above -inf: a walk of length -inf outweighs all others.")
     if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)

@@ -13,7 +13,6 @@ from . import plot as plot
 from . import results as results
 from . import sharding as sharding
 from . import until as until
-from ._familiar import suggestion as _suggestion
 from .algebra import monoids as monoids
 from .algebra import operators as operators
 from .algebra import semirings as semirings
@@ -104,6 +103,7 @@ from .generators.sparsity_types import SPARSITY_TYPES as SPARSITY_TYPES
 from .generators.sparsity_types import sparsity as sparsity
 from .graph import Graph as Graph
 from .graph import prepare as prepare
+from .interop.familiar import suggestion as _suggestion
 from .interop.labels import Labels as Labels
 from .interop.networkx import from_networkx as from_networkx
 from .interop.networkx import to_networkx as to_networkx

@@ -13,7 +13,6 @@ from . import plot as plot
 from . import results as results
 from . import sharding as sharding
 from . import until as until
-from ._familiar import suggestion as _suggestion
 from .algebra import monoids as monoids
 from .algebra import operators as operators
 from .algebra import semirings as semirings
@@ -102,6 +101,7 @@ from .formats.vector import vector_from_dense as vector_from_dense
 from .formats.vector import vector_from_entries as vector_from_entries
 from .graph import Graph as Graph
 from .graph import prepare as prepare
+from .interop.familiar import suggestion as _suggestion
 from .interop.labels import Labels as Labels
 from .interop.networkx import from_networkx as from_networkx
 from .interop.networkx import to_networkx as to_networkx

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv import _familiar
+from jaxspv.interop import familiar
 
 pytestmark = pytest.mark.fast
 
@@ -38,14 +38,14 @@ def test_nothing_is_suggested_where_nothing_is_near(name):
 
 
 def test_what_is_suggested_exists():
-    for name in _familiar.FAMILIAR.values():
+    for name in familiar.FAMILIAR.values():
         assert callable(getattr(jsp, name)), name
 
 
 def test_dir_lists_names_and_submodules_and_no_folders_of_the_code():
     listed = {name for name in dir(jsp) if not name.startswith("_")}
     modules = {name for name in listed if inspect.ismodule(getattr(jsp, name))}
-    assert modules == {*_familiar.SUBMODULES, "datasets"}
+    assert modules == {*familiar.SUBMODULES, "datasets"}
     assert {"bfs", "CSR", "grad", "until"} <= listed and len(listed) < 130
 
 

@@ -90,7 +90,7 @@ def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
 
 
 def _slots(o: Operands, C: CSR, p: Products) -> Array:
-    """The slot of C that each product goes to; nse where it goes to none."""
+    """The slot of C that each product is added to; nse if there is none."""
     slot = find(C.indptr, C.indices, p.row, p.col)
     return jnp.where(p.valid, slot, C.nse)
 
@@ -270,7 +270,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
 
 
 def _replay(semiring, o, C, way):
-    """The values of C again, in operations that can be differentiated."""
+    """Computes the values of C again by differentiable operations."""
     add = semiring.add
 
     def step(at, total):

@@ -1,5 +1,6 @@
-"""Settings: compilers' options, the cache of compiled programs, what prepared graphs are cached."""
+"""Settings: threads, compilers' options, the cache of compiled programs, what prepared graphs are cached."""
 
 from ._core.compilation import gpu_compiler_options as gpu_compiler_options
 from ._core.eager.compilation_cache import enable_compilation_cache as enable_compilation_cache
 from ._core.eager.kept import keep_prepared as keep_prepared
+from .native.bind import set_num_threads as set_num_threads

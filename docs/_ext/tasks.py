@@ -46,7 +46,8 @@ TASKS = {
     "When to stop": "Until reached unchanged residual max_iterations",
     "Gradients": "grad value_and_grad",
     "Plans and checks": "explain check",
-    "Compilation and export": "enable_compilation_cache gpu_compiler_options keep_prepared export",
+    "Compilation and export": "enable_compilation_cache gpu_compiler_options keep_prepared "
+    "set_num_threads export",
 }
 
 

@@ -300,7 +300,7 @@ class Operation:
             axes = [0 if on else None for on in flags]
             of_live = [a for a, z in zip(axes, zero, strict=True) if not z]
             fn = jax.vmap(fn, in_axes=(axes, of_live, 0))
-        with inside(call.situation()):
+        with inside(call.derived()):
             return fn(primals, live, results)
 
     def _transpose(self, cotangents, *leaves, call: Call):
@@ -340,7 +340,7 @@ class Operation:
             of_known = [0 if on else None for on, u in zip(flags, linear, strict=True) if not u]
             of_linear = [on for on, u in zip(flags, linear, strict=True) if u]
             fn = functools.partial(summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
-        with inside(call.situation()):
+        with inside(call.derived()):
             return fn(cotangents, known)
 
     def _tangent_of_definition(self, primals, tangents, result, **static):

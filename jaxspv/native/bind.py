@@ -46,10 +46,23 @@ def call(name: str, results: Any, *operands: Any, **attributes: int) -> Any:
 
 
 def set_num_threads(count: int) -> None:
-    """Sets the most threads that a kernel takes; 0: as many as the machine has cores."""
+    """Sets the most threads that a C++ kernel takes on a CPU; 0: as many as there are cores.
+
+    Programs that are compiled already follow it too. The environment variable JAXSPV_NUM_THREADS
+    sets it for a process.
+
+    Raises:
+        ValueError: `count` is negative.
+
+    >>> import jaxspv as jsp
+    >>> jsp.config.set_num_threads(1)
+    >>> jsp.config.set_num_threads(0)
+    """
+    if count < 0:
+        raise ValueError(f"`count` must not be negative; got {count}.")
     library, why = _loaded()
     if library is not None and why is None:
-        library.jaxspv_set_num_threads(max(0, int(count)))
+        library.jaxspv_set_num_threads(int(count))
 
 
 @functools.cache

@@ -86,6 +86,12 @@ class Call:
         """The situation in which the call was made, for these platforms."""
         return Situation(self.allowed, platforms, self.portable)
 
+    def derived(self) -> Situation:
+        """The situation of its derivatives: they take forms of the backend that was asked for."""
+        asked = (self.backend or "", "xla")
+        allowed = tuple(b for b in self.allowed if self.backend is None or b in asked)
+        return Situation(allowed, EVERYWHERE, self.portable)
+
     def without_lanes(self) -> Call:
         """The same call without any `vmap` around it."""
         return dataclasses.replace(self, lanes=()) if self.lanes else self

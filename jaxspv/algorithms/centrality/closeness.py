@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...graph import as_graph
+from ...graph import Graph, as_graph
 from ...native import bind
 from ..bfs.api import many as bfs_of_sources
 from ..common.constant import constant
@@ -79,8 +80,12 @@ def closeness_centrality(
     [0.667, 1.0, 0.667]
     """
     graph = as_graph(G, "closeness_centrality", ("bfs",))
+    return one_program(_closeness, graph, wf_improved=wf_improved, backend=backend, method=method)
+
+
+def _closeness(graph: Graph, *, wf_improved: bool, **how: Any) -> Closeness:
     n = graph.n
-    high, low, harmonic, reached = op(graph, backend=backend, method=method)
+    high, low, harmonic, reached = op(graph, **how)
     total = high.astype(jnp.float32) * 2**CARRY + low
     others = (reached - 1).astype(jnp.float32)
     scores = jnp.where(total > 0, others / jnp.where(total > 0, total, 1), 0)

@@ -20,7 +20,7 @@ def test_an_eager_call_starts_one_program(kind):
         "sssp": lambda: jsp.sssp(G, 3),
         "pagerank": lambda: jsp.pagerank(G, tol=1e-4),
         "connected_components": lambda: jsp.connected_components(G),
-        "product_in_room": lambda: jsp.mxv(G, x),
+        "product_in_capacity": lambda: jsp.mxv(G, x),
         "scaled": lambda: jsp.betweenness_centrality(G, sources=np.arange(3)),
     }
     for name, call in calls.items():

@@ -9,7 +9,6 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core import native_loops
-from jaxspv._core.compat import large_loops_are_native
 from jaxspv.native import bind
 
 PACKAGE = pathlib.Path(jsp.__file__).parent
@@ -52,10 +51,8 @@ def ways(call):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_goes_the_way_that_is_drawn(name):
-    if name == "bfs" and (reason := bind.refused()):
+    if reason := bind.refused():
         pytest.skip(reason)
     found, files = ways(CALLS[name]), drawn(name)
-    if name == "mxm" and not large_loops_are_native():
-        files.insert(-1, "ops/products/mxm/loops/gustavson_by_columns.py")
     assert found and len(files) <= MOST_FILES
     assert tuple(files) in found

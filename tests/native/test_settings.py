@@ -1,0 +1,109 @@
+"""C++ forms in exports, over devices, and on fewer threads."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import NamedSharding, PartitionSpec
+
+import jaxspv as jsp
+from jaxspv.native import bind
+
+pytestmark = pytest.mark.skipif(bind.refused() is not None, reason="there are no C++ kernels")
+
+ROW, COL = np.array([0, 1, 1, 2, 3, 4, 0, 5]), np.array([1, 2, 3, 4, 5, 5, 4, 0])
+WEIGHTS = np.array([1, 4, 1, 2, 1, 1, 9, 3], np.float32)
+
+
+def matrix():
+    return jsp.from_edges(ROW, COL, WEIGHTS, shape=(6, 6))
+
+
+CALLS = {
+    "bfs": lambda A: jsp.bfs(A, 0).levels,
+    "sssp": lambda A: jsp.sssp(A, 0).distances,
+    "mxm": lambda A: jsp.mxm(A, A, nse=32).todense(),
+    "mxv": lambda A: jsp.mxv(A, jnp.ones(6)),
+}
+DENSE = np.zeros((6, 6), np.float32)
+DENSE[ROW, COL] = WEIGHTS
+WANT = {
+    "bfs": [0, 1, 2, 2, 1, 2],
+    "sssp": [0, 1, 5, 2, 7, 3],
+    "mxm": DENSE @ DENSE,
+    "mxv": DENSE.sum(1),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_exports_hold_no_calls_of_kernels(name):
+    sent = export.export(jax.jit(CALLS[name]))(matrix())
+    assert "jaxspv_" not in sent.mlir_module()
+    np.testing.assert_array_equal(sent.call(matrix()), WANT[name])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_calls_hold_some_in_programs(name):
+    run = jax.jit(CALLS[name])
+    assert "jaxspv_" in run.lower(matrix()).as_text()
+    np.testing.assert_array_equal(run(matrix()), WANT[name])
+
+
+def test_two_devices():
+    """In a process that has them: an automatic mesh takes no kernels, a `shard_map` does."""
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, __file__], env=os.environ | flags, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def two():
+    return jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def on_an_automatic_mesh(call, want):
+    mesh = two()
+    A = jax.device_put(matrix(), NamedSharding(mesh, PartitionSpec()))
+    run = jax.jit(call)
+    assert "jaxspv_" not in run.lower(A).as_text()
+    np.testing.assert_array_equal(run(A), want)
+
+
+def on_each_device(call, want):
+    mesh, spec = two(), PartitionSpec("x")
+
+    def one(A, scale):
+        found = call(A)[None]
+        return found * scale[0].astype(found.dtype)
+
+    run = jax.jit(jax.shard_map(one, mesh=mesh, in_specs=(PartitionSpec(), spec), out_specs=spec))
+    scale = jnp.array([1.0, 2.0])
+    assert "jaxspv_" in run.lower(matrix(), scale).as_text()
+    np.testing.assert_array_equal(
+        run(matrix(), scale).reshape(2, *np.shape(want)), [want, 2 * np.asarray(want)]
+    )
+
+
+def test_threads_change_no_result():
+    u, v = np.random.default_rng(0).integers(0, 500, (2, 4000))
+    A = jsp.from_edges(u, v, shape=(500, 500))
+    found = []
+    for count in (1, 3, 0):
+        jsp.config.set_num_threads(count)
+        found.append((jsp.bfs(A, 0).levels, jsp.mxv(A, jnp.arange(500.0)), jsp.sssp(A, 0).distances))
+    for other in found[1:]:
+        jax.tree.map(np.testing.assert_array_equal, found[0], other)
+    with pytest.raises(ValueError, match="negative"):
+        jsp.config.set_num_threads(-1)
+
+
+if __name__ == "__main__":
+    for name in CALLS:
+        on_an_automatic_mesh(CALLS[name], WANT[name])
+        on_each_device(CALLS[name], WANT[name])

@@ -66,7 +66,7 @@ class Graph(Products):
     Attributes:
         out: CSR of A: the out-edges of each vertex.
         transposed: CSR of A transposed, or None: `inn` then shares the leaves of `out`
-            (`symmetric`), or is not there (a bare directed matrix is never pulled from).
+            (`symmetric`), or is None (a bare directed matrix is never pulled from).
         inn_slots: (nse,) int32; `inn.data == out.data[inn_slots]`. None where `transposed` is.
         layouts: purpose -> what `prepare` computed for it.
         symmetric: A equals its transpose, checked or declared, static.
@@ -142,13 +142,13 @@ class Graph(Products):
 
         On a symmetric graph the new values must be symmetric too.
 
-        Layouts hold the values in orders of their own, so this is how values change: an optimiser
+        Layouts hold the values in other orders, so change values only by this method: an optimiser
         trains `G.data` and puts it back here. Differentiating by every leaf is an error.
         """
         return self._with_values(self.out.with_data(data))
 
     def with_edge_data(self, slots: Any, values: Any = None, dup: Any = None) -> Graph:
-        """The same pattern with values in the order of the edges that the matrix was made of.
+        """The same pattern with values in the order of the edges that the matrix was made from.
 
         As `with_edge_data` of the matrix; slots are those of `out`.
         """
@@ -189,7 +189,7 @@ class Graph(Products):
 def prepare(
     A: SparseMatrix | Graph, *, for_: str | Sequence[str] = ("bfs",), symmetric: bool | None = None
 ) -> Graph:
-    """Computes once what the fast algorithms ask of a graph; eager.
+    """Computes once what the fast algorithms need of a graph; eager.
 
     Args:
         A: a square matrix, A[i, j] the edge i -> j, in any format; or a Graph to extend.

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         report = args.command(args)
     except (_Refused, ValueError, OSError, ImportError, NotImplementedError) as error:
-        print(f"jaxspv: error: {_sent(error, args)}", file=sys.stderr)
+        print(f"jaxspv: error: {_error_line(error, args)}", file=sys.stderr)
         return 2
     failed = report.pop("failed", None)
     if failed:  # before numbers that mean nothing then
@@ -71,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _sent(error: Exception, args: argparse.Namespace | None) -> str:
-    """An error in one line, with the file that it is about, and the option that helps."""
+def _error_line(error: Exception, args: argparse.Namespace | None) -> str:
+    """An error as one line, with its file and the option that helps."""
     text = " ".join(str(error).split())
     if args is None:
         return text

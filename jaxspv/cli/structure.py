@@ -70,7 +70,7 @@ def _open(
 
 
 def _both_directions(A: SparseMatrix) -> SparseMatrix:
-    """Every entry and its mirror image; where both are there, their minimum."""
+    """Every entry and its mirror image; the minimum where both are stored."""
     coo = A.to_scipy().tocoo()
     row, col = np.concatenate([coo.row, coo.col]), np.concatenate([coo.col, coo.row])
     values = np.concatenate([coo.data, coo.data])

@@ -269,7 +269,7 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
 
 
 def _from_padded(row, col, data, shape, nse, dup, format):
-    """From triplets whose padding lies out of range; the capacity and the index dtype stay."""
+    """From triplets whose padding is out of range; keeps their capacity and index dtype."""
     _check_format(format)
     kept = row.dtype if row.dtype == np.int64 else None
     dtype = index_dtype_for(sizes=(*shape, nse), asked=kept)

@@ -82,7 +82,7 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
 
 
 def _padded(data: Any, indices: Any, indptr: Any, slots: int, rows: int, xp: Any) -> tuple:
-    """The arrays of a CSR with more slots (fewer: the spare ones go) and more empty rows."""
+    """The arrays of a CSR with another capacity (only padding is cut) and more empty rows."""
     size, n = indices.shape[0] + slots, indptr.shape[0] - 1 + rows
     more = max(slots, 0)
     data = xp.pad(data, [(0, more)] + [(0, 0)] * (data.ndim - 1))[:size]

@@ -179,14 +179,14 @@ def load(
 
 
 def _file(name: str, known: Dataset, folder: pathlib.Path) -> pathlib.Path:
-    """Where the file of a graph is kept: of an archive, what is in it."""
+    """The path of the cached file of a graph; of an archive, that of the extracted matrix."""
     suffix = "".join(pathlib.PurePosixPath(known.url).suffixes[-2:])
     suffix = next(s for s in (".tar.gz", ".txt.gz", ".mtx", ".txt") if suffix.endswith(s))
     return folder / (name + (".mtx" if suffix == ".tar.gz" else suffix))
 
 
 def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> None:
-    """Loads the file of a graph to `path`; it is there whole, or not at all."""
+    """Downloads the file of a graph to `path`; a partial download leaves no file."""
     pooch: Any = required("pooch", f"loading {name}")
     archive = known.url.endswith(".tar.gz")
     target = path.with_suffix(".tar.gz") if archive else path
@@ -205,7 +205,7 @@ def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> 
 
 
 def _unpack(archive: pathlib.Path, path: pathlib.Path) -> None:
-    """The matrix of a SuiteSparse archive, written to `path`; the archive goes."""
+    """Writes the matrix of a SuiteSparse archive to `path` and deletes the archive."""
     member = f"{path.stem}/{path.stem}.mtx"
     part = path.with_suffix(".part")
     try:

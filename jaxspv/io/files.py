@@ -335,7 +335,7 @@ def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[s
 
 
 def _with_spare(A: Any, spare: Any) -> Any:
-    """A matrix read without its padding, with it."""
+    """Adds the padding to a matrix that was read without it."""
     widths = (0, spare.shape[0])
     indices = {
         name: jnp.pad(getattr(A, name), widths, constant_values=A.shape[axis])

@@ -173,7 +173,7 @@ void smallest_parents(const Csr<I>& out, I source, const I* level, I* parent) {
   if (out.holds(source) && source < out.rows && level[source] == 0) parent[source] = source;
 }
 
-// Up to 64 sources, a bit each: an edge is looked at once for all that share a frontier.
+// Up to 64 sources, a bit each: an edge is read one time for all that share a frontier.
 // level, parent: (count, rows); parent may be null.
 // Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
 template <class I>

@@ -61,7 +61,7 @@ bool betweenness(Team& team, const Matrix& g, const Id* sources, int64_t count, 
 }
 
 // Of each vertex: how many reach it (itself too), the sum of their distances, of the inverses.
-// Searches from 64 vertices at once, a bit each: Then et al., "The more the merrier: efficient
+// Searches from 64 vertices together, a bit each: Then et al., "The more the merrier: efficient
 // multi-source graph traversal", VLDB 2014.
 template <class Team>
 void closeness(Team& team, const Matrix& g, Id* reached, int64_t* far, double* harmonic) {

@@ -1,4 +1,4 @@
-// Views of compressed sparse rows over operands that nobody has checked.
+// Views of compressed sparse rows over operands that are not checked.
 //
 // The bounds of every row are clamped to the arrays, so any bytes are safe to iterate over. Indices
 // are not: a loop either skips the entries that `holds` refuses or clamps by `column`.

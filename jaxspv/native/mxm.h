@@ -60,7 +60,7 @@ struct Allowed {
   bool everything() const { return !without && !dense; }
 };
 
-// Tells for one row after the other which columns are allowed.
+// Which columns the mask allows, for one row after the other.
 class Filter {
  public:
   Filter(const Allowed& allowed, Id columns)
@@ -160,7 +160,7 @@ Terms<T> terms(const T* x, const T* y) {
   return {x, y, Add::template identity<T>(), row, marked};
 }
 
-// C = A B in room for `nse` entries; returns how many there are. Row i begins at ptr[i], at `nse` at
+// C = A B in a capacity of `nse` entries; returns their number. Row i begins at ptr[i], at `nse` at
 // most. With more than one thread the entries are counted first.
 template <class T, class Team>
 int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& terms,

@@ -1,4 +1,4 @@
-// Parallel loops over a pool of threads that somebody else owns (XLA's, in a handler).
+// Parallel loops over a pool of threads with another owner (XLA, in a handler).
 //
 // The calling thread works too. It waits only for pieces that a helper has begun, so a call never
 // waits for a thread: where the pool is busy, the caller does all pieces itself.

@@ -127,7 +127,7 @@ int64_t radix_heap(Search<T, I> s) {
   return steps;
 }
 
-// Labels of delta-stepping: length and parent in one word, so that threads lower both at once.
+// Labels of delta-stepping: length and parent in one word, so that threads lower both by one atomic.
 template <class T, class I>
 class PackedLabels {
  public:

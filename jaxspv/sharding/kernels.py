@@ -44,7 +44,7 @@ def one_kernel_refused(G: ShardedGraph) -> str | None:
 
 
 def unasked(mesh: Mesh) -> str | None:
-    """Why kernels have to be asked for on this mesh of GPUs; None: they are taken."""
+    """Why kernels are not the default on this mesh of GPUs; None: they are."""
     kinds = {d.device_kind for d in mesh.devices.flat}
     if not kinds <= MEASURED and situation().allowed == BACKENDS:
         return "backend='pallas' has to ask for it: its gain is not measured on such GPUs"

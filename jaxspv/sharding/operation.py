@@ -1,4 +1,4 @@
-"""What every function on a sharded graph goes through: its operation, its operands, its options."""
+"""Helpers of every function on a sharded graph: its operation, checks of operands and options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def differentiated(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
-    """How a graph is spread, for `explain`."""
+    """How a graph is distributed, for `explain`."""
     R, C = G.part.grid
     way = "rows" if C == 1 else "columns" if R == 1 else "blocks"
     return [f"{way} over {R} by {C} devices, capacity {G.data.shape[-1]:,} entries on each"]

@@ -54,18 +54,18 @@ def _key_of(fn: Any) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """What stands for a value: equal where it is the same."""
+    """A hashable key of a value; equal keys mean the same value."""
     if type(value) in NUMBERS:
         return type(value), repr(value)  # -0.0 is not 0.0
     if type(value) is tuple:
         return tuple(map(_value, value))
     if isinstance(value, types.ModuleType):
-        home, found = value.__name__, sys.modules.get(value.__name__)
+        module, found = value.__name__, sys.modules.get(value.__name__)
     elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type)):
-        home = str(value.__module__)
-        found = getattr(sys.modules.get(home), value.__qualname__, None)
+        module = str(value.__module__)
+        found = getattr(sys.modules.get(module), value.__qualname__, None)
     else:
         raise _Unknown
-    if found is not value or home.partition(".")[0] not in STABLE:
+    if found is not value or module.partition(".")[0] not in STABLE:
         raise _Unknown
     return value

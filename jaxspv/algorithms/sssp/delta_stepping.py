@@ -81,7 +81,7 @@ def bellman_ford(form, parents, stop, graph, source, max_steps):
 
 
 def overflow(form, graph, length) -> Array:
-    """Whether a sum was clamped; each edge is looked at only where the extremes could be."""
+    """Whether a sum was clamped; edges are only checked if the extremes could be clamped."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
     top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)

@@ -84,7 +84,7 @@ def lengths_of(
     width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
     most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    # The number of edges travels among lengths.
+    # The number of edges is sent as one of the lengths, so it needs their dtype to hold it.
     capacity = capacity_of(local.part, 1) if dtype.itemsize >= 4 else 0
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
 
@@ -122,7 +122,7 @@ def lengths_of(
         length, pending = jnp.where(better, new, s.length), (s.pending & ~active) | better
         return entered(s, length, pending)
 
-    def few(f: _SparseState):
+    def sparse_step(f: _SparseState):
         s, places, claims = f
         own = s.length.at[places].get(mode="clip")
         active = (places < r) & (own <= extend(s.least, width))
@@ -146,7 +146,7 @@ def lengths_of(
         here = listed(local, s.pending, capacity)
         start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
         few_left = lambda f: going(f.state) & (f.state.edges <= capacity)  # noqa: E731
-        s = lax.while_loop(few_left, few, start).state
+        s = lax.while_loop(few_left, sparse_step, start).state
         return s._replace(pending=s.pending & (degrees > 0))
 
     def some_steps(s: State):

@@ -134,7 +134,7 @@ def _transposed_in_cpp(indptr, indices, *, shape):
 
 @transposition.register("order")
 def _transposed_by_order(indptr, indices, *, shape):
-    """Entries put in order, then the ends of each place."""
+    """Sorts the entries, then finds where each row or column ends."""
     minor, major, slots = transposed(indptr, indices, shape)
     places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
     return jnp.searchsorted(minor, places).astype(minor.dtype), major, slots

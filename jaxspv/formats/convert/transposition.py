@@ -37,7 +37,7 @@ def known_symmetric(A: CSR) -> bool | None:
 
 @functools.partial(jax.jit, static_argnames="capacity")
 def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: int) -> Array:
-    """Whether the place mirrored of each entry, found by bisection in its sorted row, holds it."""
+    """Whether each entry's mirror image, found by bisection in its sorted row, has its value."""
     count = indptr[-1]
     widest = jnp.max(jnp.diff(indptr), initial=0)
     halvings = 32 - lax.clz(widest)

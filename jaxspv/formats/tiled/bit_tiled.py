@@ -261,7 +261,7 @@ STRUCTURES[BitTiled.format] = BitTiled
 
 
 def _rule(shape, nt, sparse_tile, known):
-    """(nt, entries up to which a tile goes to the remainder), by the order where not given."""
+    """(nt, entries up to which a tile goes to the remainder); defaults depend on the order."""
     large = max(shape) > LARGE
     size = (64 if large else 32) if nt is None else check_size(nt)
     default = SPARSE_TILE if known and large else 0

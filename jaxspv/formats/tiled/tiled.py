@@ -205,7 +205,7 @@ class Capacity(NamedTuple):
 
 
 def _choose(coo: COO, nt: int | None) -> tuple[Groups, int]:
-    """Groups by the size of fewest bytes: 8 a tile, and 1 (nt = 16) or 2 an entry."""
+    """Groups for the nt that takes fewest bytes: 8 a tile, and 1 (nt = 16) or 2 an entry."""
     if nt is not None:
         return group_concrete(coo.row, coo.col, coo.shape, check_size(nt)), nt
     groups = group_concrete(coo.row, coo.col, coo.shape, 16)

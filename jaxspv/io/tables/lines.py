@@ -136,7 +136,7 @@ class Text:
             self._check(numbers[k], self._split(numbers[k], lines[k]))
 
     def _check(self, number: int, fields: list[str]) -> None:
-        """Raises where a line is not what it should be."""
+        """Raises if a line does not have the expected fields."""
         for what, k in zip(("source", "target", "weight"), self.columns, strict=True):
             if k is None:
                 continue
@@ -178,7 +178,7 @@ class Text:
     def _names(
         self, numbers: Sequence[int], lines: list[str], ids: dict[str, int]
     ) -> list[np.ndarray]:
-        """The columns of lines whose ends are names; `ids` collects those that are new."""
+        """The columns of lines whose endpoints are names; new names are added to `ids`."""
         try:
             tails, heads, *values = self._columns(lines)
             values = [self._weights(column) for column in values]

@@ -220,7 +220,7 @@ def _write_table(name: str, columns: dict[str, Any]) -> None:
 def _checked(
     columns: Sequence[Any], labels: Any, shape: Any, directed: bool
 ) -> tuple[int, int] | None:
-    """The shape, where it was given; arguments that cannot be meant are refused."""
+    """The given shape or None; refuses contradictory arguments."""
     for name, column in zip(("source", "target", "weight"), columns, strict=True):
         number = isinstance(column, int) and not isinstance(column, bool) and column >= 0
         if not (number or isinstance(column, str) or (column is None and name == "weight")):

@@ -130,7 +130,7 @@ def _inlined(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> Any:
 
 
 def _split(closed: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, ClosedJaxpr, list[Any]]:
-    """What depends on the first `count` arguments alone, the rest, and what lies between."""
+    """Splits equations: those of the first `count` arguments only, the rest, the values between."""
     jaxpr = closed.jaxpr
     known = {*jaxpr.constvars, *jaxpr.invars[:count]}
     before, after, between = [], [], []

@@ -91,7 +91,7 @@ def _spread(parts, perturbed, by_value):
 
 
 def _level(logs: Array) -> Array:
-    """What to take from the scores of a row: infinite for those that have no weight at all."""
+    """What to subtract from the scores of a row: infinity for rows without any weight."""
     return jnp.where(logs > -jnp.inf, logs, jnp.inf)
 
 

@@ -135,8 +135,8 @@ def in_chunks(G, x, semiring, *, flip, keep=False, **options):
 
 
 def _rows_with_entries(indptr):
-    """The number of rows up to the last one that has an entry; where A is symmetric, of the rows of
-    x that anybody needs."""
+    """The number of rows up to the last one that has an entry; if A is symmetric, no later row of x
+    is read either."""
     places = jnp.arange(1, indptr.shape[0], dtype=jnp.int32)
     return jnp.max(jnp.where(jnp.diff(indptr) > 0, places, 0))
 

@@ -37,7 +37,7 @@ def multiply_once(
     values = semiring.add.segment_reduce(terms[g.order], g.group, nse, sorted=True)
     place = jnp.where(g.starts, g.group, nse)
     indices = jnp.full(nse, n, jnp.int32).at[place].set(g.col, mode="drop")
-    # Sorting leaves the products of a row where they were: between those of its entries of A.
+    # Sorting moves products only within their row, so the offsets of rows stay valid.
     ends = saturating_cumsum(o.length, size, n)
     entries = jnp.append(jnp.int32(0), ends)[o.indptr]
     before = jnp.append(jnp.int32(0), jnp.cumsum(g.starts, dtype=jnp.int32))

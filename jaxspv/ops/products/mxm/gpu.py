@@ -55,7 +55,7 @@ def no_rows(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | N
 
 @functools.lru_cache(maxsize=1024)  # functions are traced, which takes milliseconds
 def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
-    """Why kernels do not know the functions of a semiring, for values of these dtypes."""
+    """Why kernels do not support the functions of a semiring for values of these dtypes."""
     if semiring.mul.overflow is not None and jnp.issubdtype(a, jnp.integer):
         return "kernels do not detect the overflow of integer path lengths"
     term = term_dtype(semiring, a, b)

@@ -202,7 +202,7 @@ class _Work:
 
 
 def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -> bool:
-    """Whether kernels make the product; asked once for a pattern, dtypes and a semiring."""
+    """Whether kernels serve the product; cached by pattern, dtypes and semiring."""
     allowed = situation().allowed if backend is None else (backend,)
     if "pallas" not in allowed or jax.tree.leaves(call.semiring):
         return False

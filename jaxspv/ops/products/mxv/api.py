@@ -142,7 +142,7 @@ def vxm(
 
 
 def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
-    """Eagerly one program, checks and all: what the types of operands decide is decided once."""
+    """Outside of traces one compiled program, checks included; choices by types are made once."""
     sparse = not is_dense(x)
     if not sparse and not isinstance(x, jax.Array):
         x = array_of(x)

@@ -107,7 +107,7 @@ def needs_columns(semiring, A, x, allowed, **_) -> str | None:
 
 
 def _tangent(primals, tangents, y, *, flip, nse):
-    """The tangent lives on the pattern of y: each product is led to its place there."""
+    """The tangent has the pattern of y: each product is added to its place in y."""
     semiring, A, x, allowed = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     out, inner = A.rowcol()

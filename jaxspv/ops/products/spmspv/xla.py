@@ -116,7 +116,7 @@ def _columns(c: Call) -> SparseVector:
 
 @_register("row", backend="cpu", refuse=_needs_rows)
 def _rows(c: Call) -> SparseVector:
-    """Every row looks its columns up in x."""
+    """Every row looks up its columns in x."""
     return rows_sequentially(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
 
 
@@ -235,7 +235,7 @@ def _reduced(c: Call, out: Array, terms: Array) -> SparseVector:
 
 @_register("tile", refuse=serves(Tiled, reads="tiles"))
 def _tile(c: Call) -> SparseVector:
-    """Each entry looks into the tile of x that its own tile meets, empty ones skipped. O(nse)."""
+    """Each entry reads the tile of x for its columns; empty tiles are skipped. O(nse)."""
     return _by_entries(c, TiledVector.from_sparse(c.x, c.A.nt).lookup)
 
 

@@ -168,7 +168,7 @@ def _products(
 
 
 def _spare(n: int) -> int:
-    """The column of what does not count, behind all that a sweep may pass over to."""
+    """A column for products that the mask excludes, beyond every column that a sweep visits."""
     step = BLOCK if n > WIDE else GROUP
     return ((n >> step) + 2 + SKIP) << step
 

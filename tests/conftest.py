@@ -9,14 +9,6 @@ import random
 import shutil
 import tempfile
 
-# What one test, worker or command of a run has compiled the others read from a folder.
-programs = None
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    programs = tempfile.TemporaryDirectory(prefix="jaxspv-programs-", ignore_cleanup_errors=True)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = programs.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-
 if shutil.which("nvidia-smi") is None:
     # Most of the time goes into compiling: without LLVM's optimisations it takes 0.7 of it, and
     # with the older way to emit loops, in one module each, half of that (jaxlib 0.10 has it still).
@@ -42,9 +34,35 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("thorough" if THOROUGH else "default")
 
 
+KEPT = {  # JAX's settings: a folder for the programs of this run, short ones too
+    "jax_compilation_cache_dir": "",
+    "jax_persistent_cache_min_compile_time_secs": 0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+
+
+def share_programs(config):
+    """What one test, worker or command of a run has compiled, the others read from a folder."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # as it is in workers
+        folder = tempfile.TemporaryDirectory(prefix="jaxspv-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        KEPT["jax_compilation_cache_dir"] = folder.name
+        os.environ |= {name.upper(): str(value) for name, value in KEPT.items()}
+    KEPT["jax_compilation_cache_dir"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
+    keep_programs()
+
+
+def keep_programs():
+    """Sets back what a test changed: `enable_compilation_cache`, or the command line."""
+    for name, value in KEPT.items():
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """A thorough run draws its own seed, so that the report can name it."""
+    """Shares programs; a thorough run draws its own seed, so that the report can name it."""
+    share_programs(config)
     if THOROUGH and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
 
@@ -92,24 +110,6 @@ def pytest_testnodedown(node, error):
 def pytest_terminal_summary(terminalreporter, config):
     if count := config.stash.get(left_out, 0):
         terminalreporter.write_line(f"left out: {count} long tests, which `-m long` runs")
-
-
-PROGRAMS_KEPT = {
-    name: getattr(jax.config, name)
-    for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-}
-
-
-def keep_programs():
-    """Sets back what a test changed: `enable_compilation_cache`, or the command line."""
-    for name, value in PROGRAMS_KEPT.items():
-        if getattr(jax.config, name) != value:
-            jax.config.update(name, value)
-
-
-def pytest_unconfigure():
-    if programs is not None:
-        programs.cleanup()
 
 
 def pytest_collection_finish(session):

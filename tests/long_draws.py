@@ -1,7 +1,7 @@
 """Runs the long tests in shares.
 
-`JAXSPV_LONG_SHARE=1/8` draws an eighth of the cases, another one for every commit, whose hash is the
-seed; `JAXSPV_LONG_SEED` names another seed.
+`JAXSPV_LONG_SHARE=1/8` draws an eighth of the cases, another one for every commit, whose hash is
+the seed; `JAXSPV_LONG_SEED` names another seed.
 """
 
 import fractions
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def leave_out(items):
-    """Marks as `undrawn` the long tests that the share asked for leaves out; all run without one."""
+    """Marks as `undrawn` the long tests that the share asked for leaves out: none without one."""
     share = fractions.Fraction(os.environ.get("JAXSPV_LONG_SHARE", "1"))
     if not 0 < share <= 1:
         raise ValueError(f"JAXSPV_LONG_SHARE must lie in (0, 1]; got {share}.")

@@ -140,6 +140,8 @@ def from_dense(
     _check_format(format)
     if nse is None and not is_concrete(dense):
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
+    if is_eager(dense) and not on_accelerator(dense):
+        return as_format(_dense_on_host(dense, nse, fill, index_dtype), format)
     with known_while_tracing():
         differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
         count = jnp.sum(differs, dtype=jnp.int32)
@@ -155,6 +157,18 @@ def from_dense(
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=index_dtype)
     coo = COO(data, row.astype(dtype), col.astype(dtype), overflow, (m, n))
     return as_format(coo, format)
+
+
+def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> COO:
+    """`from_dense` by NumPy: JAX compiles some 30 programs for a shape."""
+    values, (m, n) = np.asarray(dense), dense.shape
+    left_out = np.asarray(jnp.asarray(fill, dense.dtype))
+    row, col = np.nonzero(~np.isnan(values) if fill != fill else values != left_out)
+    capacity = checked_capacity(nse, row.size, True, values.size)
+    dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
+    data = to_device(np.pad(values[row, col], (0, capacity - row.size)))
+    row, col = _fit(row, capacity, m, dtype), _fit(col, capacity, n, dtype)
+    return COO(data, row, col, to_device(np.asarray(False)), (m, n))
 
 
 def from_scipy(

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
-from .._core.compilation import is_eager, known_while_tracing
+from .._core.compilation import is_eager, known_while_tracing, scalar
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.native_loops import read, write
 from .._core.operation import Operation
@@ -177,20 +177,9 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
 
     def todense(self, fill: Number = 0) -> Shaped[Array, "m n *entry"]:
         """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`."""
-        coo = with_pattern(self).to_coo()
-        dense = jnp.full((*self.shape, *self.entry_shape), jnp.asarray(fill, self.dtype))
-        if self.unique:
-            return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
-        m, n = self.shape
-        stored = jnp.zeros(self.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
-        if m * n > LIMIT:  # places have no number in int32
-            at = jnp.zeros_like(dense).at[coo.row, coo.col]
-            total = (at.max if dense.dtype == bool else at.add)(coo.data, mode="drop")
-        else:
-            flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
-            total = over_trailing(lambda v: plus.segment_reduce(v, flat, m * n), coo.data)
-        stored = stored.reshape(m, n, *(1 for _ in self.entry_shape))
-        return jnp.where(stored, total.reshape(dense.shape), dense)
+        with_pattern(self)
+        dense = _dense_program if is_eager(self, fill) else _dense
+        return dense(self, scalar(fill, self.dtype))
 
     def to_scipy(self) -> Any:
         """The stored entries as the `scipy.sparse` array of the same format (host).
@@ -203,8 +192,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         if not is_concrete(coo):
             raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
         count = int(self.count)
-        row, col = np.asarray(coo.row[:count]), np.asarray(coo.col[:count])
-        data = np.asarray(coo.data[:count])
+        row, col, data = (np.asarray(x)[:count] for x in (coo.row, coo.col, coo.data))
         if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
             data = data.astype(np.float32)
         matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
@@ -275,6 +263,27 @@ def _slots_of_edges(A: SparseMatrix) -> Array:
 def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
     """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
     return FORMATS[name].from_matrix(A)
+
+
+def _dense(A: SparseMatrix, fill: Any) -> Array:
+    """`A.todense(fill)`, `fill` a scalar of its dtype."""
+    coo = A.to_coo()
+    dense = jnp.full((*A.shape, *A.entry_shape), fill, A.dtype)
+    if A.unique:
+        return dense.at[coo.row, coo.col].set(coo.data, mode="drop")
+    m, n = A.shape
+    stored = jnp.zeros(A.shape, bool).at[coo.row, coo.col].set(True, mode="drop")
+    if m * n > LIMIT:  # places have no number in int32
+        at = jnp.zeros_like(dense).at[coo.row, coo.col]
+        total = (at.max if dense.dtype == bool else at.add)(coo.data, mode="drop")
+    else:
+        flat = jnp.where(coo.row < m, coo.row * n + coo.col, m * n)
+        total = over_trailing(lambda v: plus.segment_reduce(v, flat, m * n), coo.data)
+    stored = stored.reshape(m, n, *(1 for _ in A.entry_shape))
+    return jnp.where(stored, total.reshape(dense.shape), dense)
+
+
+_dense_program = jax.jit(_dense)  # eagerly one program
 
 
 @functools.partial(jax.jit, static_argnums=1)

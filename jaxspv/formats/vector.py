@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import known, known_while_tracing, scalar, to_device
+from .._core.compilation import (
+    is_eager,
+    known,
+    known_while_tracing,
+    on_accelerator,
+    scalar,
+    to_device,
+)
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
@@ -168,9 +175,11 @@ def vector_from_dense(
     >>> vector_from_dense([0.0, 2.0, 0.0])
     SparseVector(float32[1], shape=(3,))
     """
+    if nse is None and not is_concrete(x):
+        raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
+    if is_eager(x := jnp.asarray(x)) and x.ndim == 1 and not on_accelerator(x):
+        return _from_host(x, nse, fill, index_dtype)
     if nse is None:
-        if not is_concrete(x):
-            raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
         with known_while_tracing():
             nse = int(jnp.sum(_differs(jnp.asarray(x), fill)))
     x = jnp.asarray(x)
@@ -179,6 +188,20 @@ def vector_from_dense(
     differs = _differs(x, fill)
     dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
     return with_index_dtype(from_present(x, differs, nse), dtype)
+
+
+def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector:
+    """`vector_from_dense` by NumPy: JAX compiles some 20 programs for a shape."""
+    values = np.asarray(x)
+    left_out = np.asarray(jnp.asarray(fill, x.dtype))
+    at = np.flatnonzero(~np.isnan(values) if fill != fill else values != left_out)
+    capacity = at.size if nse is None else nse
+    _check_capacity(np.asarray(at.size), capacity)
+    dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)
+    spare = (0, capacity - at.size)
+    indices = np.pad(at.astype(dtype), spare, constant_values=x.shape[0])
+    parts = np.pad(values[at], spare), indices, np.asarray(at.size, dtype), np.asarray(False)
+    return SparseVector(*to_device(parts), x.shape)
 
 
 def _differs(x: Array, fill: Any) -> Array:

@@ -136,12 +136,25 @@ def fixpoint(
     >>> fixpoint(A, x0, jsp.semirings.min_plus, monotone=True).x.tolist()
     [0.0, 1.0, 2.0]
     """
-    call = _checked(A, x0, semiring, update, operands, sums, until, monotone, closure)
+    loop = _Loop(update, operands, sums, until, monotone, closure)
+    call = _checked(A, x0, semiring, loop)
     return finished(op(*call[0], **call[1], backend=backend, method=method), "fixpoint")
 
 
-def _checked(A, x0, semiring, update, operands, sums, until, monotone, closure=False):
+class _Loop(NamedTuple):
+    """The options of `fixpoint` that say what a step does and when it ends."""
+
+    update: Callable[..., Any] | None = None
+    operands: Any = ()
+    sums: Mapping[str, Callable[..., Any]] | None = None
+    until: Until | None = None
+    monotone: bool = False
+    closure: bool = False
+
+
+def _checked(A, x0, semiring, loop: _Loop):
     """(operands, static arguments) of the operation."""
+    update, operands, sums, until, monotone, closure = loop
     graph = as_graph(A, "fixpoint")
     semiring = as_semiring(semiring)
     if not isinstance(operands, (tuple, list)):

@@ -277,12 +277,12 @@ def _has_delta(graph, source, until, delta, **_):
 def _delta_stepping(form, graph, source, until, delta, *, sure, **options):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(form, graph, source, until, width, sure=sure, **options)
+    return _run(form, graph, source, until, _Run(width, sure=sure, **options))
 
 
 def _bellman_ford(form, graph, source, until, delta, *, sure, **options):
     del delta, sure
-    return _run(form, graph, source, until, None, sure=False, **options)
+    return _run(form, graph, source, until, _Run(None, sure=False, **options))
 
 
 for _form in FORMS:
@@ -307,19 +307,29 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
     return SSSP(*found, jnp.int32(0))
 
 
-def _run(form, graph, source, until, delta, *, parents, deterministic, max_steps, sure):
-    out = graph.out
+class _Run(NamedTuple):
+    """How `search` is called; its arguments of these names, and which parents are wanted."""
+
+    delta: Array | None
+    parents: bool
+    deterministic: bool
+    max_steps: int | None
+    sure: bool
+
+
+def _run(form, graph, source, until, how: _Run):
+    out, parents, deterministic = graph.out, how.parents, how.deterministic
     paths = search(
         form,
         out.indptr,
         out.indices,
         out.data,
         source,
-        delta=delta,
+        delta=how.delta,
         stop=None if until is None else _stop(until),
-        max_steps=max_steps,
+        max_steps=how.max_steps,
         parents=parents and not deterministic,
-        sure=sure,
+        sure=how.sure,
     )
     distances, tree = paths.distances, paths.parents
     if until is not None:

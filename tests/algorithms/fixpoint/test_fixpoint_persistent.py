@@ -12,7 +12,7 @@ from fixpoint_cases import N, start, weighted
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.fixpoint import gpu_push as push
-from jaxspv.algorithms.fixpoint.api import _checked
+from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp.api import Config
 from tests.kernels.test_lowering import lower
 
@@ -20,8 +20,7 @@ SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far
 
 
 def call(G, x0, semiring, **options):
-    arguments = {"update": None, "operands": (), "sums": None, "until": None, "monotone": True}
-    return _checked(G, x0, semiring, **(arguments | options))
+    return _checked(G, x0, semiring, _Loop(**({"monotone": True} | options)))
 
 
 @pytest.fixture

@@ -49,13 +49,27 @@ def safe(data: Array, valid: Array, fill: int = 0) -> Array:
     return jnp.where(valid, data, jnp.asarray(fill, data.dtype))
 
 
-def product_tangent(semiring, semiring_dot, data, data_dot, out, inner, x, x_dot, *, flip):
+class Factors(NamedTuple):
+    """What a product is differentiated by, or its tangents: symbolic zeros where there is none.
+
+    Attributes:
+        semiring: with its parameters.
+        data: values of the matrix.
+        x: values of the vector.
+    """
+
+    semiring: Any
+    data: Any
+    x: Any
+
+
+def product_tangent(factors: Factors, dots: Factors, out, inner, *, flip):
     """(terms, tangent of terms), element-wise; a tangent that is known to be zero costs nothing."""
 
     def terms(s, d, v):
         return product(s, d, out, inner, v, flip=flip)
 
-    return jvp_of_perturbed(terms, (semiring, data, x), (semiring_dot, data_dot, x_dot))
+    return jvp_of_perturbed(terms, tuple(factors), tuple(dots))
 
 
 class Pairs(NamedTuple):
@@ -79,10 +93,8 @@ class Pairs(NamedTuple):
 
 def joined_tangent(
     semiring: Semiring,
-    semiring_dot: Any,
     pairs: Pairs,
-    data_dot: Any,
-    x_dot: Any,
+    dots: Factors,
     segments: Array,
     y: Array,
     *,
@@ -96,7 +108,7 @@ def joined_tangent(
     smallest `inner` wins, and `reduce_tangent` for the rest.
 
     Args:
-        data_dot, x_dot: (nse,) and (k,) tangents, or symbolic zeros.
+        dots: tangents of the semiring, of data (nse,) and of x (k,).
         segments: (nse,) int32, out of [0, len(y)) for pairs that are not valid.
         y: the result.
         sorted: whether the segments ascend.
@@ -111,53 +123,36 @@ def joined_tangent(
         by = None if ascending else pairs.inner
         slots = winners(frozen.add, frozen.add.admit(terms), segments, best, by)
         out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))
-        return picked_tangent(
-            semiring,
-            semiring_dot,
-            pairs.data,
-            data_dot,
-            slots,
-            out,
-            inner,
-            pairs.x,
-            x_dot,
-            place,
-            flip=flip,
-        )
+        factors = Factors(semiring, pairs.data, pairs.x)
+        return picked_tangent(factors, dots, slots, out, inner, place, flip=flip)
 
     def met(v):
         return safe(take(v, pairs.place), pairs.valid, 1)
 
-    terms, dots = product_tangent(
-        semiring,
-        semiring_dot,
-        safe(pairs.data, pairs.valid, 1),
-        data_dot if is_zero(data_dot) else safe(data_dot, pairs.valid),
-        pairs.out,
-        pairs.inner,
-        met(pairs.x),
-        x_dot if is_zero(x_dot) else met(x_dot),
-        flip=flip,
+    moved = dots._replace(
+        data=dots.data if is_zero(dots.data) else safe(dots.data, pairs.valid),
+        x=dots.x if is_zero(dots.x) else met(dots.x),
     )
-    dots = jnp.where(pairs.valid, dots, 0)
-    return reduce_tangent(semiring.add, semiring_dot.add, terms, dots, segments, y, sorted=sorted)
+    factors = Factors(semiring, safe(pairs.data, pairs.valid, 1), met(pairs.x))
+    terms, slopes = product_tangent(factors, moved, pairs.out, pairs.inner, flip=flip)
+    slopes = jnp.where(pairs.valid, slopes, 0)
+    add_dot = dots.semiring.add
+    return reduce_tangent(semiring.add, add_dot, terms, slopes, segments, y, sorted=sorted)
 
 
-def picked_tangent(
-    semiring, semiring_dot, data, data_dot, slots, out, inner, x, x_dot, place, *, flip
-) -> Array:
+def picked_tangent(factors: Factors, dots: Factors, slots, out, inner, place, *, flip) -> Array:
     """The tangent of `mul(data[slots], x[place])`: all that a selective monoid has.
 
     Args:
+        factors, dots: semiring, data, x and their tangents.
         slots: (m,) int32 slots of data (nse,), one a result; the tangent is 0 where it is nse.
         out, inner: (m,) places of these entries in the matrix.
         place: (m,) int32 slots of x.
-        data_dot, x_dot: tangents of data and x, or symbolic zeros.
 
     Time and memory in proportion to m, whatever nse is; of the transpose too, but for its result.
     """
-    is_valid = slots < data.shape[0]
-    place = jnp.where(is_valid, place, x.shape[0])
+    is_valid = slots < factors.data.shape[0]
+    place = jnp.where(is_valid, place, factors.x.shape[0])
 
     def value(v, index):
         return v.at[index].get(mode="fill", fill_value=1)
@@ -165,18 +160,9 @@ def picked_tangent(
     def dot(t, index):
         return t if is_zero(t) else t.at[index].get(mode="fill", fill_value=0)
 
-    dots = product_tangent(
-        semiring,
-        semiring_dot,
-        value(data, slots),
-        dot(data_dot, slots),
-        out,
-        inner,
-        value(x, place),
-        dot(x_dot, place),
-        flip=flip,
-    )[1]
-    return jnp.where(is_valid, dots, 0)
+    chosen = Factors(factors.semiring, value(factors.data, slots), value(factors.x, place))
+    moved = Factors(dots.semiring, dot(dots.data, slots), dot(dots.x, place))
+    return jnp.where(is_valid, product_tangent(chosen, moved, out, inner, flip=flip)[1], 0)
 
 
 def reduce_tangent(

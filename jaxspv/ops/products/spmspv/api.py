@@ -23,7 +23,7 @@ from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from ....formats import SparseMatrix
 from ....formats.vector import SparseVector
-from ..common.product import Pairs, joined_tangent, product, take
+from ..common.product import Factors, Pairs, joined_tangent, product, take
 
 METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
 
@@ -126,10 +126,8 @@ def _tangent(primals, tangents, y, *, flip, nse):
     pairs = Pairs(A.data, out, inner, x.data, owner, valid)
     data = joined_tangent(
         semiring,
-        semiring_dot,
         pairs,
-        A_dot.data,
-        x_dot.data,
+        Factors(semiring_dot, A_dot.data, x_dot.data),
         target,
         y.data,
         flip=flip,

@@ -15,7 +15,7 @@ from ....algebra.semirings import plus_times
 from ....formats import ELL, SELL
 from ....formats.base import serves
 from ..common.dense_products import Prepared, spmm
-from ..common.product import Pairs, joined_tangent, picked_tangent, product, safe, take
+from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, product, safe, take
 from ..row_layouts import binned, diagonals
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
@@ -38,36 +38,17 @@ def _tangent(primals, tangents, y, *, flip):
         return pushed(A, x, d, v, primals[3]) if d is not None or v is not None else 0 * y
     if A.nse == 0:
         return jnp.zeros_like(y)
+    dots = Factors(semiring_dot, A_dot.data, x_dot)
     ascending = getattr(A, "sorted", False)  # a remainder of tiles is behind them
     if A.compressed == 0 and ascending and semiring.add.selective:
         slots = winning_slots(semiring, A, x, y, flip)
         out, inner = jnp.arange(A.shape[0], dtype=A.indices.dtype), take(A.indices, slots)
-        return picked_tangent(
-            semiring,
-            semiring_dot,
-            A.data,
-            A_dot.data,
-            slots,
-            out,
-            inner,
-            x,
-            x_dot,
-            inner,
-            flip=flip,
-        )
+        factors = Factors(semiring, A.data, x)
+        return picked_tangent(factors, dots, slots, out, inner, inner, flip=flip)
     out, inner = A.rowcol()
     pairs = Pairs(A.data, out, inner, x, inner, out < A.shape[0])
     return joined_tangent(
-        semiring,
-        semiring_dot,
-        pairs,
-        A_dot.data,
-        x_dot,
-        out,
-        y,
-        flip=flip,
-        sorted=A.row_sorted,
-        ascending=ascending,
+        semiring, pairs, dots, out, y, flip=flip, sorted=A.row_sorted, ascending=ascending
     )
 
 

@@ -1,4 +1,4 @@
-"""Settings: threads, compilers' options, the cache of compiled programs, what prepared graphs are cached."""
+"""Settings: threads, compilers' options, compiled programs on disk, what is cached of graphs."""
 
 from ._core.compilation import gpu_compiler_options as gpu_compiler_options
 from ._core.eager.compilation_cache import enable_compilation_cache as enable_compilation_cache

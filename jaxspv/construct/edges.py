@@ -61,7 +61,7 @@ def joined_host(dup: Monoid, data: Any, slots: Any, count: int, capacity: int) -
     if count == data.shape[0]:
         joined = np.zeros(capacity, data.dtype)
         joined[slots] = data
-    elif dup.kind != "add" or data.dtype.name not in SUMMED:
+    elif data.dtype.name not in SUMMED or dup.atomic(data.dtype) != "add":
         return None
     elif data.dtype.kind == "f":  # in float64, rounded once
         joined = np.bincount(slots, data, capacity + 1)[:capacity].astype(data.dtype)

@@ -96,7 +96,9 @@ def test_threads_change_no_result():
     found = []
     for count in (1, 3, 0):
         jsp.config.set_num_threads(count)
-        found.append((jsp.bfs(A, 0).levels, jsp.mxv(A, jnp.arange(500.0)), jsp.sssp(A, 0).distances))
+        found.append(
+            (jsp.bfs(A, 0).levels, jsp.mxv(A, jnp.arange(500.0)), jsp.sssp(A, 0).distances)
+        )
     for other in found[1:]:
         jax.tree.map(np.testing.assert_array_equal, found[0], other)
     with pytest.raises(ValueError, match="negative"):

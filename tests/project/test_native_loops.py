@@ -87,8 +87,6 @@ CASES = {
     "squares": (jsp.square_clustering, BOTH, (), 0),
     "colours": (jsp.greedy_color, BOTH, (), 0),
     "independent set": (lambda A: jsp.maximal_independent_set(jax.random.key(0), A), BOTH, (), 1),
-    "forest": (jsp.minimum_spanning_forest, DIRECTED, (), 2),
-    "forest of both": (jsp.minimum_spanning_forest, jsp.Graph(BOTH, symmetric=True), (), 2),
     "labels": (jsp.label_propagation, DIRECTED, (), 1),
     "order": (jsp.topological_sort, DIRECTED, (), 0),
     "similarity": (lambda A: jsp.similarity(A, FEW, FEW), BOTH, (), 0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,11 +15,9 @@ from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
-from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.convert.counting_sort import Compressed, transpose
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.edges import endpoints_of
@@ -65,8 +62,8 @@ def minimum_spanning_forest(
         G: a `Graph` or a square sparse matrix of weights, stored in one direction or in both; where
             the two differ the smaller counts.
         backend: "pallas", "cpu", "xla" or None.
-        method: "scan" (native loops on a CPU), "light_first" (one launch on a GPU, of a `Graph`
-            known to be symmetric), "ranks" (edges sorted once, elsewhere), or None.
+        method: "native" (C++, on a CPU), "light_first" (one launch on a GPU, of a `Graph` known to
+            be symmetric), "ranks" (edges sorted once, elsewhere), or None.
 
     Returns:
         `SpanningForest(tails, heads, weights, count, total, status)`.
@@ -168,65 +165,6 @@ def _native(graph: Graph) -> tuple[Array, Array, Array]:
     operands = out.indptr, out.indices, out.data
     found = bind.call("spanning_forest", (edges, edges), *operands, symmetric=symmetric)
     return *found, jnp.int32(0)
-
-
-@op.register("scan", backend="cpu")
-def _scan(graph: Graph) -> tuple[Array, Array, Array]:
-    """A round visits the edges of one vertex after the other, in both directions."""
-    n, out = graph.n, graph.out
-    tail, head = endpoints_of(graph)
-    if n == 0 or graph.nse == 0:
-        return _slots(jnp.zeros(graph.nse, bool), tail, n)
-    slots = jnp.arange(graph.nse, dtype=jnp.int32)
-    sides = [Compressed(out.indptr, out.indices, slots)]
-    if not graph.symmetric:
-        sides.append(transpose(sides[0], n))
-
-    def lightest(labels):
-        def vertex(u, best, side):
-            mine = read(labels, u)
-
-            def edge(e, *least):
-                v, slot = read(side.indices, e), read(side.data, e)
-                found = _Edge(slot, read(out.data, slot), jnp.minimum(u, v), jnp.maximum(u, v))
-                better = (read(labels, v) != mine) & _before(found, _Edge(*least))
-                return tuple(jnp.where(better, x, y) for x, y in zip(found, least, strict=True))
-
-            least = _Edge(jnp.int32(-1), jnp.zeros((), out.dtype), jnp.int32(n), jnp.int32(n))
-            least = _Edge(*each(read(side.indptr, u), read(side.indptr, u + 1), edge, *least))
-            old = _Edge(*(read(a, mine) for a in best))
-
-            def improve(mine, *arrays):
-                found, best = arrays[: len(least)], arrays[len(least) :]
-                best = (write(a, mine, x) for a, x in zip(best, found, strict=True))
-                return mine, *found, *best
-
-            better = (least.slot >= 0) & _before(least, old)
-            state = once(better, improve, mine, *least, *best)
-            return (_Edge(*state[1 + len(least) :]),)
-
-        none = jnp.full(n, n, jnp.int32)
-        best = _Edge(jnp.full(n, -1, jnp.int32), jnp.zeros(n, out.dtype), none, none)
-        for side in sides:  # a pass each: a loop over both would be too large to be native
-            (best,) = each(0, n, functools.partial(vertex, side=side), best)
-        return best.slot
-
-    return _slots(_rounds(n, tail, head, lightest), tail, n)
-
-
-class _Edge(NamedTuple):
-    """A slot, -1 for none, and what edges are ordered by."""
-
-    slot: Array
-    weight: Array
-    low: Array
-    high: Array
-
-
-def _before(a: _Edge, b: _Edge) -> Array:
-    """Whether a is lighter than b, or b is none."""
-    tie = (a.low < b.low) | ((a.low == b.low) & (a.high < b.high))
-    return (b.slot < 0) | (a.weight < b.weight) | ((a.weight == b.weight) & tie)
 
 
 @op.register("ranks")

@@ -155,7 +155,7 @@ def _further(k, c, m, d, begin, end):
         low, high = k.row(m.indptr, _listed(k, c, m, begin + i, valid), valid)
         flatten(k, low, k.where(valid, high - low, 0), (), edges, unroll=UNROLL)
 
-    k.deal(end - begin, c.warps, out_of)
+    k.distribute(end - begin, c.warps, out_of)
     k.sync()
     found = k.load(c.found, 0)
 
@@ -167,7 +167,7 @@ def _further(k, c, m, d, begin, end):
         k.store(m.state, (c.first + w) * STATE + PATHS, k.bits(paths, "i32"), mask=valid)
         k.store(m.infinite, k.cta, 1, mask=valid & (paths == float("inf")))
 
-    k.deal(found, c.warps, into)
+    k.distribute(found, c.warps, into)
     k.store(m.starts, c.levels + d + 2, end + found, mask=k.thread == 0)
     k.sync()
     k.store(c.found, 0, 0, mask=k.thread == 0)
@@ -190,7 +190,7 @@ def _back(k, c, m, d, end):
         more = paths * y + (1.0 if c.endpoints else 0.0)
         k.store(m.passed, c.first + v, passed + more, mask=valid)
 
-    k.deal(end - begin, c.warps, vertex)
+    k.distribute(end - begin, c.warps, vertex)
     k.sync()
     return begin
 

@@ -57,7 +57,7 @@ def cores(
     c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(n, indices.shape[0]))
 
     def kernel(k, m):
-        k.tell(m.status, _body(k, c, m, m.control))
+        k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,

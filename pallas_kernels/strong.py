@@ -61,7 +61,7 @@ def strong(
     c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(2 * n, indices.shape[0]))
 
     def kernel(k, m):
-        k.tell(m.status, _body(k, c, m, m.control))
+        k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,

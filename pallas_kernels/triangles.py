@@ -105,7 +105,7 @@ def _bits(k, c, m):
 
         k.for_(begin + k.thread, end, k.threads, mark)
         k.sync()
-        (total,) = k.deal(end - begin, (k.warp, k.threads // 32), some, total)
+        (total,) = k.distribute(end - begin, (k.warp, k.threads // 32), some, total)
         k.sync()
         k.for_(begin + k.thread, end, k.threads, clear)
         k.sync()

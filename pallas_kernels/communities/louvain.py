@@ -61,7 +61,7 @@ def moves(
     c = types.SimpleNamespace(n=n, table=table)
 
     def kernel(k, m):
-        k.tell(m.status, _Moves(k, m, c).run())
+        k.report(m.status, _Moves(k, m, c).run())
 
     out = launch(
         kernel,

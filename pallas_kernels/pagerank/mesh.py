@@ -200,7 +200,7 @@ class _PageRank(_Pass):
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
         ok, *_ = self._device_barrier(turn, none, none)
-        self.vertices.give(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
+        self.vertices.write_by_vertex(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
         return ok
 
     def _share(self, copy, r, share):

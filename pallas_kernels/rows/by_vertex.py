@@ -3,7 +3,7 @@
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-AT_ONCE = 3  # fours of vertices a thread asks for together: it waits for each of the two accesses
+UNROLL = 3  # fours of vertices a thread asks for together: it waits for each of the two accesses
 
 
 class Vertices:
@@ -40,7 +40,7 @@ class Vertices:
             is_valid = k.device != d
             k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
 
-    def give(self, whole, value):
+    def write_by_vertex(self, whole, value):
         """whole[vertex] = value(its place) for all vertices.
 
         Read at random, from what mostly stays in the L2 cache, and written in order: the other way
@@ -49,7 +49,7 @@ class Vertices:
         k, step = self.k, self.k.ctas * self.k.threads
 
         def some(j):
-            at = [j + i * step for i in range(AT_ONCE)]
+            at = [j + i * step for i in range(UNROLL)]
             is_valid = [k.below(i, self.n // 4) for i in at]
             places = [
                 k.load_vec(self.m.positions, 4 * i, 4, mask=mask, cache="nc")
@@ -59,7 +59,7 @@ class Vertices:
             for i, mask, four in zip(at, is_valid, values, strict=True):
                 k.store_vec(whole, 4 * i, four, mask=mask)
 
-        k.for_(k.cta * k.threads + k.thread, self.n // 4, AT_ONCE * step, some)
+        k.for_(k.cta * k.threads + k.thread, self.n // 4, UNROLL * step, some)
         left = self.n // 4 * 4 + k.thread
         last = (k.cta == 0) & (left < self.n)
         k.if_(last, lambda: k.store(whole, left, value(k.load(self.m.positions, left, cache="nc"))))

@@ -68,7 +68,7 @@ class Ranges:
 
             k.if_(size > 0, append)
 
-        self.k.deal(self.count, self.warps, some)
+        self.k.distribute(self.count, self.warps, some)
 
     def run(self, pieces, f):
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
@@ -83,8 +83,8 @@ class Ranges:
             start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=valid, cache="fresh")
             flatten(k, start, k.where(valid, end - start, 0), (payload,), f, unroll=self.unroll)
 
-        k.deal(self.count, self.warps, short)
-        k.deal(k.minimum(pieces, self.capacity), self.warps, long)
+        k.distribute(self.count, self.warps, short)
+        k.distribute(k.minimum(pieces, self.capacity), self.warps, long)
 
 
 def piece_capacity(places):

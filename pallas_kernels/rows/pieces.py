@@ -109,7 +109,7 @@ class RowsInPieces(CsrRows):
             totals = [k.bits(word, kind) for word, kind in zip(words, kinds, strict=True)]
             return self._cut(p, valid, f, self._plus(sums, totals))
 
-        return together, *k.deal(self.pieces, self.warps, rest, *zeros)
+        return together, *k.distribute(self.pieces, self.warps, rest, *zeros)
 
     def _plus(self, sums, terms):
         return tuple(x + y for x, y in zip(sums, terms, strict=True))

@@ -288,7 +288,7 @@ class _Walk:
             k.store(long, at, self.begin + i, mask=many)
             flatten(k, start, k.where(many, 0, size), payload, f)
 
-        k.deal(self.end - self.begin, (k.warp, self.ctas.warps), short)
+        k.distribute(self.end - self.begin, (k.warp, self.ctas.warps), short)
         k.sync()
 
         def whole(i):

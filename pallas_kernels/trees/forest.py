@@ -62,7 +62,7 @@ def spanning_forest(
     c.share, c.light, c.dense = share, share < 0.5, nse > DENSE * n  # of the slots that are light
 
     def kernel(k, m):
-        k.tell(m.status, _Forest(k, m, c).run())
+        k.report(m.status, _Forest(k, m, c).run())
 
     made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}
     out = launch(

@@ -1,5 +1,5 @@
-"""Breadth-first search of graphs of small degree over the blocks of several GPUs: levels in one
-launch on each of them (`low_degree.py` holds the kernel)."""
+"""Breadth-first search of graphs of small degree over several GPUs, a block of vertices and one
+launch on each (`low_degree.py` holds the kernel)."""
 
 import dataclasses
 import types
@@ -12,13 +12,13 @@ from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from ..api import BFSConfig, bits_in_shared, free_words
-from .low_degree import SENT, Search
+from .low_degree import PAYLOAD_WORDS, Search
 
-MORE = 512  # shared words of the barrier and the letters
+MORE = 512  # shared words of the barrier and of the messages
 
 
 def default_config(ids: int, quads: int) -> BFSConfig:
-    """One CTA goes on alone up to as many vertices as all CTAs take as long for."""
+    """Thresholds such that a frontier is expanded by one CTA while all CTAs would take longer."""
     config = BFSConfig(ctas=resident_ctas(), solo_in=1536 // quads, solo_out=2048 // quads)
     if bits_in_shared(ids, config.queue) + 2 * config.queue <= free_words() - MORE:
         return config
@@ -29,7 +29,7 @@ def bfs(
     adjacency: jax.Array,
     places_of: jax.Array,
     outbox: jax.Array,
-    told: jax.Array,
+    exported: jax.Array,
     positions: jax.Array,
     source: jax.Array,
     *,
@@ -40,15 +40,18 @@ def bfs(
     config: BFSConfig | None = None,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(levels int32[n], those of the places of this device int32[places], num_levels int32, status
-    int32) of a search, inside of a `shard_map`: all but the second are the same on every device.
+    """A search, called inside a `shard_map`. Returns (levels int32[n], levels of the places of this
+    device int32[places], num_levels int32, status int32).
 
-    Of this device: adjacency int32[rows, 4 quads] of its ids as `prepare_bfs` makes it; places_of
-    int32[ids] the place of each id among those of all devices, -1: none, its own below `places`;
-    told int32[1], how many of its own, the first, are in a halo of others; mail int32[at least as
-    many, w], where: device << 26 | id there, -1: no more. positions int32[n], the same on all: the
-    place of each vertex. depth: of the halo. axes: all axes of the mesh in their order.
-    status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
+    All but the second are the same on every device. Status is 0 if the result is right; otherwise a
+    CTA or a device timed out at a barrier and the result is invalid.
+
+    A device numbers its own vertices and its halo by ids, its own below `places`. adjacency
+    int32[rows, 4 quads]: rows by id, as `prepare_bfs` makes them. places_of int32[ids]: the place
+    of each id among those of all devices, -1 for none. exported int32[1]: the ids below it are in
+    halos of other devices. outbox int32[at least exported, w]: where, as device << 26 | id there,
+    then -1. positions int32[n]: the place of each vertex, the same on every device. depth: of the
+    halo, in steps. axes: all axes of the mesh in their order.
     """
     devices, ids = jax.lax.axis_size(axes), places_of.shape[0]
     config = config or default_config(ids, adjacency.shape[1] // 4)
@@ -60,7 +63,7 @@ def bfs(
         ctas=config.ctas or resident_ctas(),
         n=ids,
         places=places,
-        everyone=places * devices,
+        all_places=places * devices,
         vertices=n,
         halo=max(ids - places, 1),
         depth=depth,
@@ -71,7 +74,7 @@ def bfs(
         entry=2,
     )
     c.words = bits_in_shared(ids, c.queue + MORE // 4) if c.shared_bits else -(-ids // 128) * 4
-    c.source = CONTROL_WORDS + MeshBarrier.control_words(devices, SENT)
+    c.source = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     c.deepest, c.sent = c.source + 1, c.source + 2
     c.read = c.sent + devices
 
@@ -84,7 +87,7 @@ def bfs(
             "adjacency": adjacency.reshape(-1),
             "places_of": places_of,
             "outbox": outbox.reshape(-1),
-            "told": told,
+            "exported": exported,
             "positions": positions,
             "source": jnp.reshape(source, 1),
         },
@@ -94,7 +97,7 @@ def bfs(
             "summary": 2,
             "visited": c.words,
             "log": c.entry * ids,
-            "letters": max(c.everyone, devices * c.halo),
+            "messages": max(c.all_places, devices * c.halo),
         },
         ctas=c.ctas,
         threads=c.threads,

@@ -1,30 +1,33 @@
 """Breadth-first search of graphs of small degree over several GPUs, one launch on each.
 
-Each device has the rows of its own vertices and of a halo: those from which one of its own is
-reached in at most `depth` steps. It searches both as one device searches its graph
-(`bfs/low_degree.py`: by one CTA with bits and queue in shared memory, or by all), for `depth`
-levels without asking anybody. Then the devices meet and tell each other which of their own
-vertices, in the halo of another, were reached meanwhile, and which of them are of the last level.
+Each device has the rows of its own vertices and of a halo: the vertices from which one of its own
+is reached in at most `depth` steps. It searches both for `depth` levels as one GPU searches its
+graph (`bfs/low_degree.py`: by one CTA with bits and queue in shared memory, or by all CTAs),
+without communication. Then comes a device barrier, where each device sends to the others which of
+its own vertices in their halos it has reached since the last one, and which of these are of the
+last level.
 
-Why that is exact. Let all levels up to t be known of own vertices and halo at a meeting. A vertex
-of the halo that is i steps away from the own ones has the right level in t + 1 .. t + depth - i:
-who precedes it on a shortest path is at most i + 1 steps away, so it was right one level before. So
-own vertices (i = 0) are right for `depth` levels. In the halo a level may be too late, but never
-beyond the meeting, where their owners tell who was reached by then: bits say no more than that.
-Frontier entries that are there too late reach nobody whose bit is not set.
+Why this is exact. Suppose that at a barrier all levels up to t are known, of own vertices and of
+the halo. A halo vertex i steps away from the own ones gets the right level if this is in
+t + 1 .. t + depth - i: its predecessor on a shortest path is at most i + 1 steps away, so that was
+right one level before. So own vertices (i = 0) are right for `depth` levels. A halo vertex may be
+reached too late, but at the barrier its owner says whether it is reached by then, and a bit says
+no more. Late frontier entries are harmless: all their neighbours are visited already.
 
-Ids of a device: its own vertices (first those in the halo of others), then its halo. Letters:
-2 id + (is of the last level), each vertex at most once to each device, stored in the other's memory
-where its count, told at the meeting, says. Letters of earlier levels go out when the vertex is
-expanded, those of the last level before the meeting.
+Ids of a device: its own vertices (those in halos of other devices first), then its halo. A message
+is 2 id + (1 if it is of the last level). A device sends each vertex at most once to each device; it
+appends to its part of the receiver's buffer, and the payload of the barrier says how many messages
+that holds. Vertices of earlier levels are sent when they are expanded, those of the last level
+before the barrier.
 
-Cost: a level that of one device (0.9 us by one CTA, 3.8 by all), and every `depth` levels a
-meeting: of one CTA of each device 2.6 us with its letters (1.6 without), of all 3.0 and a grid
-barrier. Memory: rows of the halo twice; 8 bytes an id for the log. At the end as `any_degree.py`.
+Cost: a level as on one device (0.9 us by one CTA, 3.8 by all), and a device barrier every `depth`
+levels: 2.6 us with its messages between one CTA of each device (1.6 without), 3.0 and a grid
+barrier between all CTAs. Memory: two copies of the halo's rows; 8 bytes of log for each id. The end
+as in `any_degree.py`.
 
-Measured (two H200, one GPU in brackets): grid 1000 2.8 ms (2.6; 1999 levels), with a halo of depth
-8 3.2, 4 3.8, 1 7.7; Delaunay 2^21 2.9 (2.3; 593 levels, most of them by all CTAs). 0.3 ms of
-a call are not the kernel's.
+Measured (two H200; in brackets one GPU): grid 1000 2.8 ms (2.6; 1999 levels), with a halo of depth
+8 3.2, of 4 3.8, of 1 7.7; Delaunay 2^21 2.9 (2.3; 593 levels, most of them by all CTAs). 0.3 ms of
+a call are outside of the kernel.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -37,20 +40,22 @@ from ...simt.barrier import MeshBarrier
 from ..low_degree import TAIL, Grid, SingleCTA, claim, expand, log_entry, place_of_bit
 from .levels import FAR, finish
 
-SENT = 2  # words told: entries of the frontier, letters sent to whom it is told so far
+PAYLOAD_WORDS = 2  # payload for a device: size of the frontier, messages sent to it so far
 RESULT = 44  # control words 44..50: what CTA 0 reports after working alone
-DEVICE_BITS = 5  # of a word of `outbox`; ids of a halo have the rest
+DEVICE_BITS = 5  # of a word of `outbox`; the other bits are an id
 IDS = 2 ** (31 - DEVICE_BITS)
 
 
 class State:
-    """The carry of the search: of all CTAs of a device alike; end, meetings, done and ok of all.
+    """The carry of the search, equal in all CTAs of a device; end, barriers, done and ok are equal
+    on all devices.
 
-    level, start and count (of the frontier in the log), turn (of the slots that count finds),
-    meetings (so far), end (the level of the next one), done, ok.
+    level; start and count: of the frontier, a stretch of the log; turn: control word
+    TAIL + (turn & 3) counts the next frontier; barriers: device barriers so far; end: the level of
+    the next one; done; ok.
     """
 
-    names = ("level", "start", "count", "turn", "meetings", "end", "done", "ok")
+    names = ("level", "start", "count", "turn", "barriers", "end", "done", "ok")
 
     def __init__(self, *values, **named):
         self.__dict__.update(zip(self.names, values, strict=False), **named)
@@ -60,14 +65,18 @@ class State:
 
 
 class Outbox:
-    """Letters: `sent` says where the next one to each device goes."""
+    """Sends vertices to the devices that have them in their halos."""
 
     def __init__(self, k, c, m):
         self.k, self.c, self.m = k, c, m
-        self.told = k.load(m.told, 0, cache="nc")
+        self.exported = k.load(m.exported, 0, cache="nc")
 
-    def post(self, v, last, mask, sent):
-        """Mails id v wherever it is in the halo; sent: (array, first of its words)."""
+    def send(self, v, last, mask, sent):
+        """Sends id v to all devices that have it in their halos.
+
+        last: 1 if v is of the last level before a barrier. sent: (array, i): word i + d of the
+        array counts the messages to device d.
+        """
         k, c, m = self.k, self.c, self.m
 
         def some():
@@ -77,17 +86,18 @@ class Outbox:
                 to = k.where(is_valid, k.shr(word, 31 - DEVICE_BITS), 0)
                 at = k.atomic("add", sent[0], sent[1] + to, 1, mask=is_valid)
                 message = (word & (IDS - 1)) * 2 + last
-                k.store(k.on(m.letters, to), k.device * c.halo + at, message, mask=is_valid)
+                k.store(k.on(m.messages, to), k.device * c.halo + at, message, mask=is_valid)
 
         k.if_(mask, some)
 
-    def of(self, v, mask):
-        """Whether v is one of those that others wait for."""
-        return mask & self.k.below(v, self.told)
+    def is_exported(self, v, mask):
+        """Whether v is in the halo of another device."""
+        return mask & self.k.below(v, self.exported)
 
 
-class Alone(SingleCTA):
-    """CTA 0 of a device by itself, that posts what it expands."""
+class SingleCTAOnMesh(SingleCTA):
+    """CTA 0 of a device works alone and sends the vertices that it expands. `first`: the level of
+    the last barrier, whose vertices were sent before it."""
 
     def __init__(self, k, c, state, outbox):
         super().__init__(k, c, state)
@@ -95,20 +105,20 @@ class Alone(SingleCTA):
 
     def record(self, at, vertex, level, mask):
         super().record(at, vertex, level, mask)
-        mask = self.outbox.of(vertex, mask & (level > self.first))
-        self.outbox.post(vertex, 0, mask, self.sent)
+        mask = self.outbox.is_exported(vertex, mask & (level > self.first))
+        self.outbox.send(vertex, 0, mask, self.sent)
 
 
-class Together(Grid):
-    """All CTAs of a device, that post what they expand."""
+class GridOnMesh(Grid):
+    """All CTAs of a device work and send the vertices that they expand. `first` as above."""
 
     def __init__(self, k, c, state, outbox):
         super().__init__(k, c, state)
         self.outbox, self.sent, self.first = outbox, (state.control, c.sent), None
 
     def record(self, at, vertex, level, mask):
-        mask = self.outbox.of(vertex, mask & (level > self.first))
-        self.outbox.post(vertex, 0, mask, self.sent)
+        mask = self.outbox.is_exported(vertex, mask & (level > self.first))
+        self.outbox.send(vertex, 0, mask, self.sent)
 
 
 class Search:
@@ -116,11 +126,12 @@ class Search:
 
     def __init__(self, k, c, m):
         self.k, self.c, self.m = k, c, m
-        self.barrier = MeshBarrier(k, m.control, SENT)
+        self.barrier = MeshBarrier(k, m.control, PAYLOAD_WORDS)
         self.vertices = Vertices(k, m, c.places, c.vertices)
         self.outbox = Outbox(k, c, m)
-        self.single, self.grid = Alone(k, c, m, self.outbox), Together(k, c, m, self.outbox)
-        self.read = k.shared(k.devices)  # letters of each device that were read
+        self.single = SingleCTAOnMesh(k, c, m, self.outbox)
+        self.grid = GridOnMesh(k, c, m, self.outbox)
+        self.read = k.shared(k.devices)  # how many messages of each device were read
 
     def run(self):
         k, c, m = self.k, self.c, self.m
@@ -142,14 +153,17 @@ class Search:
 
         k.spread(s.start + s.count, result)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
-        s.turn = s.meetings + 1
-        own = types.SimpleNamespace(n=c.places, deepest=c.deepest, own=True)
-        ok, deep = finish(k, own, m, self.vertices, self.barrier, s)
+        s.turn = s.barriers + 1
+        sizes = types.SimpleNamespace(n=c.places, deepest=c.deepest, local_levels=True)
+        ok, deep = finish(k, sizes, m, self.vertices, self.barrier, s)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     def _initialise(self):
-        """ok; where the source is an id its bit is set, it is logged, and `control` tells it."""
+        """Clears levels and bits; looks for the source's id, sets its bit and logs it.
+
+        Control word c.source becomes that id + 1 (0 if this device does not have it). Returns ok.
+        """
         k, c, m = self.k, self.c, self.m
         source = k.load(m.source, 0)
         valid = k.below(source, c.vertices)
@@ -172,18 +186,18 @@ class Search:
         return ok & k.grid_barrier(m.control)[0]
 
     def step(self, s):
-        """Levels and meetings by one CTA, one level by all, or one meeting of all."""
+        """Levels and barriers by one CTA, or one level by all CTAs, or one barrier of all CTAs."""
         k, c, m = self.k, self.c, self.m
-        # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after
-        # the next one)
+        # control word TAIL + (turn + 2) is free: it was last read before the previous barrier, and
+        # is next written after the coming one
         k.store(m.control, TAIL + ((s.turn + 2) & 3), 0, mask=(k.cta == 0) & (k.thread == 0))
-        few = s.count <= c.solo_in
-        meeting = ~few & (s.level == s.end)
-        level = ~few & ~meeting
+        small = s.count <= c.solo_in
+        at_barrier = ~small & (s.level == s.end)
+        level = ~small & ~at_barrier
         turn = s.turn + 1
         for when, action in (
-            (few, self.alone),
-            (meeting, self.device_barrier),
+            (small, self.by_one_cta),
+            (at_barrier, self.device_barrier),
             (level, self.expand),
         ):
             s = self._branch(when, action, s)
@@ -201,7 +215,7 @@ class Search:
         return State(*self.k.if_(when, run, *s.values()))
 
     def expand(self, s):
-        """One level by all CTAs."""
+        """One level by all CTAs; control word TAIL + (turn & 3) counts the next frontier."""
         k, c, m = self.k, self.c, self.m
         over = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
         self.grid.first = s.end - c.depth
@@ -210,63 +224,67 @@ class Search:
         s.level, s.start, s.count = s.level + 1, s.start + s.count, new
 
     def device_barrier(self, s):
-        """All CTAs of this device tell those of the others who is in the last level."""
+        """A barrier of all CTAs: sends the vertices of the last level, reads the messages."""
         k, c, m = self.k, self.c, self.m
         s.level = s.end
 
         def last(i):
             v, _ = k.load_vec(m.log, 2 * (s.start + i), 2, cache="fresh")
-            self.outbox.post(v, 1, self.outbox.of(v, v >= 0), self.grid.sent)
+            self.outbox.send(v, 1, self.outbox.is_exported(v, v >= 0), self.grid.sent)
 
         k.spread(s.count, last)
 
-        def tell(device):
+        def payload(device):
             return s.count, k.load(m.control, c.sent + device, cache="fresh")
 
-        ok = self.barrier.device_barrier(s.meetings + 1, tell)
+        ok = self.barrier.device_barrier(s.barriers + 1, payload)
         over = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
-        self.heard(s, ok)
-        k.if_(s.done == 0, lambda: self.open(self.grid, s, s.start + s.count, over))
+        self.after_barrier(s, ok)
+        k.if_(s.done == 0, lambda: self.read_messages(self.grid, s, s.start + s.count, over))
         ok, new = k.grid_barrier(m.control, [(m.control, TAIL + (s.turn & 3))])
         s.ok, s.count = s.ok & ok, s.count + new
 
-    def heard(self, s, ok):
-        """After a meeting: the search has ended where no frontier is left."""
+    def after_barrier(self, s, ok):
+        """Updates the state: the search is done if no device has a frontier."""
         k, c = self.k, self.c
         s.done, s.ok = k.cast(self.barrier.total(0) == 0, "i32"), s.ok & ok
-        s.meetings, s.end = s.meetings + 1, s.end + c.depth
+        s.barriers, s.end = s.barriers + 1, s.end + c.depth
 
-    def open(self, place, s, after, over):
-        """Sets the bits of those that letters tell of; those of the last level join the frontier,
-        from `after` on in the log."""
+    def read_messages(self, place, s, after, over):
+        """Sets the bits of the vertices in new messages; those of the last level join the frontier,
+        from `after` on in the log. place: where bits and frontier are, `single` or `grid`."""
         k, c, m = self.k, self.c, self.m
 
         def of_device(d):
             high = self.barrier.word(d, 1)
 
-            def letters(i0):
+            def chunk(i0):
                 i = i0 + k.lane
                 at = d * c.halo + i
-                message = k.load(m.letters, at, mask=i < high, other=-1, cache="fresh")
+                message = k.load(m.messages, at, mask=i < high, other=-1, cache="fresh")
                 v = k.where(message >= 0, k.shr(message, 1), c.n)
                 (new,) = claim(k, c, place.bits, [v])
                 last = new & (message & 1 == 1)
                 place.append([v], [last], s.level - 1, after, v, s.turn)
 
-            k.for_(k.load(self.read, d) + over[0], high, over[1], letters)
+            k.for_(k.load(self.read, d) + over[0], high, over[1], chunk)
 
         k.for_(0, k.devices, 1, lambda d: (of_device(d), None)[1])
         k.sync()
         mine = k.thread < k.devices
-        heard = self.barrier.word(k.where(mine, k.thread, 0), 1)
-        k.store(self.read, k.thread, heard, mask=mine)
+        received = self.barrier.word(k.where(mine, k.thread, 0), 1)
+        k.store(self.read, k.thread, received, mask=mine)
         k.sync()
 
-    def alone(self, s):
-        """CTA 0 goes on alone, the others wait."""
+    def by_one_cta(self, s):
+        """CTA 0 works alone while the frontier is small; the others wait at a grid barrier.
+
+        CTA 0 reports its state in control words RESULT .. RESULT + 6, and the numbers of messages
+        sent and read in c.sent + d and c.read + d.
+        """
         k, c, m = self.k, self.c, self.m
-        k.if_(k.cta == 0, lambda: self._alone(State(*s.values())))
-        names = ("level", "start", "count", "meetings", "end", "done", "ok")
+        k.if_(k.cta == 0, lambda: self._work_of_cta_0(State(*s.values())))
+        names = ("level", "start", "count", "barriers", "end", "done", "ok")
         words = [(m.control, RESULT + j) for j in range(len(names))]
         ok, *words = k.grid_barrier(m.control, words)
         s.__dict__.update(zip(names, words, strict=True))
@@ -276,7 +294,8 @@ class Search:
         k.store(self.read, k.thread, read, mask=mine)
         k.sync()
 
-    def _alone(self, s):
+    def _work_of_cta_0(self, s):
+        """Levels and device barriers until the frontier grows large or the search ends."""
         k, c, m, single = self.k, self.c, self.m, self.single
         mine = k.thread < k.devices
         sent = k.load(m.control, c.sent + k.thread, mask=mine, cache="fresh")
@@ -310,7 +329,7 @@ class Search:
 
         s = State(*k.while_(going, until_barrier, *s.values()))
         single.leave(s.level, s.start, s.count)
-        out = s.level, s.start, s.count, s.meetings, s.end, s.done, s.ok
+        out = s.level, s.start, s.count, s.barriers, s.end, s.done, s.ok
         for j, word in enumerate(out):
             k.store(m.control, RESULT + j, word, mask=k.thread == 0)
         for words, first in ((single.sent[0], c.sent), (self.read, c.read)):
@@ -318,23 +337,23 @@ class Search:
             k.store(m.control, first + k.thread, word, mask=mine)
 
     def device_barrier_alone(self, s):
-        """One CTA of this device tells those of the others who is in the last level."""
+        """A device barrier by one CTA: sends the vertices of the last level, reads the messages."""
         k, single = self.k, self.single
         s.level = s.end
 
         def last(i):
             v = k.load(single.queues, single.at(s.level, i))
-            self.outbox.post(v, 1, self.outbox.of(v, v >= 0), single.sent)
+            self.outbox.send(v, 1, self.outbox.is_exported(v, v >= 0), single.sent)
 
         k.for_(k.thread, s.count, k.threads, last)
         k.store(single.tails, s.turn & 3, s.count, mask=k.thread == 0)
         k.store(single.tails, (s.turn + 1) & 3, 0, mask=k.thread == 0)
 
-        def tell(device):
+        def payload(device):
             return s.count, k.load(single.sent[0], device)
 
-        ok = self.barrier.device_barrier_alone(s.meetings + 1, tell)
-        self.heard(s, ok)
+        ok = self.barrier.device_barrier_alone(s.barriers + 1, payload)
+        self.after_barrier(s, ok)
         over = k.warp * 32, k.threads
-        k.if_(s.done == 0, lambda: self.open(single, s, s.start, over))
+        k.if_(s.done == 0, lambda: self.read_messages(single, s, s.start, over))
         s.count, s.turn = k.load(single.tails, s.turn & 3), s.turn + 1

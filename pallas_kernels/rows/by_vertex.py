@@ -1,15 +1,15 @@
-"""Results by vertex, whole on every device, from values by place."""
+"""Places of vertices on a mesh, and results by vertex from values by place."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-UNROLL = 3  # fours of vertices a thread asks for together: it waits for each of the two accesses
+UNROLL = 3  # groups of four vertices in flight a thread, which waits for two dependent accesses
 
 
 class Vertices:
-    """`m.positions`: the place of every vertex among those of all devices.
+    """Uses `m.positions`, int32[n]: the place of every vertex among those of all devices.
 
-    places: of each device; n: vertices.
+    places: number of places of a device. n: number of vertices.
     """
 
     def __init__(self, k, m, places, n):
@@ -29,22 +29,22 @@ class Vertices:
         return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
 
     def broadcast(self, a, i, *values):
-        """Stores what belongs to the places from i on of this device in `a` on every device."""
+        """Stores values for the places of this device, from i on, in `a` on every device."""
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
 
     def send_to_others(self, a, i, *values):
-        """The same but for this device."""
+        """`broadcast` without this device."""
         k = self.k
         for d in range(k.devices):
             is_valid = k.device != d
             k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
 
     def write_by_vertex(self, whole, value):
-        """whole[vertex] = value(its place) for all vertices.
+        """whole[vertex] = value(place of the vertex) for all vertices.
 
-        Read at random, from what mostly stays in the L2 cache, and written in order: the other way
-        around takes five times as long.
+        It reads at random, mostly from the L2 cache, and writes in order: random writes take five
+        times as long.
         """
         k, step = self.k, self.k.ctas * self.k.threads
 

@@ -1,4 +1,4 @@
-"""What the launches of one product share: its parameters, its products, and who may be in it."""
+"""What the launches of one product share: its parameters, its terms and its mask."""
 
 import dataclasses
 
@@ -10,12 +10,12 @@ ALLOCATED, MIDDLE, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 3, 8
 LISTS = {MIDDLE: "middle", MEDIUM: "medium", LARGE: "large"}  # of rows, by their counter
 OUT = ("start", "count", "indices", "data", "counters")  # what the launches add rows to
 SATURATED = 1 << 29  # products of a row are counted up to here
-TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
+TRIES = 1 << 20  # compare-and-swaps of a word; one fails only if another thread's came first
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """C (rows, columns), of which `nse` entries have room.
+    """C (rows, columns), with capacity for `nse` entries.
 
     semiring: `mul` takes scalars (a, b, i, k, j). add: the atomic of the monoid or None.
     complement: of the mask, whether it lists the places that are not allowed.
@@ -43,7 +43,7 @@ class Terms:
         self.masked = g.m_indptr is not None
 
     def entry(self, j, valid):
-        """Of entries j of A: (start, end) of the row of B, and what `values` wants to know."""
+        """For entries j of A: (begin, size) of the row of B, and the payload for `values`."""
         k, g = self.k, self.g
         inner = k.load(g.a_indices, j, mask=valid, cache="nc")
         start, end = k.row(g.b_indptr, inner, valid)

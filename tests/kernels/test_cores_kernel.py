@@ -69,7 +69,7 @@ def test_self_loops_do_not_count():
 
 
 @pytest.mark.parametrize("stack, solo", [(1, 0), (4, 20), (4, 300)])
-@pytest.mark.parametrize("piece, room", [(3, 512), (16, 20)])
+@pytest.mark.parametrize("piece, capacity", [(3, 512), (16, 20)])
 def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, capacity):
     monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "PIECE", piece)

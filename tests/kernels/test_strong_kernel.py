@@ -76,13 +76,13 @@ def test_a_long_cycle_and_a_long_path():
 
 
 @pytest.mark.parametrize(
-    "piece, solo, room", [(1, 20, 32), (4, 300, 2048), (16, 0, 8), (2, 16, 16)]
+    "piece, solo, capacity", [(1, 20, 32), (4, 300, 2048), (16, 0, 8), (2, 16, 16)]
 )
 def test_rows_in_pieces(monkeypatch, piece, solo, capacity):
     monkeypatch.setattr(worklist, "PIECE", piece)
     monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "CAPACITY", capacity)
-    monkeypatch.setattr(worklist, "SENT", capacity // 2)
+    monkeypatch.setattr(worklist, "TABLE", capacity // 2)
     run(random_graph(90, 1500, 4))
     run(directed(90, 260, 5))
 

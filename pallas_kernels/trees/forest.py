@@ -343,8 +343,7 @@ class _Forest:
         return ((turn & 1) * self.c.n + root) * 2
 
     def _link(self, turn, count, skip):
-        """Each tree becomes a child of the tree at the other end of its least edge; of two trees
-        with the same least edge, the larger root becomes the child.
+        """Makes each tree a child at the other end of its least edge: of two, the larger root.
 
         turn: one after that of `_find_least`. The entries of `best` for the next round are reset.
         """

@@ -1,4 +1,4 @@
-"""Compiled programs kept on disk, so that a new process need not compile them again."""
+"""The cache of compiled programs on disk, so that a new process does not compile them again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pathlib
 
 import jax
 
-LEAST_SECONDS = 0.05  # of compiling; what is faster is compiled anew
+LEAST_SECONDS = 0.05  # programs that compile faster than this are not cached
 
 
 def caches() -> pathlib.Path:
@@ -23,19 +23,19 @@ def default_cache_folder() -> pathlib.Path:
 
 
 def cache_folder() -> str | None:
-    """Where compiled programs are kept, or None."""
+    """The folder of the cache of compiled programs, or None."""
     return jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
-    """Keeps compiled programs on disk from here on: JAX's persistent cache, for small programs too.
+    """Turns on JAX's persistent cache of compiled programs on disk, for small programs too.
 
-    What takes a second to compile in one process is read in some milliseconds by the next. The
-    folder may be shared by processes; JAX tells programs apart by what they compute, versions,
-    devices and options. The command line turns it on.
+    A program that takes a second to compile in one process is read in some milliseconds by the
+    next. Processes may share the folder; JAX identifies programs by their computation, versions,
+    devices and options. The command line turns the cache on.
 
     Args:
-        path: a folder, made if it is not there; None: `$JAX_COMPILATION_CACHE_DIR`, else `jaxspv`
+        path: a folder, made if it does not exist; None: `$JAX_COMPILATION_CACHE_DIR`, else `jaxspv`
             in `$XDG_CACHE_HOME` or in `~/.cache`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Louvain on every platform: half of the vertices move at once, edges sorted by community."""
+"""Louvain on every platform: half of the vertices move together, edges sorted by community."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ...graph import Graph
 from ..common.edges import endpoints_of
 
 SWEEPS, LEVELS = 64, 32
-PATIENCE = 2  # sweeps that raise the modularity by no more than ENOUGH
+# a level ends after PATIENCE sweeps in a row that raise the modularity by at most ENOUGH
+PATIENCE = 2
 ENOUGH = 1e-4
-LEAST = 1e-6  # a level must raise the modularity by this
-SHARES = (4, 32)  # of the edges, from which on levels work in less room
-MIN_CAPACITY = 2**16  # edges
+LEAST = 1e-6  # the levels end with one that raises the modularity by at most this
+SHARES = (4, 32)  # arrays shrink once edges are at most a fourth, then a thirty-second
+MIN_CAPACITY = 2**16  # with fewer edges, arrays never shrink
 
 
 class Edges(NamedTuple):
-    """Between communities of the level before, which keep the number of one of their vertices."""
+    """Edges between the communities of the last level; one of its vertices names a community."""
 
     tail: Array
     head: Array
@@ -31,11 +32,11 @@ class Edges(NamedTuple):
 def at_once(
     graph: Graph, weights: Array, resolution: Array, moved: Callable | None = None
 ) -> tuple[Array, Array, Array]:
-    """(n,) a vertex that names the community of each, the number of levels, and a status.
+    """(n,) the community of each vertex, named by one of its vertices; number of levels; a status.
 
-    Communities keep the number of one of their vertices. Edges that join the same two become one
-    after each level; once few are left, the levels after that run in arrays of their size.
-    `moved(n, edges, resolution)`: (n,) the communities of a level, their modularity, a status.
+    After each level, parallel edges between two communities become one; once few edges are left,
+    later levels run in smaller arrays. `moved(n, edges, resolution)`: (n,) the communities of a
+    level, their modularity, a status.
     """
     moved = moved or _moved
     n, nse = graph.n, graph.nse
@@ -65,7 +66,7 @@ def at_once(
 
 
 def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
-    """The edges between groups, one for each two, in front; how many there are."""
+    """The edges between groups, one for each pair, at the front of the arrays; their number."""
     tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
     tail, head, weight = _by_vertex_and_group(tail, head, edges.weight)
     new = jnp.append(True, (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])) & (tail < n)
@@ -81,7 +82,7 @@ def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
 
 
 def strengths(n: int, edges: Edges) -> tuple[Array, Array]:
-    """(n,) the sum of the weights of each vertex, and one over that of all."""
+    """(n,) the sum of the weights of each vertex; 1 / the sum of all weights."""
     k = jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
     total = jnp.sum(edges.weight)
     return k, jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
@@ -97,7 +98,7 @@ def quality_of(n: int, edges: Edges, group: Array, resolution: Array) -> Array:
 
 
 def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array]:
-    """(n,) the best communities that sweeps found, each named by a vertex; their modularity; 0."""
+    """(n,) the best communities that the sweeps found, named by a vertex; their modularity; 0."""
     vertex = jnp.arange(n, dtype=jnp.int32)
     k, per = strengths(n, edges)
 
@@ -106,7 +107,7 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         sums = jnp.zeros(n, jnp.float32).at[group].add(k)
         size = jnp.zeros(n, jnp.int32).at[group].add(jnp.where(k > 0, 1, 0))
         gain, target = _best_moves(n, edges, group, sums, k, resolution * per)
-        # Two lone vertices that want each other would change places for ever.
+        # Two vertices, each alone in its community, would swap communities forever.
         lone = (size[group] == 1) & (size.at[target].get(mode="clip") == 1)
         mixed = vertex * np.uint32(2654435761) + number.astype(jnp.uint32) * np.uint32(40503)
         chance = ((mixed ^ (mixed >> 15)) * np.uint32(2246822519)) >> 31
@@ -125,18 +126,19 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
 
 
 def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
-    """(n,) what the best move of each vertex gains over staying, and its community."""
+    """(n,) the gain of the best move of each vertex over staying; the community that it moves
+    to."""
     to = group.at[edges.head].get(mode="fill", fill_value=n)
     weight = jnp.where(edges.tail == edges.head, 0, edges.weight)
     v, c, w = _by_vertex_and_group(edges.tail, to, weight)
     new = jnp.append(True, (v[1:] != v[:-1]) | (c[1:] != c[:-1]))
     run = jnp.cumsum(new, dtype=jnp.int32) - 1
-    beside = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
+    weight_to = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
     mine = k.at[v].get(mode="fill", fill_value=0)
     own = group.at[v].get(mode="fill", fill_value=n)
-    valid = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
-    value = jnp.where(v < n, beside - factor * mine * valid, -jnp.inf)
-    stay = -factor * k * (sums[group] - k)  # where no neighbour is of the same community
+    others = sums.at[c].get(mode="fill", fill_value=0) - jnp.where(c == own, mine, 0)
+    value = jnp.where(v < n, weight_to - factor * mine * others, -jnp.inf)
+    stay = -factor * k * (sums[group] - k)  # if no neighbour is in the same community
     stay = stay.at[jnp.where(c == own, v, n)].max(value, mode="drop")
     most = jnp.full(n, -jnp.inf, jnp.float32)
     most = most.at[jnp.where(c != own, v, n)].max(value, mode="drop")
@@ -146,7 +148,7 @@ def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
 
 
 def _by_vertex_and_group(tail: Array, to: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """The edges in order of (tail, to): two stable sorts by one key, as a GPU is quickest at."""
+    """The edges sorted by (tail, to): two stable sorts by one key, which are fastest on a GPU."""
     slot = jnp.arange(tail.shape[0], dtype=jnp.int32)
     for key in (to, tail):
         slot = lax.sort((key[slot].astype(jnp.uint32), slot), num_keys=1, is_stable=True)[1]

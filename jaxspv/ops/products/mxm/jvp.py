@@ -23,17 +23,17 @@ from . import gpu
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 from .loops.vjp import cotangents, product_along
 
-LOCAL_STEPS = 64  # steps of the loops below that are one scan; more are a scan of scans
-LEAST = 1 << 13  # products or entries of A a step at least, where there are as many
+LOCAL_STEPS = 64  # loops of at most so many steps are one scan, longer ones a scan of scans
+LEAST = 1 << 13  # a step takes at least so many products or entries of A
 
 
 class Walk(NamedTuple):
     """How products are enumerated: at most `size` products and `window` entries of A a step.
 
-    A product takes about 26 words here. On a CPU, where C is made without listing them, a step is
-    so small that the derivative takes at most three times the memory of C and its operands. A GPU
-    sorts `size` products for C, and takes as many here: it is slow in small steps. Steps that have
-    to be replayed keep C each, so there are as few of them as can be.
+    A product takes about 26 words here. A CPU makes C without listing products; there a step is so
+    small that the derivative takes at most three times the memory of C and its operands. A GPU
+    sorts `size` products for C and takes as many here, because small steps are slow. If steps must
+    be replayed, each stores a copy of C, so there are as few as possible.
     """
 
     size: int
@@ -44,7 +44,8 @@ class Walk(NamedTuple):
 def walk(
     A: SparseMatrix, B: SparseMatrix, nse: int, size: int, products: int | None, replays: bool
 ) -> Walk:
-    """The walk of a product into `nse` entries, of at most so many products where that is known."""
+    """The walk of a product with `nse` entries; products: an upper bound of their number, if
+    known."""
     (m, n), a, b = (A.shape[0], B.shape[1]), A.nse, B.nse
     most = min(a * min(n, b), b * min(m, a))
     if products is not None:
@@ -59,7 +60,7 @@ def walk(
 
 
 def tangent(primals, tangents, C, *, nse, size, products):
-    """The tangent of `C = A B`: see `_product.reduce_tangent` for what each monoid has."""
+    """The tangent of `C = A B`: see `_product.reduce_tangent` for the rule of each monoid."""
     semiring, A, B, *_ = primals
     semiring_dot, A_dot, B_dot, *_ = tangents
     a, a_dot = _rows(A, A_dot)
@@ -90,7 +91,7 @@ def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
 
 
 def _slots(o: Operands, C: CSR, p: Products) -> Array:
-    """The slot of C that each product goes to; nse where it goes to none."""
+    """The slot of C that each product is added to, nse for none."""
     slot = find(C.indptr, C.indices, p.row, p.col)
     return jnp.where(p.valid, slot, C.nse)
 
@@ -121,7 +122,7 @@ def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
 
 
 def _of_factors(factors, dots, C, way):
-    """`a_dot b + a b_dot`, of which the transpose is one native pass over the products too."""
+    """`a_dot b + a b_dot`; its transpose is one native pass over the products, too."""
     (a, b), live = factors, [not is_zero(dot) for dot in dots]
     perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
     if not perturbed:
@@ -247,8 +248,8 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
 
 
 def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
-    """A sum over all products, a step at a time; what a step needs is computed again for its
-    transpose, so memory stays in proportion to the size of a step and nse."""
+    """A sum over all products, step by step. A step is computed again for its transpose, so memory
+    is proportional to the size of a step plus nse."""
     add = semiring.add
     if add.sums_tangents:
 
@@ -262,15 +263,15 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
 
         return _repeat(step, jnp.zeros_like(C.data), o.row.shape[0], way.steps)
 
-    def again(s, x, y):
+    def values_of(s, x, y):
         return _replay(s, o._replace(data=x, values=y), C, way)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, a_dot, b_dot)
-    return jvp_of_perturbed(again, primals, tangents)[1]
+    return jvp_of_perturbed(values_of, primals, tangents)[1]
 
 
 def _replay(semiring, o, C, way):
-    """The values of C again, in operations that can be differentiated."""
+    """Computes the values of C again, by differentiable operations."""
     add = semiring.add
 
     def step(at, total):

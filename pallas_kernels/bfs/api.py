@@ -40,9 +40,9 @@ class BFSConfig:
     # frontier are estimated by a sample
     sampled: int = 1 << 13
     many: int = 1 << 28
-    lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
+    lane_probes: int = 8  # in a pull: neighbours after the fourth that one lane probes
     unroll: int = 4  # vertices that a lane pulls for in one step
-    buffer: int = 2048  # queue entries a CTA keeps in shared memory before it appends them
+    buffer: int = 2048  # queue entries that a CTA buffers in shared memory
 
 
 def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:

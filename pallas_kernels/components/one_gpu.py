@@ -14,7 +14,7 @@ one gather an edge of the vertices outside the largest tree; 9 grid barriers. An
 Measured (H200): rmat18 0.128 ms in the kernel: 9.4 MB from memory, 0.07M atomics, 460 GB/s from L2,
 3.5% of the issue slots; coAuthorsDBLP 0.111, luxembourg_osm 0.036. Neither bytes nor gathers bind;
 barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. rmat21: 1.09 ms in a
-program, 2.41 where every edge is looked at, of which one gather an edge (117 G/s) is 0.59.
+program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59.
 """
 
 import jax

@@ -173,7 +173,7 @@ class _Waiting:
         return self._settle(vertex, valid, left)
 
     def _wait(self, vertex, head, mask, left):
-        """Lists the vertices under `mask` behind `left` others."""
+        """Lists the vertices where `mask` holds as waiting, behind `left` others."""
         k, (v, at, _, taken) = self.k, vertex
         voters = k.ballot(mask)
         place = (self.first + left + k.lanes_below(voters)) * WORDS
@@ -181,7 +181,8 @@ class _Waiting:
         return left + k.popc(voters)
 
     def _settle(self, vertex, mask, left):
-        """Goes on along rows, of vertices (v, place, priority, taken): they stop or are decided."""
+        """Reads the rows of vertices (v, place, priority, taken) further: each stops at a neighbour
+        or is decided."""
         k = self.k
         v, at, priority, taken = vertex
         begin, end = k.row(self.m.indptr, v, mask)
@@ -192,20 +193,20 @@ class _Waiting:
         return left
 
     def _stop(self, vertex, other, mask, left):
-        """Those under `mask` have met a neighbour (vertex, word) that is before them."""
+        """Called for vertices that stopped at an earlier neighbour `other` = (vertex, word)."""
         return self._wait(vertex, other[0], mask, left)
 
     def _end(self, v, row, taken, mask):
-        """Those under `mask` have met none in their rows."""
+        """Called for vertices that found no such neighbour in their rows: decides them."""
         raise NotImplementedError
 
     def _add_colors(self, taken, words, valid):
-        """What was taken before, and by neighbours with these words."""
+        """`taken` with the colours of neighbours with these words."""
         del words, valid
         return taken
 
     def _before(self, places, v, priority, end):
-        """(neighbours, words, whether they are before, valid) at some places of each lane."""
+        """(neighbours, words, whether they come earlier, valid) at some places of each lane."""
         k, m = self.k, self.m
         valid = [place < end for place in places]
         heads = k.loads(m.indices, places, valid, cache="nc")
@@ -217,14 +218,15 @@ class _Waiting:
         return heads, words, found, valid
 
     def _first_before(self, vertex, end, mask):
-        """(place, neighbour, word, taken) of the first open neighbour before the vertex, or member.
+        """(place, neighbour, word, taken) of the first earlier neighbour that is not OUT.
 
-        Of a vertex without one, and outside of `mask`, the word is OUT.
+        If a vertex has none, and where `mask` does not hold, the word is OUT. First each lane reads
+        its row for STEPS steps (`by_lane`), then the warp reads the other rows one by one.
         """
         k = self.k
         v, at, priority, taken = vertex
 
-        def alone(turn, at, head, word, taken):
+        def by_lane(turn, at, head, word, taken):
             open_ = (at < end) & (word == OUT) & mask
             places = [at + j for j in range(AHEAD)]
             heads, words, found, valid = self._before(places, v, priority, end)
@@ -241,18 +243,18 @@ class _Waiting:
             return (turn < STEPS) & k.any((at < end) & (word == OUT) & mask)
 
         start = 0, at, k.const(0), k.const(OUT), taken
-        _, at, head, word, taken = k.while_(more, alone, *start)
+        _, at, head, word, taken = k.while_(more, by_lane, *start)
 
-        def together(left, at, head, word, taken):
+        def by_warp(left, at, head, word, taken):
             owner = k.ctz(left)
-            word_of_head = [k.shfl(x, owner) for x in (v, priority, end)]
-            found = self._stretches(word_of_head, k.shfl(at, owner))
+            of_owner = [k.shfl(x, owner) for x in (v, priority, end)]
+            found = self._stretches(of_owner, k.shfl(at, owner))
             mine, old = k.lane == owner, (at, head, word)
             new = [k.where(mine, x, y) for x, y in zip(found[:3], old, strict=True)]
             return left & (left - 1), *new, k.where(mine, taken | found[3], taken)
 
         left = k.ballot(mask & (at < end) & (word == OUT))
-        return k.while_(lambda left, *_: left != 0, together, left, at, head, word, taken)[1:]
+        return k.while_(lambda left, *_: left != 0, by_warp, left, at, head, word, taken)[1:]
 
     def _stretches(self, vertex, at):
         """(place, neighbour, word, taken) for one row, read by all lanes."""

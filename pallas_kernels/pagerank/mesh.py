@@ -77,15 +77,16 @@ def pagerank(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(scores float32[n], iterations int32, change float32, status int32, refused int32), in a
-    `shard_map`: the same on every device.
+    """(scores float32[n], iterations int32, change float32, status int32, refused int32), called
+    inside a `shard_map`; the same on every device.
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
-    its rows by places of all devices; personalization float32[places]: p, of sum 1 over all, also
-    the start. positions int32[n], the same on all: the place of each vertex.
+    indptr int32[places + 1], indices int32[nse], weights float32[nse] >= 0: the rows of this
+    device's places; a column is a place among those of all devices. personalization
+    float32[places]: p, whose sum over all devices is 1, also the start. positions int32[n]: the
+    place of each vertex, the same on every device.
     axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
     above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
-    otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
+    otherwise a barrier expired. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     ctas = ctas or resident_ctas()

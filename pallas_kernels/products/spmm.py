@@ -198,10 +198,10 @@ class _Scattered:
 
 
 def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:
-    """CTAs of one tile of columns, for so many rows and entries to each group of a CTA.
+    """CTAs of one tile of columns; work: rows and entries over the groups of a CTA.
 
-    What a piece costs by itself (two searches, rows cut in two) weighs as 60 entries: pieces are
-    short where the multiprocessors would otherwise have no two CTAs each, else LONG.
+    The overhead of a piece (two searches, cut rows) is as high as 60 entries. So pieces are short
+    only if each multiprocessor would otherwise have fewer than two CTAs; else they are LONG.
     """
     full = 2 * resident_ctas() // tiles
     ctas = max(min(-(-work // LEAST), full), -(-work // LONG))

@@ -60,13 +60,13 @@ def row_sharded_spmm(
     threads: int = 256,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[places, k] of this device, status int32), inside of a `shard_map`; k > 0.
+    """(y[places, k] of this device, status int32), called inside a `shard_map`; k > 0.
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and data[nse] of its rows by places
-    of all devices; x[places, k]; needed int32: no row of any device has an entry in a column of
-    these places from this one on. data and x are float32 or int32, a chunk of the rows of the other
-    devices and x less than 2^31 words. axes: all axes of the mesh in their order. status 0: right;
-    otherwise a device waited in vain.
+    indptr int32[places + 1], indices int32[nse], data[nse]: the rows of this device's places; a
+    column is a place among those of all devices. x[places, k]: the rows of x of these places.
+    needed int32: no entry of any device has a column among these places from this one on. data and
+    x are float32 or int32; a chunk of the rows of the other devices, and x, have less than 2^31
+    words. axes: all axes of the mesh in their order. status 0: right; otherwise a barrier expired.
     """
     devices = jax.lax.axis_size(axes)
     places, width = x.shape

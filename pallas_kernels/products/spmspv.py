@@ -30,8 +30,9 @@ from . import spmspv_small
 from .sparse_result import ATOMIC, SparseResult, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
-LIKELY = 65_536  # `spmspv_small` is considered if x has at most so many products, estimated by
-FEW = 32_768  # the mean column, and used if a CTA walks at most so many
+# `spmspv_small` is considered if x has at most LIKELY products, estimated from the mean column, and
+# used if a CTA walks at most FEW
+LIKELY, FEW = 65_536, 32_768
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 

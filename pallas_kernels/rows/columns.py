@@ -85,7 +85,7 @@ class Product:
         (self.first, self.low, begin), (self.last, self.high, open_from) = self._bounds(total)
         self.continued = self.low > begin
         acc = self._entries()
-        reaches = self.high > open_from  # the last row goes on in the next piece
+        reaches = self.high > open_from  # the last row continues in the next piece
         through = self.continued & (self.first == self.last)
         for slot, mask in ((0, reaches & through), (1, reaches & ~through)):
             self._store_part(slot, acc, mask)

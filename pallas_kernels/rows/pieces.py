@@ -78,19 +78,19 @@ class RowsInPieces(CsrRows):
         k.store(self.m.parts, self.piece, y, mask=mask & head)
 
     def each_row(self, f, *zeros):
-        """(whether all CTAs came, *sums of this thread): f(row, its y) -> terms of these, from all
-        rows, each taken once.
+        """Walks all rows; f(row, its y) gives the terms of the sums. Returns (ok, *sums of this
+        thread).
 
-        A grid barrier comes before the rows that were cut; one must follow before the next walk.
-        Which warp walks a piece is for a counter to say, what it sums is kept for the piece: sums
-        over the threads of a device are the same in every run.
+        There is a grid barrier before the rows that are cut; another one must follow before the
+        next walk. A counter (`m.next`) assigns pieces to warps, but sums are stored for each piece,
+        so sums over all threads are the same in every run.
         """
         k, m, many = self.k, self.m, len(zeros)
         kinds = [zero.kind for zero in zeros]
 
         def piece(p):
             first, stop = self._walk(p)
-            k.sync_warp()  # what sums hold was written by other lanes
+            k.sync_warp()  # other lanes wrote `m.sums`
 
             def row(r, *sums):
                 return self._plus(sums, f(r, k.load(m.sums, r, cache="fresh")))
@@ -101,7 +101,7 @@ class RowsInPieces(CsrRows):
             taken = k.atomic("add", m.next, 0, 1, mask=k.lane == 0)
             return self.warps[1] + k.shfl(taken, 0)
 
-        # the first are neighbours in different CTAs
+        # the first pieces: consecutive ones go to different CTAs
         k.while_(lambda p: p < self.pieces, piece, k.warp * k.ctas + k.cta)
         (together,) = k.grid_barrier(m.control)
         k.store(m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
@@ -127,7 +127,7 @@ class RowsInPieces(CsrRows):
         return self.first + before, last
 
     def _cut(self, p, valid, f, sums):
-        """The sums with f(row, its y) of the row that piece p is the first to go on with."""
+        """Adds f(row, its y) to the sums for the cut row whose first continuation is piece p."""
         k, m = self.k, self.m
         row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=valid)
         cut = stop > 0

@@ -118,7 +118,7 @@ def _present(device) -> Device:
     return dataclasses.replace(named, **{field: x for field, x in said.items() if x})
 
 
-@functools.cache  # eager calls ask every time
+@functools.cache  # every eager call asks
 def _named(kind: str, capability: tuple[int, int] | None = None) -> Device:
     """The properties that follow from the kind of a device; multiprocessors at most as it has."""
     names = [name for name in KINDS if re.search(rf"\b{name}\b", kind)]

@@ -18,26 +18,28 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
-              k.prefetch(a, i, mask) k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v,
-              mask), k.store_vec, k.load_half(a, i) -> the low 16 bits, k.store_half(a, i, v, mask):
-              i counts halves of the words of global memory k.either(c, a, b): for loads, the array
-              of global memory a where c, else b k.store_pair(a, i, x, y, mask), k.load_pair(a, i,
-              mask, acquire): two words of global memory by one access; the load acquires what came
-              before the store k.atomic(op, a, i, v, mask, order="relaxed" | "acq_rel") -> old
-              value; op: add or and xor min max exch k.reduce(op, ...): the same without the old
-              value k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global
-              memory k.atomic_cas(a, i, compare, v, mask) -> old value k.shared(words, kind): memory
-              of the CTA, allocated outside of any control flow k.least_pair(a, i, x, y, mask): an
-              atomic minimum on a pair of global memory: it becomes (x, y) if that is less, compared
-              by y, then by x as unsigned
+              k.prefetch(a, i, mask)
+              k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
+              k.load_half(a, i) -> the low 16 bits, k.store_half(a, i, v, mask): i counts halves of
+              the words of global memory
+              k.either(c, a, b): for loads, the array of global memory a where c, else b
+              k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask, acquire): two words of global
+              memory by one access; the load acquires what came before the store
+              k.atomic(op, a, i, v, mask, order="relaxed" | "acq_rel") -> old value; op: add or and
+              xor min max exch
+              k.reduce(op, ...): the same without the old value
+              k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
+              k.atomic_cas(a, i, compare, v, mask) -> old value
+              k.shared(words, kind): memory of the CTA, allocated outside of any control flow
+              k.least_pair(a, i, x, y, mask): an atomic minimum on a pair of global memory, which
+              becomes (x, y) if that is less, compared by y, then by x as unsigned
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
               k.report(status, ok): status[0] = 1 - ok
-    mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array
-    that `a` is
+    mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
               on that device; `barrier.py` has the barrier over all devices
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives

@@ -2,10 +2,10 @@
 
     C[i, j] = combine_k mul(A[i, k], B[k, j])
 
-1. The products of each row of A are counted (`products/spmv.py`). 2. Rows of few products are
-sorted by warps (`by_warps.py`); the others are listed by size. 3. The listed rows are marked and
-accumulated by CTAs, medium ones by small CTAs, large ones by large
-   CTAs (`by_ctas.py`). Finished rows of C are appended to an array of the size of C, in any order.
+1. The products of each row of A are counted (`products/spmv.py`).
+2. Rows of few products are sorted by warps (`by_warps.py`); the others are listed by size.
+3. The listed rows are marked and accumulated by CTAs, medium ones by small CTAs, large ones by
+   large CTAs (`by_ctas.py`). Finished rows of C are appended to an array of its size, in any order.
 4. Lengths are summed, and rows copied to their places (`assemble.py`).
 
 So no row is computed twice to learn its length. The workspace is as large as C. There is no

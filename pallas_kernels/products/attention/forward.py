@@ -108,7 +108,7 @@ class Attention:
             place(k, g.indptr, n, r, d) for r, d in zip(rows, ends, strict=True)
         )
         continued = low > begin
-        reaches = high > opened  # the last row goes on in the next piece
+        reaches = high > opened  # the last row continues in the next piece
         through = continued & (first == last)
 
         def whole(r, start, end, *carry):

@@ -190,7 +190,7 @@ class _Backward(Attention):
             self._add(self.g.dq, 0, r, state, mask & self.inside & (self.group == 0))
 
     def _finish(self, sums):
-        """Each warp keeps its sums for the params: they are added up after the launch."""
+        """Stores the sums of this warp for the params; they are added up after the launch."""
         sums = list(self._of_groups(list(sums))) if sums else []
         for i, number in enumerate(self.fixed if sums else ()):
             size = len(self._zeros(number))

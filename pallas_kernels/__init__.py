@@ -3,13 +3,13 @@
 The contract of a kernel: it is written once in SIMT form over the primitives of `simt/launch.py`,
 runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
 `status` (0: the result is right; otherwise a grid barrier expired and the result means nothing),
-refuses vmap, needs no zeroed workspace and keeps at most as many CTAs as the device holds at
-once. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) and `betweenness` have no grid
-barrier: no status, and any number of CTAs.
+refuses vmap, needs no zeroed workspace and launches at most as many CTAs as the device holds
+together. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) and `betweenness` have no
+grid barrier: no status, and any number of CTAs.
 
-The folders, from the machine upwards:
+The folders, from the bottom upwards:
 
-    simt/       what kernels are written for: launches, primitives on the GPU and interpreted,
+    simt/       what kernels are written with: launches, primitives on the GPU and interpreted,
                 scalar functions of JAX inside of kernels, the GPU that a trace is for
     layouts/    layouts of a graph for kernels, computed once
     rows/       ways to walk rows: evenly by merge path, by lanes, by streams, in slices, flattened
@@ -23,8 +23,8 @@ The folders, from the machine upwards:
     components/ weakly connected components
     cores       core numbers
     strong      strongly connected components
-    triangles   how many there are
-    betweenness what passes each vertex, a source in each CTA
+    triangles   number of triangles
+    betweenness dependencies of each vertex, one source in each CTA
 
 How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
 """

@@ -2,12 +2,12 @@
 
 Method: Brandes, "A faster algorithm for betweenness centrality", Journal of Mathematical Sociology
 25, 2001; a block for each source: McLaughlin, Bader, "Scalable and high performance betweenness
-centrality on the GPU", SC 2014. Forward, level by level: the edges out of the vertices of a level
-list what nobody has listed yet; then each vertex listed sums the paths to those of the level before
-that have an edge to it. Backward: each vertex of a level sums `x(w) = 1 / paths(w) + y(w)` over its
-edges to the level behind, which is y; `paths y` is what passes it. Sums run over rows in one order,
-so that a result is the same every time. A level costs three barriers of one block, whatever the
-others do; a row of LONG entries or more is summed by all lanes of its warp.
+centrality on the GPU", SC 2014. Forward, level by level: the edges out of a level list the vertices
+that are not listed yet; then each new vertex v sums paths(u) over its in-edges from the level
+before. Backward: each vertex v of a level computes y(v), the sum of `x(w) = 1 / paths(w) + y(w)`
+over its edges to the next level; its dependency is paths(v) y(v). Sums run over rows in a fixed
+order, so the result is the same every time. A level costs three barriers of one block, independent
+of other blocks; a row of LONG entries or more is summed by all lanes of its warp.
 
 Cost: three passes over the edges that each source reaches, a gather of 16 bytes an edge in two of
 them; 28 bytes a vertex of memory for each block.
@@ -28,7 +28,7 @@ UNROLL = 4
 LEVEL, PATHS, X = range(3)  # of the STATE words of a vertex, the last unused; level -1: unreached
 STATE = 4
 ONE = 0x3F800000  # 1.0 as a word
-WORDS = STATE + 3  # of memory for a vertex, with its places in queue, starts and sums
+WORDS = STATE + 3  # words of memory for a vertex: state, and entries of queue, starts and sums
 MOST_WORDS = 2**28  # of memory for all blocks
 
 
@@ -44,12 +44,12 @@ def betweenness(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(what passes each vertex, float32[n]; bool, whether there are more paths than float32 holds).
+    """(dependency of each vertex, float32[n]; bool, whether a number of paths overflows float32).
 
     indptr int32[n + 1], indices: edges v -> indices[i], indptr[v] <= i < indptr[v + 1];
     in_indptr, in_indices: those into each vertex. sources: int32[k], others than 0 .. n - 1 are
     skipped. endpoints: whether both ends of a path count as passed. There is no barrier between
-    blocks, and so any number of them is right.
+    blocks, so any number of them is right.
     """
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if n == 0 or count == 0:
@@ -116,10 +116,10 @@ def _search(k, c, m, s):
         passed = k.load(m.passed, c.first + s, mask=alone, cache="fresh")
         k.store(m.passed, c.first + s, passed + k.cast(end - 1, "f32"), mask=alone)
 
-    def forget(j):
+    def unmark(j):
         k.store(m.state, (c.first + _listed(k, c, m, j)) * STATE + LEVEL, -1)
 
-    k.for_(k.thread, end, k.threads, forget)
+    k.for_(k.thread, end, k.threads, unmark)
     k.sync()
 
 
@@ -128,7 +128,8 @@ def _listed(k, c, m, j, valid=None):
 
 
 def _further(k, c, m, d, begin, end):
-    """Lists level d + 1 behind level d, which is listed from `begin` to `end`; its end."""
+    """Lists level d + 1 behind level d, which is queue[begin:end]; returns the end of level d +
+    1."""
 
     def edges(places, payloads, valid):
         del payloads
@@ -155,7 +156,7 @@ def _further(k, c, m, d, begin, end):
         low, high = k.row(m.indptr, _listed(k, c, m, begin + i, valid), valid)
         flatten(k, low, k.where(valid, high - low, 0), (), edges, unroll=UNROLL)
 
-    k.deal(end - begin, c.warps, out_of)
+    k.distribute(end - begin, c.warps, out_of)
     k.sync()
     found = k.load(c.found, 0)
 
@@ -167,7 +168,7 @@ def _further(k, c, m, d, begin, end):
         k.store(m.state, (c.first + w) * STATE + PATHS, k.bits(paths, "i32"), mask=valid)
         k.store(m.infinite, k.cta, 1, mask=valid & (paths == float("inf")))
 
-    k.deal(found, c.warps, into)
+    k.distribute(found, c.warps, into)
     k.store(m.starts, c.levels + d + 2, end + found, mask=k.thread == 0)
     k.sync()
     k.store(c.found, 0, 0, mask=k.thread == 0)
@@ -176,7 +177,7 @@ def _further(k, c, m, d, begin, end):
 
 
 def _back(k, c, m, d, end):
-    """What passes the vertices of level d, listed up to `end`; where the level begins."""
+    """Adds the dependencies of the vertices of level d, which ends at `end`; returns its begin."""
     begin = k.load(m.starts, c.levels + d, cache="fresh")
 
     def vertex(i, valid):
@@ -190,13 +191,13 @@ def _back(k, c, m, d, end):
         more = paths * y + (1.0 if c.endpoints else 0.0)
         k.store(m.passed, c.first + v, passed + more, mask=valid)
 
-    k.deal(end - begin, c.warps, vertex)
+    k.distribute(end - begin, c.warps, vertex)
     k.sync()
     return begin
 
 
 def _sum(k, c, m, heads, begin, size, level, word):
-    """Of each lane's row: the sum of this word of those that are of that level."""
+    """For each lane's row: the sum of state word `word` over the heads of level `level`."""
 
     def places(begin, end, step):
         def stride(e, total):
@@ -220,5 +221,5 @@ def _sum(k, c, m, heads, begin, size, level, word):
         found = k.warp_sum(places(low + k.lane, low + count, 32))
         return left & (left - 1), k.where(k.lane == owner, found, total)
 
-    alone = places(begin, begin + k.where(long, 0, size), 1)
-    return k.while_(lambda left, total: left != 0, whole, k.ballot(long), alone)[1]
+    short = places(begin, begin + k.where(long, 0, size), 1)
+    return k.while_(lambda left, total: left != 0, whole, k.ballot(long), short)[1]

@@ -2,19 +2,18 @@
 
 Method: peeling with one counter a vertex (Batagelj, Zaversnik 2003; in parallel: Kabir, Madduri,
 "Parallel k-core decomposition on multicore platforms", HPEC 2017). At level k the vertices of
-degree k are listed; an edge out of one of them takes one from a larger degree, and the edge that
-took the last above k claims its head, which is peeled in the same level. A counter that fell below
-k, because two edges took at once, is raised again: in the end it holds the core number, and nobody
-is asked whether it is still there.
+degree k are listed. An edge out of one of them decrements the degree of its head if that is larger
+than k; the edge that lowers it from k + 1 to k claims the head, which is peeled in the same level.
+A counter that fell below k, because two edges decremented it together, is raised again. So in the
+end it holds the core number, and no flag says whether a vertex is peeled.
 
-A claimed vertex with a short row goes to a stack of its warp as long as there is room, so that a
-chain of vertices that fall one after the other costs no barriers; the others are listed in short
-pieces for the next round. Rounds of few pieces are done by one CTA, as long as they follow each
-other.
+A claimed vertex with a short row goes to a stack of the warp while that has capacity, so that a
+chain of vertices that are peeled one after the other costs no barriers. The others are listed in
+short pieces for the next round. Consecutive rounds of few pieces are done by one CTA.
 
-Cost: two passes over all edges; for every level from 0 to the largest core number, but not between
-two levels when nothing is left there, a pass over the n degrees and two grid barriers, and one for
-each further round. An atomic for every edge between vertices that are left.
+Cost: two passes over all edges; for every level that has vertices, a pass over the n degrees and
+two grid barriers, and one more for each further round. An atomic for every edge between vertices
+that are not peeled.
 
 Measured (H200): rmat18 2.7 ms, cnr-2000 3.7 (176 rounds of all CTAs, 624 of one, 2.0 us each, 80
 levels), coAuthorsDBLP 1.4. Rows that are not cut into pieces 4.2, 6.4 and 1.6; self loops counted
@@ -30,8 +29,8 @@ from .rows.worklist import MORE, Worklist, edges_of
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-STACK = 8  # vertices that a warp keeps to itself
-SHORT = 16  # edges that the row of such a vertex may have
+STACK = 8  # capacity of the stack of a warp
+SHORT = 16  # rows of at most so many edges go to the stack
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
 PIECE_WORDS = 4  # begin, end, the vertex; the last unused
@@ -57,7 +56,7 @@ def cores(
     c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(n, indices.shape[0]))
 
     def kernel(k, m):
-        k.tell(m.status, _body(k, c, m, m.control))
+        k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,
@@ -73,9 +72,10 @@ def cores(
 
 
 def _body(k, c, m, control):
-    c.stack, c.least = k.shared(k.threads // 32 * STACK), k.shared(4)
+    # shared: the stacks; FAR - the least degree above the level that this CTA saw
+    c.stack, c.above = k.shared(k.threads // 32 * STACK), k.shared(4)
     c.work = Worklist(k, control, WORDS, m.pieces, c.capacity, PIECE_WORDS)
-    k.store(c.least, k.thread, 0, mask=k.thread < 4)
+    k.store(c.above, k.thread, 0, mask=k.thread < 4)
     _degrees(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
     ok, turn, part = c.work.run(lambda *w: _loops(k, c, m, *w), ok, k.const(1), k.const(1), count)
@@ -85,7 +85,7 @@ def _body(k, c, m, control):
         _list(k, c, m, control, turn, part, level)
         read = [(control, c.work.word(turn, j)) for j in (0, MORE)]
         ok, listed, left = k.grid_barrier(control, read)
-        # where nothing is above, those listed have their numbers
+        # if no degree is above the level, all listed vertices are done
         count = k.where(left != 0, listed, 0)
         peel = lambda *w: _peel(k, c, m, level, *w)  # noqa: E731
         ok, turn, part = c.work.run(peel, ok, turn + 1, part + 1, count)
@@ -97,7 +97,7 @@ def _body(k, c, m, control):
 
 
 def _degrees(k, c, m):
-    """The edges of each vertex, all rows listed."""
+    """Stores the degree of each vertex and lists all rows."""
 
     def rows(v):
         begin, end = k.row(m.indptr, v, v < c.n)
@@ -108,7 +108,7 @@ def _degrees(k, c, m):
 
 
 def _loops(k, c, m, pieces, put, part, alone):
-    """Takes the edges of vertices to themselves from what they have."""
+    """Subtracts self loops from the degrees."""
     del put, part, alone
     begin, size, v, *_ = pieces
 
@@ -121,34 +121,35 @@ def _loops(k, c, m, pieces, put, part, alone):
 
 
 def _list(k, c, m, control, turn, part, level):
-    """Lists the vertices of this degree, and finds the least degree above."""
+    """Lists the vertices whose degree is `level`. Control word MORE of the turn becomes FAR - the
+    least degree above it, 0 if there is none."""
 
-    def some(v, least):
+    def some(v, above):
         degree = k.load(m.degree, v, mask=v < c.n, other=-1, cache="fresh")
         mine = degree == level
         listed = lambda: c.work.put(turn, part, [(*k.row(m.indptr, v, mine), v)])  # noqa: E731
         k.if_(k.any(mine), listed)
-        return k.minimum(least, k.where(degree > level, degree, FAR))
+        return k.minimum(above, k.where(degree > level, degree, FAR))
 
-    (least,) = k.spread_warps(c.n, some, FAR)
-    above = FAR - k.warp_fold(k.minimum, least)
-    k.reduce("max", c.least, 0, above, mask=k.lane == 0)
+    (above,) = k.spread_warps(c.n, some, FAR)
+    above = FAR - k.warp_fold(k.minimum, above)
+    k.reduce("max", c.above, 0, above, mask=k.lane == 0)
     k.sync()
 
-    def tell():
-        k.reduce("max", control, c.work.word(turn, MORE), k.load(c.least, 0))
-        k.store(c.least, 0, 0)
+    def report():
+        k.reduce("max", control, c.work.word(turn, MORE), k.load(c.above, 0))
+        k.store(c.above, 0, 0)
 
-    k.if_(k.thread == 0, tell)
+    k.if_(k.thread == 0, report)
 
 
 def _peel(k, c, m, level, pieces, put, part, alone):
-    """Takes the edges of the vertices listed."""
+    """Peels the listed vertices: decrements the degrees of their neighbours."""
     del part
     mine = k.warp * STACK
 
     def edges(places, owners, valid, top):
-        """An edge takes one from its head, and gives it back where the head is peeled already."""
+        """Each edge decrements the degree of its head, and undoes it if the head is peeled."""
         del owners
         heads = k.loads(m.indices, places, valid, cache="nc")
         live = valid
@@ -163,7 +164,7 @@ def _peel(k, c, m, level, pieces, put, part, alone):
         )
         for head, mask, old in zip(heads, live, before, strict=True):
             k.reduce("add", m.degree, head, 1, mask=mask & (old <= level))
-        # of those that fell to the level each was claimed by one edge alone
+        # the one edge that lowered a head to this level claims it
         claimed = [mask & (old == level + 1) for mask, old in zip(live, before, strict=True)]
         some = claimed[0]
         for mask in claimed[1:]:

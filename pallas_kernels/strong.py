@@ -1,18 +1,19 @@
-"""Strongly connected components in one launch: signatures that spread both ways at once.
+"""Strongly connected components in one launch, by signatures in both directions of the edges.
 
-Method: first the component of a pivot, all that it reaches and that reaches it (Fleischer,
-Hendrickson, Pinar 2000). Then, for all components at once, every vertex takes the least vertex that
-reaches it and the least that it reaches, in an order without meaning (Alabandi, Sands, Biros,
-Burtscher 2023): where both are the same that vertex names the component of all who have it so. The
-others go on by themselves, along the edges between vertices whose two vertices are the same, as all
-of one component have the same. What changed is listed, in short pieces of rows, and pushed along
-its edges in rounds between grid barriers; while few are listed one CTA does the rounds alone.
-Vertices of many edges are the least: what they tell goes farthest and is taken back less often.
+Method: first the component of a pivot: the vertices that it reaches and that reach it (Fleischer,
+Hendrickson, Pinar 2000). Then, for all components together, every vertex computes its signature:
+the least vertex that reaches it and the least that it reaches, in a pseudo-random order (Alabandi,
+Sands, Biros, Burtscher 2023). If both are the same vertex, this vertex names the component. The
+other vertices form classes of equal signatures, and the next generation repeats this within each
+class: all vertices of one component have the same signature. A vertex whose signature changed is
+listed, in short pieces of its rows, and pushes it along its edges in the next round; a grid barrier
+ends a round, and one CTA does consecutive small rounds alone. Vertices of many edges come first in
+the order: their signatures spread farthest and are replaced less often.
 
-Cost: a gather of 16 bytes for each edge, both ways, of each vertex in each round in which what it
-pushes has changed, expected O(log n) rounds; a barrier a round; a pass over the vertices for each
-generation of components, of which a graph has few. Each ends at least one component, so that the
-launch ends.
+Cost: for each vertex and each round after its signature changed, a gather of 16 bytes for each of
+its edges, in both directions; expected O(log n) rounds; a barrier a round; a pass over the vertices
+for each generation, of which a graph needs few. Each generation finishes at least one component, so
+the launch ends.
 
 Measured (H200): cnr-2000 1.20 ms: 58 rounds of all CTAs, 4 to 86 us each, 185 of one, 1.7, and 0.10
 between generations; 13 million edges. Rows not cut 4.5; four strides in flight 1.34; without rounds
@@ -30,13 +31,14 @@ from .simt.launch import launch
 
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
-# The order of vertices: (v + 1) MIX mod 2^BITS, below it and above BITS what tells how few edges
-# they have; 0 for the pivot, FAR for none.
+# The rank of a vertex in the order: (v + 1) MIX mod 2^BITS in the low BITS bits, above them a
+# number that is smaller for vertices of more edges; 0 for the pivot, FAR for none.
 BITS = 26
 MIX, BACK, FAR = 0x1E3779B1, pow(0x1E3779B1, -1, 2**BITS), 2**31 - 1
 DONE = -1  # the key of a vertex whose component is known
+# words of the state of a vertex: its class, the least rank that reaches it, the least it reaches
 KEY, DOWN, UP = range(3)
-STATE = 4  # words of a vertex, the last unused
+STATE = 4  # the last one is unused
 PIECE_WORDS = 4  # begin, end, the row of 2 n; the last unused
 
 
@@ -49,11 +51,11 @@ def strong(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32): the least vertex of the strong component of each.
+    """(labels int32[n], status int32): for each vertex the least vertex of its strong component.
 
-    indptr int32[2 n + 2], indices: where each of n rows of out-edges begins in `indices`, and where
-    the last ends; then the same of n rows of in-edges, which follow; in any order. pivot: int32,
-    best a vertex of the largest component. status 0: right; otherwise a grid barrier expired.
+    indptr int32[2 n + 2], indices: n + 1 offsets of the rows of out-edges, then n + 1 offsets of
+    the rows of in-edges, which follow in `indices`; columns in any order. pivot: int32, preferably
+    a vertex of the largest component. status 0: right; otherwise a grid barrier expired.
     """
     n = indptr.shape[0] // 2 - 1
     if n == 0:
@@ -61,16 +63,16 @@ def strong(
     c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(2 * n, indices.shape[0]))
 
     def kernel(k, m):
-        k.tell(m.status, _body(k, c, m, m.control))
+        k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices, "pivot": pivot.reshape(1)},
         {
             "labels": n,
-            "least": n + 1,  # vertex of each component, by its name
+            "least": n + 1,  # the least vertex of each component, by its name
             "state": STATE * n,
-            "marks": 2 * n,  # the part in which a row was listed
+            "marks": 2 * n,  # the round (`part`) in which a row was listed
             "pieces": 2 * PIECE_WORDS * c.capacity,
             "status": 1,
         },
@@ -110,15 +112,15 @@ def _body(k, c, m, control):
 
 
 def _plant(k, c, m):
-    """All vertices in one class, the pivot listed both ways."""
+    """Puts all vertices into one class and lists both rows of the pivot."""
     n = c.n
     pivot = k.load(m.pivot, 0, cache="nc")
 
     def one(v):
         start = k.where(v == pivot, 0, FAR)
         k.store_vec(m.state, v * STATE, (k.const(0), start, start, k.const(0)))
-        for way in (0, n):
-            k.store(m.marks, v + way, 0)
+        for direction in (0, n):
+            k.store(m.marks, v + direction, 0)
         k.store(m.least, v, FAR)
 
     k.spread(n, one)
@@ -126,18 +128,18 @@ def _plant(k, c, m):
 
     def first():
         r = pivot + k.lane * n
-        c.work.put(0, 0, [(*_ends(k, c, m, r, k.lane < 2), r)])
+        c.work.put(0, 0, [(*_row(k, c, m, r, k.lane < 2), r)])
 
     k.if_((k.cta == 0) & (k.warp == 0), first)
 
 
-def _ends(k, c, m, r, mask):
-    """Where row r of 2 n begins and ends; both 0 where it is masked."""
+def _row(k, c, m, r, mask):
+    """(begin, end) of row r of 2 n; both 0 where masked."""
     return k.row(m.indptr, k.where(r >= c.n, r + 1, r), mask)
 
 
 def _push(k, c, m, pieces, put, part, alone):
-    """What the vertices listed know goes along their edges; whose own falls by it is listed."""
+    """Listed vertices push their ranks along their edges; heads whose rank falls are listed."""
     n = c.n
     begin, size, r, *_ = pieces
     valid, up = size > 0, r >= n
@@ -153,27 +155,28 @@ def _push(k, c, m, pieces, put, part, alone):
         ]
         rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
         if alone:
-            ends = [_ends(k, c, m, r, mask) for r, mask in zip(rows, valid, strict=True)]
+            ends = [_row(k, c, m, r, mask) for r, mask in zip(rows, valid, strict=True)]
         better, values = [], [k.shfl(mine, owner) for owner in owners]
         for words, owner, value, up in zip(found, owners, values, ups, strict=True):
-            # a masked load gives DONE, which is nobody's key
+            # a masked load gives DONE, which no listed vertex has as key
             same = words[KEY] == k.shfl(key, owner)
             better.append(same & (value < k.where(up, words[UP], words[DOWN])))
 
-        def note():
-            """Whose own is larger falls, by this edge or another of this part; one lists it."""
+        def lower():
+            """Lowers the larger ranks; of all edges that do so in this round, one lists the
+            head."""
             at = [v * STATE + k.where(up, UP, DOWN) for v, up in zip(heads, ups, strict=True)]
             for place, value, mask in zip(at, values, better, strict=True):
                 k.reduce("min", m.state, place, value, mask=mask)
             if alone:
-                fresh = [c.work.unheard(r, mask) for r, mask in zip(rows, better, strict=True)]
+                fresh = [c.work.first_time(r, mask) for r, mask in zip(rows, better, strict=True)]
             else:
                 seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
                 fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
             spans = (
                 ends
                 if alone
-                else [_ends(k, c, m, r, mask) for r, mask in zip(rows, better, strict=True)]
+                else [_row(k, c, m, r, mask) for r, mask in zip(rows, better, strict=True)]
             )
             put(
                 [
@@ -185,14 +188,15 @@ def _push(k, c, m, pieces, put, part, alone):
         some = better[0]
         for mask in better[1:]:
             some = some | mask
-        k.if_(k.any(some), note)
+        k.if_(k.any(some), lower)
 
     edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
 def _name(k, c, m, control, turn, part):
-    """Those with the same vertex both ways are named by it, n for the pivot; the others begin
-    again, in classes.
+    """Names the component of vertices whose two ranks are equal by that vertex, n for the pivot;
+    the others start the next generation, in new classes. Control word MORE of the turn becomes 1 if
+    there are such.
     """
     n = c.n
 
@@ -205,19 +209,19 @@ def _name(k, c, m, control, turn, part):
         name = ((down * BACK) & (2**BITS - 1)) - 1
         name = k.where(down == 0, n, name)
         k.store(m.labels, v, name, mask=done)
-        # of neighbours of one name the first speaks for all
+        # of neighbouring vertices of one name, only the first updates `least`
         known = k.where(done, name, -1)
-        speaks = done & ((k.lane == 0) | (k.shfl_up(known, 1) != name))
-        least = k.load(m.least, name, mask=speaks, cache="fresh")
-        k.reduce("min", m.least, name, v, mask=speaks & (v < least))
+        is_first = done & ((k.lane == 0) | (k.shfl_up(known, 1) != name))
+        least = k.load(m.least, name, mask=is_first, cache="fresh")
+        k.reduce("min", m.least, name, v, mask=is_first & (v < least))
         left = live & ~done
-        # Two classes of one number lose nothing but time.
+        # Two classes that get the same number cost time only.
         mixed = (down * -1640531527) ^ (up * -2048144789)
         key = k.where(done, DONE, k.shr(mixed ^ k.shr(mixed, 15), 1))
-        ends = [_ends(k, c, m, r, left) for r in (v, v + n)]
+        ends = [_row(k, c, m, r, left) for r in (v, v + n)]
         own = ((v + 1) * MIX) & (2**BITS - 1)
         out, inn = (k.cast(end - begin, "f32") for begin, end in ends)
-        power = k.shr(k.bits(out * inn + 1.0, "i32"), 23) - 127  # of two, of the product
+        power = k.shr(k.bits(out * inn + 1.0, "i32"), 23) - 127  # exponent of the product
         own = own | ((30 - k.minimum(power, 30)) << BITS)
         k.store_vec(m.state, v * STATE, (key, own, own, k.const(0)), mask=live)
         c.work.put(turn, part, [(*span, r) for span, r in zip(ends, (v, v + n), strict=True)])

@@ -1,14 +1,14 @@
-"""Triangles in one launch: two rows of edges to higher rank meet, by bits of one or by searching.
+"""Triangles in one launch: intersects rows of edges to higher rank, by a bitmap or by bisection.
 
-Every triangle u -> v -> w, u -> w is found once, at its edge u -> v. Of a vertex u with HEAVY edges
-or more a CTA keeps a bit for every vertex in shared memory, sets those of u's edges, and its warps
-look up the edges of all v (Bisson, Fatica, "High performance exact triangle counting on GPUs", IEEE
-TPDS 28, 2017): a look-up costs no search and reads the rows of v one after the other. Edges of the
-other vertices are shared by all warps; the shorter of the two rows is walked, and each of its
-vertices searched in the longer one.
+Every triangle u -> v -> w, u -> w is found once, at its edge u -> v. For a vertex u with HEAVY
+edges or more, a CTA has a bitmap of all vertices in shared memory, sets the bits of u's edges, and
+its warps look up the edges of all v (Bisson, Fatica, "High performance exact triangle counting on
+GPUs", IEEE TPDS 28, 2017): a look-up costs no search and reads the rows of v one after the other.
+Edges of the other vertices are shared by all warps; the shorter of the two rows is walked, and each
+of its vertices searched in the longer one.
 
-No CTA waits for another, and no memory but the counts of the threads is written. It wants n bits of
-shared memory a CTA.
+No CTA waits for another, and only the counts of the threads are written. A CTA needs n bits of
+shared memory.
 
 Measured (H200): rmat18 8.8 ms, coAuthorsDBLP 0.22, cnr-2000 0.39. HEAVY 24 and 128: 8.9 and 8.9,
 0.20 and 0.31, 0.49 and 0.46. Three CTAs of 512 threads, or one of 1024: 10.4 and 9.7, 0.39 and
@@ -23,7 +23,7 @@ from .rows.flatten import flatten
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-HEAVY = 48  # edges from which a vertex has its bits set
+HEAVY = 48  # vertices of so many edges or more use the bitmap
 WAVES = 4  # CTAs on a multiprocessor
 UNROLL = 4
 LAST = 2**31 - 1
@@ -105,7 +105,7 @@ def _bits(k, c, m):
 
         k.for_(begin + k.thread, end, k.threads, mark)
         k.sync()
-        (total,) = k.deal(end - begin, (k.warp, k.threads // 32), some, total)
+        (total,) = k.distribute(end - begin, (k.warp, k.threads // 32), some, total)
         k.sync()
         k.for_(begin + k.thread, end, k.threads, clear)
         k.sync()

@@ -185,7 +185,7 @@ def rounded(total: Array, dtype: Any) -> Array:
 
 
 def exact_sum(counts: Array) -> Array:
-    """The sum of all integers as an int64 scalar, also where x64 is not enabled."""
+    """The sum of all integers as an int64 scalar, even if x64 is not enabled."""
     with jax.enable_x64(True):
         wide = lax.convert_element_type(counts, np.int64)
         return lax.reduce(wide, np.int64(0), lax.add, tuple(range(wide.ndim)))
@@ -227,7 +227,7 @@ def _first_of_segments(terms: Array, segments: Array, count: int, *_) -> Array:
 
 
 def _logsumexp(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Array:
-    """`log sum exp x`, stable: shifted by the finite maximum of what is joined."""
+    """`log sum exp x`, stable: shifted by the maximum of the terms, if that is finite."""
     peak = most(lax.stop_gradient(x))
     shift = jnp.where(jnp.isfinite(peak), peak, 0)
     sums = total(jnp.exp(x - at_terms(shift)))

@@ -1,23 +1,24 @@
 """Direction-optimising breadth-first search of any graph, in one launch.
 
 State. visited: one bit a vertex, two copies. A push level claims bits in the current copy by atomic
-OR; a pull level reads the current copy, which nobody writes meanwhile, writes the other and they
-swap. A pull needs no bitmap of the frontier: the visited neighbours of an unvisited vertex can only
-be in the newest level. Frontier of a push level: a queue of edge ranges (start, end, vertex, -), at
-most `span` edges each, so no hub binds one warp; two queues take turns. A warp takes up to 32
-ranges and walks their edges 32 at a time.
+OR; a pull level reads the current copy, writes the other, and they swap. A pull needs no bitmap of
+the frontier: the visited neighbours of an unvisited vertex can only be in the newest level.
+Frontier of a push level: a queue of edge ranges (start, end, vertex, -), at most `span` edges each,
+so no hub occupies one warp alone; two queues alternate. A warp takes up to 32 ranges and walks
+their edges 32 at a time.
 
-Direction (Beamer, Asanovic, Patterson 2012): pull when frontier edges * alpha > edges of the
-unvisited vertices (taken as nnz * unvisited / n) and enough of them, push again when the frontier
-has fewer than n / beta vertices and fewer than an eighth of the unvisited ones. A push level makes
-the next queue unless a pull is likely to follow (`Search.leads_to_pull`); a queue that is missing
-is collected from the levels; a pull of few vertices makes the next one as it goes. No level follows
-once all vertices are visited. A warp pulls for up to 32 words of bits, one a lane, and asks for the
-vertices without a bit alone. Pull work is split by degree: a vertex probes its first 4 neighbours
-(one 16-byte load from `first` when prepared, most find their parent there), then each lane up to
-`lane_probes` more, by aligned fours; what is left goes to a list in shared memory, in stretches of
-at most 1024 neighbours that the warps of the CTA share, 128 neighbours at a time. Frontiers of at
-most `solo_edges` edges are pushed by CTA 0 alone, level after level, without grid barriers.
+Direction (Beamer, Asanovic, Patterson 2012): pull if frontier edges * alpha > edges of the
+unvisited vertices (estimated as nnz * unvisited / n) and frontier edges > `pull_edges`; push again
+if the frontier has fewer than n / beta vertices and fewer than an eighth of the unvisited ones. A
+push level makes the next queue unless a pull is likely to follow (`Search.leads_to_pull`). A
+missing queue is collected from the levels; a pull with few unvisited vertices appends to the next
+queue directly. The search ends once all vertices are visited. In a pull, a warp takes up to 32
+words of bits, one a lane, and searches for the vertices whose bit is 0. The work is split by
+degree: a vertex probes its first 4 neighbours (one 16-byte load from `first` if prepared; most find
+their parent there), then its lane probes up to `lane_probes` more, by aligned groups of four. The
+remaining neighbours go to a list in shared memory, in stretches of at most 1024 that the warps of
+the CTA share, 128 neighbours at a time. Frontiers of at most `solo_edges` edges are pushed by CTA 0
+alone, level after level, without grid barriers.
 
 Traffic of a pull level: n / 4 bytes of bits, 16 bytes of `first` and 1 to 4 bit tests from L1/L2
 for an unvisited vertex, 4 bytes of level for a found one, no atomics. Of a push level: 4 bytes and
@@ -35,14 +36,14 @@ tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multipr
 import functools
 
 from .bottom_up import Copies, pull
-from .top_down import FewTail, SoloTail, Tail, collect, push, range_count
+from .top_down import SingleCTATail, Tail, UnbufferedTail, collect, push, range_count
 
 # control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
 SLOT = 40
 RESULT = 56  # control words 56..62: what CTA 0 reports after working alone
-VISITED = 63  # control word: the source and the vertices without incoming edge
+VISITED = 63  # control word: number of vertices visited at the start (source, isolated ones)
 QUEUED = 64  # a pull of fewer than n / QUEUED vertices makes the next queue
-FEW_LEFT = 8  # stay with pull while the unvisited vertices are at most so many times the frontier
+STAY_PULL = 8  # keep pulling while unvisited vertices <= STAY_PULL * vertices of the frontier
 
 
 class State:
@@ -89,7 +90,7 @@ class Search:
         self.k, self.c, self.graph, self.memory = k, c, graph, memory
         memory.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
         memory.buffer = k.shared(4 * c.buffer)
-        memory.news = k.shared(k.threads)  # bits that a pull finds, those of a word a thread
+        memory.news = k.shared(k.threads)  # bits that a pull finds: one word for each thread
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
         self.source = k.load(graph.source, 0)
         self.valid = k.below(self.source, c.n)
@@ -134,8 +135,8 @@ class Search:
         """One level of all CTAs, or many of CTA 0, or the making of a queue."""
         k, c, memory = self.k, self.c, self.memory
         slot = SLOT + 4 * (s.turn & 3)
-        # nobody reads group turn + 2 (last read before the previous barrier) or adds to it (after
-        # the next one)
+        # group turn + 2 is free: it was last read before the previous barrier, and is next written
+        # after the coming one
         after = SLOT + 4 * ((s.turn + 2) & 3)
         k.store(memory.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < 4))
         pulling = k.const(False, "i1")
@@ -162,7 +163,7 @@ class Search:
         return State(*self.k.if_(when, run, *s.values()))
 
     def prefer_pull(self, edges, seen):
-        """Whether a frontier of so many edges, a float32, is better pulled for."""
+        """Whether to pull a level whose frontier has so many edges, a float32."""
         k, c = self.k, self.c
         unvisited = k.cast(c.n - seen, "f32") * (c.nnz / c.n)
         return (edges > float(c.pull_edges)) & (edges * c.alpha > unvisited)
@@ -183,7 +184,8 @@ class Search:
         return k.cast(k.const(c.stop(level, reached, vertices == 0), "i1"), "i32")
 
     def barrier(self, slot):
-        """(ok, ranges, vertices, edges) that all CTAs found together."""
+        """A grid barrier that adds words 1 and 2 of `sums` to group `slot` of the control words;
+        returns (ok, ranges, vertices, edges) of all CTAs."""
         control = self.memory.control
         adds = [(self.memory.sums, j, control, slot + j) for j in (1, 2)]
         return self.k.grid_barrier(control, [(control, slot + j) for j in range(3)], adds)
@@ -206,26 +208,29 @@ class Search:
         self.finish(s)
 
     def leads_to_pull(self, s):
-        """Whether the frontier that a push makes is likely to be pulled for, the same in all CTAs.
+        """Whether the level after this push is likely to be a pull, the same in all CTAs.
 
-        The mean degree for each edge tells too few where edges lead to hubs. So where it says no,
-        and there are enough edges for it to matter, all CTAs ask the same sample.
+        The first estimate of its edges is the mean degree for each edge of this level. It is too
+        low where edges lead to hubs. So if it says no, and there are enough edges for it to matter,
+        all CTAs evaluate the same sample.
         """
         k, c = self.k, self.c
         likely = self.prefer_pull(k.cast(s.edges, "f32") * max(c.nnz / c.n, 1.0), s.seen)
         if c.nnz < c.many:
             return likely
 
-        def ask():
+        def by_sample():
             return self.prefer_pull(self.sampled_edges(s), s.seen)
 
-        return k.if_(~likely & (s.edges >= c.sampled), ask, likely)[0]
+        return k.if_(~likely & (s.edges >= c.sampled), by_sample, likely)[0]
 
     def sampled_edges(self, s):
-        """Edges of the next frontier, a float32, from one edge of a range for each thread of a CTA.
+        """Estimates the edges of the next frontier, a float32: each thread of a CTA samples one
+        edge of one range.
 
-        A head that others found first counts again. Bits change meanwhile; who is new by the levels
-        is new throughout this one. Partial sums are added in one order, so that CTAs agree.
+        A head that several edges reach counts several times. Other CTAs change bits meanwhile, so
+        new vertices are recognised by their levels, which are stable within this level. Partial
+        sums are added in a fixed order, so all CTAs get the same result.
         """
         k, c, graph, memory = self.k, self.c, self.graph, self.memory
         each = k.maximum(k.cast(s.ranges, "f32") * (1.0 / k.threads), 1.0)
@@ -247,16 +252,16 @@ class Search:
     def pull_level(self, s, slot):
         k, c = self.k, self.c
         copies = Copies(k, c, self.memory, s.half)
-        queue = FewTail(k, c, self.memory, s.cur, slot), c.n - s.seen <= c.n // QUEUED
+        queue = UnbufferedTail(k, c, self.memory, s.cur, slot), c.n - s.seen <= c.n // QUEUED
         pull(k, c, self.graph, self.memory, s.level, copies, self.warps, queue)
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
-        stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * FEW_LEFT)
+        stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * STAY_PULL)
         s.half, s.queued, s.pulling = s.half ^ 1, k.cast(queue[1], "i32"), k.cast(stay, "i32")
         self.finish(s)
 
     def make_queue(self, s, slot):
-        """The queue that the last level did not make."""
+        """Makes the queue that the last level did not make."""
         tail = Tail(self.k, self.c, self.memory, s.cur, slot)
         collect(self.k, self.c, self.graph, self.memory, s.level, self.warps, tail)
         tail.flush()
@@ -298,7 +303,7 @@ class Search:
         now, after = 4 * (turn & 3), 4 * ((turn + 1) & 3)
         k.store(memory.sums, after + k.thread, 0, mask=k.thread < 4)
         s = State(level=level, ranges=ranges, half=half, cur=cur)
-        tail = SoloTail(k, c, memory, cur ^ 1, now)
+        tail = SingleCTATail(k, c, memory, cur ^ 1, now)
         push(k, c, self.graph, memory, s, (k.warp, k.threads // 32), tail, True, now)
         k.sync()
         ranges, vertices, edges = (k.load(memory.sums, now + j) for j in range(3))

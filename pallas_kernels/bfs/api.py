@@ -36,17 +36,18 @@ class BFSConfig:
     alpha: float = 14.0
     beta: int = 24
     pull_edges: int = 1 << 18  # never pull for fewer frontier edges
-    # frontier edges from which on a sample tells how many the next has, in graphs of many entries
+    # in graphs of `many` entries or more: from so many frontier edges on, the edges of the next
+    # frontier are estimated by a sample
     sampled: int = 1 << 13
     many: int = 1 << 28
-    lane_probes: int = 8  # neighbours after the fourth that a lane of a pull level probes by itself
-    unroll: int = 4  # bitmap words a warp pulls for at once
-    buffer: int = 2048  # queue entries a CTA keeps in shared memory before it appends them
+    lane_probes: int = 8  # in a pull: neighbours after the fourth that one lane probes
+    unroll: int = 4  # vertices that a lane pulls for in one step
+    buffer: int = 2048  # queue entries that a CTA buffers in shared memory
 
 
 def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
-    """Config from the sizes and the device. The visited bits go to shared memory if they fit beside
-    the queues.
+    """Config from the sizes and the device. The visited bits go to shared memory if they fit there
+    together with the queues.
     """
     ctas = resident_ctas()
     if not low_degree:
@@ -72,14 +73,14 @@ def bfs(
     """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from
     `source`.
 
-    levels[v] is the number of edges on a shortest path from source to v, -1 if there is none;
+    levels[v] is the number of edges on a shortest path from source to v, -1 if v is unreached;
     parents[v] is the vertex before v on one of them (the source its own, unreached -1); num_levels
     counts the levels that hold a vertex. status 0: right; otherwise a grid barrier expired and the
     result means nothing.
 
     graph: int32 arrays; without those of the reversed graph a symmetric graph is pulled from its
-    own rows, another one never. prepared: what `prepare_bfs` computed once. targets int32[k] and
-    stop(level, reached, unchanged): the search ends after the level where stop is
+    own rows, any other graph is only pushed. prepared: what `prepare_bfs` computed once. targets
+    int32[k] and stop(level, reached, unchanged): the search ends after the level where stop is
     true; it gets the level just finished (0: the source alone), a tuple of k booleans and whether
     the level found nothing, as kernel values that know & | ~ and comparisons with numbers. A source
     that is no vertex reaches nothing.
@@ -135,8 +136,8 @@ def _words(n):
 
 
 def bits_in_shared(n, queue):
-    """Words of a bitmap in shared memory: a power of two, whose divisions are shifts, where there
-    is room for it.
+    """Words of a bitmap in shared memory: a power of two, so that divisions are shifts, if that
+    fits.
     """
     power = max(4, 1 << (_words(n) - 1).bit_length())
     return power if power + 4 * queue <= free_words() else _words(n)

@@ -9,9 +9,10 @@ STRETCH = 1024  # neighbours of a vertex that one warp searches
 
 
 class Copies:
-    """Two copies of the bits of the visited: a level reads one and writes the other.
+    """Two copies of the bitmap of the visited: a level reads one and writes the other.
 
-    `ends` vertices are numbered as neighbours, c.n are looked after: here the same.
+    `ends`: neighbours are numbers below it; c.n: vertices that this device pulls for. On one device
+    they are equal.
     """
 
     def __init__(self, k, c, state, half):
@@ -19,40 +20,42 @@ class Copies:
         self.here, self.there = half * c.words, (half ^ 1) * c.words
 
     def visited(self, v, mask):
-        """Whether a neighbour is visited; none is where v is out of range."""
+        """Whether neighbour v is visited; False if v is out of range."""
         k, inside = self.k, mask & self.k.below(v, self.ends)
         return inside & (
             k.shr(k.load(self.bits, self.here + k.shr(v, 5), mask=inside), v & 31) & 1 != 0
         )
 
     def old(self, w, mask):
-        """The words w of those looked after."""
+        """Words w of the copy that is read."""
         return self.k.load(self.bits, self.here + w, mask=mask)
 
     def put(self, w, word, mask):
-        """Stores a word of the other copy a lane."""
+        """Stores words w of the other copy, one a lane."""
         self.k.store(self.bits, self.there + w, word, mask=mask)
 
 
 def pull(k, c, graph, state, level, copies, warps, queue):
-    """Every unvisited vertex looks for a visited neighbour; found ones get their bit in the other
-    copy, and their ranges a place in `queue`: (a tail, whether they do).
+    """Every unvisited vertex looks for a visited neighbour. A vertex that finds one gets its level,
+    its parent and its bit in the other copy.
 
-    A warp takes up to 32 words at a time, a lane keeps one. First all their vertices look at their
-    first neighbours, where most find one; then those that did not and have more look further.
+    queue: (tail, whether to append the edges of found vertices to it). A warp takes up to 32 words
+    in a step, one a lane. First all vertices of these words probe their first neighbours, where
+    most find one; then the others that have more neighbours probe further. Word 1 of `sums` counts
+    the found vertices.
     """
     worker, workers = warps
     runs = 32 // c.unroll
     tail = _Leftovers(k, c, graph, state, copies, level, queue)
 
     def sweep(s, count):
-        """All warps of the CTA take part, words beyond the last are none."""
+        """One step of all warps of the CTA together; words beyond the last are skipped."""
         run = s * runs + k.lane // c.unroll
         w = (run * workers + worker) * c.unroll + k.lane % c.unroll
         mine = (w < c.words) & (k.lane < runs * c.unroll)
         old = copies.old(w, mine)
-        there = k.minimum(k.maximum(c.n - w * 32, 0), 32)
-        left = k.where(mine & (there > 0), ~old & k.shr(k.const(-1), (32 - there) & 31), 0)
+        bits = k.minimum(k.maximum(c.n - w * 32, 0), 32)  # vertices of this word
+        left = k.where(mine & (bits > 0), ~old & k.shr(k.const(-1), (32 - bits) & 31), 0)
         k.store(state.news, k.thread, 0)
         picks = _Picks(k, c, w, left)
 
@@ -63,7 +66,7 @@ def pull(k, c, graph, state, level, copies, warps, queue):
                 for v, mask in zip(vertices, need, strict=True)
             ]
             found, parent = _visited(k, copies, [four for four, _ in near], need)
-            tail.tell(vertices, found, parent)
+            tail.record(vertices, found, parent)
             more = [far & ~hit for (_, far), hit in zip(near, found, strict=True)]
             return left, new | picks.words(found), rest | picks.words(more)
 
@@ -77,7 +80,7 @@ def pull(k, c, graph, state, level, copies, warps, queue):
             def some():
                 vertices, need, left = picks.take(rest)
                 found, parent = _pull_rest(k, c, graph, copies, tail, vertices, need)
-                tail.tell(vertices, found, parent)
+                tail.record(vertices, found, parent)
                 return left, new | picks.words(found)
 
             rest, new = k.if_(k.any(rest != 0), some, rest, new)
@@ -96,45 +99,46 @@ def pull(k, c, graph, state, level, copies, warps, queue):
 
 
 class _Picks:
-    """The vertices of the bits in a word a lane, `unroll` a lane at a time.
+    """Assigns the vertices of set bits, in one word a lane, to lanes: `unroll` a lane in a step.
 
-    Where words have many bits the warp takes all 32 vertices of a word together, whose arrays are
-    neighbours; where few, each lane those of its own.
+    Dense words: the warp takes the 32 vertices of a word together, whose loads are coalesced.
+    Sparse words: each lane takes the vertices of its own word.
     """
 
     def __init__(self, k, c, w, left):
         self.k, self.c, self.w = k, c, w
         most = k.warp_fold(k.maximum, k.popc(left))
-        self.few = 2 * most <= k.popc(k.ballot(left != 0))
+        self.sparse = 2 * most <= k.popc(k.ballot(left != 0))
 
     def take(self, left):
-        """(vertices, whether each is one, the bits that remain)."""
-        k, few, w = self.k, self.few, self.w
+        """(vertices, masks of those that are valid, the bits that remain)."""
+        k, sparse, w = self.k, self.sparse, self.w
         together, own, vertices, need, self.places = k.ballot(left != 0), left, [], [], []
         for _ in range(self.c.unroll):
             at, bit = k.ctz(together) & 31, k.ctz(own) & 31
             word, bits = k.shfl(w, at), k.where(together != 0, k.shfl(left, at), 0)
-            vertices.append(k.where(few, w * 32 + bit, word * 32 + k.lane))
-            need.append(k.where(few, own, k.shr(bits, k.lane) & 1) != 0)
+            vertices.append(k.where(sparse, w * 32 + bit, word * 32 + k.lane))
+            need.append(k.where(sparse, own, k.shr(bits, k.lane) & 1) != 0)
             at = k.where(together != 0, at, 32)
             left = k.where(k.lane == at, 0, left)
             together, own = together & (together - 1), own & (own - 1)
             self.places.append((at, bit))
-        return vertices, need, k.where(few, own, left)
+        return vertices, need, k.where(sparse, own, left)
 
     def words(self, flags):
-        """The bits of the vertices taken last that have a flag, in the words of their lanes."""
+        """Bits of the vertices taken last for which `flags` holds, in the words of their lanes."""
         k, word = self.k, self.k.const(0)
         for (at, bit), flag in zip(self.places, flags, strict=True):
             together = k.where(k.lane == at, k.ballot(flag), 0)
-            word = word | k.where(self.few, k.where(flag, k.bit(bit), 0), together)
+            word = word | k.where(self.sparse, k.where(flag, k.bit(bit), 0), together)
         return word
 
 
 def _visited(k, copies, near, need):
-    """(whether, which) of four neighbours of each vertex that needs one is visited.
+    """(whether one of four neighbours of each vertex with `need` is visited, which one).
 
-    First ones first: most are hubs, whose bits lie in few lines; who found one asks for no other.
+    First neighbours are tested first: most are hubs, whose bits lie in a few cache lines. A vertex
+    that found one tests no other.
     """
     found, parent = [k.const(False, "i1") for _ in near], [k.const(-1) for _ in near]
     for j in range(4):
@@ -145,7 +149,7 @@ def _visited(k, copies, near, need):
 
 
 def _first(k, graph, v, need, none):
-    """(the first neighbours of v, up to four, whether there may be more)."""
+    """(up to four first neighbours of v, whether v may have more)."""
     if graph.first is not None:
         four = k.load_vec(graph.first, v * 4, 4, mask=need, other=none, cache="nc")
         return four, need & k.below(four[3], none)
@@ -157,7 +161,7 @@ def _first(k, graph, v, need, none):
 
 
 def _aligned(k, indices, at, end, mask, none):
-    """Entries at .. at + 3 before `end`, by one access where the array has room for the last."""
+    """Entries at .. at + 3 that lie before `end`: one access if the size is a multiple of 4."""
     if indices.size % 4 == 0:
         four = k.load_vec(indices, at, 4, mask=mask, other=none, cache="nc")
         return [k.where(at + j < end, x, none) for j, x in enumerate(four)]
@@ -166,8 +170,8 @@ def _aligned(k, indices, at, end, mask, none):
 
 
 def _pull_rest(k, c, graph, copies, tail, v, rest):
-    """(whether, which) of the neighbours after the first of `unroll` vertices a lane is visited:
-    some searched by the lane, by fours, the others left to the CTA.
+    """(whether a later neighbour of each of `unroll` vertices a lane is visited, which one): the
+    lane probes some, by fours, and leaves the others to the CTA.
     """
     begin = [
         (k.load(graph.in_indptr, x, mask=r, cache="nc") + 4) & -4
@@ -188,8 +192,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
             _aligned(k, graph.in_indices, b + tries, e, m, copies.ends)
             for b, e, m in zip(begin, end, mask, strict=True)
         ]
-        for u, (hit, who) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
-            parent[u], found[u] = k.where(hit, who, parent[u]), found[u] | hit
+        for u, (hit, v) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
+            parent[u], found[u] = k.where(hit, v, parent[u]), found[u] | hit
         return tries + 4, *found, *parent
 
     def unfinished(tries, *state):
@@ -240,8 +244,8 @@ class _Leftovers:
     """Stretches of neighbours that a pull level leaves to all warps of the CTA: (begin, end,
     vertex, -) in the buffer.
 
-    So a vertex of many neighbours does not hold up one warp. Stretches that find no room are
-    searched by their lanes.
+    So a vertex of many neighbours does not delay one warp. Stretches beyond the capacity of the
+    buffer are searched by their lanes. Word 0 of `sums` counts the stretches.
     """
 
     def __init__(self, k, c, graph, state, copies, level, queue):
@@ -257,21 +261,22 @@ class _Leftovers:
         self.k.store_vec(self.state.buffer, at * 4, entry, mask=mask)
 
     def blank(self, at):
-        """Empties the list from `at` on, for a warp whose stretches found no room."""
+        """Empties the list from `at` on, for a warp whose stretches did not fit."""
         entry = (0, 0, 0, 0)
         self.k.for_(at + self.k.lane, self.c.buffer, 32, lambda i: self.store(i, entry))
 
-    def tell(self, vertices, found, parent):
-        """Levels and parents of the vertices that found a neighbour."""
+    def record(self, vertices, found, parent):
+        """Stores levels and parents of the vertices that found a neighbour, and queues them."""
         k, c, state = self.k, self.c, self.state
-        for v, who, mask in zip(vertices, parent, found, strict=True):
+        for v, u, mask in zip(vertices, parent, found, strict=True):
             k.store(state.levels, v, self.level + 1, mask=mask)
             if c.parents:
-                k.store(state.parents, v, who, mask=mask)
+                k.store(state.parents, v, u, mask=mask)
         self.enqueue(vertices, found)
 
     def enqueue(self, vertices, found):
-        """Puts found vertices into the queue, where they do; all lanes of the warp take part."""
+        """Appends the edges of found vertices to the queue, if asked for; all lanes of the warp
+        take part. Word 2 of `sums` counts these edges."""
         k, state, (tail, wanted) = self.k, self.state, self.queue
 
         def some():
@@ -285,7 +290,7 @@ class _Leftovers:
         k.if_(wanted & k.any(functools.reduce(operator.or_, found)), some)
 
     def slot(self, v):
-        """Where the word of v is among `news`: the thread of this CTA that keeps it."""
+        """Index of the word of v in `news`: the thread of this CTA that holds this word."""
         k, c, w = self.k, self.c, self.k.shr(v, 5)
         run = w // c.unroll
         warp = run % (k.ctas * k.threads // 32) // k.ctas
@@ -293,7 +298,7 @@ class _Leftovers:
         return warp * 32 + lane
 
     def claim(self, v, parent, mask):
-        """Sets the bit of v among `news`; its other stretches may have done so."""
+        """Sets the bit of v in `news` and, if this is the first to do so, its level and parent."""
         k, bit = self.k, self.k.bit(v)
         before = k.atomic("or", self.state.news, self.slot(v), bit, mask=mask)
         won = mask & (before & bit == 0)
@@ -303,8 +308,8 @@ class _Leftovers:
         return won
 
     def search(self, left):
-        """All warps search what was left so far, 128 neighbours at a time: (in how many threads
-        there is a bit in `left`, how many vertices this lane found).
+        """All warps search the listed stretches, 128 neighbours at a time; returns (number of
+        threads with a bit in `left`, number of vertices that this lane found).
         """
         k, c, state = self.k, self.c, self.state
         more = k.sync_count(left != 0)
@@ -315,7 +320,7 @@ class _Leftovers:
             taken = k.load(state.news, self.slot(v)) & k.bit(v) != 0
             begin = k.where(taken, end, begin)
 
-            def stretch(at, who):
+            def stretch(at, parent):
                 here = [at + 32 * j + k.lane for j in range(4)]
                 near = [
                     k.load(
@@ -327,11 +332,12 @@ class _Leftovers:
                     near, [self.copies.visited(x, x >= 0) for x in near], strict=True
                 ):
                     hits = k.ballot(hit)
-                    who = k.where((who < 0) & (hits != 0), k.shfl(x, k.ctz(hits | (1 << 31))), who)
-                return at + 128, who
+                    first = k.shfl(x, k.ctz(hits | (1 << 31)))
+                    parent = k.where((parent < 0) & (hits != 0), first, parent)
+                return at + 128, parent
 
-            _, who = k.while_(lambda at, who: (at < end) & (who < 0), stretch, begin, -1)
-            won = self.claim(v, who, (k.lane == 0) & (who >= 0))
+            _, parent = k.while_(lambda at, parent: (at < end) & (parent < 0), stretch, begin, -1)
+            won = self.claim(v, parent, (k.lane == 0) & (parent >= 0))
             self.enqueue([v], [won])
             return count + k.cast(won, "i32")
 

@@ -2,14 +2,14 @@
 launch.
 
 State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the
-frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one CTA
-works alone, bits and frontier are in its shared memory and the log is only written; else both are
-in global memory (L2). At the end all CTAs write levels and parents from the log, which also
-undoes a renumbering: a scattered store costs the one working CTA as much as the rest of an
-expansion, the log's coalesced ones next to nothing. Adjacency: rows of `quads` times 4 slots: row v
-holds the neighbours of v, padded with n; a last slot below 0 is ~(quad that continues this one),
-counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one access,
-without row offsets.
+frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one CTA works
+alone, bits and frontier are in its shared memory and the log is only written; otherwise both are in
+global memory (L2). At the end all CTAs write levels and parents from the log, which also undoes a
+renumbering. A scattered store would cost a CTA that works alone as much as the rest of an
+expansion; the coalesced stores of the log cost next to nothing. Adjacency: rows of `quads` times 4
+slots: row v holds the neighbours of v, padded with n; a last slot below 0 is ~(quad that continues
+this one), counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one
+access, without row offsets.
 
 A level of at most `solo_out` vertices is expanded by CTA 0 alone: no grid barrier, one CTA
 barrier a level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit
@@ -90,8 +90,8 @@ def body(k, c, graph, state):
             k.store(control, RESULT + j, word, mask=k.thread == 0)
 
     def step(level, start, count, done, ok, turn):
-        # nobody reads slot turn + 2 (last read before the previous barrier) or adds to it (after
-        # the next one)
+        # control word TAIL + (turn + 2) is free: it was last read before the previous barrier, and
+        # is next written after the coming one
         k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.cta == 0) & (k.thread == 0))
 
         def small():
@@ -105,9 +105,9 @@ def body(k, c, graph, state):
             ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
             return level + 1, start + count, new, stopped(level + 1, new, state.visited), ok
 
-        few = count <= c.solo_in
-        out = k.if_(few, small, level, start, count, done, ok)
-        out = k.if_(~few, large, *out)
+        is_small = count <= c.solo_in
+        out = k.if_(is_small, small, level, start, count, done, ok)
+        out = k.if_(~is_small, large, *out)
         return *out, turn + 1
 
     count = k.cast(valid, "i32")
@@ -126,9 +126,10 @@ def body(k, c, graph, state):
 
 
 def expand(k, c, graph, place, level, start, count, turn, over):
-    """Expands a frontier of `count` entries, the warp those from over[0] on in strides of over[1].
+    """Expands a frontier of `count` entries, this warp those from over[0] on in strides of over[1].
 
-    `place` says where everything is.
+    place: where bits and frontier are, a `Grid` or a `SingleCTA`. turn selects the word that counts
+    the next frontier.
     """
 
     def entries(i0):
@@ -159,8 +160,8 @@ def expand(k, c, graph, place, level, start, count, turn, over):
 
 
 def place_of_bit(k, c, v):
-    """(word, mask) of the bit of v. In shared memory neighbouring vertices get neighbouring words:
-    no bank conflicts.
+    """(index of the word, mask) of the bit of v. In shared memory neighbouring vertices have
+    neighbouring words, to avoid bank conflicts.
     """
     if c.shared_bits:
         bit = v // c.words
@@ -220,8 +221,8 @@ def _write_results(k, c, graph, state, reached):
 
 
 def _reserve(k, won, tail, slot):
-    """(votes, total, base): who of the warp won which neighbour, how many in all, and `base()` that
-    makes room for them.
+    """(votes, total, base): ballots of `won` for each neighbour, their number of bits, and
+    `base()`, which reserves so many places by word `slot` of `tail` and returns the first.
     """
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
@@ -229,7 +230,7 @@ def _reserve(k, won, tail, slot):
 
 
 def _each(k, near, won, votes, base, store):
-    """store(position, vertex, mask) for every vertex that was won."""
+    """store(position, vertex, mask) for every vertex with `won`."""
     for v, w, b in zip(near, won, votes, strict=True):
         store(base + k.lanes_below(b), v, w)
         base = base + k.popc(b)
@@ -247,7 +248,7 @@ class Grid:
         )
 
     def record(self, at, vertex, level, mask):
-        """Nothing: `append` has logged it."""
+        """Nothing to do: `append` has logged the vertex."""
 
     def append(self, near, won, level, after, parent, turn):
         k, c, state = self.k, self.c, self.state
@@ -256,7 +257,7 @@ class Grid:
             log_entry(k, c, state, after + at, v, level + 1, parent, mask)
             k.prefetch(
                 state.adjacency, v * (4 * c.quads), mask=mask
-            )  # the barrier hides its way to L2
+            )  # it arrives in L2 during the barrier
             if c.quads > 2:
                 k.prefetch(state.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
 
@@ -265,11 +266,12 @@ class Grid:
 
 
 class SingleCTA:
-    """CTA 0 by itself: bits (if they fit) and frontier in shared memory, two queues by the
-    parity of the level.
+    """CTA 0 works alone: bits (if they fit) and frontier in shared memory, two queues by the parity
+    of the level.
 
-    A queue holds (vertex, parent) pairs (vertices alone without parents). They are logged when they
-    are expanded, while the row is on its way: a store for an entry instead of one for each slot.
+    A queue holds (vertex, parent) pairs, or only vertices if no parents are asked for. They are
+    logged when they are expanded, while their row is in flight: one store for each vertex instead
+    of one for each slot of the row that found it. Word turn & 3 of `tails` counts the next queue.
     """
 
     def __init__(self, k, c, state):
@@ -311,7 +313,7 @@ class SingleCTA:
         k.if_(total > 0, put)
 
     def enter(self, level, start, count):
-        """Takes over visited bits and frontier from global memory."""
+        """Copies visited bits and frontier from global to shared memory."""
         k, c, state = self.k, self.c, self.state
         if c.shared_bits:
             k.for_(
@@ -330,8 +332,8 @@ class SingleCTA:
         k.sync()
 
     def leave(self, level, start, count):
-        """Logs the frontier that was not expanded; hands the visited bits back when others go on
-        with them.
+        """Logs the frontier, which was not expanded; copies the visited bits back to global memory
+        if the search goes on.
         """
         k, c = self.k, self.c
 

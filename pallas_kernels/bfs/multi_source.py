@@ -1,15 +1,17 @@
-"""Breadth-first search from up to 32 sources in one launch: a bit a source, a word a vertex.
+"""Breadth-first search from up to 32 sources in one launch: one bit for each source, one word for
+each vertex.
 
 Method: Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014, with
-atomics: `seen[v]` holds a bit for every source that has reached v. An edge u -> v offers the bits
-of u's frontier that `seen[v]` lacks; the atomic `or` tells which of them nobody brought before, and
-exactly these get u as their parent. After a grid barrier `seen` against its copy of before is the
-next frontier. A level is pushed (the edges of the frontier) or pulled (those of the vertices
-that a source misses), whichever has fewer edges. Rows of more than LONG edges are cut into ranges
-that all warps share; the others are expanded 32 at a time by one warp, an edge a lane.
+atomics: `seen[v]` holds a bit for every source that has reached v. An edge u -> v sets the bits of
+u's frontier that `seen[v]` lacks, by an atomic `or`; its old value shows which of them no other
+edge set before, and exactly for these sources u is the parent of v. After a grid barrier, `seen`
+xor its copy `old` is the next frontier. A level is pushed (the edges of the frontier) or pulled
+(the edges into vertices that some source has not reached), whichever has fewer edges. Rows of more
+than LONG edges are cut into ranges that all warps share; a warp expands 32 of the others together,
+an edge a lane.
 
-Cost: two passes over the n words and two grid barriers a level, and one gather an edge looked at;
-one atomic where an edge brings a bit, 4 bytes of level and of parent for each bit.
+Cost: two passes over the n words and two grid barriers a level; one gather for each visited edge;
+one atomic for each edge that sets a bit; 4 bytes of level and of parent for each bit.
 
 Measured (H200), 32 sources: rmat18 0.492 ms with parents, 0.381 levels alone, where 30M gathers at
 100 G/s take 0.3; 32 launches for one source each take 2.33. coAuthorsDBLP 1.17 and 0.90 (4.02),
@@ -31,8 +33,9 @@ LONG = 128  # edges of a row that one warp expands together with 31 other rows
 SPAN = 128  # edges of a range of a longer row
 UNROLL = 2  # edges of a lane in flight
 BY_VERTEX = True  # parents of one vertex side by side while they are found, transposed afterwards
-ALPHA = 1.5  # a pull looks at this many edges in the time of one pushed
-# Control words, four sets in turns: active vertices, edges to push, edges to pull, ranges of each.
+ALPHA = 1.5  # a pull visits so many edges in the time that a push takes for one
+# Control words: four sets in rotation, level l uses set l & 3. A set: active vertices, edges to
+# push, edges to pull, ranges of long rows to push, ranges to pull.
 COUNTS, SET = 40, 5
 ACTIVE, OUT, MISSING, OUT_RANGES, IN_RANGES = range(SET)
 
@@ -79,7 +82,7 @@ def bfs_sources(
 
     def kernel(k, m):
         ok = _body(k, c, m, m.control)
-        k.tell(m.status, ok)
+        k.report(m.status, ok)
 
     out = launch(
         kernel,
@@ -152,9 +155,10 @@ def _degree(k, indptr, v, mask):
 
 
 def _advance(k, c, m, control, sums, level):
-    """Makes what the level found the frontier: (level, ok, *counts of the next expansion)."""
+    """Makes the vertices that the level found the frontier; returns (level, ok, *the set of control
+    words of the next expansion)."""
     at = COUNTS + (level & 3) * SET
-    later = COUNTS + ((level + 1) & 3) * SET  # nobody reads it before the next barrier
+    later = COUNTS + ((level + 1) & 3) * SET  # not in use before the next barrier
     k.store(control, later + k.thread, 0, mask=(k.cta == 0) & (k.thread < SET))
 
     def group(v, active, edges, missing):
@@ -206,7 +210,8 @@ def _list_long(k, ranges, control, counter, v, begin, degree):
 
 
 def _expand(k, c, m, ranges, *, pull):
-    """Follows the edges of one level: out of the frontier, or into what some source misses."""
+    """Visits the edges of one level: out of the frontier (push), or into vertices that some source
+    has not reached (pull)."""
     g = types.SimpleNamespace(
         indptr=m.in_indptr if pull else m.indptr,
         indices=m.in_indices if pull else m.indices,
@@ -214,7 +219,8 @@ def _expand(k, c, m, ranges, *, pull):
     )
 
     def edge(x, word, at, mask):
-        """Edge number `at` of vertex x, which has the bits `word` to give or to take."""
+        """(tail, head, bits to set) of edge number `at` of vertex x; word: the bits that x can send
+        (push) or that it lacks (pull)."""
         if not pull:
             y = k.load(g.indices, at, mask=mask, cache="nc")
             return x, y, word & ~k.load(m.seen, y, mask=mask, other=-1, cache="fresh")
@@ -265,7 +271,7 @@ def _expand(k, c, m, ranges, *, pull):
 
 
 def _record(k, c, m, u, v, new):
-    """The bits `new` reach v from u; those that no other edge has brought get u as parent."""
+    """Sets the bits `new` of v, reached from u; u becomes the parent for those not set before."""
     before = k.atomic("or", m.seen, v, new, mask=new != 0)
     if not c.parents:
         return

@@ -1,21 +1,21 @@
 """TileBFS: breadth-first levels over bitmask tiles, the whole search in one launch.
 
-Three ways through a level (Ji et al., "TileSpMSpV", ICPP 2022, section 3.4), all in
-`tile_levels.py`: Push-CSC goes from the vertices of the frontier to the tiles of their rows and
-claims whole words of targets by an atomic OR; Push-CSR goes over all tiles that have unvisited
-vertices and meets those with a frontier word; Pull-CSC goes from each unvisited vertex along its
-tiles and stops at the first hit. The paper's rule chooses: Pull-CSC when few vertices are
-unvisited, else Push-CSR when the frontier holds at least `push_csr_above` of the vertices, else
-Push-CSC. The entries of the remainder are pushed edge by edge in the same level.
+Three level kernels (Ji et al., "TileSpMSpV", ICPP 2022, section 3.4), all in `tile_levels.py`:
+Push-CSC goes from the vertices of the frontier to the tiles of their rows and claims whole words of
+targets by an atomic OR; Push-CSR goes over all tiles that have unvisited vertices and intersects
+them with the frontier words; Pull-CSC goes from each unvisited vertex along its tiles and stops at
+the first hit. The paper's rule chooses: Pull-CSC when few vertices are unvisited, else Push-CSR
+when the frontier holds at least `push_csr_above` of the vertices, else Push-CSC. The entries of the
+remainder are pushed edge by edge in the same level.
 
 Traffic of a Push-CSC level: n / 8 bytes of frontier bits, then 8 bytes and one test for each pair
 of a frontier vertex and a tile of its row, an atomic for each word with new vertices. Of a Push-CSR
 level: 4 bytes for each tile with unvisited vertices, and the tile's words (512 bytes at nt = 64)
-where it meets the frontier. One grid barrier a level.
+if its frontier words are not all zero. One grid barrier a level.
 
 Measured (H200): 4.4 us a level with Push-CSC, 5.6 with Push-CSR (FEM-like, 388 x 388 x 6), of which
-the barrier with its counters is 1.5 us; four tests, then four atomics, are in flight a lane (one
-pair after the other: 16 us). What binds is that chain, not bytes.
+the barrier with its counters is 1.5 us; a lane has four tests, then four atomics, in flight (with
+one pair after the other: 16 us). The limit is this chain of accesses, not bandwidth.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -68,10 +68,11 @@ def tile_bfs(
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
     out: the tiles by row, edge u -> v being entry (u, v); inn: by column. nt is 32 or 64. kernels:
-    the ways through a level that may be chosen, "push_csc" among them; push_csr_above: share
-    of the vertices from which a frontier is dense; pull_below: share below which too few are
-    unvisited to push. targets, stop: as in `bfs`. trace: levels of which (level, vertices, way,
-    clock) is returned, -1 where there are fewer. status 0: right; otherwise a grid barrier expired.
+    the level kernels that may be chosen, "push_csc" among them; push_csr_above: a frontier of this
+    share of the vertices or more is dense; pull_below: if the unvisited share is below it, the
+    level is pulled. targets, stop: as in `bfs`. trace: (level, vertices, kernel, clock) is returned
+    for the first so many levels, -1 for levels that the search does not have. status 0: right;
+    otherwise a grid barrier expired.
     """
     if nt not in (32, 64):
         raise ValueError(f"`nt` must be 32 or 64; got {nt}.")
@@ -153,18 +154,19 @@ def _search(k, c, g):
     def step(level, count, seen, cur, done, ok):
         slot = SLOT + (level & 3)
         mine = (k.cta == 0) & (k.thread == 0)
-        # nobody adds to this slot before the barrier after next, or reads it any more
+        # control word SLOT + (level + 2) is free: it was last read before the previous barrier, and
+        # is next written after the coming one
         k.store(g.control, SLOT + ((level + 2) & 3), 0, mask=mine)
         nxt = k.where(cur == 2, 0, cur + 1)
         _clear(k, c, g, k.where(cur == 0, 2, cur - 1))
-        way = _way(k, c, count, seen)
-        _trace(k, c, g, level, count, way, mine)
+        chosen = _choose(k, c, count, seen)
+        _trace(k, c, g, level, count, chosen, mine)
         now = Level(k, c, g, level, cur, nxt)
-        now.frontier(way == 0)
+        now.frontier(chosen == 0)
         if "push_csr" in c.kernels:
-            k.if_(way == 1, lambda: now.unvisited(now.push_csr))
+            k.if_(chosen == 1, lambda: now.unvisited(now.push_csr))
         if "pull_csc" in c.kernels:
-            k.if_(way == 2, lambda: now.unvisited(now.pull_csc))
+            k.if_(chosen == 2, lambda: now.unvisited(now.pull_csc))
         ok, count = k.grid_barrier(g.control, [(g.control, slot)], [(g.sums, 0, g.control, slot)])
         done = _stopped(k, c, g, level + 1, count, known)
         return level + 1, count, seen + count, nxt, done, ok
@@ -191,14 +193,14 @@ def _clear(k, c, g, which):
     k.spread(c.words, lambda i: k.store(g.front, which * c.words + i, 0))
 
 
-def _way(k, c, count, seen):
+def _choose(k, c, count, seen):
     """0 Push-CSC, 1 Push-CSR, 2 Pull-CSC."""
-    way = k.const(0)
+    chosen = k.const(0)
     if "push_csr" in c.kernels:
-        way = k.where(count >= c.dense, 1, way)
+        chosen = k.where(count >= c.dense, 1, chosen)
     if "pull_csc" in c.kernels:
-        way = k.where(c.n - seen < c.pull_below, 2, way)
-    return way
+        chosen = k.where(c.n - seen < c.pull_below, 2, chosen)
+    return chosen
 
 
 def _stopped(k, c, g, level, count, targets):
@@ -226,10 +228,10 @@ def _last(k, c, g, level, cur):
     k.spread(c.words, word)
 
 
-def _trace(k, c, g, level, count, way, mine):
+def _trace(k, c, g, level, count, chosen, mine):
     if not c.trace:
         return
-    for j, x in enumerate((level, count, way, k.clock())):
+    for j, x in enumerate((level, count, chosen, k.clock())):
         k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.trace))
     rest = (k.cta == 0) & (level == 0)
     k.if_(

@@ -1,8 +1,8 @@
-"""The three level kernels of `tile.py`, and the remainder that takes part in each of them.
+"""The three level kernels of `tile.py`; each of them also pushes the edges of the remainder.
 
-`g.front` holds three bitmaps of W words that take turns: the frontier, the next one, and the one
-before, which is cleared meanwhile. `g.visited` is one bitmap: a level reads the frontier from its
-own bitmap, so bits that the level itself sets in `visited` change nothing but save work.
+`g.front` holds three bitmaps of c.words words in rotation: the frontier, the next one, and the last
+one, which is cleared meanwhile. `g.visited` is one bitmap. A level reads the frontier from `front`,
+so the bits that it sets in `visited` do not change its result: they only save work.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -11,8 +11,8 @@ own bitmap, so bits that the level itself sets in `visited` change nothing but s
 from ..rows.flatten import flatten
 
 UNROLL = 4
-SPLIT = 256  # tiles from which a line of tiles is shared by the warps of a CTA
-LISTED = 1024  # such lines a CTA has room for
+SPLIT = 256  # a row of more tiles than this is shared by the warps of a CTA
+LISTED = 1024  # capacity of the list of such rows of a CTA
 
 
 class Level:
@@ -25,7 +25,8 @@ class Level:
 
     def claim(self, *claims):
         """Marks the bits of claims (tile, words of a line, mask) as visited and part of the next
-        frontier; the accesses of several claims are under way together."""
+        frontier; the accesses of several claims are in flight together. Word 0 of `sums` counts the
+        new vertices."""
         k, g = self.k, self.g
         at, new = [], []
         for tile, word, mask in claims:
@@ -45,8 +46,9 @@ class Level:
             count = count + k.popc(won)
         k.reduce("add", g.sums, 0, count, mask=count != 0)
 
-    def own_tiles(self, f):
-        """f(tile, valid) for tiles that lie far apart, so that a dense stretch meets all warps."""
+    def spread_tiles(self, f):
+        """f(tile, valid) for the tiles of this warp, a large stride between them, so that a dense
+        stretch of tiles is shared by all warps."""
         k, c = self.k, self.c
 
         def chunk(i0):
@@ -72,7 +74,7 @@ class Level:
 
             k.while_(lambda left: left != 0, one, k.ballot(alive))
 
-        self.own_tiles(some)
+        self.spread_tiles(some)
 
     def one_tile(self, tile, start, size, *word):
         k, c, g = self.k, self.c, self.g
@@ -112,16 +114,16 @@ class Level:
             k.reduce("add", g.sums, 0, 1, mask=won)
 
     def push_csc(self, start, size, word):
-        """Vector-driven: the vertices of a frontier tile with the tiles of its row.
+        """Vector-driven: all pairs of a vertex of a frontier tile and a tile of its row.
 
-        A pair of a vertex and a tile a lane where one pass over the pairs does; else a tile at a
-        time, a line a lane, joined over the warp.
+        If the warp can take all pairs in one pass, each lane has a pair. Otherwise the warp takes
+        one tile after the other, each lane has a line of it, and the warp combines the lines.
         """
         k = self.k
         pairs = sum((k.popc(w) for w in word[1:]), k.popc(word[0])) * size
-        few = pairs <= 32 * UNROLL
-        k.if_(few & (pairs > 0), lambda: self.push_pairs(start, size, word, pairs))
-        k.if_(~few, lambda: self.push_whole(start, start + size, word))
+        one_pass = pairs <= 32 * UNROLL
+        k.if_(one_pass & (pairs > 0), lambda: self.push_pairs(start, size, word, pairs))
+        k.if_(~one_pass, lambda: self.push_whole(start, start + size, word))
 
     def push_pairs(self, start, size, word, pairs):
         k, c, g = self.k, self.c, self.g
@@ -189,7 +191,7 @@ class Level:
 
             k.while_(lambda left: left != 0, one, k.ballot(alive & ~later & (end > start)))
 
-        self.own_tiles(some)
+        self.spread_tiles(some)
         k.sync()
 
         def long(i):
@@ -197,7 +199,7 @@ class Level:
             end = k.load(g.in_ptr, tile + 1, cache="nc")
 
             def part(t0):
-                # one lane's view for all: other warps set bits meanwhile
+                # lane 0 reads for all lanes: other warps set bits meanwhile
                 missing = [k.shfl(m, 0) for m in self.missing(tile, k.const(True, "i1"))]
                 scan(tile, t0, k.minimum(t0 + 32, end), missing)
 
@@ -224,7 +226,8 @@ class Level:
         return word, k.ballot((t < end) & (_any(word) != 0))
 
     def push_csr(self, tile, start, end, missing):
-        """Matrix-driven: whole tiles against their frontier words, a lane a line; empty skipped."""
+        """Matrix-driven: intersects whole tiles with their frontier words, one line a lane; tiles
+        whose frontier words are zero are skipped."""
         k, c, g = self.k, self.c, self.g
 
         def chunk(t0, *hits):
@@ -250,7 +253,7 @@ class Level:
         self.claim((tile, found, k.lane == 0))
 
     def pull_csc(self, tile, start, end, missing):
-        """Unvisited-driven: each missing vertex looks along its tiles up to the first hit."""
+        """Driven by the unvisited: each searches its tiles up to the first visited neighbour."""
         k, c, g = self.k, self.c, self.g
 
         def chunk(state):

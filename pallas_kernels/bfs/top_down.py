@@ -5,12 +5,12 @@ import operator
 
 from ..rows.flatten import flatten
 
-OWN_RANGES = 4  # ranges of a vertex its lane queues itself, the others are queued by the warp
+LANE_RANGES = 4  # ranges of a vertex that its lane stores; the warp stores the others
 
 
 def append(k, span, tail, won, start, end, vertex):
-    """Cuts start .. end of the lanes that won into ranges for `tail`; all lanes of the warp take
-    part.
+    """Cuts the rows start .. end of lanes with `won` into ranges and appends them to `tail`; all
+    lanes of the warp take part.
     """
     parts = k.where(won, range_count(span, start, end), 0)
     upto, total = k.warp_scan(parts)
@@ -21,28 +21,28 @@ def append(k, span, tail, won, start, end, vertex):
 
 
 def write(k, span, tail, base, parts, before, start, end, vertex):
-    """Stores the ranges of every lane at base + before ...; negative bases (beyond the buffer) run
-    downwards.
+    """Stores the ranges of every lane from position base + before on. A negative base stands for
+    position ~base of the queue itself, and positions then run downwards.
     """
 
     def store(j, s, e, v, offset, mask=None):
         at, b = k.where(base < 0, base - offset - j, base + offset + j), s + j * span
         tail.store(at, (b, k.minimum(e, b + span), v, 0), mask)
 
-    k.for_(0, k.minimum(parts, OWN_RANGES), 1, lambda j: store(j, start, end, vertex, before))
+    k.for_(0, k.minimum(parts, LANE_RANGES), 1, lambda j: store(j, start, end, vertex, before))
 
     def long(left):
         lane = k.ctz(left)
         count, s, e, v, offset = (k.shfl(x, lane) for x in (parts, start, end, vertex, before))
-        k.for_(k.lane + OWN_RANGES, count, 32, lambda j: store(j, s, e, v, offset))
+        k.for_(k.lane + LANE_RANGES, count, 32, lambda j: store(j, s, e, v, offset))
         return left & (left - 1)
 
-    k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
+    k.while_(lambda left: left != 0, long, k.ballot(parts > LANE_RANGES))
 
 
-class SoloTail:
-    """Where one CTA alone puts edge ranges: the queue in global memory, its length in shared
-    memory.
+class SingleCTATail:
+    """The end of the next queue while one CTA works alone: the queue lies in global memory, its
+    length in word `word` of `sums`, in shared memory.
     """
 
     def __init__(self, k, c, state, into, word):
@@ -58,8 +58,9 @@ class SoloTail:
         self.k.store_vec(self.state.queue, (self.base + at) * 4, entry, mask=mask)
 
 
-class FewTail(SoloTail):
-    """Where all CTAs put few: at once, an atomic a warp on the queue's length."""
+class UnbufferedTail(SingleCTATail):
+    """The same for all CTAs, for few ranges: each warp appends directly, by an atomic on control
+    word `slot`, the length of the queue."""
 
     def __init__(self, k, c, state, into, slot):
         super().__init__(k, c, state, into, 0)
@@ -70,13 +71,14 @@ class FewTail(SoloTail):
         return k.shfl(k.atomic("add", self.state.control, self.slot, total, mask=mine), 0)
 
 
-class Tail(SoloTail):
-    """Where all CTAs do: each buffers its ranges in shared memory and appends them at the end
+class Tail(SingleCTATail):
+    """The same for all CTAs: each buffers its ranges in shared memory and appends them at the end
     of the level.
 
-    One atomic a CTA on the queue's length instead of one a warp: atomics on one word take 1/1.7
-    ns each. Positions beyond the buffer are given out from the queue's length at once (negative
-    until `store` decodes them).
+    This takes one atomic a CTA on control word `slot`, the length of the queue, instead of one a
+    warp; atomics on one word take 1/1.7 ns each. Word 0 of `sums` counts the buffered ranges. If
+    the buffer is full, a position in the queue itself is reserved immediately and encoded as
+    ~position until `store` decodes it.
     """
 
     def __init__(self, k, c, state, into, slot):
@@ -88,7 +90,7 @@ class Tail(SoloTail):
         at = super().reserve(total)
 
         def beyond():
-            # the rest of the buffer stays empty: ranges of no edges
+            # fill the rest of the buffer with ranges of no edges
             def blank(i):
                 k.store_vec(state.buffer, i * 4, (0, 0, 0, 0))
 
@@ -132,8 +134,10 @@ def range_count(span, start, end):
 
 
 def push(k, c, graph, state, s, warps, tail, queue, group=0):
-    """Expands the ranges of the current queue; claims, levels, parents, and (where `queue`) the
-    next queue.
+    """One push level: visits the edges of the current queue, claims unvisited vertices, stores
+    their levels and parents and, where `queue`, appends their edges to the next queue.
+
+    Words group + 1 and group + 2 of `sums` count the claimed vertices and their edges.
     """
     level, ranges, half, cur, sums = s.level, s.ranges, s.half, s.cur, state.sums
 
@@ -157,15 +161,15 @@ def push(k, c, graph, state, s, warps, tail, queue, group=0):
 
         return flatten(k, start, end - start, (vertex,), edge, found, edges, unroll=1)
 
-    found, edges = k.deal(ranges, warps, chunk, 0, 0)
+    found, edges = k.distribute(ranges, warps, chunk, 0, 0)
     found, edges = k.warp_sum(found), k.warp_sum(edges)
     k.reduce("add", sums, group + 1, found, mask=(k.lane == 0) & (found != 0))
     k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))
 
 
 def collect(k, c, graph, state, level, warps, tail):
-    """Makes the queue of the vertices of `level` from the levels: after a pull, or a push that made
-    none.
+    """Makes the queue of the vertices of `level` from the levels: after a pull, or after a push
+    that made none. Word 2 of `sums` counts their edges.
     """
     worker, workers = warps
 

@@ -1,1 +1,1 @@
-"""Communities: vertices look for the best one around them, and move."""
+"""Communities: each vertex moves to the best community among its neighbours."""

@@ -1,15 +1,17 @@
-"""What vertices look at before they move: the weights to communities around them, and the best."""
+"""How vertices choose a community: the weights to the communities of their neighbours, and the
+best of them."""
 
-PARTS = 2  # turns in which every vertex comes once, on average; a power of two
-SLOTS = 256  # of the table of a warp
-ROW = 192  # edges that it takes
+PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
+SLOTS = 256  # of the hash table of a warp
+ROW = 192  # rows of at most so many edges use it
 FULL = 6  # eighths of the CTA's table that may be filled
 EMPTY = -1
-COUNTS = 40  # two pairs of control words by turns: moves of short rows, of long ones
+# control words 40..43, a pair for even and one for odd turns: moves of short rows, of long rows
+COUNTS = 40
 
 
 class Looking:
-    """The vertices of a level, in communities; `word` counts the moves of a turn."""
+    """Chooses moves; control words `word` and `word` + 1 count those of short and of long rows."""
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
@@ -20,7 +22,7 @@ class Looking:
         self.word = k.const(COUNTS)
 
     def put(self, array, word, values, mask):
-        """Appends the values of lanes under the mask, counted by a control word."""
+        """Appends the values of lanes where `mask` holds; control word `word` counts them."""
         k = self.k
         vote = k.ballot(mask)
 
@@ -32,7 +34,7 @@ class Looking:
         k.if_(vote != 0, put)
 
     def _drawn(self, v, turn):
-        """Whether it is the turn of v: a hash of both, alike for all."""
+        """Whether v may move in this turn, by a hash of both."""
         k = self.k
         x = v * 0x9E3779B1 + turn * 0x85EBCA6B
         x = (x ^ k.shr(x, 15)) * 0x2C1B3C6D
@@ -61,7 +63,7 @@ class Looking:
         k.spread_warps(c.n, some)
 
     def _list(self, v, mask, mine):
-        """Lists the vertices under the mask in shared memory; how many they are."""
+        """Lists the vertices where `mask` holds in shared memory; returns their number."""
         k = self.k
         vote = k.ballot(mask)
         k.sync_warp()
@@ -70,7 +72,8 @@ class Looking:
         return k.popc(vote)
 
     def _by_lanes(self, v, mask, mine, lanes):
-        """Rows of up to `lanes` edges, a lane each: lanes of one community find each other."""
+        """Rows of up to `lanes` edges, one edge a lane: each lane sums the weights of all lanes of
+        its community."""
         k, m = self.k, self.m
         count = self._list(v, mask, mine)
         member = k.lane & (lanes - 1)
@@ -96,7 +99,7 @@ class Looking:
         k.for_(0, count, 32 // lanes, rows)
 
     def _by_table(self, v, mask, mine):
-        """Rows of more edges: sums of each community in the table of the warp."""
+        """Rows of more edges: sums for each community in the hash table of the warp."""
         k, m = self.k, self.m
         count = self._list(v, mask, mine)
         first = k.warp * SLOTS
@@ -149,13 +152,14 @@ class Looking:
         k.if_(mask, put)
 
     def _own(self, u, mask=None):
-        """The community of u, and what each unit of a community's sum costs it."""
+        """(community of u, (cost of a unit of a community's sum, strength of u))."""
         k, m = self.k, self.m
         strength = k.load(m.strength, u, mask=mask, cache="nc")
         return k.load(m.group, u, mask=mask), (self.factor * k.cast(strength, "f32"), strength)
 
     def _better(self, found, to, weight, own, pull):
-        """(community, value, weight to the own one), with a community that a lane has found."""
+        """`found` = (best community, its value, weight to the current one), updated by community
+        `to`."""
         k = self.k
         best, most, inside = found
         other = (to >= 0) & (to != own)
@@ -166,14 +170,14 @@ class Looking:
         return k.where(wins, to, best), k.where(wins, value, most), inside
 
     def _choose(self, u, valid, to, weight, lanes):
-        """`_settle` of a community for each lane."""
+        """`_settle` where each lane has one community."""
         k = self.k
         own, pull = self._own(u, valid)
         nothing = k.const(EMPTY), k.const(0.0, "f32"), k.const(0)
         self._settle(u, valid, self._better(nothing, to, weight, own, pull), own, pull, lanes)
 
     def _over(self, found, lanes):
-        """The best of some lanes, and the weight to the own community."""
+        """Combines `found` of groups of `lanes` lanes."""
         k = self.k
         best, most, inside = found
         d = lanes // 2
@@ -187,7 +191,7 @@ class Looking:
         return best, most, inside
 
     def _settle(self, u, valid, found, own, pull, lanes):
-        """Lists the move of u, of which the first of its lanes tells."""
+        """Combines the lanes of u; its first lane lists the move, if it is one."""
         k, m = self.k, self.m
         best, most, inside = self._over(found, lanes)
         first = (k.lane & (lanes - 1)) == 0
@@ -195,7 +199,7 @@ class Looking:
         self.put(m.moved, self.word, (u, best), goes)
 
     def _goes(self, u, mask, found, own, pull):
-        """Whether a move is better than to stay."""
+        """Whether u moves: the best community is better than the current one."""
         k, m = self.k, self.m
         best, most, inside = found
         mask = mask & (best >= 0)
@@ -205,7 +209,7 @@ class Looking:
         return mask & (most > stay) & ~(lone & (best > own))
 
     def look_long(self, turn, long):
-        """The same for longer rows, a CTA each."""
+        """`look` for longer rows, one CTA each."""
         k, m = self.k, self.m
         holds = self.c.table * FULL // 8
 
@@ -235,7 +239,7 @@ class Looking:
                 to, weight = k.load(self.keys, j + k.thread), k.load(self.values, j + k.thread)
                 return self._better(found, to, weight, own, pull)
 
-            k.sync()  # all have asked whether u is due, or have read the share before
+            k.sync()  # all threads have read `due` of u, or the slots of the share before
             k.for_(k.thread, c.table, k.threads, clear)
             k.sync()
             many = lambda e: self._add(u, e, 0, c.table - 1, mine)  # noqa: E731

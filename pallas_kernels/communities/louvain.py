@@ -1,22 +1,24 @@
-"""Louvain's moving phase in one launch: vertices by turns, weights to communities in hash tables.
+"""Louvain's moving phase in one launch: rounds of moves, weights to communities in hash tables.
 
-Method: in every turn about half of the vertices, drawn by a hash, looks for the community of
-a neighbour with the largest `w(v, c) - factor k(v) tot(c)`; all that found a better one than
-their own move together after a grid barrier (Lu, Halappanavar, Kalyanaraman, "Parallel heuristics
-for scalable community detection", Parallel Computing 47, 2015). Only a vertex that a neighbour
-joined or left looks again (Ozaki, Tezuka, Inaba, "A simple acceleration method for the Louvain
-algorithm", IJCEE 8, 2016). Of two lone vertices only the one with the larger number moves to the
-other. Weights and their sums are integers, so that no order of additions shows: every run gives the
-same. A community that several lanes meet is summed by comparing all lanes in rows of up to 8 and 32
-edges, by a table of its warp in shared memory up to `ROW` edges, of the CTA beyond (tables by
-degree: Naim, Manne, Halappanavar, Tumeo, "Community detection on the GPU", IPDPS 2017). A row with
-more edges than that holds is read once for each share of the communities that fits: looking at one
-share a turn instead costs rmat16 8% of its modularity.
+Method: in every turn about half of the vertices, drawn by a hash, search for the community of a
+neighbour with the largest `w(v, c) - factor k(v) tot(c)`; all that found a better one than their
+current one move together after a grid barrier (Lu, Halappanavar, Kalyanaraman, "Parallel heuristics
+for scalable community detection", Parallel Computing 47, 2015). A vertex searches again only after
+a neighbour has moved (Ozaki, Tezuka, Inaba, "A simple acceleration method for the Louvain
+algorithm", IJCEE 8, 2016). If two vertices are alone in their communities, only the one with the
+larger number moves to the other. Weights and their sums are integers, so the order of additions
+does not matter: every run gives the same result. The weights to one community are summed by
+comparing all lanes in rows of up to 8 and 32 edges, by a hash table of the warp in shared memory up
+to `ROW` edges, and by a table of the CTA beyond (tables by degree: Naim, Manne, Halappanavar,
+Tumeo, "Community detection on the GPU", IPDPS 2017). A row with more edges than that holds is read
+once for each share of the communities that fits: looking at one share a turn instead costs rmat16
+8% of its modularity.
 
-Traffic: for each vertex that looks, its row, and two gathers an edge, of the neighbour's community
-and that one's sum; for each move the row again and four atomics. Two grid barriers a turn.
+Traffic: for each vertex that searches, its row, and two gathers an edge, of the neighbour's
+community and that one's sum; for each move the row again and four atomics. Two grid barriers a
+turn.
 
-Floor (H200): delaunay21's first level looks at its edges four times, 100M gathers of communities
+Floor (H200): delaunay21's first level reads its edges four times, 100M gathers of communities
 and sums, 0.7 ms. Measured, all levels with their joins in XLA: delaunay21 17.6 ms, grid1000 7.7,
 coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25. A quarter of the vertices a turn takes twice the
 turns, and is no better: rmat14 0.065 for 0.069, coAuthorsDBLP 0.8250 for 0.8262.
@@ -31,10 +33,10 @@ from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
 
-TURNS = 48  # at most
-ENOUGH = 512  # turns end once PARTS of them move no more than one in so many vertices
+TURNS = 48  # at most so many turns
+ENOUGH = 512  # ends once PARTS turns together move at most one in so many vertices
 LARGE = 160 * 1024  # bytes of shared memory of a CTA from which its table is twice as large
-LONG, ROWS = 44, 45  # control words: how many rows are long, how many have edges
+LONG, ROWS = 44, 45  # control words: number of long rows, number of rows with edges
 
 
 def moves(
@@ -61,7 +63,7 @@ def moves(
     c = types.SimpleNamespace(n=n, table=table)
 
     def kernel(k, m):
-        k.tell(m.status, _Moves(k, m, c).run())
+        k.report(m.status, _Moves(k, m, c).run())
 
     out = launch(
         kernel,
@@ -95,13 +97,13 @@ class _Moves(Looking):
     """The turns of a level."""
 
     def run(self):
-        """ok; `m.group` has the communities."""
+        """Runs the turns; returns ok. The communities are in `m.group`."""
         k, m = self.k, self.m
         (rows,) = k.spread_warps(self.c.n, self._start, 0)
         k.reduce("add", m.control, ROWS, k.warp_sum(rows), mask=k.lane == 0)
         counted = [(m.control, LONG), (m.control, ROWS)]
         ok, long, rows = k.grid_barrier(m.control, counted)
-        few = rows // ENOUGH
+        enough = rows // ENOUGH
 
         def turn_(ok, turn, before, now):
             word = COUNTS + (turn & 1) * 2
@@ -121,12 +123,13 @@ class _Moves(Looking):
 
         def going(ok, turn, before, now):
             del now
-            return (ok != 0) & (turn < TURNS) & (before > few)
+            return (ok != 0) & (turn < TURNS) & (before > enough)
 
         return k.while_(going, turn_, ok, 0, 2**31 - 1, 0)[0]
 
     def _start(self, v, rows):
-        """Every vertex is alone in a community, those with edges are due; long rows are listed."""
+        """Puts every vertex into a community of its own, marks those with edges as due, and lists
+        long rows."""
         k, m, c = self.k, self.m, self.c
         valid = v < c.n
         begin, end = k.row(m.indptr, v, valid)
@@ -140,7 +143,7 @@ class _Moves(Looking):
     # ---- Moving ----
 
     def _change(self, u, to, mask):
-        """u leaves its community for another."""
+        """Moves u to the community `to`."""
         k, m = self.k, self.m
         own = k.load(m.group, u, mask=mask, cache="fresh")
         strength = k.load(m.strength, u, mask=mask, cache="nc")
@@ -150,7 +153,7 @@ class _Moves(Looking):
             k.reduce("add", m.size, place, sign, mask=mask)
 
     def _move(self, count):
-        """Moves of short rows, whose neighbours are due again."""
+        """Moves the listed vertices with short rows and marks their neighbours as due."""
         k, m = self.k, self.m
 
         def some(i):
@@ -159,18 +162,18 @@ class _Moves(Looking):
             self._change(u, to, valid)
             begin, end = k.row(m.indptr, u, valid)
 
-            def tell(places, payloads, valid):
+            def mark_due(places, payloads, valid):
                 del payloads
                 heads = k.loads(m.indices, places, valid, cache="nc")
                 for head, t in zip(heads, valid, strict=True):
                     k.store(m.due, head, 1, mask=t)
 
-            flatten(k, begin, end - begin, (), tell)
+            flatten(k, begin, end - begin, (), mark_due)
 
         k.spread_warps(count, some)
 
     def _move_long(self, count):
-        """Moves of long rows, a CTA each."""
+        """The same for long rows, one CTA each."""
         k, m = self.k, self.m
 
         def one(i):
@@ -178,9 +181,9 @@ class _Moves(Looking):
             self._change(u, to, k.thread == 0)
             begin, end = k.row(m.indptr, u)
 
-            def tell(e):
+            def mark_due(e):
                 k.store(m.due, k.load(m.indices, e, cache="nc"), 1)
 
-            k.for_(begin + k.thread, end, k.threads, tell)
+            k.for_(begin + k.thread, end, k.threads, mark_due)
 
         k.for_(k.cta, count, k.ctas, one)

@@ -1,12 +1,12 @@
 """Connected components over the rows of several GPUs, in one launch on each.
 
-Every device has a forest over all places and joins its trees by the edges of its own rows, as
-`one_gpu.py` does. Twice the devices tell each other their forests, whole, and each joins to its
-own what the others found: after the sampled rounds, so that all skip the same largest tree, and at
-the end. Then every tree takes the least vertex of its places for a name.
+Every device has a forest over the places of all devices and joins its trees by the edges of its own
+rows, as `one_gpu.py` does. Twice each device sends its whole forest to the others and links the
+forests that it receives into its own: after the sampled rounds, so that all skip the same largest
+tree, and at the end. Then the label of a tree becomes the least vertex of its places.
 
-Cost: the work of one device over the edges divided by their number; per device 8 bytes a place over
-each link and as many more links of the forest, 3 meetings.
+Cost: the work of one device divided by the number of devices; for each device 8 bytes a place over
+each link, and as many more `link` operations; up to 4 device barriers.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -35,20 +35,20 @@ def components(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32): the least vertex of the weakly connected component.
+    """(labels int32[n], status int32), called inside a `shard_map`: for every vertex the least
+    vertex of its weakly connected component; the same on every device.
 
-    Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices; positions int32[n], the same on all: the place of each vertex. axes: all
-    axes of the mesh in their order. symmetric: every edge is there in both directions. Labels are
-    those of all vertices, on every device. status 0: right; otherwise a device or a CTA waited in
-    vain.
+    indptr int32[places + 1], indices int32[nse]: the rows of this device's places; a column is a
+    place among those of all devices. positions int32[n]: the place of each vertex, the same on
+    every device. axes: all axes of the mesh in their order. symmetric: the graph has every edge in
+    both directions. Status is 0 if the result is right; otherwise a barrier expired.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
-    everyone = places * devices
+    all_places = places * devices
 
     def kernel(k, m):
-        ok = _Exchange(k, m, places, everyone, n).run(symmetric)
-        k.tell(m.status, ok)
+        ok = _Exchange(k, m, places, all_places, n).run(symmetric)
+        k.report(m.status, ok)
 
     out = launch(
         kernel,
@@ -56,9 +56,9 @@ def components(
         {
             "least_vertex": n,
             "status": 1,
-            "labels": everyone,
-            "told": devices * everyone,
-            "least": everyone,
+            "labels": all_places,
+            "received": devices * all_places,
+            "least": all_places,
         },
         ctas=ctas or resident_ctas(),
         threads=threads,
@@ -74,8 +74,8 @@ def components(
 class _Exchange(Forest):
     """One launch."""
 
-    def __init__(self, k, m, places, everyone, n):
-        super().__init__(k, m, everyone, places, k.device * places)
+    def __init__(self, k, m, places, all_places, n):
+        super().__init__(k, m, all_places, places, k.device * places)
         self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, 1)
 
     def run(self, symmetric):
@@ -109,29 +109,30 @@ class _Exchange(Forest):
         k.grid_barrier(self.control)
 
     def _join(self, turn):
-        """Joins what all devices have joined; two meetings."""
-        k, told = self.k, self.m.told
+        """Exchanges the forests and links those of the others into this one; two device
+        barriers."""
+        k, received = self.k, self.m.received
         self._send()
         ok = self._device_barrier(turn)
 
         def one(v):
             for s in range(k.devices):
-                label = k.load(told, s * self.n + v, cache="fresh")
+                label = k.load(received, s * self.n + v, cache="fresh")
                 self.link(v, label, (label != v) & (k.device != s))
 
         k.spread(self.n, one)
-        # nobody writes what is told here before all have read it
+        # no device may send again before all have read what they received
         ok = ok & self._device_barrier(turn + 1)
         self.compress()
         return ok & k.grid_barrier(self.control)[0]
 
     def _send(self):
-        k, told = self.k, self.m.told
+        k, received = self.k, self.m.received
 
         def four(j):
             labels = k.load_vec(self.labels, 4 * j, 4, cache="fresh")
             for d in range(k.devices):
-                k.store_vec(k.on(told, d), k.device * self.n + 4 * j, labels)
+                k.store_vec(k.on(received, d), k.device * self.n + 4 * j, labels)
 
         k.spread(self.n // 4, four)
 
@@ -139,7 +140,11 @@ class _Exchange(Forest):
         return self.barrier.device_barrier(self.k.const(turn), lambda device: (0,))
 
     def _name(self):
-        """The least vertex of every tree, then of every vertex; few trees have most of them."""
+        """Finds the least vertex of every tree, then writes it for every vertex.
+
+        A few trees have most of the vertices, so a thread combines runs of one root, and a warp its
+        lanes, before the atomic minimum.
+        """
         k, m = self.k, self.m
 
         def put(root, name):
@@ -160,4 +165,4 @@ class _Exchange(Forest):
         def least(place):
             return k.load(m.least, k.load(self.labels, place, cache="fresh"), cache="fresh")
 
-        self.vertices.give(m.least_vertex, least)
+        self.vertices.write_by_vertex(m.least_vertex, least)

@@ -1,11 +1,11 @@
 """Weakly connected components in one launch: hooking and compression with sampled neighbours.
 
 Method: Afforest (Sutton, Ben-Nun, Barak 2018). labels is a forest whose parents have smaller
-numbers than their children, so a root is the least vertex of its tree. Every vertex starts below
-its first neighbour; a few sampled rounds hook it to the next ones, trees are compressed in between;
-a sample finds the largest tree, and only vertices outside of it look at their other neighbours.
-That skips nearly all edges of a graph with a giant component. It needs both directions of an edge:
-a graph that is not symmetric has all its edges looked at.
+numbers than their children, so a root is the least vertex of its tree. Every vertex starts as a
+child of its first neighbour (if that is smaller). A few sampled rounds link it to the next ones;
+in between, trees are compressed. A sample finds the largest tree, and only vertices outside of it
+visit their other neighbours. That skips nearly all edges of a graph with a giant component. It
+needs both directions of an edge: for a graph that is not symmetric, all edges are visited.
 
 Cost: n (rounds + 1) gathers for the sampled rounds and about as many for the compressions, then
 one gather an edge of the vertices outside the largest tree; 9 grid barriers. An atomic
@@ -14,7 +14,7 @@ one gather an edge of the vertices outside the largest tree; 9 grid barriers. An
 Measured (H200): rmat18 0.128 ms in the kernel: 9.4 MB from memory, 0.07M atomics, 460 GB/s from L2,
 3.5% of the issue slots; coAuthorsDBLP 0.111, luxembourg_osm 0.036. Neither bytes nor gathers bind;
 barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. rmat21: 1.09 ms in a
-program, 2.41 where every edge is looked at, of which one gather an edge (117 G/s) is 0.59.
+program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59.
 """
 
 import jax
@@ -24,9 +24,9 @@ from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 
-SAMPLED = 2  # neighbours of every vertex that are hooked before the sample
-LONG = 1024  # edges from which a row is shared by the warps of a CTA
-LISTED = 2048  # long rows a CTA has room for
+SAMPLED = 2  # neighbours of every vertex that are linked before the sample
+LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
+LISTED = 2048  # capacity of the list of long rows of a CTA
 SHARED = LISTED + 4  # words of shared memory
 LARGEST = 40  # control word: ~root of the largest tree of the sample
 
@@ -43,8 +43,8 @@ def components(
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    in any order. symmetric: every edge is there in both directions, which lets most of them be
-    skipped; not checked. status 0: right; otherwise a grid barrier expired.
+    in any order. symmetric: the graph has every edge in both directions, so most of them can
+    be skipped; not checked. status 0: right; otherwise a grid barrier expired.
     """
     n = indptr.shape[0] - 1
     if n == 0:
@@ -52,7 +52,7 @@ def components(
 
     def kernel(k, m):
         ok = _all(k, Forest(k, m, n, n, 0), symmetric)
-        k.tell(m.status, ok)
+        k.report(m.status, ok)
 
     out = launch(
         kernel,
@@ -89,9 +89,9 @@ def _all(k, forest, symmetric):
 
 
 class Forest:
-    """Trees over n vertices, joined by the edges of some rows: `rows` vertices from `first` on.
+    """A forest over n vertices; the edges of `rows` vertices, from `first` on, link its trees.
 
-    m has labels, the edges of these rows and control words.
+    m has the labels, the edges of these rows and the control words.
     """
 
     def __init__(self, k, m, n, rows, first):
@@ -101,7 +101,7 @@ class Forest:
         k.store(self.count, k.thread, 0, mask=k.thread < 4)
 
     def plant(self):
-        """Every vertex of the rows starts below its first neighbour."""
+        """The parent of every vertex becomes its first neighbour, if that is smaller."""
         k = self.k
 
         def one(i):
@@ -111,7 +111,7 @@ class Forest:
         k.spread(self.rows, one)
 
     def hook(self, r):
-        """Joins every vertex of the rows to its neighbour number r."""
+        """Links every vertex of the rows to its neighbour number r."""
 
         def one(i):
             v, near = self.first + i, self._neighbour(i, r)
@@ -128,7 +128,7 @@ class Forest:
         return k.load(m.indices, start, mask=valid, other=-1, cache="nc")
 
     def link(self, u, v, mask):
-        """Joins the trees of u and v, by the larger root; a label on the way to it never grows."""
+        """Joins the trees of u and v: the larger root becomes a child. Labels never grow."""
         k, labels = self.k, self.labels
         a = k.load(labels, u, mask=mask, cache="fresh")
         b = k.load(labels, v, mask=mask, cache="fresh")
@@ -138,7 +138,7 @@ class Forest:
             above = k.load(labels, high, cache="fresh")
             root = above == high
             above = k.where(root, k.atomic_cas(labels, high, high, low, mask=root), above)
-            # hooked (the word still held `high`), or a parent further down
+            # linked (the word still held `high`), or continue from its parent
             return k.where(above == high, low, above), low
 
         k.while_(lambda a, b: a != b, climb, a, b)
@@ -160,7 +160,8 @@ class Forest:
         k.spread(self.n, one)
 
     def largest(self):
-        """The root of the commonest of 32 labels, the same in all CTAs; ends with a barrier."""
+        """The most frequent root of 32 sampled vertices, the same in all CTAs: CTA 0 writes it to
+        control word LARGEST, a grid barrier follows."""
         k = self.k
 
         def sample():

@@ -1,15 +1,15 @@
-"""PageRank by its changes, gathered in 16 bits: half of the bytes, and the error under control.
+"""PageRank by increments, gathered in 16 bits: half of the bytes, with a bounded error.
 
     r = F(x) - x                 F: the right side, an affine map with the linear part L
     x <- x + q,  r <- (r - q) + L q     q: r with its shares r / strength rounded to bfloat16
 
-What rounding leaves of r is not lost: it stays in r, and goes out with the next step. So r is the
-change that a step of power iteration from x makes, whatever q is; the loop ends by the norm of r,
-and the scores are x + r = F(x). The first step gathers float32 shares of the start. Scores after a
-bounded number of steps differ from those of power iteration, by about 2^-9 of the last change.
+The rounding error of q stays in r and is propagated in the next step. So r is always the change
+that a step of power iteration from x makes, whatever q is. The loop ends by the norm of r, and the
+scores are x + r = F(x). The first step gathers float32 shares of the start. Scores after a bounded
+number of steps differ from those of power iteration, by about 2^-9 of the last change.
 
-Rounding may change the mass of x, an error that shrinks by the damping alone where all others mix
-sooner (rmat21: 20 steps instead of 13), and not at all without damping. So each step scales x to
+Rounding may change the mass of x. This error shrinks by the factor d a step, more slowly than the
+others (rmat21: 20 steps instead of 13), and not at all if d is 1. So each step scales x to
 mass 1, by c = 1 / sum x:  x <- c x,  r <- c r + (1 - c) (1 - d) p.
 
 Source: Gleich, "PageRank beyond the Web", SIAM Review 2015, for residuals; error feedback
@@ -24,7 +24,7 @@ from .steps import Iteration
 class Increments(Iteration):
     """One launch: start, one step in 32 bits, steps in 16, result."""
 
-    KINDS = ("f32", "f32", "f32")  # and the mass of x
+    KINDS = ("f32", "f32", "f32")  # as in `Iteration`, and the mass of x
     first = True  # while the first step is traced
     scale: Any = None  # of x and r, before a step
 

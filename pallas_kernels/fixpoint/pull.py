@@ -71,14 +71,14 @@ def fixpoint_dense(
     outputs = {
         "x": (n, x0.dtype),
         "summary": 3,
-        "kept": (c.positions, x0.dtype),
+        "values_now": (c.positions, x0.dtype),
         "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
         **workspace(c, len(kinds), ctas, term),
     }
     outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
-    machine = kinds, KINDS[term.name], semiring.identity, batch, unroll
+    options = kinds, KINDS[term.name], semiring.identity, batch, unroll
     out = launch(
-        lambda k, m: _Loop(k, c, m, *machine).run(),
+        lambda k, m: _Loop(k, c, m, *options).run(),
         operands,
         outputs,
         ctas=ctas,
@@ -94,8 +94,8 @@ def fixpoint_dense(
 class _Loop(PullRows):
     """One launch: start, steps, result."""
 
-    def __init__(self, k, c, memory, *machine):
-        super().__init__(k, c, memory, *machine)
+    def __init__(self, k, c, memory, *options):
+        super().__init__(k, c, memory, *options)
         self.scalars = [k.load(getattr(memory, f"scalar{j}"), 0) for j in range(c.scalars)]
 
     def run(self):
@@ -123,7 +123,7 @@ class _Loop(PullRows):
 
         def row(p):
             vertex = k.load(m.vertices, p, cache="nc")
-            value = k.load(m.kept, p, cache="fresh")
+            value = k.load(m.values_now, p, cache="fresh")
             k.store(m.x, vertex, value, mask=vertex < c.n)
 
         k.spread(c.positions, row)
@@ -132,21 +132,22 @@ class _Loop(PullRows):
             k.store(m.summary, j, word, mask=mine)
 
     def _reached(self):
-        """Whether x differs from x0 at each target (its vertex and its position are given)."""
+        """Whether x differs from x0 at each target, given by its vertex and its position."""
         k, c, m = self.k, self.c, self.m
         found = []
         for j in range(c.targets // 2):
             vertex, position = k.load(m.targets, 2 * j), k.load(m.targets, 2 * j + 1)
             valid = k.below(vertex, c.n)
-            now = k.load(m.kept, position, mask=valid, cache="fresh")
+            now = k.load(m.values_now, position, mask=valid, cache="fresh")
             found.append(valid & _differs(now, k.load(m.x0, vertex, mask=valid)))
         return tuple(found)
 
     def _start(self):
-        """x = x0 and the operands of each row at its position; the thread's parts of the sums."""
+        """Copies x0 and the vectors to the positions of the rows; returns this thread's parts of
+        the sums."""
         k, c, m = self.k, self.c, self.m
         self.clear()
-        for word in (c.n, 2 * c.n + 1):  # what padding entries gather
+        for word in (c.n, 2 * c.n + 1):  # the value that padding entries gather
             nothing = self.identity if c.scaled else 0
             k.store(m.passed, word, nothing, mask=(k.cta == 0) & (k.thread == 0))
 
@@ -154,7 +155,7 @@ class _Loop(PullRows):
             vertex = k.load(m.vertices, p, cache="nc")
             valid = vertex < c.n
             x = k.load(m.x0, vertex, mask=valid, cache="nc")
-            k.store(m.kept, p, x)
+            k.store(m.values_now, p, x)
             self._pass_on(k.load(m.numbers, p, cache="nc"), x, self._scale(p, valid), valid)
             own = []
             for j in range(c.vectors):
@@ -176,7 +177,7 @@ class _Loop(PullRows):
         self.k.store(self.m.passed, place, x, mask=mask)
 
     def _counted(self, totals, old, new, own, mask):
-        """The totals with those of one element."""
+        """Adds the parts of one element to the totals."""
         k, c = self.k, self.c
         moved, parts = _differs(new, old), []
         for fact in c.facts:
@@ -192,7 +193,7 @@ class _Loop(PullRows):
         )
 
     def _step(self, i, sums):
-        """New x; returns the thread's parts of the totals."""
+        """Computes the new x; returns this thread's parts of the totals."""
         k, c, m = self.k, self.c, self.m
         read, write = (i & 1) * (c.n + 1), (1 - (i & 1)) * (c.n + 1)
         known = hoist(k, c.update, None, None, i, *[None] * c.vectors, *self.scalars, *sums)
@@ -201,7 +202,7 @@ class _Loop(PullRows):
             position, number, old, scale, own = row
             mask = mask & (number < c.n)
             new = evaluate(k, c.update, old, y, i, *own, *self.scalars, *sums, known=known)
-            k.store(m.kept, position, new, mask=mask)
+            k.store(m.values_now, position, new, mask=mask)
             self._pass_on(write + number, new, scale, mask)
             return self._counted(totals, old, new, own, mask)
 
@@ -211,7 +212,7 @@ class _Loop(PullRows):
         k, c, m = self.k, self.c, self.m
         number = k.load(m.numbers, position, mask=mask, other=c.n, cache="nc")
         # another warp may have written x, and another CTA the operands
-        old = k.load(m.kept, position, mask=mask, cache="fresh")
+        old = k.load(m.values_now, position, mask=mask, cache="fresh")
         own = [
             k.load(getattr(m, f"own{j}"), position, mask=mask, cache="fresh")
             for j in range(c.vectors)

@@ -1,6 +1,6 @@
-"""A monotone fixpoint in one launch: `x = add(x, x (add.mul) A)` by pushing what changed.
+"""A monotone fixpoint in one launch: `x = add(x, x (add.mul) A)` by pushing changed elements.
 
-The machine is that of shortest paths (`rounds.py`), for any addition that is a minimum in
+The rounds are those of shortest paths (`sssp/rounds.py`), for any addition that is a minimum in
 some order of the values: an element is an int32 key, smaller where `add` prefers it, and the key of
 the identity is the largest one that occurs. So min, max, or, and all combine by one atomic minimum,
 and what an edge makes of a key is the caller's `mul` between two bijections. Elements whose key
@@ -36,7 +36,7 @@ def fixpoint_push(
     config: Config | None = None,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(x[n], rounds int32, status int32): the least change of x0 with x = add(x, x (add.mul) A).
+    """(x[n], rounds int32, status int32): the fixpoint x = add(x, x (add.mul) A) nearest to x0.
 
     indptr int32[n + 1], indices int32[nnz], data[nnz]: edges v -> indices[i], indptr[v] <= i <
     indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not NaN. add:

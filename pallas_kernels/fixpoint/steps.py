@@ -10,7 +10,7 @@ class Iteration(PullRows):
 
     @staticmethod
     def more(c) -> dict[str, int | tuple]:
-        """Outputs beside those of every form."""
+        """Additional outputs of this form."""
         return {}
 
     def run(self):
@@ -41,7 +41,7 @@ class Iteration(PullRows):
         k.store(m.change, 0, change, mask=mine)
 
     def _start(self):
-        """x = p and z of it; returns the thread's part of the dangling mass."""
+        """Computes x = p and its z; returns this thread's part of the dangling mass."""
         k, c, m = self.k, self.c, self.m
         self.clear()
         for word in (c.n, 2 * c.n + 1):  # the share that padding entries gather
@@ -64,7 +64,8 @@ class Iteration(PullRows):
         return k.spread(c.positions, row, k.const(0.0, "f32"))[0]
 
     def _step(self, copy, damping, teleport):
-        """New x and z; returns the thread's parts of the L1 change and of the dangling mass."""
+        """Computes the new x and z; returns this thread's parts of the L1 change and of the
+        dangling mass."""
         k, c, m = self.k, self.c, self.m
         read, write = copy * (c.n + 1), (1 - copy) * (c.n + 1)
 
@@ -82,7 +83,7 @@ class Iteration(PullRows):
     def row(self, position, mask):
         k, m = self.k, self.m
         number = k.load(m.numbers, position, mask=mask, cache="nc")
-        # a split row is settled by another warp every time: not from L1
+        # another warp may settle a split row in each step: so not from L1
         rest = [
             k.load(a, position, mask=mask, cache="fresh") for a in (m.rank, m.inverse, m.teleport)
         ]
@@ -97,14 +98,14 @@ class Iteration(PullRows):
         return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
 
     def shares(self, read, index):
-        """The shares at these numbers, in the copy that begins at `read`; padding has one of 0."""
+        """The shares at these indices, in the copy that begins at `read`; that of padding is 0."""
         return [self.k.load(self.m.share, read + v) for v in index]
 
     def combine(self, a, b):
         return a + b
 
     def _finish(self):
-        """Scores in the caller's numbering; a row may have been settled by any CTA."""
+        """Writes the scores in the caller's numbering."""
         k, c, m = self.k, self.c, self.m
 
         def row(i):
@@ -114,5 +115,5 @@ class Iteration(PullRows):
         k.spread(c.positions, row)
 
     def score(self, position):
-        """The score of the row there."""
+        """The score of the row at this position."""
         return self.k.load(self.m.rank, position, cache="fresh")

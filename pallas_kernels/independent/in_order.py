@@ -1,30 +1,31 @@
-"""Greedy colours in a given order, in one launch: each vertex waits for what its colour depends on.
+"""Greedy colours in a given order, in one launch: a vertex waits for its earlier neighbours.
 
 Method: Jones, Plassmann (1993), with a shortcut (Alabandi, Powers, Burtscher, "Increasing the
-parallelism of graph coloring via shortcutting", PPoPP 2020). The colours that neighbours before a
-vertex have give a lower bound of its own, the least they leave; a vertex tells others its bound
-while it waits. Once all neighbours before it that have no colour have larger bounds, nobody can
-take its own any more, and it is final: the same colour as vertex after vertex. That shortens the
-chains of waiting vertices to about as many as there are colours (rmat18: 1,600 to 280).
+parallelism of graph coloring via shortcutting", PPoPP 2020). The least colour that the earlier
+neighbours of a vertex do not have yet is a lower bound of its own colour; a waiting vertex
+publishes this bound. Once all earlier neighbours without a colour have larger bounds, none of them
+can take the colour that equals its bound, so that is final: the same colour as in the sequential
+order. This shortens the chains of waiting vertices to about the number of colours (rmat18: 1,600 to
+280).
 
-Vertices are dealt to the warps in their order, and each warp waits for one before it goes on: the
-first vertex without a colour is always under way, so that nobody waits for ever. A warp has a
-vertex with its lanes side by side along the row; of the neighbours only those are listed and looked
-at again that come before it and have no colour. From the last vertex of more than NARROW edges on,
-each lane has a vertex. Long rows are cut into pieces, from which all warps pick the neighbours that
-are before, so that a warp has no row of a hundred thousand edges to itself.
+Vertices are distributed to warps round robin in their order, and a warp finishes one before the
+next. So the first vertex without a colour is always being processed, and there is no deadlock. The
+lanes of a warp read the row of its vertex together; neighbours that come earlier and have no colour
+are listed, and only these are read again. After the last vertex of more than NARROW edges, each
+lane has a vertex of its own. Long rows are cut into pieces first, and all warps list the earlier
+neighbours in them, so that no warp reads a row of a hundred thousand edges alone.
 
-Cost: a gather an edge, one more for each edge of long rows, the looks at what is waited for; 3 to 4
-grid barriers. The word of a vertex is its place in the order, then FLAG + its bound, then minus its
-colour - 1.
+Cost: a gather an edge, one more for each edge of long rows, repeated loads of the words of listed
+neighbours; 3 to 4 grid barriers. The word of a vertex is its place in the order, then FLAG + its
+bound, then minus its colour - 1.
 
-Floor (H200): rmat18 has 19.4 million gathers, 0.06 ms; what takes time are chains, about 280 looks
-of 1 us or more. Measured: rmat18 0.43 ms, rmat21 2.2, cnr-2000 0.27, coAuthorsDBLP 0.19; the sort
-of the vertices takes 0.05 to 0.12 more. In a program without the sort, rmat18, cnr-2000 and
-coAuthorsDBLP: 0.46, 0.31, 0.23; with 1024 threads 0.52, 0.27, 0.29; waiting for the last 32 by
-passes over their list 0.52, 0.37, 0.27; with four strides under way in every pass, not only in full
-ones, and 1024 threads 0.82 for rmat18, where one for the rest took 0.56. Pauses of 200 ns between
-looks change nothing.
+Floor (H200): rmat18 has 19.4 million gathers, 0.06 ms; the time goes into chains of about 280
+waiting vertices, 1 us or more each. Measured: rmat18 0.43 ms, rmat21 2.2, cnr-2000 0.27,
+coAuthorsDBLP 0.19; the sort of the vertices takes 0.05 to 0.12 more. In a program without the sort,
+rmat18, cnr-2000 and coAuthorsDBLP: 0.46, 0.31, 0.23; with 1024 threads 0.52, 0.27, 0.29; waiting
+for the last 32 by passes over their list 0.52, 0.37, 0.27; with four strides in flight in every
+pass, not only in full ones, and 1024 threads 0.82 for rmat18, where one for the rest took 0.56.
+Pauses of 200 ns between loads change nothing.
 """
 
 import functools
@@ -40,14 +41,15 @@ from ..simt.primitives import ABORT, SPIN_LIMIT
 FLAG = 2**30  # added to a bound
 NEVER = FLAG - 1  # the place of a vertex that is not in the order
 NARROW = 31  # edges of a row that one lane may have: its colours are bits of a word
-LONG = 1024  # edges from which a row is cut into pieces
+LONG = 1024  # a row of more edges is cut into pieces
 PIECE = 256
 PIECE_WORDS = 4  # begin, end, the vertex, its place
-UNROLL = 4  # strides of 32 edges that are under way together
-AHEAD = 4  # edges of a lane that are
-WINDOW = 1024  # colours that are told apart in one pass: bits, a word of them for each lane
-OPEN, FINAL, FULL, UNSEEN = range(4)  # verdicts; full: all colours of the window are taken
-WIDE, PIECES = 40, 41  # control words: vertices in the order that need a warp, pieces listed
+UNROLL = 4  # strides of 32 edges that are in flight together
+AHEAD = 4  # edges of a lane that are in flight together, if each lane has a vertex
+WINDOW = 1024  # colours that one pass distinguishes: bits, a word of them for each lane
+# verdicts: wait, the colour is final, all colours of the window are taken, not computed yet
+OPEN, FINAL, FULL, UNSEEN = range(4)
+WIDE, PIECES = 40, 41  # control words: vertices of the order that warps colour, pieces listed
 
 
 def coloring(
@@ -60,12 +62,12 @@ def coloring(
     interpret: bool = False,
     limit: int = SPIN_LIMIT,
 ) -> tuple[jax.Array, jax.Array]:
-    """(colors int32[n], status int32): each the least that no neighbour earlier in the order has.
+    """(colors int32[n], status int32): each the least that no earlier neighbour in the order has.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     both ways, in any order; self loops do not count. order: int32[n], the vertices; one that is not
-    there has colour -1. n < 2^30. status 0: right; otherwise a grid barrier expired, or a warp
-    looked at what it waits for `limit` times in vain.
+    in it has colour -1. n < 2^30. status 0: right; otherwise a grid barrier expired, or a warp
+    polled the neighbours that it waits for `limit` times without success.
     """
     n = indptr.shape[0] - 1
     if n == 0:
@@ -116,7 +118,8 @@ def _body(k, c, m):
 
 
 def _place(k, c, m):
-    """Notes the place of each vertex, lists long rows in pieces, finds the last wide one."""
+    """Stores the place of each vertex and lists the pieces of long rows. Control word PIECES counts
+    the pieces; WIDE becomes the place behind the last vertex of more than NARROW edges."""
     k.store(c.widest, k.thread, 0, mask=k.thread < 4)
     k.sync()
 
@@ -153,7 +156,7 @@ def _place(k, c, m):
 
 
 def _pick(k, c, m, pieces):
-    """Lists the neighbours before the vertices of long rows, each at the place of its row."""
+    """Lists the earlier neighbours of vertices with long rows, in `pending` from indptr[v] on."""
 
     def piece(p):
         low, high, v, mine = k.load_vec(m.pieces, p * PIECE_WORDS, PIECE_WORDS, cache="fresh")
@@ -194,7 +197,8 @@ def _by_warp(k, c, m, i):
     k.sync_warp()
 
     def look(turn, abort, base, bound, listed, size, verdict):
-        """A pass over what is waited for (listed 1), or over the row; few are waited for here."""
+        """A pass over the listed neighbours (listed 1) or over the row (0); then waits, if at most
+        32 neighbours are left."""
         del verdict
         left, least = _pass(k, c, m, (begin, size, i, listed == 0, base, mine))
         k.sync_warp()
@@ -220,16 +224,16 @@ def _by_warp(k, c, m, i):
 
 
 def _await(k, c, m, waited, state, v):
-    """(turn, abort, bound, verdict) of a vertex that has been looked at: its colour, where final.
+    """Waits for the neighbours that a pass has listed; returns (turn, abort, bound, verdict). If
+    the verdict is FINAL, `bound` is the colour.
 
-    Of at most 32 that it waits for each lane keeps one, and looks at its word until there is a
-    verdict; where they are more the verdict is that of their least bound. taken: bits of the
-    window, a word in each lane.
+    Up to 32 neighbours: each lane polls the word of one until there is a verdict. More: the verdict
+    follows from their least bound, without waiting. taken: bits of the window, a word in each lane.
     """
     left, least, begin = waited
     turn, abort, base, bound, taken = state
-    few = left <= 32
-    mine = few & (k.lane < left)
+    can_poll = left <= 32
+    mine = can_poll & (k.lane < left)
     head = k.load(m.pending, begin + k.lane, mask=mine, cache="fresh")
     lead = k.lane == 0
 
@@ -254,7 +258,7 @@ def _await(k, c, m, waited, state, v):
         color = base + lane * 32 + k.ctz(k.where(full, 1, free))
         color = k.where(full, base + WINDOW, color)
         lower = k.where(word >= FLAG, word - FLAG, 0)
-        open_ = k.any((waits != 0) & (lower <= color)) | (~few & (least <= color))
+        open_ = k.any((waits != 0) & (lower <= color)) | (~can_poll & (least <= color))
         verdict = k.where(full, FULL, k.where(open_, OPEN, FINAL))
         k.reduce("min", m.state, v, -1 - color, mask=lead & (verdict == FINAL))
         k.reduce("max", m.state, v, FLAG + color, mask=lead & (verdict != FINAL) & (color > bound))
@@ -264,7 +268,7 @@ def _await(k, c, m, waited, state, v):
 
     def going(turn, abort, bound, taken, waits, verdict):
         del bound, taken, waits
-        again = few & (verdict == OPEN) & (turn < c.limit) & (abort == 0)
+        again = can_poll & (verdict == OPEN) & (turn < c.limit) & (abort == 0)
         return (verdict == UNSEEN) | again
 
     start = turn, abort, bound, taken, k.cast(mine, "i32"), UNSEEN
@@ -273,9 +277,10 @@ def _await(k, c, m, waited, state, v):
 
 
 def _pass(k, c, m, row):
-    """(how many are left, their least bound) of the neighbours that a vertex waits for.
+    """Reads the row of a vertex, or its list; returns (number of earlier neighbours without a
+    colour, their least bound).
 
-    Colours in the window are noted as bits; who has none is listed from `begin` on.
+    Colours in the window are set in `bits`; neighbours without one are listed from `begin` on.
     """
     begin, size, i, whole, base, mine = row
     source = k.either(whole, m.indices, m.pending)
@@ -304,7 +309,7 @@ def _pass(k, c, m, row):
         k.sync_warp()
         return left, least
 
-    full = size - size % (32 * UNROLL)  # who waits for few has short looks
+    full = size - size % (32 * UNROLL)  # a short list is read with one stride in flight
     found = 0, 2**31 - 1
     for first, last, unroll in ((0, full, UNROLL), (full, size, 1)):
         found = k.for_(first, last, 32 * unroll, functools.partial(stretch, unroll), *found)

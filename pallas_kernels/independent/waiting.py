@@ -1,29 +1,29 @@
-"""Vertices that wait for neighbours before them, without rounds: independent sets, colours.
+"""Vertices that wait for their earlier neighbours, without rounds: independent sets, colours.
 
-Method: one order of the vertices, and a vertex is decided once its neighbours before it say enough,
-whatever the threads do first: the result is that of vertex after vertex (Burtscher, Devale, Azimi,
-Jaiganesh, Powers, "A high-quality and fast maximal independent set implementation for GPUs", TOPC
-2018; Jones, Plassmann 1993 for colours). One word a vertex holds its priority, then what was
-decided.
+Method: the vertices have an order, and a vertex is decided once its earlier neighbours determine
+it. So the result does not depend on the threads: it is that of the sequential algorithm (Burtscher,
+Devale, Azimi, Jaiganesh, Powers, "A high-quality and fast maximal independent set implementation
+for GPUs", TOPC 2018; Jones, Plassmann 1993 for colours). One word for each vertex holds its
+priority, later the decision.
 
-The lanes of a warp take a vertex each. A lane goes along its row to the first neighbour that comes
-before its vertex and is not decided, and remembers the place: what lies behind it is settled for
-good, so that no edge is read twice. Vertices that wait are listed by their warp, which looks again
-at two words of each, its own and that of the neighbour it waits for. Of a row that goes on for long
-all lanes read a stretch together. A warp never waits with one vertex alone, so that all go on, in
-any order; chains of vertices that wait for each other end each wait.
+The lanes of a warp take a vertex each. A lane reads its row up to the first neighbour that is
+earlier and not decided, and stores this place; all neighbours before it in the row are decided, so
+no edge is read twice. The warp lists its waiting vertices and polls two words of each: its own and
+that of the neighbour that it waits for. All lanes read a stretch of a long row together. A warp
+polls all its waiting vertices in rotation, so there is no deadlock: the first undecided vertex of
+the order waits for none.
 
-Cost: a gather for each edge up to the neighbour that decides, one for each edge of an independent
-set, two for each look; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every kind,
+Cost: a gather for each edge up to the neighbour that decides, one for each edge of a member of the
+set, two for each poll; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every kind,
 colours in chains of 10 to 20 on meshes and roads (on R-MAT graphs of 1,600: `in_order.py`).
 
 Floor (H200): rmat21 has offsets, words and 32 bytes of each row to read, 0.03 ms; its gathers for a
 set, about ten a vertex, take 0.15. Measured, sets: rmat21 0.18 ms, rmat18 0.038, delaunay21 0.14,
 cnr-2000 0.065, grid1000 0.039, moscow-roads 0.021; colours: delaunay21 0.30, grid1000 0.055,
 moscow-roads 0.022, but coAuthorsDBLP 0.6 and cnr-2000 3.8: dense parts are for `in_order.py`.
-Four strides of vertices that wait looked at together, where they are: colours of delaunay21 0.37,
-for looks that find nothing cost too. Vertices that may go on collected in shared memory, to go on
-32 at a time: sets of grid1000 13% less, colours of delaunay21 9% more. Eight neighbours together,
+Polling four strides of waiting vertices together: colours of delaunay21 0.37, because polls without
+success cost time too. Collecting ready vertices in shared memory, to continue 32 of them together:
+sets of grid1000 13% less, colours of delaunay21 9% more. Eight neighbours together,
 or rows read by one lane for longer: no change.
 """
 
@@ -38,10 +38,10 @@ from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 
 IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
-AHEAD = 4  # neighbours of a lane that are looked at together
-STEPS = 2  # as often a lane looks before all lanes help
-WORDS = 4  # of a vertex that waits: itself, place, colours taken, for whom
-READY = 64  # vertices that may go on, of which a warp takes 32 together
+AHEAD = 4  # neighbours that a lane has in flight together
+STEPS = 2  # steps of AHEAD neighbours by one lane, before all lanes read the row together
+WORDS = 4  # of a waiting vertex: itself, place in its row, colours taken, neighbour waited for
+READY = 64  # capacity of the list of ready vertices, of which a warp takes 32 together
 
 
 def independent_set(
@@ -51,8 +51,8 @@ def independent_set(
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order; self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal
-    ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp looked at
-    what it waits for `limit` times in vain. how: ctas, threads, interpret, limit.
+    ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp polled
+    `limit` times without success. how: ctas, threads, interpret, limit.
     """
     words, status = _decided(_Set, "independent_set", indptr, indices, priority, **how)
     return words == IN, status
@@ -61,10 +61,11 @@ def independent_set(
 def coloring(
     indptr: jax.Array, indices: jax.Array, priority: jax.Array, **how
 ) -> tuple[jax.Array, jax.Array]:
-    """(colors int32[n], status int32) by descending priority: each the least that is left to it.
+    """(colors int32[n], status int32) by descending priority: each the least that no earlier
+    neighbour has.
 
     Operands, status and `how` as for `independent_set`. For graphs of short chains: every vertex
-    waits for the last of its neighbours before it.
+    waits for the last of its earlier neighbours.
     """
     words, status = _decided(_Colors, "coloring", indptr, indices, priority, **how)
     return -1 - words, status
@@ -100,7 +101,7 @@ def _decided(
 
 
 class _Waiting:
-    """The vertices of one warp; how they are decided is left to subclasses."""
+    """The vertices of one warp; subclasses define how they are decided."""
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
@@ -138,20 +139,21 @@ class _Waiting:
         k.store(m.control, ABORT, 1, mask=(count > 0) & (k.lane == 0))
 
     def _look(self, j, count, left, ready):
-        """Looks again at the vertices from place j on.
-
-        left: how many before them still wait, ready: how many may go on; both with these, after.
+        """Polls the waiting vertices from place j on. left, ready: numbers of vertices before them
+        that still wait and that are ready; returns both with these vertices included.
         """
         k, m = self.k, self.m
         valid = j + k.lane < count
         place = (self.first + j + k.lane) * WORDS
         v, at, taken, head = k.load_vec(m.waiting, place, WORDS, mask=valid, cache="fresh")
         mine = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
-        theirs = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
+        word_of_head = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
         k.sync_warp()  # places are written from here on, behind none that is still to be read
         open_ = valid & (mine >= 0)
-        left = self._stop((v, at, mine, taken), (head, theirs), open_ & (theirs >= 0), left)
-        goes = open_ & (theirs < 0)
+        left = self._stop(
+            (v, at, mine, taken), (head, word_of_head), open_ & (word_of_head >= 0), left
+        )
+        goes = open_ & (word_of_head < 0)
         voters = k.ballot(goes)
         place = self.mine + ready + k.lanes_below(voters)
         for i, word in enumerate((v, at, mine, taken)):
@@ -171,7 +173,7 @@ class _Waiting:
         return self._settle(vertex, valid, left)
 
     def _wait(self, vertex, head, mask, left):
-        """Lists the vertices under `mask` behind `left` others."""
+        """Lists the vertices where `mask` holds as waiting, behind `left` others."""
         k, (v, at, _, taken) = self.k, vertex
         voters = k.ballot(mask)
         place = (self.first + left + k.lanes_below(voters)) * WORDS
@@ -179,7 +181,8 @@ class _Waiting:
         return left + k.popc(voters)
 
     def _settle(self, vertex, mask, left):
-        """Goes on along rows, of vertices (v, place, priority, taken): they stop or are decided."""
+        """Reads the rows of vertices (v, place, priority, taken) further: each stops at a neighbour
+        or is decided."""
         k = self.k
         v, at, priority, taken = vertex
         begin, end = k.row(self.m.indptr, v, mask)
@@ -190,20 +193,20 @@ class _Waiting:
         return left
 
     def _stop(self, vertex, other, mask, left):
-        """Those under `mask` have met a neighbour (vertex, word) that is before them."""
+        """Called for vertices that stopped at an earlier neighbour `other` = (vertex, word)."""
         return self._wait(vertex, other[0], mask, left)
 
     def _end(self, v, row, taken, mask):
-        """Those under `mask` have met none in their rows."""
+        """Called for vertices that found no such neighbour in their rows: decides them."""
         raise NotImplementedError
 
-    def _noted(self, taken, words, valid):
-        """What was taken before, and by neighbours with these words."""
+    def _add_colors(self, taken, words, valid):
+        """`taken` with the colours of neighbours with these words."""
         del words, valid
         return taken
 
     def _before(self, places, v, priority, end):
-        """(neighbours, words, whether they are before, valid) at some places of each lane."""
+        """(neighbours, words, whether they come earlier, valid) at some places of each lane."""
         k, m = self.k, self.m
         valid = [place < end for place in places]
         heads = k.loads(m.indices, places, valid, cache="nc")
@@ -215,18 +218,19 @@ class _Waiting:
         return heads, words, found, valid
 
     def _first_before(self, vertex, end, mask):
-        """(place, neighbour, word, taken) of the first open neighbour before the vertex, or member.
+        """(place, neighbour, word, taken) of the first earlier neighbour that is not OUT.
 
-        Of a vertex without one, and outside of `mask`, the word is OUT.
+        If a vertex has none, and where `mask` does not hold, the word is OUT. First each lane reads
+        its row for STEPS steps (`by_lane`), then the warp reads the other rows one by one.
         """
         k = self.k
         v, at, priority, taken = vertex
 
-        def alone(turn, at, head, word, taken):
+        def by_lane(turn, at, head, word, taken):
             open_ = (at < end) & (word == OUT) & mask
             places = [at + j for j in range(AHEAD)]
             heads, words, found, valid = self._before(places, v, priority, end)
-            taken = self._noted(taken, words, [open_ & t for t in valid])
+            taken = self._add_colors(taken, words, [open_ & t for t in valid])
             place = at + AHEAD
             for j in reversed(range(AHEAD)):
                 hit = open_ & found[j]
@@ -239,18 +243,18 @@ class _Waiting:
             return (turn < STEPS) & k.any((at < end) & (word == OUT) & mask)
 
         start = 0, at, k.const(0), k.const(OUT), taken
-        _, at, head, word, taken = k.while_(more, alone, *start)
+        _, at, head, word, taken = k.while_(more, by_lane, *start)
 
-        def together(left, at, head, word, taken):
+        def by_warp(left, at, head, word, taken):
             owner = k.ctz(left)
-            theirs = [k.shfl(x, owner) for x in (v, priority, end)]
-            found = self._stretches(theirs, k.shfl(at, owner))
+            of_owner = [k.shfl(x, owner) for x in (v, priority, end)]
+            found = self._stretches(of_owner, k.shfl(at, owner))
             mine, old = k.lane == owner, (at, head, word)
             new = [k.where(mine, x, y) for x, y in zip(found[:3], old, strict=True)]
             return left & (left - 1), *new, k.where(mine, taken | found[3], taken)
 
         left = k.ballot(mask & (at < end) & (word == OUT))
-        return k.while_(lambda left, *_: left != 0, together, left, at, head, word, taken)[1:]
+        return k.while_(lambda left, *_: left != 0, by_warp, left, at, head, word, taken)[1:]
 
     def _stretches(self, vertex, at):
         """(place, neighbour, word, taken) for one row, read by all lanes."""
@@ -260,7 +264,7 @@ class _Waiting:
             heads, words, found, valid = self._before(
                 [place + k.lane, place + 32 + k.lane], *vertex
             )
-            taken = self._noted(taken, words, valid)
+            taken = self._add_colors(taken, words, valid)
             votes = [k.ballot(f) for f in found]
             later = votes[0] == 0
             vote = k.where(later, votes[1], votes[0])
@@ -281,7 +285,7 @@ class _Waiting:
 
 
 class _Set(_Waiting):
-    """Who is left without a neighbour before it is in; its neighbours are out."""
+    """A vertex without an earlier neighbour in the set joins it; its neighbours are out."""
 
     def _stop(self, vertex, other, mask, left):
         k, (head, word) = self.k, other
@@ -293,23 +297,23 @@ class _Set(_Waiting):
         begin, end = row
         k.reduce("max", m.state, v, IN, mask=mask)
 
-        def tell(places, owners, valid):
+        def exclude(places, owners, valid):
             heads = k.loads(m.indices, places, valid, cache="nc")
             words = k.loads(m.state, heads, valid, other=OUT, cache="fresh")
             for near, word, (owner,), t in zip(heads, words, owners, valid, strict=True):
                 k.reduce("min", m.state, near, OUT, mask=t & (word != OUT) & (near != owner))
 
-        rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), tell)  # noqa: E731
+        rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), exclude)  # noqa: E731
         k.if_(k.any(mask), rows)
 
 
 class _Colors(_Waiting):
-    """All neighbours before a vertex have colours: it has the least that none of them has.
+    """A vertex whose earlier neighbours all have colours takes the least that none of them has.
 
-    Those up to 31 are bits of what is taken; where all are, the row is read again for the next 32.
+    `taken` has a bit for colours 0 .. 31; if all are set, the row is read again for the next 32.
     """
 
-    def _noted(self, taken, words, valid):
+    def _add_colors(self, taken, words, valid):
         k = self.k
         for word, t in zip(words, valid, strict=True):
             color = -1 - word

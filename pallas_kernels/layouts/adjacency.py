@@ -27,9 +27,9 @@ from .ragged import (
     within,
 )
 
-LOW_MEAN, LOW_MAX = 8, 64  # degrees up to which a fixed-width adjacency is made
-COMPONENTS = 64  # that `breadth_first_order` orders; vertices of later ones keep their order
-REACH = 1 << 16  # neighbours that it looks at in a step
+LOW_MEAN, LOW_MAX = 8, 64  # largest mean and maximum degree of a graph of low degree
+COMPONENTS = 64  # `breadth_first_order` orders so many components; other vertices keep their order
+REACH = 1 << 16  # neighbours that it reads in a step
 
 
 class Adjacency(NamedTuple):
@@ -46,7 +46,7 @@ class Adjacency(NamedTuple):
         return self.indptr.shape[0] - 1
 
     def in_both_directions(self, symmetric: bool) -> Adjacency:
-        """With its own edges for the reversed ones where it is symmetric and has none."""
+        """This graph; if it is symmetric without reversed edges, its edges serve as those."""
         if symmetric and self.in_indices is None:
             return Adjacency(*self[:2], *self[:2])
         return self

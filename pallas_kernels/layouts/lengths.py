@@ -22,11 +22,11 @@ def prepare_sssp(
     """Arrays for `sssp(..., prepared=)`; eager, on the device of the graph.
 
     Small degrees (mean <= 8, largest <= 64): adjacency int32[rows, 4 q] (as for `prepare_bfs`),
-    slots of the same shape (the entry of `indices` at every place, 0 where there is none) and
-    lengths (the weights there); with renumber=True vertices are in breadth-first order (neighbours
-    share cache lines) and order (new -> old) and rank (old -> new) come along; results are in the
-    caller's numbering. Other graphs are taken as they are: nothing to prepare. New weights for the
-    same graph: `revalue`. rounded, sizes: as for `prepare_bfs`.
+    slots of the same shape (the index into `indices` of every place, 0 for padding) and lengths
+    (the weights at these places); with renumber=True vertices are in breadth-first order
+    (neighbours share cache lines) and there are order (new -> old) and rank (old -> new); results
+    are in the caller's numbering. Other graphs need no preparation. New weights for the same graph:
+    `revalue`. rounded, sizes: as for `prepare_bfs`.
     """
     indptr, indices = jnp.asarray(indptr, I32), jnp.asarray(indices, I32)
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes

@@ -5,26 +5,25 @@ import jax.numpy as jnp
 from jax import lax
 
 I32 = jnp.int32
-PIECES, LEAST = 8, 1 << 20  # pieces in which more entries are looked at, to save memory
+PIECES, LEAST = 8, 1 << 20  # more than LEAST entries are processed in PIECES parts, to save memory
 
 
 def piece_of(size: int) -> int:
-    """Entries that are looked at together, of `size`."""
+    """The number of entries, of `size`, that are processed together."""
     return size if size <= LEAST else -(-size // PIECES)
 
 
 def owners(ends: jax.Array, size: int) -> jax.Array:
-    """int32[size]: for each k the number of rows that end at or before k, which is the row of k.
+    """int32[size]: the row of each slot k, which is the number of rows that end at or before k.
 
-    ends int32[m] ascends. From the last end on: m. One mark a row and a prefix sum.
+    ends int32[m] ascends. Slots from the last end on get m. A mark for each row and a prefix sum.
     """
     marks = jnp.zeros(size, I32).at[ends].add(1, mode="drop")
     return jnp.cumsum(marks, dtype=I32)
 
 
 def within(begin: jax.Array, end: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array]:
-    """`capacity` slots from `begin` on: which of them are below `end`, and the slots, `begin`
-    itself in place of the others."""
+    """(masks, slots): `capacity` slots from `begin` on; where masked off, `begin` itself."""
     nth = jnp.arange(capacity, dtype=I32)
     valid = nth < end - begin
     return valid, begin + jnp.where(valid, nth, 0)
@@ -42,7 +41,7 @@ def starts_of(counts: jax.Array) -> jax.Array:
 
 
 def argsort(keys: jax.Array) -> jax.Array:
-    """int32: a stable order by one key a row; a key and a number are what radix sorts take."""
+    """int32: a stable order by one key for each row, by a sort of (key, number) pairs."""
     return lax.sort((keys, jnp.arange(keys.shape[0], dtype=I32)), num_keys=1, is_stable=True)[1]
 
 
@@ -63,7 +62,8 @@ def count_of(indices: jax.Array, n: int) -> jax.Array:
 
 
 def placed(size: int, fill, where: jax.Array, values: jax.Array) -> jax.Array:
-    """An array of `size`, filled, with values at places that differ; others are dropped."""
+    """An array of `size` with `fill`, and `values` at distinct places; places outside are
+    dropped."""
     start = jnp.full(size, fill, values.dtype)
     return start.at[where].set(values, mode="drop", unique_indices=True)
 

@@ -1,5 +1,5 @@
-"""The layout of the PageRank kernel, computed once per graph on its device: a program that sorts
-the rows and tells sizes, and one that fills arrays of these.
+"""The layout of the PageRank kernel, computed once per graph on its device: one program sorts the
+rows and returns the sizes of the arrays, a second one fills the arrays.
 """
 
 import functools
@@ -28,9 +28,9 @@ from .ragged import (
 )
 
 LANES = 32
-THREAD_ROWS = (16, 128)  # least and most entries up to which a row is summed by one thread
-WINDOW = 4096  # rows among which those of equal length are put side by side
-SEGMENTS = (512, 8192)  # least and most entries of a long row that one warp sums
+THREAD_ROWS = (16, 128)  # bounds of `thread_row`: longer rows are summed by a warp
+WINDOW = 4096  # rows are sorted by length within windows of so many
+SEGMENTS = (512, 8192)  # bounds of the entries of a segment of a long row, which one warp sums
 ORDERS = ("degree", "breadth_first", "given")
 
 
@@ -49,18 +49,19 @@ def prepare_pagerank(
     device of the graph.
 
     Vertices are numbered anew by `order`: "degree" (most gathered first: the shares of hubs stay in
-    the L1 cache), "breadth_first" (neighbours lie near each other) or "given". Rows stand at
-    positions: first those of more than `thread_row` entries, longest first, then the others in
+    the L1 cache), "breadth_first" (neighbours get similar numbers) or "given". Rows are ordered by
+    position: first those of more than `thread_row` entries, longest first, then the others in
     slices of 32 rows of about equal length, one a lane.
 
-    numbers int32[positions]: number of the row there, n for padding; vertices int32[positions]: the
-    vertex, n for padding; entries int32[m]: numbers of in-neighbours, n for padding, which stands
-    for a share of 0; values[m], float32 or int32, where weights are given; items int32[k, 4]:
-    (start, end, position, split) of a row or of a segment of one, split is the place in splits
-    int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]: entry j of the
-    row of lane l of slice s is at starts[s] + 32 j + l; counts int32[2]: of items and of slices
-    that are no spare room. rounded: of sizes, all of which depend on the graph; spare items are
-    empty ones of a position without a row. sizes: `degree_sizes(in_indptr)` where it is known.
+    numbers int32[positions]: number of the row at each position, n for padding; vertices
+    int32[positions]: the vertex, n for padding; entries int32[m]: numbers of in-neighbours, n for
+    padding, which stands for a share of 0; values[m], float32 or int32, where weights are given;
+    items int32[k, 4]: (start, end, position, split) of a row or of a segment of one, split is the
+    place in splits int32[s, 2] of (first item, number of items), or -1; starts int32[slices + 1]:
+    entry j of the row of lane l of slice s is at starts[s] + 32 j + l; counts int32[2]: numbers of
+    items and of slices without padding. rounded: rounds the sizes of arrays up, so that similar
+    graphs share a program; padding items are empty, at a position without a row. sizes:
+    `degree_sizes(in_indptr)`, if known.
     """
     if order not in ORDERS:
         raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
@@ -69,7 +70,7 @@ def prepare_pagerank(
         out_degree = jnp.asarray(out_degree, I32)
     sizes = degree_sizes(in_indptr) if sizes is None else sizes
     largest, nnz = np.asarray(sizes)[:2].tolist()
-    if thread_row is None:  # so that no slice is more than half of a warp's part of all entries
+    if thread_row is None:  # no slice has more than half of a warp's share of all entries
         thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
     segment = _segment(nnz)
     rows, found, padded = _sorted_rows(
@@ -106,7 +107,7 @@ def prepare_pagerank(
 
 
 def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
-    """The one weight of all out-edges of each vertex (0 of none), or None where some differ.
+    """The common weight of the out-edges of each vertex (0 if it has none), or None if some differ.
 
     Weights of 4 bytes in the order of the CSR of A; compared bit by bit.
     """
@@ -127,14 +128,13 @@ def _first_weights(indptr, weights):
 
 
 def _warps():
-    """Warps of the machine, among which rows and segments are spread."""
+    """Number of warps of the GPU, over which rows and segments are distributed."""
     return 32 * resident_ctas()
 
 
 def _segment(nnz):
-    """Entries of a long row that one warp sums: about its part of all entries."""
-    least, most = SEGMENTS
-    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), least, most))
+    """Entries of a segment of a long row: about a warp's share of all entries."""
+    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), *SEGMENTS))
 
 
 @functools.partial(jax.jit, static_argnames=("order", "widest"))
@@ -169,9 +169,9 @@ def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, wid
 
 def _positions(length, order, thread_row):
     """Numbers of the rows in the order of their positions."""
-    if order == "degree":  # numbers by degree lie well in any order
+    if order == "degree":  # any order of rows has good locality
         return by_falling(length)
-    # others lie well only next to their neighbours
+    # the other orders need similar numbers together: sort only within windows
     is_long = length > thread_row
     window = (jnp.cumsum(~is_long, dtype=I32) - 1) // WINDOW
     most = 1 << THREAD_ROWS[1].bit_length()
@@ -231,7 +231,7 @@ def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, item
 
 
 def _items(length, begin, segment, items, splits):
-    """Items and splits of the long rows, their segments one after the other."""
+    """Items and splits of the long rows; the segments of a row are consecutive items."""
     base = length.shape[0]
     parts = -(-length // segment)
     first = starts_of(parts)

@@ -1,11 +1,11 @@
 """From a CSR to tiles of bits: two launches that read the indices, one to count, one to write.
 
-A CTA takes a row of tiles: nt rows, whose entries are contiguous. It keeps a counter for each
-column of tiles of a window in shared memory, and moves the window from the first to the last column
-that the rows hold: one step on most matrices. A warp reads 32 entries; equal columns of tiles are
-neighbours in a sorted row, so that a run takes one atomic on its counter, and bits of one word are
-joined over the warp before one atomic on the word. Traffic: 4 bytes an entry, launch and step (from
-a cache where a row of tiles is read again), the words once.
+A CTA takes a row of tiles: nt rows, whose entries are contiguous. It has a counter in shared memory
+for each column of tiles of a window, and moves the window from the first to the last column of
+these rows: one step on most matrices. A warp reads 32 entries. Entries of one tile are consecutive
+in a sorted row, so a run of them takes one atomic on the counter, and the bits of one word are
+combined over the warp before one atomic on the word. Traffic: 4 bytes an entry, launch and step
+(from a cache where a row of tiles is read again), the words once.
 """
 
 import types
@@ -16,12 +16,17 @@ import jax.numpy as jnp
 from ..simt.device import target
 from ..simt.launch import launch
 
-THREADS = (256, 512, 1024)  # of a CTA: what counters leave room for on a multiprocessor
-WINDOWS = (4096, 16384)  # counters, where a row of tiles has few entries, and else
-FEW = 1024
+THREADS = (256, 512, 1024)  # of a CTA: the fewest that fill a multiprocessor
+WINDOWS = (
+    4096,
+    16384,
+)  # counters, if a row of tiles has at most SMALL entries in the mean, and else
+SMALL = 1024
 UNROLL = 4  # strides of a warp whose loads are in flight together
 RESIDENT = 2048  # threads of a multiprocessor
-MARGIN = 8192  # bytes of shared memory that are not the kernel's own
+MARGIN = 8192  # bytes of shared memory that are left free
+# places in shared memory: first and last column of tiles, numbers of tiles and of remaining
+# entries, sums of warps, offsets of the rows, remaining entries of each row, counters of a window
 LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
 
 
@@ -34,8 +39,8 @@ def count_tiles(
     limit: int,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(tiles int32[ceil(m / nt)] of more than `limit` entries in each row of tiles, moved int32[m]:
-    entries of each row in the other tiles).
+    """(int32[ceil(m / nt)]: tiles of more than `limit` entries in each row of tiles; int32[m]:
+    entries of each row in the other tiles, the remainder).
 
     indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice. nt is 16, 32
     or 64.
@@ -53,21 +58,21 @@ def count_tiles(
             def window(low, high):
                 _count(k, c, shared, indices, low, high)
 
-                def look(i, kept, rest):
+                def count(i, tiles, rest):
                     size = k.load(shared, COUNTERS + i)
-                    few = size <= c.limit
-                    return kept + k.cast(~few, "i32"), rest + k.where(few, size, 0)
+                    sparse = size <= c.limit
+                    return tiles + k.cast(~sparse, "i32"), rest + k.where(sparse, size, 0)
 
-                kept, rest = k.for_(k.thread, high - low + 1, k.threads, look, 0, 0)
-                for word, mine in ((SUM, kept), (REST, rest)):
+                tiles, rest = k.for_(k.thread, high - low + 1, k.threads, count, 0, 0)
+                for word, mine in ((SUM, tiles), (REST, rest)):
                     mine = k.warp_sum(mine)
                     k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
                 k.sync()
 
                 def count_rest():
                     def entry(e, j, tile, valid):
-                        few = valid & (k.load(shared, COUNTERS + tile, mask=valid) <= c.limit)
-                        k.atomic("add", shared, ROWS + _row(k, c, shared, e), 1, mask=few)
+                        sparse = valid & (k.load(shared, COUNTERS + tile, mask=valid) <= c.limit)
+                        k.atomic("add", shared, ROWS + _row(k, c, shared, e), 1, mask=sparse)
 
                     _entries(k, c, shared, indices, low, high, entry)
 
@@ -134,11 +139,11 @@ def fill_tiles(
 
             def window(low, high, base):
                 _count(k, c, shared, g.indices, low, high)
-                kept = _number(k, c, shared, g, base, low, high)
+                dense = _number(k, c, shared, g, base, low, high)
                 _write_bits(k, c, shared, g, base, low, high)
                 k.if_(some, lambda: _write_rest(k, c, shared, g, b, low, high))
                 k.sync()
-                return base + kept
+                return base + dense
 
             _windows(k, c, shared, last, window, base)
 
@@ -165,7 +170,7 @@ def fill_tiles(
 def _fixed(indptr, indices, nt, columns, limit):
     across, m = -(-columns // nt), indptr.shape[0] - 1
     down = -(-m // nt)
-    many = indices.shape[0] > FEW * down
+    many = indices.shape[0] > SMALL * down
     window = min(across, WINDOWS[many])
     return types.SimpleNamespace(
         nt=nt,
@@ -243,8 +248,8 @@ def _count(k, c, shared, indices, low, high):
 
 
 def _entries(k, c, shared, indices, low, high, f, unroll=1):
-    """f(place, column, column of tiles - low, valid) for the entries of a row of tiles, 32 of them
-    a warp at a time; there: those of the window."""
+    """f(place, column, column of tiles - low, valid) for the entries of a row of tiles, 32 at a
+    time for each warp; valid: those of the window."""
     end = k.load(shared, PTR + c.nt)
 
     def some(e0):
@@ -271,28 +276,28 @@ def _row(k, c, shared, e):
 
 
 def _number(k, c, shared, g, base, low, high):
-    """Counters become numbers of the tiles that are kept, from 0 on, -1 for what moves to the
-    remainder; how many are kept."""
+    """Replaces the counters by numbers of tiles, from 0 on, or -1 for entries that move to the
+    remainder; returns the number of tiles."""
     warps = k.threads // 32
 
     def some(i0, running):
         i = i0 + k.thread
         valid = i <= high - low
-        kept = valid & (k.load(shared, COUNTERS + i, mask=valid) > c.limit)
-        votes = k.ballot(kept)
+        dense = valid & (k.load(shared, COUNTERS + i, mask=valid) > c.limit)
+        votes = k.ballot(dense)
         k.sync()
         k.store(shared, SUMS + k.warp, k.popc(votes), mask=k.lane == 0)
         k.sync()
         upto, total = k.warp_scan(k.load(shared, SUMS + k.lane, mask=k.lane < warps))
         before = k.shfl(upto, k.warp) - k.popc(votes)
         number = running + before + k.lanes_below(votes)
-        k.store(shared, COUNTERS + i, k.where(kept, number, -1), mask=valid)
-        k.store(g.tile_minor, base + number, low + i, mask=kept)
+        k.store(shared, COUNTERS + i, k.where(dense, number, -1), mask=valid)
+        k.store(g.tile_minor, base + number, low + i, mask=dense)
         return running + total
 
-    (kept,) = k.for_(0, high - low + 1, k.threads, some, 0)
+    (dense,) = k.for_(0, high - low + 1, k.threads, some, 0)
     k.sync()
-    return kept
+    return dense
 
 
 def _write_bits(k, c, shared, g, base, low, high):
@@ -312,7 +317,7 @@ def _write_bits(k, c, shared, g, base, low, high):
 
 
 def _write_rest(k, c, shared, g, b, low, high):
-    """The entries of a window in tiles that are not kept, in order, a warp a row."""
+    """Writes the remainder: entries of the window outside of tiles, in order, a warp a row."""
 
     def row(r):
         start, end = k.load(shared, PTR + r), k.load(shared, PTR + r + 1)

@@ -2,20 +2,21 @@
 
     x <- d (x D^-1 A + dangling(x) p) + (1 - d) p
 
-where A is symmetric, with its weights: each device gathers z = x / strength over the rows of its
-places, from a copy of z of all places, and writes the new z of its own into the copies of all
-devices. Nothing is prepared: rows are walked in the pieces of `rows/pieces.py`, each by the lanes
-that suit its rows, whose new x and z the warp that walked it settles, 32 neighbours at a time: of
-4 to 16 bytes each, stores to another GPU held up everything else. Rows that are cut follow after a
-barrier over one device.
+where A is symmetric, weights included: each device gathers z = x / strength over the rows of its
+places, from a copy of z of all places, and writes the new z of its places into the copies on all
+devices. Nothing is prepared. Rows are walked in the pieces of `rows/pieces.py`, by as many lanes as
+suit their lengths; the warp that walked a piece then computes x and z of its whole rows, 32
+consecutive rows at a time, because stores of 4 to 16 bytes to another GPU delayed everything else.
+Rows that are cut follow after a grid barrier.
 
-Whether A is symmetric the kernel finds out itself: the sum over all entries above the diagonal of a
-hash of (row, column, weight) less that of (column, row, weight) over those below is 0 modulo 2^32
-if it is, and by chance once in 2^32 matrices that are not.
+The kernel checks whether A is symmetric: the sum of a hash of (row, column, weight) over all
+entries above the diagonal, less that of (column, row, weight) over those below, is 0 modulo 2^32 if
+it is; for a matrix that is not, it is 0 by chance once in 2^32.
 
 Cost of an iteration: 8 bytes and a gather an entry, 28 bytes a place and 4 over each link; a grid
-barrier, a meeting of the devices and a reduction over a CTA; one pass over the entries before.
-Sums are added in one order: results do not change from run to run, and devices agree when to stop.
+barrier, a device barrier and a reduction over a CTA. One pass over the entries before the first.
+Sums are added in a fixed order: results do not change from run to run, and all devices agree when
+to stop.
 
 Measured (two H200; one GPU, prepared): rmat21-22 5.2 ms a call (8.5), rmat24-22 46.2 (92.5),
 rmat18-22 1.1 (1.3). Of an iteration of rmat21-22 230 us are the walk, 190 G gathers/s, and 20
@@ -43,9 +44,9 @@ from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 
-SENT = 3  # words: the L1 change, the mass on vertices without edges, what hashes leave
+PAYLOAD_WORDS = 3  # of a barrier: L1 change, mass on vertices without edges, sum of the hashes
 WARPS = 32
-# Rows come sorted by length; each bound is where the next shape has become faster (H200, rmat 21).
+# Rows are sorted by length; above each bound the next shape is faster (H200, rmat 21).
 SHAPE = ByLength(
     (
         (9, Lanes(1, 3, 2, ahead=True)),
@@ -53,8 +54,8 @@ SHAPE = ByLength(
         (math.inf, Lanes(32, 1, 8, ahead=True, stream=True)),
     )
 )
-ROW_COST = 4  # of a row over that of an entry in these
-PIECES, LEAST = 8, 1024  # of a warp at most; places of the path in each at least
+ROW_COST = 4  # cost of a row in units of an entry
+PIECES, LEAST = 8, 1024  # pieces of a warp at most; rows and entries of a piece at least
 
 
 def pagerank(
@@ -76,15 +77,16 @@ def pagerank(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(scores float32[n], iterations int32, change float32, status int32, refused int32), in a
-    `shard_map`: the same on every device.
+    """(scores float32[n], iterations int32, change float32, status int32, refused int32), called
+    inside a `shard_map`; the same on every device.
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse] >= 0 of
-    its rows by places of all devices; personalization float32[places]: p, of sum 1 over all, also
-    the start. positions int32[n], the same on all: the place of each vertex.
+    indptr int32[places + 1], indices int32[nse], weights float32[nse] >= 0: the rows of this
+    device's places; a column is a place among those of all devices. personalization
+    float32[places]: p, whose sum over all devices is 1, also the start. positions int32[n]: the
+    place of each vertex, the same on every device.
     axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
     above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
-    otherwise a device or a CTA waited in vain. refused 1: A is not symmetric, nothing was computed.
+    otherwise a barrier expired. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     ctas = ctas or resident_ctas()
@@ -118,7 +120,7 @@ def pagerank(
         ctas=ctas,
         threads=threads,
         shared_words=shared + threads + 2 * WARPS + 160,
-        more_control=MeshBarrier.control_words(devices, SENT) + 1,
+        more_control=MeshBarrier.control_words(devices, PAYLOAD_WORDS) + 1,
         name="pagerank_on_mesh",
         axes=axes,
         interpret=interpret,
@@ -143,11 +145,11 @@ class _PageRank(_Pass):
 
     def __init__(self, k, m, places, n, shape, cost, pieces):
         super().__init__(k, m, places, shape, cost, pieces)
-        self.everyone, self.vertices = places * k.devices, Vertices(k, m, places, n)
+        self.all_places, self.vertices = places * k.devices, Vertices(k, m, places, n)
         self.within = k.shared(2 * WARPS, "f32")
-        self.barrier = MeshBarrier(k, m.control, SENT)
+        self.barrier = MeshBarrier(k, m.control, PAYLOAD_WORDS)
         self.before = _Before(k, m, places, shape, cost, pieces)
-        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, SENT)
+        self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, PAYLOAD_WORDS)
 
     def run(self):
         k, m = self.k, self.m
@@ -163,7 +165,7 @@ class _PageRank(_Pass):
             return unsettled & (step < most) & (ok == 1) & (refused == 0)
 
         def step(i, change, lost, ok):
-            copies = (i & 1) * self.everyone, self.everyone - (i & 1) * self.everyone
+            copies = (i & 1) * self.all_places, self.all_places - (i & 1) * self.all_places
             together, *sums = self._step(*copies, damping, damping * lost + (1.0 - damping))
             ok, change, lost = self._device_barrier(i + 2, *sums)
             return i + 1, change, lost, ok & together
@@ -177,7 +179,8 @@ class _PageRank(_Pass):
         k.store(m.change, 0, change, mask=mine)
 
     def _start(self):
-        """x = p and z of it; (whether all CTAs came, the thread's part of the dangling mass)."""
+        """Computes x = p and its z; returns (ok of the barriers, this thread's part of the dangling
+        mass)."""
         k, m = self.k, self.m
         self.find()
         (together,) = k.grid_barrier(m.control)
@@ -196,11 +199,11 @@ class _PageRank(_Pass):
         return together & walked, lost
 
     def _finish(self, turn):
-        """Scores of all vertices; no share is read any more."""
+        """Writes the scores of all vertices, which are sent through `share`."""
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         k.spread(self.n, lambda r: self._share(0, r, k.load(m.rank, r, cache="fresh")))
         ok, *_ = self._device_barrier(turn, none, none)
-        self.vertices.give(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
+        self.vertices.write_by_vertex(m.scores, lambda place: k.load(m.share, place, cache="fresh"))
         return ok
 
     def _share(self, copy, r, share):
@@ -208,14 +211,14 @@ class _PageRank(_Pass):
 
     def terms(self, fetched, places, masks, owners):
         k, (index, weights) = self.k, fetched
-        valid = [k.below(v, self.everyone) & t for v, t in zip(index, masks, strict=True)]
+        valid = [k.below(v, self.all_places) & t for v, t in zip(index, masks, strict=True)]
         read = k.behind(self.read, index)
         share = k.loads(self.m.share, [read + v for v in index], valid)
         return [w * z for w, z in zip(weights, share, strict=True)]
 
     def _step(self, read, write, damping, teleport):
-        """New x, and z of it, from a copy of z into the other: whether all CTAs came, the thread's
-        parts of the L1 change and of the dangling mass."""
+        """Computes the new x and its z, from one copy of z into the other. Returns (ok of the
+        barrier, this thread's parts of the L1 change and of the dangling mass)."""
         k, m, none = self.k, self.m, self.k.const(0.0, "f32")
         self.read = read
 
@@ -231,7 +234,7 @@ class _PageRank(_Pass):
         return self.each_row(row, none, none)
 
     def _device_barrier(self, turn, *parts):
-        """(ok, the sums over all devices of what threads have) after a meeting."""
+        """A device barrier; returns (ok, *sums over all threads of all devices of `parts`)."""
         k, m = self.k, self.m
         for j, x in enumerate(parts):
             k.store(self.within, WARPS * j + k.warp, k.warp_sum(x), mask=k.lane == 0)
@@ -245,7 +248,7 @@ class _PageRank(_Pass):
 
         k.if_(k.warp == 0, cta)
 
-        def tell(device):
+        def payload(device):
             del device
             sums = []
             for j in range(2):
@@ -258,22 +261,22 @@ class _PageRank(_Pass):
                 sums.append(k.warp_sum(functools.reduce(operator.add, each)))
             return *sums, k.load(m.control, self.left, cache="fresh")
 
-        ok = self.barrier.device_barrier(turn, tell)
+        ok = self.barrier.device_barrier(turn, payload)
         return ok, *(self.barrier.total(j, k.bits) for j in range(2))
 
 
 class _Before(_Pass):
-    """The pass before the first step: the strength of each row, and what tells whether A is its
-    own transpose, a thread's part in a word of shared memory."""
+    """The pass before the first step: the strength of each row, and the sum of hashes that is 0 if
+    A is symmetric; each thread has its part of that sum in shared memory."""
 
     def __init__(self, k, m, places, shape, cost, pieces):
         super().__init__(k, m, places, shape, cost, pieces)
-        self.offset, self.everyone = k.device * places, places * k.devices
+        self.offset, self.all_places = k.device * places, places * k.devices
         self.sum = k.shared(k.threads)
         k.store(self.sum, k.thread, 0)
 
     def add_to(self, word):
-        """Adds what the entries of this device sum to to a control word."""
+        """Adds the sum of the hashes of this device to a control word."""
         k = self.k
         total = k.warp_sum(k.load(self.sum, k.thread))
         k.reduce("add", self.m.control, word, total, mask=k.lane == 0)
@@ -284,10 +287,10 @@ class _Before(_Pass):
     def terms(self, fetched, places, masks, owners):
         k = self.k
         found, total = [], k.load(self.sum, k.thread)
-        loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # all weights, by the one sum
+        loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # depends on all weights
         for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
             u = k.where(loaded, k.behind(u, fetched[0]), 0)
-            valid = k.below(v, self.everyone) & t
+            valid = k.below(v, self.all_places) & t
             high, low = k.maximum(u, v), k.minimum(u, v)
             x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
             for multiplier in (739982445, 695872825):

@@ -4,7 +4,7 @@
 
 Every row of A transposed gathers z = x / out-strength from one array of n words; its thread then
 writes the new x and z and adds to two sums, the L1 change and the mass on vertices without
-out-edges. The machine is that of `rows/sliced.py`.
+out-edges. The loop over rows is that of `rows/sliced.py`.
 
 Cost of an iteration: a gather and 4 bytes an entry (8 with weights), 28 bytes a row, one grid
 barrier and two reductions over a CTA (2.5 us together). No atomics but those that order the
@@ -25,7 +25,7 @@ from ..rows.sliced import BATCH, UNROLL, operands_of, shared_words, sizes, works
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 
-LEAST = 1 << 17, 32  # vertices, and entries of each, from which on changes pay (H200)
+LEAST = 1 << 17, 32  # vertices and mean entries from which `Increments` is faster (H200)
 
 
 def pagerank(

@@ -2,10 +2,9 @@
 
     s[e, h] = combine over c of mul(x[row[e], h, c], y[col[e], h, c])
 
-A group of lanes has the columns of one pair (entry, head) side by side, 16 bytes a lane, and
-combines them by shuffles; `unroll` pairs of each group are under way together, neighbours in the
-order of the entries. Nothing depends on the lengths of rows. Entries in the order of rows find the
-row of x in the L1 cache.
+The lanes of a group have the columns of one pair (entry, head), 16 bytes a lane, and combine them
+by shuffles; `unroll` consecutive pairs of a group are in flight together. The time does not depend
+on the lengths of rows. If entries are sorted by rows, the row of x is in the L1 cache.
 
 Bytes, for nse entries of k columns (all heads) of b bytes: nse k b of y out of the L2 cache, where
 it fits, else from memory; nse (8 + 4 heads) of places and results; x once.
@@ -29,7 +28,7 @@ LIMIT = 2**31 - 2**22  # pairs, and words of an operand, that int32 can count
 class Tile:
     """lanes: of a pair, a power of two up to 32. words: that a lane loads together: 1, 2, 4.
 
-    unroll: pairs of a group under way together. waves: CTAs over those resident together.
+    unroll: pairs of a group in flight together. waves: number of CTAs over the number resident.
     """
 
     lanes: int

@@ -13,7 +13,7 @@ def accumulator_dtype(add, dtype):
 class SparseResult:
     """y of length m: `values` (m words), `bits` (m / 32 words), and at the end a sparse vector.
 
-    add is one of ATOMIC; kind is "f32" or "i32". Floats under min and max are kept as integers of
+    add is one of ATOMIC; kind is "f32" or "i32". Floats under min and max are stored as integers of
     the same order; a NaN is the smallest of them under min and the largest under max, as jax.numpy
     propagates it.
 
@@ -27,12 +27,12 @@ class SparseResult:
         self.each = -(-self.words // k.ctas)
 
     def clear(self):
-        """Identities, no bits."""
+        """Sets all values to the identity and all bits to 0."""
         fill(self.k, self.values, 0, self.m, self.identity())
         fill(self.k, self.bits, 0, self.words, 0)
 
     def identity(self):
-        """The word under which nothing was combined yet."""
+        """The word for the identity of the addition."""
         return {"add": 0, "min": 2**31 - 1, "max": -(2**31)}[self.add]
 
     def pad(self, indices, nse):
@@ -41,7 +41,7 @@ class SparseResult:
         fill(self.k, indices, 0, nse, self.m, skip=32)
 
     def allowed_at(self, row, mask):
-        """mask, where the result may be written."""
+        """mask, and whether the mask of the product allows this row."""
         if self.allowed is None:
             return mask
         k = self.k

@@ -3,12 +3,12 @@
     y[i, c] = combine over the entries j of row i of mul(A[i, j], x[j, c])
 
 Rows and entries are shared evenly by merge path (`rows/merge_path.py`), not by warps but by groups
-of lanes that have the columns of one entry side by side, up to 16 bytes a lane. A group streams its
-entries whatever the rows are: indices a block ahead, the rows of x of `unroll` entries under way
-together; where rows end follows from their offsets. A row cut between groups is combined by the
-last of them to arrive, in the order of its pieces: no group waits for another, no float meets an
-atomic, and results do not change from run to run. Columns beyond a tile are other CTAs', tile
-after tile, so that the part of x that is read at one time is small.
+of lanes; the lanes of a group have the columns of one entry, up to 16 bytes a lane. A group streams
+its entries independently of the rows: indices one block ahead, the rows of x of `unroll` entries in
+flight together; row offsets say where rows end. If a row is cut between groups, the last of them to
+arrive combines the parts, in the order of the pieces: no group waits for another, no float is added
+by atomics, and results do not change from run to run. Columns are divided into tiles, one tile
+after the other, so that the part of x that is read at one time is small.
 
 Bytes, for nse entries, k columns of b bytes in tiles of t: nse k b out of the L2 cache (less what
 the L1 keeps of the rows of x that many entries have), nse (4 + b) and 4 n a tile from memory, x
@@ -31,7 +31,7 @@ from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
-LEAST, LONG = 64, 256  # rows and entries of a group, where there are as many: see `ctas_for`
+LEAST, LONG = 64, 256  # a group takes at least so many rows and entries: see `ctas_for`
 
 
 def tile_for(width: int) -> Tile:
@@ -161,7 +161,7 @@ class _Scattered:
         k.for_(first, self.nse, self.step, self._block, *self._fetch(first))
 
     def _fetch(self, base):
-        """Row, column and value of one entry a lane; row -1 where there is nothing to add."""
+        """Row, column and value of one entry a lane; row -1 for none."""
         k, g = self.k, self.g
         at = base + k.lane
         valid = at < self.nse
@@ -198,10 +198,10 @@ class _Scattered:
 
 
 def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:
-    """CTAs of one tile of columns, for so many rows and entries to each group of a CTA.
+    """CTAs of one tile of columns; work: rows and entries over the groups of a CTA.
 
-    What a piece costs by itself (two searches, rows cut in two) weighs as 60 entries: pieces are
-    short where the multiprocessors would otherwise have no two CTAs each, else LONG.
+    The overhead of a piece (two searches, cut rows) is as high as 60 entries. So pieces are short
+    only if each multiprocessor would otherwise have fewer than two CTAs; else they are LONG.
     """
     full = 2 * resident_ctas() // tiles
     ctas = max(min(-(-work // LEAST), full), -(-work // LONG))

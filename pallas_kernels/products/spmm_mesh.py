@@ -1,14 +1,14 @@
 """Sparse matrix times dense matrix over the rows of several GPUs, one launch on each.
 
-The product of one device (`products/spmm.py`) with another end: a row of the result is stored at
-its vertex in the memory of every device while other rows are being computed, so that nothing is
-gathered and put in order afterwards.
+The product of one device (`products/spmm.py`), except that a row of the result is stored at its
+vertex in the memory of every device while other rows are being computed. So no result is gathered
+or permuted afterwards.
 
-Rows lie by length: pieces of long and of short rows take turns, so that what is stored spreads over
-the whole launch (without that 0.5 ms more of 2.1).
+Rows are sorted by length. CTAs alternate between pieces of long and of short rows, so that the
+stores spread over the whole launch (otherwise it takes 0.5 ms longer than 2.1).
 
-Cost: the work of one device over its own rows; 4 k bytes over each link for each of them, beside
-that work; the last CTA of a device waits for the last ones of the others.
+Cost: the work of one device over its own rows; over each link 4 k bytes for each of them,
+overlapped with that work; the last CTA of a device waits for the last ones of the others.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.

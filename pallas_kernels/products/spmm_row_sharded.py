@@ -1,19 +1,20 @@
-"""Sparse matrix times a dense matrix whose rows, like those of the result, lie with their vertices.
+"""Sparse matrix times a dense matrix that is row-sharded, like the result.
 
     y[i, c] = combine over the entries j of row i of mul(A[i, j], x[j, c])
 
-Each device has the rows of x, of A and of y of its own places, so that what travels is x alone, in
-chunks of columns: the first CTAs of a launch store their rows of the next chunk in the memory of
-the other devices while the others multiply by this one. The product is that of one device
-(`products/spmm.py`); rows of x of its own are read where they are: an entry chooses the array that
-it reads, for to ask both takes twice the registers and 1 ms of 3.3. A launch a chunk, and one that
-sends the first: any number of CTAs is right, and launches of one program cost little beside the
-first (benchmarks/NOTES.md, "One launch on each of several GPUs").
+Each device has the rows of x, of A and of y of its own places. Only x is sent, in chunks of
+columns: the first CTAs of a launch store their rows of the next chunk in the memory of the other
+devices while the other CTAs multiply by the current one. The product is that of one device
+(`products/spmm.py`). Local rows of x are read in place, and each entry selects the array that it
+reads: loading from both would take twice the registers and 1 ms of 3.3. There is a launch for each
+chunk, and one that sends the first chunk, so any number of CTAs is right; later launches of a
+program cost little (benchmarks/NOTES.md, "One launch on each of several GPUs").
 
 Cost: the work of one device over its own rows; over each link 4 bytes for each column of the rows
-of x, beside that work but for the first chunk; a meeting a chunk. Room: two chunks of the rows of
-the others. Two H200, R-MAT 20, 128 columns: 2.2 to 2.3 ms, of which 0.3 are the first chunk's way
-and 0.2 choosing; 1.7 with one source and nothing sent (one GPU 3.1).
+of x, overlapped with that work except for the first chunk; a device barrier a chunk. Memory: two
+chunks of the rows of the other devices. Two H200, R-MAT 20, 128 columns: 2.2 to 2.3 ms, of which
+0.3 are sending the first chunk and 0.2 selecting; 1.7 if all rows are in one array and nothing is
+sent (one GPU 3.1).
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -32,10 +33,10 @@ from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, uses
 from .spmm import ctas_for, tile_for
 
-CHUNK = 64  # columns that travel together
-OWN = 2**30  # more than there are places
-SENDERS = 64  # CTAs that send beside others that multiply
-AHEAD = 4  # vectors that a thread has under way
+CHUNK = 64  # columns of a chunk
+LOCAL = 2**30  # added to the numbers of local rows of x; no array has so many places
+SENDERS = 64  # CTAs of a launch that send
+AHEAD = 4  # vectors that a thread has in flight
 
 
 def chunk_for(width: int) -> Tile:
@@ -59,13 +60,13 @@ def row_sharded_spmm(
     threads: int = 256,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[places, k] of this device, status int32), inside of a `shard_map`; k > 0.
+    """(y[places, k] of this device, status int32), called inside a `shard_map`; k > 0.
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and data[nse] of its rows by places
-    of all devices; x[places, k]; needed int32: no row of any device has an entry in a column of
-    these places from this one on. data and x are float32 or int32, a chunk of the rows of the other
-    devices and x less than 2^31 words. axes: all axes of the mesh in their order. status 0: right;
-    otherwise a device waited in vain.
+    indptr int32[places + 1], indices int32[nse], data[nse]: the rows of this device's places; a
+    column is a place among those of all devices. x[places, k]: the rows of x of these places.
+    needed int32: no entry of any device has a column among these places from this one on. data and
+    x are float32 or int32; a chunk of the rows of the other devices, and x, have less than 2^31
+    words. axes: all axes of the mesh in their order. status 0: right; otherwise a barrier expired.
     """
     devices = jax.lax.axis_size(axes)
     places, width = x.shape
@@ -98,7 +99,7 @@ def row_sharded_spmm(
         ctas=many,
         shared_words=MeshBarrier.shared_words(1) + 16,
         more_control=job.ctas * groups + met,
-        name="spmm_dealt_first",
+        name="row_sharded_spmm_first",
         axes=axes,
         **how,
     )
@@ -130,7 +131,7 @@ def row_sharded_spmm(
 
 
 class _Chunk(Product):
-    """One launch: what the first CTAs send, and the product by chunk c of the others."""
+    """One launch: the first CTAs send chunk c + 1, the others multiply by chunk c."""
 
     def __init__(self, k, m, job, devices, senders, c):
         super().__init__(k, m, job)
@@ -189,10 +190,11 @@ class _Chunk(Product):
         k.for_(k.cta * k.threads + k.thread, total, workers * AHEAD, some)
 
     def _row_of(self, j):
-        """Where row j of x is: OWN + row of this device, or row of the chunk; -1: none."""
+        """Number of row j of x: LOCAL + its row on this device, or its row in the chunk; -1:
+        none."""
         k, places = self.k, self.job.n
         device = j // places
-        here = OWN + j - device * places
+        here = LOCAL + j - device * places
         valid = j - k.where(device > self.me, places, 0)
         return k.where(j < 0, -1, k.where(device == self.me, here, valid))
 
@@ -200,8 +202,8 @@ class _Chunk(Product):
         k, words = self.k, self.job.tile.words
         if not uses(self.job.semiring.mul, 1):
             return [None] * self.size
-        own = j >= OWN
-        here = (j - OWN) * self.job.width + self.column
+        own = j >= LOCAL
+        here = (j - LOCAL) * self.job.width + self.column
         valid = j * self.columns + self.member * words
         x = k.either(own, self.g.x, self.g.chunk)
         return k.load_vec(x, k.where(own, here, valid), words, mask=mask, cache="nc")

@@ -1,20 +1,20 @@
 """Sparse matrix times sparse vector in one launch: by columns (push), and by tiles.
 
-Both keep a dense accumulator that atomics combine products in, and a bit for each row that has one;
-then every CTA writes the entries of its stretch of rows in ascending order. Phases with a grid
-barrier between them: clear and list the long ranges; multiply and pad the result; count, tell the
-others, write. Push has another way for few products (`spmspv_small.py`), without barriers.
+Both combine products by atomics in a dense accumulator and set a bit for each row that has one;
+then every CTA writes the entries of its stretch of rows in ascending order. Phases, with a grid
+barrier between them: clear, and list the long ranges; multiply, and pad the result; count, exchange
+the counts, write. For few products, push has another form without barriers (`spmspv_small.py`).
 
 Push. A warp takes up to 32 entries of x and walks their columns 128 entries at a time; long columns
 are cut into pieces that any warp takes. Traffic: 4 to 8 bytes and an atomic an entry of those
 columns, 8 bytes a row of the accumulator, 4 a slot of the result.
 
-Tile (Ji et al., "TileSpMSpV", ICPP 2022, Algorithm 4). x becomes a bit an entry beside dense
-values, so that a tile of x is empty where its nt bits are 0. A warp takes rows of tiles and looks
-at 128 tiles at a time; those whose tile of x is not empty have their entries flattened over the
-lanes. Long rows of tiles are cut like long columns. The remainder takes part in the same phase.
-Traffic: 4 bytes and a gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles that meet one of
-x, 4 bytes and an atomic for those with a product.
+Tile (Ji et al., "TileSpMSpV", ICPP 2022, Algorithm 4). x becomes a bitmap and dense values, so a
+tile of x is empty if its nt bits are 0. A warp takes rows of tiles and looks at 128 tiles at a
+time; those whose tile of x is not empty have their entries flattened over the lanes. Long rows of
+tiles are cut like long columns. The remainder takes part in the same phase. Traffic: 4 bytes and a
+gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles whose tile of x is not empty, 4 bytes
+and an atomic for each product.
 """
 
 import types
@@ -30,8 +30,9 @@ from . import spmspv_small
 from .sparse_result import ATOMIC, SparseResult, accumulator_dtype, shared_words
 
 PIECES = 40  # control word: pieces of long ranges
-LIKELY = 65_536  # products by the mean of columns up to which the way of few is looked at,
-FEW = 32_768  # and those a CTA walks on it
+# `spmspv_small` is considered if x has at most LIKELY products, estimated from the mean column, and
+# used if a CTA walks at most FEW
+LIKELY, FEW = 65_536, 32_768
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
@@ -78,7 +79,7 @@ def spmspv_push(
 
 
 def _column(k, g):
-    """Where the column of entry i of x begins and ends, and the bits of its value."""
+    """column(i, mask): begin and end of the column of entry i of x, and the bits of its value."""
 
     def column(i, mask):
         j = k.load(g.x_indices, i, mask=mask, cache="nc")
@@ -89,7 +90,7 @@ def _column(k, g):
 
 
 def _term(k, c, g):
-    """Rows of the entries at some places, and their products."""
+    """term(places, valid): rows of these entries of A, and a function that gives their products."""
 
     def term(places, valid):
         rows = k.loads(g.indices, places, valid, other=c.m, cache="nc")
@@ -203,9 +204,9 @@ def _tile(k, c, g, control, y, pad):
 
 
 def _tiles(k, c, g, y, places, payloads, valid):
-    """Some tiles, a lane each: those that meet entries of x have their own flattened."""
+    """Some tiles, one a lane: flattens the entries of those whose tile of x is not empty."""
     across = k.loads(g.tile_col, places, valid, cache="nc")
-    device_barrier = []
+    hit = []
     for col, t in zip(across, valid, strict=True):
         if c.nt == 16:
             half = k.load(g.x_bits, k.shr(col, 1), mask=t)
@@ -215,14 +216,11 @@ def _tiles(k, c, g, y, places, payloads, valid):
         else:
             low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
             word = low | high
-        device_barrier.append(t & (word != 0))
-    start = k.loads(g.slot_ptr, places, device_barrier, cache="nc")
-    end = [
-        k.load(g.slot_ptr, p + 1, mask=m, cache="nc")
-        for p, m in zip(places, device_barrier, strict=True)
-    ]
+        hit.append(t & (word != 0))
+    start = k.loads(g.slot_ptr, places, hit, cache="nc")
+    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc") for p, m in zip(places, hit, strict=True)]
     for u in range(len(places)):
-        size = k.where(device_barrier[u], end[u] - start[u], 0)
+        size = k.where(hit[u], end[u] - start[u], 0)
         payload = (payloads[u][0] * c.nt, across[u] * c.nt)
         flatten(k, start[u], size, payload, lambda *chunk: _entries(k, c, g, y, *chunk))
 
@@ -280,9 +278,9 @@ def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
         "pieces": 4 * c.capacity,
         **more,
     }
-    words, few = shared_words(threads), body is _push and c.entries > 0
-    few = few and ctas <= threads and spmspv_small.fits(c.m, ctas, threads, words)
-    if few:
+    words, may_be_small = shared_words(threads), body is _push and c.entries > 0
+    may_be_small = may_be_small and ctas <= threads and spmspv_small.fits(c.m, ctas, threads, words)
+    if may_be_small:
         words += spmspv_small.words(c.m, ctas, threads)
 
     def kernel(k, g):
@@ -303,7 +301,7 @@ def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
             )
             finish(ok & arrived, count)
 
-        if not few:
+        if not may_be_small:
             return whole()
         own = spmspv_small.OwnRows(k, y, g.control, CONTROL_WORDS)
         count = k.load(g.x_count, 0)

@@ -1,9 +1,10 @@
-"""A sparse product of few terms: each CTA keeps a stretch of the rows in shared memory.
+"""A sparse product of few terms: each CTA has the accumulators of a stretch of rows in shared
+memory.
 
-No pass over the rows in global memory and no grid barrier. Every CTA walks the columns that x
-selects, where they are sorted those alone whose first and last row say that they may meet its
-stretch. It combines the terms of its own rows by atomics on shared memory, tells the others how
-many rows it got, and writes them behind those of the CTAs before.
+There is no pass over the rows in global memory and no grid barrier. Every CTA walks the columns
+that x selects; if rows are sorted, it skips columns whose first and last row show that they do not
+reach its stretch. It combines the terms of its own rows by atomics on shared memory, adds its
+number of rows to the counts of the CTAs, and writes its rows behind those of the CTAs before.
 """
 
 from ..simt.device import target
@@ -11,15 +12,17 @@ from .sparse_result import fill
 
 COLUMNS = 4  # columns of a warp in flight together, two strides of 32 entries of each
 LONG = 256  # entries above which a column is walked by all warps
-MARGIN = 8192  # bytes of shared memory that are not the kernel's own
+MARGIN = 8192  # bytes of shared memory that are left free
 PARTS = 2  # entries of x for each thread, at most
 MOST = 1 << 16  # entries of a column
-CROWD = 8192  # terms that one CTA may get
-KEPT, LISTED, WORK, TERMS, SUMS = 0, 1, 2, 3, 40  # words of `sums`, and how many it has
+CROWD = 8192  # terms that one CTA may combine
+# words of `sums`: columns that reach this stretch, long ones among them, terms that are walked, all
+# terms; SUMS: how many words it has
+NEAR, LONG_COLUMNS, WORK, TERMS, SUMS = 0, 1, 2, 3, 40
 
 
 def fits(rows, ctas, threads, other_words):
-    """Whether a CTA's stretch fits beside so many other words of shared memory."""
+    """Whether the stretch of a CTA and `other_words` more words fit in shared memory."""
     return 4 * (words(rows, ctas, threads) + other_words) <= target().shared_bytes - MARGIN
 
 
@@ -35,7 +38,7 @@ def _each(rows, ctas):
 
 
 class OwnRows:
-    """y by stretches. `y` is the `SparseResult` whose coding and mask it shares."""
+    """The rows of y by stretches. `y` is the `SparseResult` whose coding and mask it shares."""
 
     def __init__(self, k, y, control, at):
         self.k, self.y, self.control, self.at = k, y, control, at
@@ -47,10 +50,11 @@ class OwnRows:
         self.sums, self.crowd = k.shared(SUMS), k.shared(k.ctas)
         self.base = k.cta * self.each * 32
 
-    def plan(self, count, column, indices, few):
-        """Reads the columns of at most PARTS * threads entries of x; whether this is the way.
+    def plan(self, count, column, indices, limit):
+        """Reads the columns of at most PARTS * threads entries of x; returns whether to use this
+        form.
 
-        It is, in all CTAs or in none, where they walk at most `few` terms each in the mean and
+        It is used, in all CTAs or in none, if a CTA walks at most `limit` terms in the mean and
         none combines more than CROWD. column(i, mask): start, end and value (as int32) of the
         column of entry i; indices: the rows of its entries, if they ascend, else None.
         """
@@ -68,15 +72,17 @@ class OwnRows:
             size = end - start
             stretches = last - first + 1
             near = (size > 0) & (first <= k.cta) & (k.cta <= last)
-            at = k.atomic("add", self.sums, KEPT, 1, mask=near)
+            at = k.atomic("add", self.sums, NEAR, 1, mask=near)
             k.store_vec(self.columns, 4 * at, [start, end, x, 0], mask=near)
             long = near & (size > LONG)
-            k.store(self.long, k.atomic("add", self.sums, LISTED, 1, mask=long), at, mask=long)
-            huge = size > MOST  # its terms are not even counted
+            k.store(
+                self.long, k.atomic("add", self.sums, LONG_COLUMNS, 1, mask=long), at, mask=long
+            )
+            huge = size > MOST  # its terms are not counted
             size = k.where(huge, 0, size)
             terms = terms + size
             work = work + (size * stretches + (k.ctas - 1)) // k.ctas
-            work = k.where(huge, few + 1, work)
+            work = k.where(huge, limit + 1, work)
             share = (size + (stretches - 1)) // stretches
             k.atomic("add", self.crowd, first, share, mask=size > 0)
         for word, mine in ((WORK, work), (TERMS, terms)):
@@ -85,10 +91,10 @@ class OwnRows:
         k.sync()
         mine = k.load(self.crowd, k.thread, mask=k.thread < k.ctas)
         crowded = k.sync_count(mine > CROWD)
-        return (crowded == 0) & (k.load(self.sums, WORK) <= few)
+        return (crowded == 0) & (k.load(self.sums, WORK) <= limit)
 
     def _span(self, indices, start, end):
-        """The first and the last CTA that a column may meet."""
+        """The first and the last CTA whose stretch a column may reach."""
         k = self.k
         if indices is None:
             return k.const(0), k.const(k.ctas - 1)
@@ -101,15 +107,15 @@ class OwnRows:
     def run(self, term, indices, data, nse):
         """Writes y; returns (ok, rows of y).
 
-        term(places, there): rows of the entries at some places, and a function of values of x and
+        term(places, valid): rows of the entries at some places, and a function of values of x and
         masks that gives the terms.
         """
         k = self.k
-        kept, listed = k.load(self.sums, KEPT), k.load(self.sums, LISTED)
+        columns_near, columns_long = k.load(self.sums, NEAR), k.load(self.sums, LONG_COLUMNS)
         capacity = k.minimum(k.load(self.sums, TERMS), nse)
         self._clear()
         k.sync()
-        self._combine(term, kept, listed)
+        self._combine(term, columns_near, columns_long)
         k.sync()
         mine = self._number()
         ok, before, count = k.sums_of_ctas(
@@ -133,12 +139,12 @@ class OwnRows:
         k.for_(k.thread, 8 * self.each, k.threads, some)
         k.for_(k.thread, self.each, k.threads, lambda i: k.store(self.bits, i, 0))
 
-    def _combine(self, term, kept, listed):
+    def _combine(self, term, columns_near, columns_long):
         k = self.k
 
         def short(i0):
             columns = [
-                k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < kept)
+                k.load_vec(self.columns, 4 * (i0 + u), 4, mask=i0 + u < columns_near)
                 for u in range(COLUMNS)
             ]
             sizes = [k.where(end - start > LONG, 0, end - start) for start, end, *_ in columns]
@@ -163,11 +169,11 @@ class OwnRows:
 
             k.for_(start, end, 2 * k.threads, stride)
 
-        k.for_(COLUMNS * k.warp, kept, COLUMNS * (k.threads // 32), short)
-        k.for_(0, listed, 1, long)
+        k.for_(COLUMNS * k.warp, columns_near, COLUMNS * (k.threads // 32), short)
+        k.for_(0, columns_long, 1, long)
 
     def _terms(self, term, places, xs, valid):
-        """Joins those of the terms at some places that belong to the stretch."""
+        """Combines the terms at some places whose rows are in this stretch."""
         k = self.k
         rows, values = term(places, valid)
         mine = [
@@ -179,8 +185,8 @@ class OwnRows:
             hit = hit | m
 
         def combine():
-            kept = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
-            for row, value, mask in zip(rows, values(xs, kept), kept, strict=True):
+            allowed = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
+            for row, value, mask in zip(rows, values(xs, allowed), allowed, strict=True):
                 own = row - self.base
                 k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)
                 k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
@@ -188,7 +194,8 @@ class OwnRows:
         k.if_(hit, combine)
 
     def _number(self):
-        """Places of the first row of each word among those of the stretch; how many there are."""
+        """Numbers the rows of the stretch that have a term: `places` gets that of the first row of
+        each word of bits. Returns their number."""
         k = self.k
 
         def block(i0, running):

@@ -2,9 +2,9 @@
 
     y[i] = combine over the entries j of row i of mul(A[i, j], x[j])
 
-The walk is that of `rows/merge_path.py`. A row that is cut between warps is joined within the
-CTA after a barrier of its own, between CTAs by the last of them to finish: no CTA waits
-for another, and results do not change from run to run.
+The walk is that of `rows/merge_path.py`. If a row is cut between warps, its
+parts are combined within the CTA after a CTA barrier, and between CTAs by the last of them to
+finish: no CTA waits for another, and results do not change from run to run.
 
 Cost: 8 bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1
 TB/s); delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every

@@ -2,8 +2,9 @@
 
     y[i] = combine over the entries j of row i of mul(A[i, j], x[j])
 
-A thread a row: neighbouring threads read neighbouring slots, `UNROLL` positions of a row under way
-together. No atomics, no barrier, no row is cut, so that results do not change from run to run.
+One thread for each row: neighbouring threads read neighbouring slots, `UNROLL` positions of a row
+are in flight together. There are no atomics and no barrier, and no row is cut, so results do not
+change from run to run.
 
 Traffic: 8 bytes a slot, padding included, each once, in full lines (4 where `mul` does not read the
 values), 4 a gather of x, 4 a row; SELL 4 more for its order and 8 a slice.

@@ -9,7 +9,7 @@ Cost: 4 bytes an entry, and for by_values 4 bytes and a gather, for by_vector 4 
 H200, microseconds by both, by vector, by values: grid2000 105, 80, 55; delaunay21 233, 147, 104;
 rmat18 348, 290, 143; rmat20 1487, 1032, 626. Gathers in random places come at 120 G/s, atomics at
 85, and add up: both are traffic of the L2 cache. With columns numbered by degree atomics take 2.3
-to 4 times as long, for the hubs share cache lines, unless CTAs keep their sums (`hot`): rmat18
+to 4 times as long, because hubs share cache lines, unless CTAs hold their sums (`hot`): rmat18
 200, 142, 146; rmat20 996, 475, 633.
 """
 
@@ -30,8 +30,8 @@ SHAPES: tuple[tuple[float, Shape], ...] = (
     (32, Lanes(8, 4, 1)),
     (math.inf, Lanes(32, 4, 1)),
 )
-HOT = 32768, 49152  # columns whose sums a CTA keeps: beside x in the L1 cache, and alone
-RESERVED = 2048  # words of shared memory that are not the kernel's own
+HOT = 32768, 49152  # columns whose sums a CTA holds: if the L1 cache has x as well, and if not
+RESERVED = 2048  # words of shared memory that are left free
 
 
 def csr_vjp(
@@ -52,8 +52,8 @@ def csr_vjp(
 
     indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on get 0 in by_values and
     are not read. w float32[n]. x float32[n_cols]; None: no by_values. data float32[nse]; None: no
-    by_vector. hot: each CTA keeps the sums of the first `hot` columns in its shared memory, or
-    of as many as find room there, which pays where these hold most entries. n + nse <
+    by_vector. hot: each CTA holds the sums of the first `hot` columns in shared memory, or of
+    as many as fit there, which is faster if these columns have most entries. n + nse <
     `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
@@ -92,7 +92,8 @@ class _Cotangents(CsrRows):
         self.g, self.columns = g, columns
 
     def run(self, hot):
-        """The sums of the first `hot` columns are kept in each CTA and added up at its end."""
+        """Each CTA holds the sums of the first `hot` columns and adds them to the result at its
+        end."""
         k, self.hot = self.k, hot
         if not hot:
             return self.walk()

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ByLength:
-    """A shape of `merge_path.CsrRows`: of a table of (largest mean length of a row, shape) the
-    first that serves, for rows sorted by length. The last bound is not looked at.
+    """A shape of `merge_path.CsrRows` for rows sorted by length: each warp takes the first of a
+    table of (largest mean length of a row, shape) that fits its rows. The last bound is ignored.
     """
 
     table: "tuple[tuple[float, Shape], ...]"

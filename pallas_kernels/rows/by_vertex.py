@@ -1,15 +1,15 @@
-"""Results by vertex, whole on every device, from values by place."""
+"""Places of vertices on a mesh, and results by vertex from values by place."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
-AT_ONCE = 3  # fours of vertices a thread asks for together: it waits for each of the two accesses
+UNROLL = 3  # groups of four vertices in flight a thread, which waits for two dependent accesses
 
 
 class Vertices:
-    """`m.positions`: the place of every vertex among those of all devices.
+    """Uses `m.positions`, int32[n]: the place of every vertex among those of all devices.
 
-    places: of each device; n: vertices.
+    places: number of places of a device. n: number of vertices.
     """
 
     def __init__(self, k, m, places, n):
@@ -29,27 +29,27 @@ class Vertices:
         return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
 
     def broadcast(self, a, i, *values):
-        """Stores what belongs to the places from i on of this device in `a` on every device."""
+        """Stores values for the places of this device, from i on, in `a` on every device."""
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
 
     def send_to_others(self, a, i, *values):
-        """The same but for this device."""
+        """`broadcast` without this device."""
         k = self.k
         for d in range(k.devices):
             is_valid = k.device != d
             k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
 
-    def give(self, whole, value):
-        """whole[vertex] = value(its place) for all vertices.
+    def write_by_vertex(self, whole, value):
+        """whole[vertex] = value(place of the vertex) for all vertices.
 
-        Read at random, from what mostly stays in the L2 cache, and written in order: the other way
-        around takes five times as long.
+        It reads at random, mostly from the L2 cache, and writes in order: random writes take five
+        times as long.
         """
         k, step = self.k, self.k.ctas * self.k.threads
 
         def some(j):
-            at = [j + i * step for i in range(AT_ONCE)]
+            at = [j + i * step for i in range(UNROLL)]
             is_valid = [k.below(i, self.n // 4) for i in at]
             places = [
                 k.load_vec(self.m.positions, 4 * i, 4, mask=mask, cache="nc")
@@ -59,7 +59,7 @@ class Vertices:
             for i, mask, four in zip(at, is_valid, values, strict=True):
                 k.store_vec(whole, 4 * i, four, mask=mask)
 
-        k.for_(k.cta * k.threads + k.thread, self.n // 4, AT_ONCE * step, some)
+        k.for_(k.cta * k.threads + k.thread, self.n // 4, UNROLL * step, some)
         left = self.n // 4 * 4 + k.thread
         last = (k.cta == 0) & (left < self.n)
         k.if_(last, lambda: k.store(whole, left, value(k.load(self.m.positions, left, cache="nc"))))

@@ -1,9 +1,9 @@
-"""Rows of a CSR by groups of lanes that have the columns of one entry: for many vectors at once.
+"""Rows of a CSR times many vectors: a group of lanes takes one entry for all columns.
 
-Rows and entries are shared evenly by merge path (`merge_path.py`), a piece each group. A group
-streams its entries, a block ahead, into what is combined of the open row; a row ends where its
-offsets say. What is left of rows that groups share is kept beside, and joined by the last of these
-groups to arrive.
+Rows and entries are shared evenly by merge path (`merge_path.py`), one piece for each group of
+lanes. A group streams its entries, loading one block ahead, and combines them into the current row,
+which ends at its row offset. If several groups share a row, each stores its part, and the last of
+them to arrive combines the parts.
 """
 
 import dataclasses
@@ -18,11 +18,11 @@ AHEAD = 4  # pieces of one row whose parts are loaded together
 
 @dataclasses.dataclass(frozen=True)
 class Tile:
-    """How a warp takes its columns.
+    """How a warp divides the columns.
 
-    lanes: of the group that has one entry, a power of two up to 32. words: 32-bit words of a row
-    of x that a lane loads together: 1, 2, 4. unroll: entries of a group under way together, a power
-    of two. waves: CTAs over those that are resident together.
+    lanes: lanes of a group, which takes one entry, a power of two up to 32. words: 32-bit words of
+    a row of x that a lane loads together: 1, 2, 4. unroll: entries of a group in flight together, a
+    power of two. waves: number of CTAs over the number that is resident.
     """
 
     lanes: int
@@ -35,10 +35,10 @@ class Tile:
 class Job:
     """The static parameters of one launch.
 
-    width: words of a row of x. ctas: of one tile of columns. narrow, thin, packed: the 16-bit
-    floats in the words of x, y and data, or None. mixed: pieces from both ends of the path in
-    turns, for rows sorted by length: long ones, which read, and short ones, which store, are under
-    way together.
+    width: words of a row of x. ctas: CTAs of one tile of columns. narrow, thin, packed: the 16-bit
+    floats in the words of x, y and data, or None. mixed: CTAs alternate between pieces from both
+    ends of the path, for rows sorted by length: so long rows, which mostly read, and short ones,
+    which mostly write, are in flight together.
     """
 
     n: int
@@ -85,10 +85,10 @@ class Product:
         (self.first, self.low, begin), (self.last, self.high, open_from) = self._bounds(total)
         self.continued = self.low > begin
         acc = self._entries()
-        reaches = self.high > open_from  # the last row goes on in the next piece
+        reaches = self.high > open_from  # the last row continues in the next piece
         through = self.continued & (self.first == self.last)
         for slot, mask in ((0, reaches & through), (1, reaches & ~through)):
-            self._keep(slot, acc, mask)
+            self._store_part(slot, acc, mask)
         self._settle((self.first, self.continued), (self.last, reaches & ~through))
 
     def _bounds(self, total):
@@ -117,7 +117,8 @@ class Product:
         return mine, tuple(k.where(outer, b, a) for a, b in zip(after, behind, strict=True))
 
     def _entries(self):
-        """Streams the entries of the piece; the terms, combined, of the row open at its end."""
+        """Streams the entries of the piece; returns the combined terms of the row open at its
+        end."""
         k, tile = self.k, self.job.tile
         held = max(1, tile.unroll // tile.lanes)  # entries of a block that a lane fetches
         block, unroll = held * tile.lanes, tile.unroll
@@ -156,7 +157,7 @@ class Product:
         return self.k.load(self.g.indptr, r + 1, mask=r < self.job.n, cache="nc")
 
     def _fetch(self, at, held):
-        """Columns (-1 where there is no entry) and values of a block, spread over the group."""
+        """Columns (-1 beyond the piece) and values of a block of entries, spread over the group."""
         k, lanes = self.k, self.job.tile.lanes
         places = [at + self.member + j * lanes for j in range(held)]
         masks = [(p >= self.low) & (p < self.high) for p in places]
@@ -176,7 +177,7 @@ class Product:
         return self.k.where(self.k.below(j, self.job.columns), j, -1)
 
     def _batch(self, base, fetched, b, clean, state):
-        """`unroll` entries from base + b on: their rows of x together, then what is combined."""
+        """Combines `unroll` entries from base + b on, after loading their rows of x together."""
         k, job, unroll = self.k, self.job, self.job.tile.unroll
         spread = [self._shared(f, b) for f in fetched]
         index, data = spread if len(spread) == 2 else (*spread, [None] * unroll)
@@ -215,7 +216,7 @@ class Product:
         ]
 
     def _row(self, j, mask):
-        """The columns of this lane of row j of x; None where they do not matter."""
+        """This lane's columns of row j of x; None if the product does not use them."""
         k, job = self.k, self.job
         if not uses(job.semiring.mul, 1):
             return [None] * self.size
@@ -226,10 +227,11 @@ class Product:
         return [v for w in words for v in k.unpack(w, job.narrow)]
 
     def _flush(self, r, end, later, *acc):
-        """Row r ends: a row that began in the piece before is kept for `_settle`."""
+        """Row r ends: stores it; the part of a row that began in the piece before goes to
+        `parts`."""
         head = self.continued & (r == self.first)
         self._store(r, acc, ~head)
-        self._keep(0, acc, head)
+        self._store_part(0, acc, head)
         return r + 1, later, self._end(r + 2), *self.fold.start()
 
     def _store(self, r, acc, mask):
@@ -243,18 +245,19 @@ class Product:
             k.store_vec(self.g.y, at + j, acc[j : j + 4], mask=mask & self.inside)
 
     def _slots(self, group, slot):
-        """Where a group keeps its part of its first (slot 0) or its last row, this lane's part."""
+        """Indices in `parts` of this lane's columns of a part: slot 0 for the first row of a group,
+        slot 1 for its last."""
         at = ((self.before + group) * 2 + slot) * self.job.tile.lanes + self.member
         step, held = min(4, self.size), self.fold.held
         return [at * held + j for j in range(0, held, step)], step
 
-    def _keep(self, slot, acc, mask):
+    def _store_part(self, slot, acc, mask):
         at, step = self._slots(self.group, slot)
         for j, p in enumerate(at):
             part = acc[j * step : (j + 1) * step]
             self.k.store_vec(self.g.parts, p, part, mask=mask & self.inside)
 
-    def _kept(self, group, slot, mask):
+    def _load_part(self, group, slot, mask):
         k = self.k
         at, step = self._slots(group, slot)
         found = []
@@ -263,7 +266,8 @@ class Product:
         return found
 
     def _settle(self, *rows):
-        """Joins the parts of cut rows, each by the group that is the last of its row to arrive."""
+        """Combines the parts of shared rows: the last group of a row to arrive does it. A control
+        word for each group counts arrivals at the row that begins there."""
         k, g = self.k, self.g
         k.fence()
         k.sync_warp()
@@ -286,12 +290,12 @@ class Product:
         def some(p, *acc):
             for j in range(AHEAD):
                 valid = p + j <= tail
-                part = self._kept(p + j, 0, valid)
+                part = self._load_part(p + j, 0, valid)
                 both = self.fold.joined(acc, part)
                 acc = [k.where(valid, b, a) for a, b in zip(acc, both, strict=True)]
             return tuple(acc)
 
-        acc = self._kept(head, 1, None)
+        acc = self._load_part(head, 1, None)
         acc = k.for_(head + 1, tail + 1, AHEAD, some, *acc)
         self._store(r, acc, k.const(True, "i1"))
 

@@ -4,30 +4,30 @@ AHEAD = 8  # CTAs whose parts of one row are loaded together
 
 
 def join_in_cta(k, heads, combine, y, rows, parts):
-    """Joins the parts of rows that warps of this CTA began in the middle; one warp.
+    """Combines, within a CTA, the parts of rows that began in an earlier warp; called by one warp.
 
-    heads: shared arrays with the row and the value of each warp, row -1: it began none. A row that
-    began in this CTA is in y, where it is completed; of one that began in a CTA before, rows and
-    parts get the part of this CTA (row -1: there is none).
+    heads: shared arrays with row and value of the first part of each warp, row -1 if the first row
+    of the warp begins there. A row that begins in this CTA is completed in y. For a row that began
+    in an earlier CTA, rows[cta] and parts[cta] get the part of this CTA; rows[cta] = -1: none.
     """
     valid = k.lane < k.threads // 32
     row = k.load(heads[0], k.lane, mask=valid, other=-1)
     value = k.load(heads[1], k.lane, mask=valid & (row >= 0))
-    for d in (1, 2, 4, 8, 16):  # the first of a run of one row gets the fold of 2 d of them
+    for d in (1, 2, 4, 8, 16):  # the first lane of a run of equal rows combines 2 d of them
         after, part = k.shfl(row, k.lane + d), k.shfl(value, k.lane + d)
         same = (k.lane + d < 32) & (after == row)
         value = k.where(same, combine(value, part), value)
     before = k.shfl_up(row, 1)
     begins = (row >= 0) & ((k.lane == 0) | (before != row))
-    mine = begins & (k.lane > 0)  # its beginning is in y, put there by a warp of this CTA
+    mine = begins & (k.lane > 0)  # the row begins in this CTA: its first part is in y
     k.store(y, row, combine(k.load(y, row, mask=mine, cache="fresh"), value), mask=mine)
     k.store(rows, k.cta, row, mask=k.lane == 0)
     k.store(parts, k.cta, value, mask=k.lane == 0)
 
 
 def each_cut_row(k, y, rows, parts, combine, f, *carry):
-    """carry = f(row, its whole y, *carry) for the rows that several CTAs share; the threads of one
-    CTA, after all have joined theirs."""
+    """carry = f(row, its whole y, *carry) for the rows that several CTAs share; called by the
+    threads of one CTA after all CTAs have called `join_in_cta`."""
 
     def look(p, *carry):
         row = k.load(rows, p, cache="fresh")

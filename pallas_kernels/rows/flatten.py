@@ -1,4 +1,4 @@
-"""Ranges of many lengths shared evenly by the lanes of a warp, and by the warps of a grid."""
+"""Ranges of different lengths, shared evenly by the lanes of a warp or by the warps of a grid."""
 
 import types
 
@@ -8,10 +8,11 @@ PIECE = 256
 
 
 def flatten(k, start, size, payload, f, *carry, unroll=UNROLL):
-    """carry = f(places, payloads, there, *carry) for places start .. start + size - 1 of each lane.
+    """carry = f(places, payloads, valid, *carry) for places start .. start + size - 1 of each lane.
 
-    Called with all 32 lanes. `f` gets lists of `unroll` values: a place, the payload of the lane
-    whose range holds it (a tuple of int32), and whether it exists; every lane gets its share.
+    Called by all 32 lanes, whose ranges together are shared evenly by the lanes. `f` gets three
+    lists of `unroll` values: places, payloads (a tuple of int32 from the lane whose range holds the
+    place), and masks that are false beyond the last place.
     """
     upto, total = k.warp_scan(size)
     before = upto - size
@@ -33,8 +34,8 @@ def flatten(k, start, size, payload, f, *carry, unroll=UNROLL):
 class Ranges:
     """Ranges i = 0 .. count - 1 of places, spread over all warps; long ones in pieces.
 
-    `read(i, mask)` gives (start, end, payload) of a lane's range; `pieces` is an int32 array of
-    4-word entries with room for `capacity` pieces and `control[word]` counts them.
+    `read(i, mask)` gives (start, end, payload) of range i. `pieces`: an int32 array of `capacity`
+    pieces of 4 words; `control[word]` counts them.
     """
 
     def __init__(self, k, count, read, pieces, capacity, control, word, unroll=UNROLL):
@@ -68,7 +69,7 @@ class Ranges:
 
             k.if_(size > 0, append)
 
-        self.k.deal(self.count, self.warps, some)
+        self.k.distribute(self.count, self.warps, some)
 
     def run(self, pieces, f):
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
@@ -83,19 +84,19 @@ class Ranges:
             start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=valid, cache="fresh")
             flatten(k, start, k.where(valid, end - start, 0), (payload,), f, unroll=self.unroll)
 
-        k.deal(self.count, self.warps, short)
-        k.deal(k.minimum(pieces, self.capacity), self.warps, long)
+        k.distribute(self.count, self.warps, short)
+        k.distribute(k.minimum(pieces, self.capacity), self.warps, long)
 
 
 def piece_capacity(places):
-    """Pieces that long ranges over so many places can make."""
+    """The most pieces that long ranges can make, over `places` places in all."""
     return places // PIECE + places // LONG + 1
 
 
 class Flat:
     """A shape of `merge_path.CsrRows`: entries of 32 rows side by side, all lanes present.
 
-    The job has `edges(places, rows, there)`, which gets what `flatten` gives its function.
+    The job has `edges(places, rows, valid)`, which gets what `flatten` gives its function.
     """
 
     def shared_words(self, threads: int) -> int:

@@ -1,24 +1,24 @@
 """Rows of a CSR by some lanes each: for rows that keep those lanes busy.
 
-The lanes of a warp are split into groups, one a row, several rows of each group under way together;
-rows much longer than that are taken by the whole warp.
+The lanes of a warp are split into groups. A group takes one row at a time, with the loads of
+several rows in flight together; much longer rows are taken by the whole warp.
 """
 
 import dataclasses
 import functools
 import operator
 
-WIDE = 8  # strides of a long row that are under way together
-TURNS = 8  # a row that would take a group of lanes more turns than this is taken by the warp
+WIDE = 8  # strides of a long row that are in flight together
+TURNS = 8  # a row that would take a group of lanes more steps than this is taken by the warp
 
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
     """A shape of `merge_path.CsrRows`.
 
-    lanes: lanes a row, a power of two; batch: rows of each group of lanes that are under way
-    together; unroll: entries of each row and lane that are; ahead: offsets are loaded a step before
-    their rows; stream: entries do not stay in the L1 cache.
+    lanes: lanes a row, a power of two; batch: rows of each group of lanes that are in flight
+    together; unroll: entries of each row and lane that are in flight together; ahead: offsets are
+    loaded a step before their rows; stream: entries do not stay in the L1 cache.
     """
 
     lanes: int

@@ -2,9 +2,9 @@
 
 The rows and the entries of all rows, merged in their order, are cut into pieces of one size, one a
 warp: where a piece begins follows from a search in the row offsets. That is the merge path of
-Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016. How a warp
-walks its rows is for a shape to say: entries side by side and rows found in shared memory where
-rows are short (`stream.py`), lanes to each row where they are not (`lanes.py`).
+Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016. A `Shape`
+walks the rows of a warp: entry by entry, with rows found in shared memory, where rows are short
+(`stream.py`); some lanes for each row where they are longer (`lanes.py`).
 """
 
 import typing
@@ -31,18 +31,17 @@ def shape_for(rows: int, entries: int, table: tuple[tuple[float, Shape], ...]) -
 
 
 class CsrRows:
-    """What one warp has to do with its rows; a kernel gives `row`, `wanted`, `terms`, `combine` and
-    `settle`.
+    """The work of one warp; a kernel defines `row`, `wanted`, `terms`, `combine` and `settle`.
 
-    low, high: the first entry of this warp's piece, and the one behind its last; rows reach over
-    both. continued: whether `first`, its first row, began in the piece before.
+    low, high: the entries low .. high - 1 are this warp's piece; its first and its last row may
+    extend beyond them. continued: whether `first`, its first row, began in the piece before.
     """
 
     def __init__(self, k, indptr, n, streams, shape: Shape, identity=None, row_cost=1):
         """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
         identity: that of `combine`; None: nothing is combined. row_cost: entries that a row counts
-        for beside its own where pieces are cut; with more than 1 rows that are sorted by length are
-        shared evenly too, and row_cost n + nse < LIMIT.
+        for, in addition to its own, where pieces are cut. A value above 1 also shares rows that are
+        sorted by length evenly; row_cost n + nse < LIMIT.
         """
         self.row_cost = row_cost
         self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
@@ -57,8 +56,8 @@ class CsrRows:
         return True
 
     def fetch(self, places, masks, cache):
-        """What `streams` hold at these entries (where masks hold), column -1 elsewhere: one list as
-        long as places each.
+        """The values of each of `streams` at these entries, one list for each stream; where a mask
+        is false, column -1.
         """
         return [
             self.k.loads(a, places, masks, other=-1 if j == 0 else 0, cache=cache)
@@ -66,20 +65,21 @@ class CsrRows:
         ]
 
     def terms(self, fetched, places, masks, owners):
-        """The terms of the entries at places (where masks hold), or None. fetched: there, by
-        `fetch`; owners() gives `row` of each, by all lanes together.
+        """The terms of the entries at places (where masks hold), or None. fetched: their values, by
+        `fetch`; owners() gives the `row` of each and is called by all lanes together.
         """
         raise NotImplementedError
 
     def combine(self, a, b):
-        """Two terms as one."""
+        """Combines two terms."""
         raise NotImplementedError
 
     def settle(self, r, y, mask):
-        """Takes the combined terms y of the part of row r that is in this piece; once a part."""
+        """Called once for each row of the piece: y are the combined terms of row r, or of the part
+        of it in this piece."""
 
     def walk(self):
-        """Everything this warp has to do."""
+        """Does the work of this warp."""
         k = self.k
         worker, workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
         total = k.load(self.indptr, self.n, cache="nc") + self.n * self.row_cost
@@ -90,14 +90,15 @@ class CsrRows:
         self.walker.walk(first, last + k.cast(self.high > end, "i32"))
 
     def _bounds(self, places):
-        """(row, entry, first entry of that row) where each of some places on the path lies."""
+        """(row, entry, first entry of that row) of each of some places on the path."""
         k, indptr, n, cost = self.k, self.indptr, self.n, self.row_cost
         rows = search(k, indptr, n, places, cost)
         return [place(k, indptr, n, r, d, cost) for r, d in zip(rows, places, strict=True)]
 
 
 def search(k, indptr, n, places, cost=1):
-    """The last row that begins at or before each of some places on the path; one warp together."""
+    """The last row that begins at or before each of some places on the path; called by all lanes of
+    a warp."""
     rows, size = [k.const(0) for _ in places], n + 1
     while size > 1:  # 32 rows are compared in a step
         size = -(-size // 32)
@@ -114,6 +115,6 @@ def place(k, indptr, n, r, d, cost=1):
     begin = k.load(indptr, r, cache="nc")
     end = k.load(indptr, r + 1, mask=r < n, other=LIMIT, cache="nc")
     entry = k.minimum(d - r * cost, end)
-    # all its entries are in the piece before, and it has some or began there
+    # the row is done: all its entries are in the piece before, and it has some or began there
     done = (entry == end) & (d - r * cost > begin)
     return r + k.cast(done, "i32"), entry, k.where(done, end, begin)

@@ -1,14 +1,16 @@
-"""Rows of a CSR in many more pieces than warps, dealt out: for walks that are repeated.
+"""Rows of a CSR in many more pieces than warps, which warps take one by one: for walks that are
+repeated.
 
-One piece a warp, as `merge_path.py` has it, makes all wait for the warps whose rows suit their
-lanes least. Pieces an eighth as long are taken by warps that are done, in any CTA: those of one GPU
-are not served alike (150 to 250 us for equal shares of rmat21's entries on an H200). Where they
-begin is searched once and kept. A row shorter than a part of a piece stays whole in the one where
-it begins; of a longer one each piece keeps its part, and these are joined in one order: which warp
-walks a piece changes no sum.
+With one piece a warp, as in `merge_path.py`, all warps wait for the slowest one, whose rows suit
+its lanes least. Here pieces are an eighth as long, and a warp that is done takes the next one. This
+also evens out CTAs, which do not get equal bandwidth (150 to 250 us for equal shares of rmat21's
+entries on an H200). The begins of the pieces are searched once and stored. A row shorter than a
+part of a piece stays whole in the piece where it begins. A longer row may be cut: each piece stores
+its part, and the parts are added in a fixed order, so the result does not depend on which warp
+walks a piece.
 
-Cost beside the walk: an atomic, two vectors and some 1.3 us of latency a piece, 8 bytes a row and a
-word a sum and piece; a grid barrier, and the parts of cut rows read once more.
+Cost in addition to the walk: an atomic, two vectors and some 1.3 us of latency a piece, 8 bytes a
+row and a word a sum and piece; a grid barrier, and the parts of cut rows read once more.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -16,15 +18,16 @@ word a sum and piece; a grid barrier, and the parts of cut rows read once more.
 
 from .merge_path import CsrRows
 
-WORDS = 4  # of a piece: its first row and entry, whether the row began before, see `find`
-WHOLE = 4  # a row shorter than a piece over this is not cut
+WORDS = 4  # of a piece: first row, first entry, whether the row began before, last: see `find`
+WHOLE = 4  # a row shorter than 1 / WHOLE of a piece is not cut
 AHEAD = 8  # parts of a row that are loaded together
 
 
 class RowsInPieces(CsrRows):
-    """`CsrRows` whose pieces are dealt; a kernel gives what it gives there, but for `settle`.
+    """`CsrRows` in pieces that warps take one by one; a kernel defines the same methods as there
+    except `settle`.
 
-    m: memory with what `workspace` says, and `control`.
+    m: memory with the arrays of `workspace`, and `control`.
     """
 
     def __init__(self, k, m, indptr, n, streams, shape, identity, row_cost, pieces):
@@ -35,18 +38,18 @@ class RowsInPieces(CsrRows):
 
     @staticmethod
     def workspace(n, pieces, totals, dtype):
-        """name -> (size, dtype) of the outputs that it needs; totals: sums over rows that are asked
-        for; dtype: that of a row's y."""
+        """name -> (size, dtype) of the outputs that it needs; totals: number of sums over rows that
+        `each_row` returns; dtype: that of a row's y."""
         return {
             **{"next": 1, "pieces": WORDS * (pieces + 1), "totals": totals * pieces},
             **{"parts": (pieces, dtype), "sums": (n, dtype)},
         }
 
     def find(self):
-        """Puts down where the pieces begin; a grid barrier must follow.
+        """Stores where the pieces begin; a grid barrier must follow.
 
-        The fourth word is 0 but in the first of the pieces that go on with a row of one before:
-        there it is the piece behind the last of them.
+        If a row is cut, the first piece that continues it has as fourth word the number of the
+        piece after the last that does. The fourth word of all other pieces is 0.
         """
         k, cost, pieces = self.k, self.row_cost, self.pieces
         total = k.load(self.indptr, self.n, cache="nc") + self.n * cost
@@ -75,19 +78,19 @@ class RowsInPieces(CsrRows):
         k.store(self.m.parts, self.piece, y, mask=mask & head)
 
     def each_row(self, f, *zeros):
-        """(whether all CTAs came, *sums of this thread): f(row, its y) -> terms of these, from all
-        rows, each taken once.
+        """Walks all rows; f(row, its y) gives the terms of the sums. Returns (ok, *sums of this
+        thread).
 
-        A grid barrier comes before the rows that were cut; one must follow before the next walk.
-        Which warp walks a piece is for a counter to say, what it sums is kept for the piece: sums
-        over the threads of a device are the same in every run.
+        There is a grid barrier before the rows that are cut; another one must follow before the
+        next walk. A counter (`m.next`) assigns pieces to warps, but sums are stored for each piece,
+        so sums over all threads are the same in every run.
         """
         k, m, many = self.k, self.m, len(zeros)
         kinds = [zero.kind for zero in zeros]
 
         def piece(p):
             first, stop = self._walk(p)
-            k.sync_warp()  # what sums hold was written by other lanes
+            k.sync_warp()  # other lanes wrote `m.sums`
 
             def row(r, *sums):
                 return self._plus(sums, f(r, k.load(m.sums, r, cache="fresh")))
@@ -98,7 +101,7 @@ class RowsInPieces(CsrRows):
             taken = k.atomic("add", m.next, 0, 1, mask=k.lane == 0)
             return self.warps[1] + k.shfl(taken, 0)
 
-        # the first are neighbours in different CTAs
+        # the first pieces: consecutive ones go to different CTAs
         k.while_(lambda p: p < self.pieces, piece, k.warp * k.ctas + k.cta)
         (together,) = k.grid_barrier(m.control)
         k.store(m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
@@ -109,7 +112,7 @@ class RowsInPieces(CsrRows):
             totals = [k.bits(word, kind) for word, kind in zip(words, kinds, strict=True)]
             return self._cut(p, valid, f, self._plus(sums, totals))
 
-        return together, *k.deal(self.pieces, self.warps, rest, *zeros)
+        return together, *k.distribute(self.pieces, self.warps, rest, *zeros)
 
     def _plus(self, sums, terms):
         return tuple(x + y for x, y in zip(sums, terms, strict=True))
@@ -124,7 +127,7 @@ class RowsInPieces(CsrRows):
         return self.first + before, last
 
     def _cut(self, p, valid, f, sums):
-        """The sums with f(row, its y) of the row that piece p is the first to go on with."""
+        """Adds f(row, its y) to the sums for the cut row whose first continuation is piece p."""
         k, m = self.k, self.m
         row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=valid)
         cut = stop > 0

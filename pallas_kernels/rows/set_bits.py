@@ -2,10 +2,10 @@
 
 
 def set_bits(k, bits, other, control, at, shared):
-    """ok; writes the places of the set bits of words, in order, and `other` behind the last.
+    """Writes the indices of the set bits of an array of words, in order, then `other`; returns ok.
 
-    bits: array and words, how many of them are read; found and room, where places go. control words
-    from `at` on, one a CTA, are zero at the start and serve once; shared: arrays of 32 and 4 words.
+    bits: has `array` and `words` (how many are read), `found` and `capacity` (the result). Control
+    words at .. at + CTAs - 1 must be zero and serve once; shared: arrays of 32 and 4 words.
     """
     counts, sums = shared
     warps = k.threads // 32

@@ -1,15 +1,15 @@
 """Loops that pull over rows, one grid barrier a step: what PageRank and `fixpoint` share.
 
-Rows lie as `prepare_pagerank` puts them: short ones a thread each, long ones a warp each, the
-longest in segments whose last one to finish combines the partial results in their order. A step
-gathers from one array of two copies, read and written in turn: the one that is read is not written
-before the next barrier, so its lines may stay in the L1 cache. Totals go to words of each CTA
-and, after the barrier, every CTA adds those of all CTAs in the same order: all agree when
-to stop, and results do not change from run to run.
+The layout of rows is that of `prepare_pagerank`: a short row for each thread, a long row for each
+warp; the longest rows are cut into segments, and the warp that finishes the last one combines the
+partial results in their order. A step gathers from one of two copies of an array and writes the
+other, alternating: the copy that is read is not written before the next barrier, so its lines may
+stay in the L1 cache. Each CTA stores its totals and, after the barrier, every CTA adds those of all
+CTAs in the same order. So all CTAs agree when to stop, and results do not change from run to run.
 
-Two rows of a thread, or of a warp, are under way together, 8 entries each: four lose (rmat18 1.63
-and 2.08 ms a PageRank instead of 1.19 on an H200), and so do 512 threads a CTA (20 to 25%).
-What bounds a step is said in `pagerank.py`.
+Two rows of a thread, or of a warp, are in flight together, 8 entries each: four rows lose (rmat18
+1.63 and 2.08 ms a PageRank instead of 1.19 on an H200), and so do 512 threads a CTA (20 to 25%).
+For the limits of a step see `pagerank/one_gpu.py`.
 """
 
 import functools
@@ -18,7 +18,7 @@ import types
 
 import jax
 
-BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are under way together
+BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are in flight together
 WARPS_MOST = 32
 ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts", "counts")
 
@@ -42,7 +42,7 @@ def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Arr
 
 
 def workspace(c, totals: int, ctas: int, term) -> dict[str, int | tuple]:
-    """name -> (size, dtype) of the outputs that the machine needs for itself."""
+    """name -> (size, dtype) of the outputs that `PullRows` needs for itself."""
     return {
         "totals": 2 * totals * ctas,
         "partial": (max(1, c.items), term),
@@ -56,25 +56,27 @@ def shared_words(totals: int) -> int:
 
 
 class PullRows:
-    """The machine; a loop gives `terms`, `combine` and `row` and settles what `sweep` gathers."""
+    """The steps of a pull loop; a kernel defines `terms`, `combine` and `row`, and passes `settle`
+    to `sweep`, which takes the result of each row."""
 
     def __init__(self, k, c, memory, kinds, term="f32", identity=0.0, batch=BATCH, unroll=UNROLL):
-        """kinds: of the totals; term, identity: the kind of what is combined, and its neutral."""
+        """kinds: those of the totals; term, identity: kind and identity of what is combined."""
         self.k, self.c, self.m, self.kinds = k, c, memory, kinds
         self.batch, self.unroll = batch, unroll
         self.identity = k.const(identity, term)
         self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
         self.worker = k.warp * k.ctas + k.cta
         self.workers = k.threads // 32 * k.ctas
-        # not the sizes of arrays, which are rounded up: a turn over spare room costs as any other
+        # actual numbers: the sizes of the arrays are rounded up, and padding would cost as much
         self.items, self.slices = (k.load(memory.counts, j, cache="nc") for j in range(2))
 
     def terms(self, read, index, places, masks):
-        """The terms of entries at places (where masks hold), whose numbers are index (else n)."""
+        """The terms of entries at places (where masks hold); index: their columns, n where
+        masked."""
         raise NotImplementedError
 
     def combine(self, a, b):
-        """Two terms as one."""
+        """Combines two terms."""
         raise NotImplementedError
 
     def row(self, position, mask):
@@ -82,16 +84,16 @@ class PullRows:
         raise NotImplementedError
 
     def zeros(self):
-        """Totals of nothing."""
+        """Totals of no rows."""
         return [self.k.const(0, kind) for kind in self.kinds]
 
     def clear(self):
-        """Before the first step: no segment has arrived."""
+        """Clears the counters of finished segments, before the first step."""
         self.k.spread(self.c.splits, lambda i: self.k.store(self.m.arrived, i, 0))
 
     def sweep(self, read, settle):
-        """The thread's totals after settle(row, y, mask, totals) of all rows; their terms are read
-        from word `read` on."""
+        """totals = settle(row, y, mask, totals) for all rows of this thread; returns the totals.
+        Terms are read from word `read` on."""
         k, c, m = self.k, self.c, self.m
 
         def slices(s0, *totals):
@@ -131,7 +133,7 @@ class PullRows:
 
     def _gather(self, read, spans):
         """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
-        (first, end); all of them are under way at the same time."""
+        (first, end); all of them are in flight together."""
         k, c, m = self.k, self.c, self.m
         ends = [end for _, end in spans for _ in range(self.unroll)]
 
@@ -156,7 +158,8 @@ class PullRows:
         return k.while_(left, some, *(first for first, _ in spans), *start)[self.batch :]
 
     def _segment(self, i, split, y):
-        """(1, y of the whole row) for the warp that finishes the last of its segments."""
+        """(1, y of the whole row) for the warp that finishes the last segment, (0, y) for others.
+        Word `split` of `arrived` counts the finished segments."""
         k, m = self.k, self.m
         first, count = k.load_vec(m.splits, 2 * split, 2, cache="nc")
         mine = k.lane == 0
@@ -177,7 +180,8 @@ class PullRows:
         return k.if_(before == count - 1, whole, 0, y)
 
     def total(self, copy, parts):
-        """Ends a step: (ok, *totals) of all CTAs, in all threads; copy: 0 and 1 in turn."""
+        """Ends a step with a grid barrier: (ok, *totals over all CTAs), in all threads. copy: 0 and
+        1, alternating, the half of m.totals that is used."""
         k, m = self.k, self.m
         many = len(self.kinds)
         for j, x in enumerate(parts):
@@ -196,7 +200,7 @@ class PullRows:
         (ok,) = k.grid_barrier(m.control)
 
         def all_ctas():
-            loaded = []  # all loads are under way together
+            loaded = []  # all loads are in flight together
             for j, kind in enumerate(self.kinds):
                 for i in range(0, k.ctas, 32):
                     at, word = i + k.lane, (many * copy + j) * k.ctas + i + k.lane

@@ -1,10 +1,10 @@
 """Rows of a CSR by streaming their entries: for rows shorter than a warp.
 
-The entries of a block of rows lie side by side, so all lanes of the warp read them whatever the
-lengths of the rows, those of the next block before these are used. Rows and entries meet in shared
-memory: what belongs to a row is written to the places of its entries before, terms are summed by
-the lane that has the row after. That is the idea of CSR-Stream: Greathouse and Daga, "Efficient
-sparse matrix-vector multiplication on GPUs using the CSR storage format", SC 2014.
+The entries of a block of rows are consecutive, so all lanes of the warp read them, whatever the
+lengths of the rows; the next block is loaded before this one is used. Shared memory connects rows
+and entries: first each lane writes the values of its row to the places of the row's entries, and
+afterwards it sums the terms of these entries. That is the idea of CSR-Stream: Greathouse and Daga,
+"Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format", SC 2014.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ TURN = 4  # entries of a row that its lane reads or writes together in shared me
 class Stream:
     """A shape of `merge_path.CsrRows`.
 
-    rows: rows of each lane in a block; unroll: entries of each lane that are under way together.
+    rows: rows of each lane in a block; unroll: entries of each lane that are in flight together.
     """
 
     rows: int
@@ -35,7 +35,7 @@ class _Streamed:
     def __init__(self, job, shape):
         k = job.k
         self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
-        self.kept, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
+        self.buffer, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
 
     def walk(self, first, stop):
         job, k, step = self.job, self.job.k, 32 * self.shape.rows
@@ -108,16 +108,20 @@ class _Streamed:
         k = self.job.k
         found = []
         for values in zip(*rows, strict=True):
-            k.sync_warp()  # whoever reads what lies here has done so
+            k.sync_warp()  # all lanes have read the previous values
             for (begin, end), value in zip(spans, values, strict=True):
 
                 def some(i, value=value, end=end):
                     for j in range(TURN):
-                        k.store(self.kept, self.at + i + j, k.bits(value, "i32"), mask=i + j < end)
+                        k.store(
+                            self.buffer, self.at + i + j, k.bits(value, "i32"), mask=i + j < end
+                        )
 
                 k.for_(begin, end, TURN, some)
             k.sync_warp()
-            words = (k.load(self.kept, self.at + 32 * u + k.lane) for u in range(self.shape.unroll))
+            words = (
+                k.load(self.buffer, self.at + 32 * u + k.lane) for u in range(self.shape.unroll)
+            )
             found.append([k.bits(word, values[0].kind) for word in words])
         return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
 
@@ -126,14 +130,14 @@ class _Streamed:
         job, k = self.job, self.job.k
         k.sync_warp()
         for u, term in enumerate(terms):
-            k.store(self.kept, self.at + 32 * u + k.lane, k.bits(term, "i32"))
+            k.store(self.buffer, self.at + 32 * u + k.lane, k.bits(term, "i32"))
         k.sync_warp()
         found = []
         for (begin, end), y in zip(spans, ys, strict=True):
 
             def some(i, y, end=end):
                 valid = [i + j < end for j in range(TURN)]
-                near = [k.load(self.kept, self.at + i + j, mask=t) for j, t in enumerate(valid)]
+                near = [k.load(self.buffer, self.at + i + j, mask=t) for j, t in enumerate(valid)]
                 for word, t in zip(near, valid, strict=True):
                     y = job.combine(y, k.where(t, k.bits(word, y.kind), job.identity))
                 return y

@@ -1,51 +1,56 @@
-"""Rows listed in short pieces, taken in rounds: by all CTAs, or by one while they are few."""
+"""A worklist of rows, cut into short pieces and processed in rounds: by all CTAs, or by one CTA
+while there are few pieces."""
 
 from .flatten import flatten
 
 PIECE = 32  # edges of a piece at most
-SOLO = 128  # pieces of a round up to which one CTA goes on alone
-CAPACITY = 2048  # pieces of a round that this CTA keeps in shared memory
-SENT = 1024  # places in the table of rows that a round of one CTA has listed
-MANY = 8  # pieces of a row from which the lanes of a warp list them together
+SOLO = 128  # a round of at most so many pieces is done by one CTA
+CAPACITY = 2048  # pieces of a round that this CTA has in shared memory
+TABLE = 1024  # entries of the hash table of rows that a round of one CTA has listed
+MANY = 8  # a row of so many pieces or more is listed by all lanes of the warp
 TURNS = 4
-COUNT, MORE = range(2)  # words of a turn: pieces listed, and one for the kernel
+COUNT, MORE = range(2)  # control words of a turn: pieces listed, and one for the kernel's use
 SET = 2
 
 
 class Worklist:
-    """Pieces of rows for this round and for the next, in two halves of an array that take turns.
+    """Pieces of rows for this round and for the next, in two alternating halves of an array.
 
-    A piece is `width` words: where it begins and ends, and payload. Pieces are dealt to warps one
-    by one, so that rows of like length that follow each other go to different ones. A round ends
-    with a grid barrier; rounds of few pieces follow each other in one CTA, whose list is in shared
-    memory then. `turn` counts barriers, `part` rounds: what is listed in a round is of the next.
+    A piece is `width` words: begin, end, payload. Pieces are distributed to warps round robin, so
+    that neighbouring rows of similar length go to different warps. A round of all CTAs ends with a
+    grid barrier. Small rounds follow each other in one CTA, which has the list in shared memory.
+    `turn` counts grid barriers, `part` counts rounds; a round lists pieces for the next one.
+
+    Control words, from `first` on: TURNS sets of (COUNT, MORE), set turn & (TURNS - 1) for a turn;
+    then the part and the number of pieces that CTA 0 reports after small rounds.
     """
 
     def __init__(self, k, control, first, a, capacity, width):
-        """first: of its CONTROL_WORDS in control, zero; a: 2 `capacity` pieces."""
+        """first: index of its first control word, all zero; a: array of 2 `capacity` pieces."""
         self.k, self.control, self.first = k, control, first
         self.a, self.capacity, self.width = a, capacity, width
         self.local, self.found = k.shared(2 * CAPACITY * width), k.shared(4)
-        self.told = k.shared(SENT)
+        self.seen = k.shared(TABLE)
 
     CONTROL_WORDS = TURNS * SET + 2
 
     @staticmethod
     def shared_words(width):
-        """How many words of shared memory it takes."""
-        return 2 * CAPACITY * width + SENT + 12
+        """Number of words of shared memory."""
+        return 2 * CAPACITY * width + TABLE + 12
 
     @staticmethod
     def capacity(rows, edges):
-        """Pieces that so many rows of so many edges make at most."""
+        """The most pieces that `rows` rows with `edges` edges make."""
         return rows + edges // PIECE + 1
 
     def word(self, turn, j=COUNT):
-        """A control word of a turn, zero when it begins."""
+        """Index of control word j of a turn, which is zero when the turn begins."""
         return self.first + (turn & (TURNS - 1)) * SET + j
 
     def clear(self, turn):
-        """The words of the next turn, which nobody reads or writes before the next barrier."""
+        """Clears the control words of the next turn, which are not in use before the next
+        barrier."""
         k = self.k
         mine = (k.cta == 0) & (k.thread < SET)
         k.store(self.control, self.word(turn + 1, k.thread), 0, mask=mine)
@@ -61,16 +66,16 @@ class Worklist:
 
         self._put(rows, (self.control, self.word(turn)), store)
 
-    def unheard(self, row, mask):
-        """In a round of one CTA: whether nobody has asked for this row before; some are told so
-        again, where another row took its place in the table between.
+    def first_time(self, row, mask):
+        """In a round of one CTA: true if the row is not in the hash table, which it enters; may be
+        true again after another row has replaced it there.
         """
-        before = self.k.atomic("exch", self.told, row & (SENT - 1), row, mask=mask)
+        before = self.k.atomic("exch", self.seen, row & (TABLE - 1), row, mask=mask)
         return mask & (before != row)
 
-    def _forget(self):
+    def _clear_table(self):
         k = self.k
-        k.for_(k.thread, SENT, k.threads, lambda i: k.store(self.told, i, -1))
+        k.for_(k.thread, TABLE, k.threads, lambda i: k.store(self.seen, i, -1))
 
     def _put(self, rows, counter, store):
         k = self.k
@@ -88,7 +93,8 @@ class Worklist:
         k.if_(total > 0, some)
 
     def _pieces(self, row, size, place, store):
-        """Stores the pieces of each lane's row at `place` and behind; of long rows all lanes do."""
+        """Stores the pieces of each lane's row from `place` on; long rows are stored by all
+        lanes."""
         k = self.k
         long = size >= MANY
 
@@ -99,18 +105,18 @@ class Worklist:
         begin, end, *payload = row
         k.for_(0, k.where(long, 0, size), 1, lambda j: one(begin, end, payload, place, j))
 
-        def together(left):
+        def by_warp(left):
             owner = k.ctz(left)
-            theirs = [k.shfl(x, owner) for x in (begin, end, place, size, *payload)]
+            of_owner = [k.shfl(x, owner) for x in (begin, end, place, size, *payload)]
 
             def stride(j0):
                 j = j0 + k.lane
-                one(theirs[0], theirs[1], theirs[4:], theirs[2], j, mask=j < theirs[3])
+                one(of_owner[0], of_owner[1], of_owner[4:], of_owner[2], j, mask=j < of_owner[3])
 
-            k.for_(0, theirs[3], 32, stride)
+            k.for_(0, of_owner[3], 32, stride)
             return left & (left - 1)
 
-        k.while_(lambda left: left != 0, together, k.ballot(long))
+        k.while_(lambda left: left != 0, by_warp, k.ballot(long))
 
     def _store(self, place, piece, mask):
         k = self.k
@@ -118,31 +124,32 @@ class Worklist:
         k.store_vec(self.a, place * self.width, words, mask=mask)
 
     def run(self, visit, ok, turn, part, count):
-        """(ok, turn, part) after rounds while anything is listed; `count` for round `part`.
+        """Runs rounds until nothing is listed; returns (ok, turn, part). count: pieces of round
+        `part`.
 
-        visit(pieces, put, part, alone): for a warp's pieces, of all its lanes, (begin, size, ...)
-        with size 0 where a lane has none; put(rows): lists rows for the next round; alone: whether
-        one CTA does the round, where it is not how much is loaded that takes time but how often
-        loads wait for each other. It is traced once for each.
+        visit(pieces, put, part, alone): called for the pieces of a warp, one a lane, (begin, size,
+        ...) with size 0 for a lane without one. put(rows) lists rows for the next round. alone:
+        whether one CTA does the round, where latency counts and not the amount of loads. `visit` is
+        traced once for each value of `alone`.
         """
         k, control = self.k, self.control
-        valid, listed = (self.first + TURNS * SET + j for j in range(2))
+        part_word, count_word = (self.first + TURNS * SET + j for j in range(2))
 
         def round_(ok, turn, part, count):
-            few = count <= SOLO
+            small = count <= SOLO
             self.clear(turn)
-            alone = lambda: self._alone(visit, part, count, valid, listed)  # noqa: E731
-            k.if_(few & (k.cta == 0), alone)
-            k.if_(~few, lambda: self._together(visit, turn, part, count))
-            words = [(control, word) for word in (self.word(turn), valid, listed)]
+            by_one_cta = lambda: self._by_one_cta(visit, part, count, part_word, count_word)  # noqa: E731
+            k.if_(small & (k.cta == 0), by_one_cta)
+            k.if_(~small, lambda: self._by_all_ctas(visit, turn, part, count))
+            words = [(control, word) for word in (self.word(turn), part_word, count_word)]
             ok, count, after, left = k.grid_barrier(control, words)
-            return ok, turn + 1, k.where(few, after, part + 1), k.where(few, left, count)
+            return ok, turn + 1, k.where(small, after, part + 1), k.where(small, left, count)
 
         going = lambda ok, turn, part, count: (ok != 0) & (count > 0)  # noqa: E731
         return k.while_(going, round_, ok, turn, part, count)[:3]
 
     def _distribute(self, count, warp, warps, f):
-        """f(i, valid) for i = 0 .. count - 1, neighbours to different warps."""
+        """f(i, valid) for i = 0 .. count - 1, distributed to warps round robin."""
         k = self.k
         each = (count + (warps - 1)) // warps
 
@@ -153,7 +160,7 @@ class Worklist:
 
         k.for_(0, each, 32, chunk)
 
-    def _together(self, visit, turn, part, count):
+    def _by_all_ctas(self, visit, turn, part, count):
         k, at = self.k, (part & 1) * self.capacity
 
         def some(i, valid):
@@ -168,9 +175,12 @@ class Worklist:
         begin, end, *payload = words
         return begin, self.k.where(valid, end - begin, 0), *payload
 
-    def _alone(self, visit, part, count, valid, listed):
-        """Rounds of this CTA while they are few. The next turn is not alone, or no round, so that
-        all have read `valid` and `listed` before they are written again.
+    def _by_one_cta(self, visit, part, count, part_word, count_word):
+        """Rounds of this CTA while they are small; writes the control words part_word and
+        count_word.
+
+        The next turn is a round of all CTAs or the end, so all CTAs have read these two words
+        before they are written again.
         """
         k, width = self.k, self.width
         half = lambda part: (part & 1) * (CAPACITY * width)  # noqa: E731
@@ -182,7 +192,7 @@ class Worklist:
                 k.store(self.local, half(part) + i * width + j, word)
 
         k.store(self.found, k.thread, 0, mask=k.thread < 4)
-        self._forget()
+        self._clear_table()
         k.for_(k.thread, count, k.threads, fetch)
         k.sync()
 
@@ -207,7 +217,7 @@ class Worklist:
             k.sync()
             count = k.load(self.found, part & 1)
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
-            self._forget()
+            self._clear_table()
             k.sync()
             return part + 1, count
 
@@ -220,13 +230,14 @@ class Worklist:
             self._store(behind + i, words, None)
 
         k.for_(k.thread, k.minimum(count, CAPACITY), k.threads, back)
-        for word, value in ((valid, part), (listed, count)):
+        for word, value in ((part_word, part), (count_word, count)):
             k.store(self.control, word, value, mask=k.thread == 0)
 
 
 def edges_of(k, pieces, f, *carry, unroll):
-    """carry = f(places, owners, there, *carry) over the edges of a warp's pieces: `flatten` by the
-    lane whose piece holds an edge, so that what f loads of edges waits for nothing of pieces.
+    """carry = f(places, owners, valid, *carry) over the edges of a warp's pieces, by `flatten`.
+
+    owners: the lane whose piece holds the edge. So edge loads do not depend on piece loads.
     """
     begin, size = pieces[:2]
 

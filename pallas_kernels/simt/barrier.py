@@ -1,4 +1,5 @@
-"""The barrier over all CTAs of all devices of a mesh, with sums: inside one launch a device."""
+"""Device barrier: all CTAs of all devices of a mesh wait for each other inside one launch a device,
+and exchange a few words."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
@@ -8,84 +9,90 @@ import operator
 
 from .primitives import ABORT, ARRIVALS, CONTROL_WORDS, SPIN_LIMIT
 
-MOST_DEVICES = 32  # one lane of a warp listens to each
+MAX_DEVICES = 32  # one lane of a warp polls the pairs of one device
 
 
 class MeshBarrier:
-    """Waits for all devices; each tells every other `words` words at every meeting.
+    """Waits for all devices; at every barrier each device sends `words` words to every device.
 
     The last CTA of a device to arrive writes (turn, word) pairs into the control words of all
-    devices, never half a pair; one warp of every CTA waits for those of all devices in its own
-    memory. So nothing is counted across devices and nothing is read from afar. Two groups of pairs
-    take turns: who is two meetings ahead has heard that all have left the first.
+    devices; a pair is one 8-byte store. One warp of every CTA then polls the pairs in the memory of
+    its own device until all of them hold the current turn. So no counter is shared by devices and
+    no device reads the memory of another. Two groups of pairs alternate: a device reaches barrier
+    t + 2 only after barrier t + 1, so all devices have read group t by then.
 
-    Cost: one atomic, one fence of the system by the last CTA, one way over the link, polling in L2.
-    That the last CTA's fence covers what the others wrote to other devices before their arrival is
-    cumulativity: their writes come before it in the causality order of PTX.
+    Control words, from `first` on: 2 groups x `devices` senders x `words` pairs of (turn, word).
+
+    Cost: one atomic, one system-wide fence by the last CTA, one trip over the link, polling in L2.
+    The fence of the last CTA also covers what the other CTAs wrote to other devices before they
+    arrived: fences are cumulative in the causality order of PTX.
     """
 
     def __init__(self, k, control, words, limit=SPIN_LIMIT, first=CONTROL_WORDS):
-        """first: of its control words."""
+        """first: index of its first control word; limit: polls before it gives up."""
         self.k, self.control, self.words, self.limit, self.first = k, control, words, limit, first
-        self.heard = k.shared(MOST_DEVICES * words)  # what each device told at the last meeting
+        self.received = k.shared(MAX_DEVICES * words)  # the words of each device, last barrier
         self.found = k.shared(4)
 
     @staticmethod
     def control_words(devices, words):
-        """How many words of control it takes beside CONTROL_WORDS."""
+        """Number of control words it needs in addition to CONTROL_WORDS."""
         return 4 * devices * words
 
     @staticmethod
     def shared_words(words):
-        """How many shared words it takes."""
-        return MOST_DEVICES * words + 8
+        """Number of shared words it needs."""
+        return MAX_DEVICES * words + 8
 
-    def device_barrier(self, turn, tell, adds=()):
-        """ok, once all CTAs of all devices are here; `word` and `total` tell what was said then.
+    def device_barrier(self, turn, payload, adds=()):
+        """Waits for all CTAs of all devices; returns ok. `word` and `total` then give the payloads.
 
-        turn: the number of this meeting, 1, 2, ..., the same everywhere. tell(device) -> the words
-        for that device, called by the first warp of the last CTA to arrive, a lane for each device;
-        it sees what all others wrote before. adds: (shared array, j, array, i) as for
-        `grid_barrier`. ok is 0 where some device did not come within `limit` polls: every later
-        meeting fails at once, the kernel must leave. What any device wrote anywhere before is seen
-        after by "fresh" loads.
+        turn: the number of this barrier, 1, 2, ..., the same everywhere. payload(device) -> the
+        words for that device; the first warp of the last CTA to arrive calls it, one lane for each
+        device, and it sees what all other CTAs wrote before. adds: (shared array, j, array, i) as
+        for `grid_barrier`. ok is 0 where some device did not arrive within `limit` polls: then
+        every later barrier fails immediately and the kernel must leave. After the barrier, "fresh"
+        loads see what any device wrote anywhere before it.
         """
         k = self.k
         group = self._group(turn)
         k.sync()
 
-        def meeting():
-            self._arrive(adds, lambda: self._say(turn, group, tell))
-            self._listen(turn, group)
+        def wait():
+            self._arrive(adds, lambda: self._send(turn, group, payload))
+            self._receive(turn, group)
 
-        k.if_(k.warp == 0, meeting)
+        k.if_(k.warp == 0, wait)
         k.sync()
         return k.load(self.found, 0)
 
     def depart(self, turn, then):
-        """The last CTA of a device to come here waits for those of the others, the rest may leave.
+        """The last barrier: the last CTA of each device to arrive waits for all devices; the other
+        CTAs leave.
 
-        So any number of CTAs is right, resident together or not. then(ok): what the first warp of
-        the last CTA does after; what any device wrote before is there when all kernels have ended.
+        So any number of CTAs is right, resident together or not. then(ok): called by the first warp
+        of the last CTA after the wait. When all kernels have ended, what any device wrote before
+        this barrier is in memory.
         """
         k = self.k
         group = self._group(turn)
         k.sync()
 
         def last():
-            self._say(turn, group, lambda device: (0,) * self.words)
-            self._listen(turn, group)
+            self._send(turn, group, lambda device: (0,) * self.words)
+            self._receive(turn, group)
             k.sync_warp()
             then(k.load(self.found, 0))
 
         k.if_(k.warp == 0, lambda: self._arrive((), last))
 
     def _group(self, turn):
-        """The first of the control words of a meeting."""
+        """Index of the first control word of the group of pairs that barrier `turn` uses."""
         return self.first + (turn & 1) * (2 * self.k.devices * self.words)
 
     def _arrive(self, adds, last):
-        """The first warp: counts its CTA; last() where it is the last of the device."""
+        """Called by the first warp: increments control word ARRIVALS; the last CTA of the device
+        to do so calls last()."""
         k = self.k
 
         def arrive():
@@ -99,24 +106,28 @@ class MeshBarrier:
         (found,) = k.if_(k.lane == 0, arrive, 0)
         k.if_(k.shfl(found, 0) == 1, last)
 
-    def _say(self, turn, group, tell):
-        """The first warp of the last CTA: a lane for each device."""
+    def _send(self, turn, group, payload):
+        """Writes this device's pairs into the group of every device: called by one warp, one lane
+        for each receiver."""
         k = self.k
         to = k.where(k.lane < k.devices, k.lane, 0)
-        valid, words = k.on(self.control, to), tell(to)
+        remote, words = k.on(self.control, to), payload(to)
         k.fence("sys" if k.devices > 1 else "gpu")
         for j, word in enumerate(words):
             at = group + (k.device * self.words + j) * 2
             word = k.bits(k.const(word), "i32")
-            k.store_pair(valid, at, turn, word, mask=k.lane < k.devices)
+            k.store_pair(remote, at, turn, word, mask=k.lane < k.devices)
 
-    def _listen(self, turn, group):
-        """The first warp: a lane for each device."""
+    def _receive(self, turn, group):
+        """Polls the pairs of `group` until all hold `turn` or ABORT is set: called by the first
+        warp, one lane for each sender. Stores the words in `received`, ok in `found`; on failure
+        sets ABORT on all devices."""
         k, control = self.k, self.control
         mine, valid = k.on(control, k.device), k.lane < k.devices
 
         def look():
-            # all under way together: the last one acquires, each tells by its turn that it is new
+            # all loads are in flight together; the last one acquires; a pair is new where its turn
+            # is the current one
             first, last = group + k.lane * (2 * self.words), self.words - 1
             pairs = [
                 k.load_pair(mine, first + 2 * j, mask=valid, acquire=j == last)
@@ -147,17 +158,18 @@ class MeshBarrier:
 
         k.if_(failed, give_up)
         for j, word in enumerate(words):
-            k.store(self.heard, k.lane * self.words + j, word, mask=valid)
+            k.store(self.received, k.lane * self.words + j, word, mask=valid)
         k.store(self.found, 0, k.cast(~failed, "i32"), mask=k.lane == 0)
 
     def word(self, device, j):
-        """What a device told at the last meeting."""
-        return self.k.load(self.heard, self.k.const(device) * self.words + j)
+        """Word j that `device` sent to this one at the last barrier."""
+        return self.k.load(self.received, self.k.const(device) * self.words + j)
 
     def total(self, j, as_f32=None):
-        """The sum over the devices of word j, in one order everywhere.
+        """The sum over the devices of word j, added in the same order on every device.
 
-        as_f32: of int32, for sums beyond them: `k.cast`; of words that are float32: `k.bits`.
+        as_f32: `k.cast` to add int32 words in float32, where int32 would overflow; `k.bits` for
+        words that hold float32; None to add in int32.
         """
         k = self.k
         words = [self.word(d, j) for d in range(k.devices)]

@@ -4,10 +4,10 @@ A kernel's grid is fixed while it is traced, where the device that will run the 
 for certain. `target()` takes, in this order,
 
 1. the device of the abstract mesh in context: set with `jax.set_mesh`, or with an `AbstractMesh`
-   that names an `AbstractDevice` to compile for a machine that is not there;
-2. the NVIDIA GPUs of this process: the least of each of their numbers, so that a program traced
+   that names an `AbstractDevice` to compile for a machine that is not present;
+2. the NVIDIA GPUs of this process: the minimum of each of their numbers, so that a program traced
    once is right on all of them. `core_count` of a MIG slice is that of the slice;
-3. nothing: the numbers of the least slice of a GPU of compute capability 8.0. Such a program is
+3. nothing: the numbers of the smallest slice of a GPU of compute capability 8.0. Such a program is
    right on every GPU that kernels serve, and slow on a large one: name the device as in 1.
 
 So a grid never has more CTAs than are resident where the program was meant to run. On a smaller
@@ -21,10 +21,13 @@ import re
 import jax
 
 CTAS_PER_CORE = 1  # of up to 1024 threads and 64 registers each: resident everywhere from 8.0 on
-CAPABILITY = (8, 0)  # the least: acquire and release at GPU scope, no_allocate, 1024 threads
-SHARED_BYTES = 99 * 1024  # the least: what a CTA has on the GPUs of 8.6, 8.9 and 12.0
+CAPABILITY = (
+    8,
+    0,
+)  # the lowest that works: acquire and release at GPU scope, no_allocate, 1024 threads
+SHARED_BYTES = 99 * 1024  # the fewest that work: what a CTA has on the GPUs of 8.6, 8.9 and 12.0
 
-# kind -> (multiprocessors, compute capability), for devices that are named but not there.
+# kind -> (multiprocessors, compute capability), for devices that are named but not present.
 KINDS = {
     "GB200": (148, (10, 0)),
     "B200": (148, (10, 0)),
@@ -54,7 +57,7 @@ KINDS = {
 }
 NAMESAKES = re.compile(r"\b(Laptop|Mobile|Max-Q|D)\b")  # have fewer multiprocessors
 SLICE = re.compile(r"\bMIG (\d)g\b")
-LEAST_CORES = 14  # of an A100 in seven MIG slices
+FEWEST_CORES = 14  # of an A100 in seven MIG slices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,15 +118,15 @@ def _present(device) -> Device:
     return dataclasses.replace(named, **{field: x for field, x in said.items() if x})
 
 
-@functools.cache  # eager calls ask every time
+@functools.cache  # every eager call asks
 def _named(kind: str, capability: tuple[int, int] | None = None) -> Device:
     """The properties that follow from the kind of a device; multiprocessors at most as it has."""
     names = [name for name in KINDS if re.search(rf"\b{name}\b", kind)]
-    cores, version = KINDS[max(names, key=len)] if names else (LEAST_CORES, None)
+    cores, version = KINDS[max(names, key=len)] if names else (FEWEST_CORES, None)
     if sliced := SLICE.search(kind):
-        cores = LEAST_CORES * int(sliced[1])
+        cores = FEWEST_CORES * int(sliced[1])
     elif NAMESAKES.search(kind):
-        cores = LEAST_CORES
+        cores = FEWEST_CORES
     capability = capability or version
     return Device(kind, cores, _shared_bytes(capability), capability)
 

@@ -18,8 +18,8 @@ from .values import Values, type_of
 class Memory:
     """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size.
 
-    scope: of the threads that atomics and "fresh" loads meet: "gpu", or "sys", those of all
-    devices; ref: what Mosaic GPU knows it as.
+    scope: of atomics and "fresh" loads: "gpu", or "sys" for the threads of all devices. ref: the
+    memref of Mosaic GPU.
     """
 
     def __init__(self, base, kind, size, space, scope="gpu", ref=None):
@@ -27,7 +27,8 @@ class Memory:
         self.scope, self.ref = scope, ref
 
 
-def _letter(kind):
+def _constraint(kind):
+    """The register class in the constraints of inline PTX."""
     return "f" if kind == "f32" else "r"
 
 
@@ -38,7 +39,7 @@ class Emitter(Values):
     """Emits one GPU thread's code into the MLIR module that Mosaic GPU is building."""
 
     def __init__(self, ctas, threads, shared, devices, remote, capability):
-        """capability: the least of the GPUs that run the code."""
+        """capability: the lowest compute capability of the GPUs that run the code."""
         self.adds_vectors = capability >= (9, 0)
         self.ctas, self.threads, self.devices, self._remote = ctas, threads, devices, remote
         self._shared_base, self._shared_words, self._shared_used = shared[0], shared[1], 0
@@ -71,15 +72,15 @@ class Emitter(Values):
         return Value(self, arith.addi(a.base, wide), "i64")
 
     def _predicated(self, code, kind, a, i, values, mask, outs=1):
-        """Runs `code` (with {addr} and {0}, {1}... for values) under `mask`; outputs are preset by
-        `other`.
+        """Emits `code` (with {addr}, and {0}, {1}, ... for values) under `mask`; where masked off,
+        outputs are undefined unless `code` sets them before.
         """
         addr = self._address(a, i)
         n = outs if kind is not None else 0
-        message = "l" if a.space == "global" else "r"
+        pointer = "l" if a.space == "global" else "r"
         operands = [addr, *values]
         names = [f"${n + j}" for j in range(len(operands))]
-        cons = [f"={_letter(kind)}"] * n + [message] + [_letter(v.kind) for v in values]
+        cons = [f"={_constraint(kind)}"] * n + [pointer] + [_constraint(v.kind) for v in values]
         if mask is not None:
             operands.append(self.cast(mask, "i32"))
             cons.append("r")
@@ -115,8 +116,8 @@ class Emitter(Values):
         addr = self._address(a, i)
         operands = [addr, *values, self.cast(mask, "i32")]
         names = [f"${1 + j}" for j in range(len(operands))]
-        cons = [f"=&{_letter(kind)}", "l" if a.space == "global" else "r"]
-        cons += [_letter(v.kind) for v in values] + ["r"]
+        cons = [f"=&{_constraint(kind)}", "l" if a.space == "global" else "r"]
+        cons += [_constraint(v.kind) for v in values] + ["r"]
         code = code.format(*names[1:-1], addr=f"[{names[0]}]", p="@p ")
         code = f"{{ .reg .pred p; setp.ne.b32 p, {names[-1]}, 0; {code} }}"
         return self._asm(code, kind, operands, ",".join(cons))

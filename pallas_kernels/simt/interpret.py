@@ -1,7 +1,7 @@
 """The primitives of `launch.py` in lock step over NumPy arrays: what kernels do, tested without a
 GPU.
 
-All threads of all CTAs take every step together, divided ones under a mask. It is one of the
+All threads of all CTAs take every step together; where they diverge, under a mask. It is one of the
 orders a GPU may choose, so it shows wrong logic, out-of-range and uninitialised accesses (outputs
 and shared memory start as garbage) and warp operations with absent lanes; it cannot show a missing
 barrier.
@@ -25,8 +25,9 @@ GARBAGE = np.int32(-1163005939)  # 0xBAADF00D + ...: any value no kernel would w
 
 
 class _Memory:
-    """Arrays (places, size): of each CTA its own, or of each device; `device`: whose, else one's
-    own.
+    """An array (rows, size): a row for each CTA (shared memory) or for each device (global memory).
+
+    `device` selects the row of another device than that of the thread.
     """
 
     def __init__(self, data, kind, space, device=None):
@@ -35,15 +36,15 @@ class _Memory:
 
 
 class _Either:
-    """Of two arrays the first one where a value says so."""
+    """Selects between two arrays in each lane: a where `first` holds, else b."""
 
     def __init__(self, first, a, b):
         self.first, self.a, self.b, self.kind = first, a, b, a.kind
 
 
 class Lockstep(Simt):
-    """Runs a kernel for `ctas` x `threads` threads of all devices at once; a value is one array
-    over all of them.
+    """Runs a kernel for `ctas` x `threads` threads of all devices in lock step; a value is one
+    array over all of these threads.
     """
 
     def __init__(self, devices, ctas, threads, shared_words):
@@ -172,7 +173,7 @@ class Lockstep(Simt):
         return _Memory(np.full((places, words), GARBAGE).view(_DTYPES[kind]), kind, "shared")
 
     def _where(self, a, i, mask, width=1):
-        """The active lanes and where they point to in the flat array."""
+        """The active lanes and the indices that they access in the flat array."""
         m = self.mask if mask is None else self.mask & self.const(mask, "i1").v
         lanes = np.flatnonzero(m)
         at = self.const(i).v[lanes].astype(np.int64)
@@ -180,8 +181,8 @@ class Lockstep(Simt):
             raise IndexError(f"access at {at.min()}..{at.max()} (width {width}) of {a.size} words")
         if a.device is not None:
             return lanes, at + a.device.v[lanes].astype(np.int64) * a.size
-        apart = self.threads * (1 if a.space == "shared" else self.ctas)
-        return lanes, at + lanes // apart * a.size
+        sharing = self.threads * (1 if a.space == "shared" else self.ctas)  # threads of one row
+        return lanes, at + lanes // sharing * a.size
 
     def on(self, a, device):
         return _Memory(a.data, a.kind, a.space, self.const(device))
@@ -323,9 +324,10 @@ def _int(r):
 
 
 def run(kernel, devices, ctas, threads, shared_words, inputs, outputs, inout, control_words):
-    """Outputs (NumPy arrays), the last of them what became of `inout`, and the control words.
+    """Runs a kernel; returns its outputs (NumPy arrays), then `inout` as it left them, then
+    control.
 
-    All arrays begin with the devices, whose kernels run in lock step too.
+    The first axis of all arrays is the device; the devices run in lock step too.
     """
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
     views = [_view(np.array(x)) for x in inputs]

@@ -24,33 +24,33 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               the words of global memory
               k.either(c, a, b): for loads, the array of global memory a where c, else b
               k.store_pair(a, i, x, y, mask), k.load_pair(a, i, mask, acquire): two words of global
-              memory, never half of them; the load acquires what came before the store
+              memory by one access; the load acquires what came before the store
               k.atomic(op, a, i, v, mask, order="relaxed" | "acq_rel") -> old value; op: add or and
               xor min max exch
               k.reduce(op, ...): the same without the old value
               k.reduce_vec(a, i, values, mask): adds float32 to 1, 2 or 4 words of global memory
               k.atomic_cas(a, i, compare, v, mask) -> old value
-              k.shared(words, kind): memory of the CTA, given out outside of any control flow
-              k.least_pair(a, i, x, y, mask): the pair there becomes (x, y) where that is less, by y
-              and then, unsigned, by x; in one piece, of global memory
+              k.shared(words, kind): memory of the CTA, allocated outside of any control flow
+              k.least_pair(a, i, x, y, mask): an atomic minimum on a pair of global memory, which
+              becomes (x, y) if that is less, compared by y, then by x as unsigned
     warp      k.ballot(b) -> 32-bit word, k.any, k.all, k.shfl(v, lane), k.shfl_up(v, d),
               k.shfl_xor(v, d), k.lanes_below(word), k.warp_scan(x), k.warp_sum(x), k.sync_warp()
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
-              k.tell(status, ok): 0 there where ok is 1
-    mesh      k.device, k.devices: which of how many devices; k.on(a, device): the array that `a` is
+              k.report(status, ok): status[0] = 1 - ok
+    mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
               on that device; `barrier.py` has the barrier over all devices
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.
 Memory: plain loads may hit an L1 line that another CTA has since written; "nc" promises that
-nobody writes the array in this launch, "stream" that and that it is not read again soon; "fresh"
-reads from L2 and is the form for what other CTAs write. Atomics are relaxed, at GPU scope (at
+no thread writes the array in this launch, "stream" also that it is not read again soon; "fresh"
+reads from L2 and sees what other CTAs have written. Atomics are relaxed, at GPU scope (at
 CTA scope on shared memory). A grid barrier orders everything before it with everything after
 it.
-Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called with all 32
-lanes of the warp present; `sync`, `sync_count` and `grid_barrier` with all threads of the CTA;
+Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called by all 32
+lanes of the warp together; `sync`, `sync_count` and `grid_barrier` by all threads of the CTA;
 vector accesses are aligned to their width.
 """
 
@@ -83,19 +83,19 @@ def launch(
     axes=(),
     interpret=False,
 ) -> dict[str, jax.Array]:
-    """Runs `kernel(k, memory)` once, `ctas` x `threads` threads; the results by name.
+    """Launches `kernel(k, memory)` with `ctas` x `threads` threads; returns the results by name.
 
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
     array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
-    memory has each of them, flat, under its name, None under the names of `optional` that are not
-    there, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
-    CONTROL_WORDS those of grid_barrier. Where there is one, all CTAs must be resident together
-    (`device.resident_ctas`). shared_words bounds what k.shared gives out. Refuses vmap.
+    memory has each of them, flat, under its name, None under names of `optional` that are not
+    given, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
+    CONTROL_WORDS those of grid_barrier. If the kernel has one, all CTAs must be resident together
+    (`device.resident_ctas`). shared_words: the most that k.shared may allocate. Refuses vmap.
 
     axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
-    which may write the arrays of the others. Devices whose kernels do not run at the same time
-    wait in vain.
+    which may write the arrays of the others. The kernels of all devices must run at the same
+    time, otherwise their barriers expire.
     """
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
@@ -134,10 +134,10 @@ def _launch(*launch):
 def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, axes):
     """`mosaic.run` by the interpreter, which is called back on the host.
 
-    Of several devices each interprets all of them and takes its own results.
+    On a mesh, each device interprets the kernels of all devices and takes its own results.
     """
     made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
-    everyone = [lax.all_gather(x, axes) if axes else x[None] for x in (*inputs, *inout)]
+    gathered = [lax.all_gather(x, axes) if axes else x[None] for x in (*inputs, *inout)]
     devices = lax.axis_size(axes) if axes else 1
 
     def host(me, *arrays):
@@ -148,7 +148,7 @@ def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, cont
 
     me = lax.axis_index(axes) if axes else jnp.int32(0)
     control = jax.ShapeDtypeStruct((control_words,), jnp.int32)
-    return jax.pure_callback(host, (*made, control), me, *everyone)
+    return jax.pure_callback(host, (*made, control), me, *gathered)
 
 
 def _refusing_vmap(name):

@@ -21,9 +21,9 @@ _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
 
 def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name, devices):
-    """One Mosaic GPU launch; `inout` and the control words come in with a content.
+    """One Mosaic GPU launch; `inout` and the control words are initialised.
 
-    devices: how many run it together, each of them a launch of its own inside a `shard_map`.
+    devices: how many devices run it together, a launch on each inside a `shard_map`.
     """
     mesh = plgpu.Mesh(
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
@@ -59,7 +59,8 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
 
             emit(*refs, shared)
 
-        # inputs, what comes with a content (aliased in and out), outputs: the kernel's order again
+        # refs are inputs, then aliased arrays (in and out), then outputs: restore the kernel's
+        # order
         n, m = len(inputs), len(inputs) + len(inout) + 1
         refs = (*refs[:n], *refs[m:], *refs[n:m])
         pl.run_scoped(scoped, plgpu.SMEM((shared_words,), jnp.int32), collective_axes="warpgroup")
@@ -68,7 +69,7 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
     written = len(outputs)
     call = pl.kernel(body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name)
 
-    # `run_state` keeps the mutable control words inside one pure primitive, which custom_jvp and
+    # `run_state` confines the mutable control words to one pure primitive, which custom_jvp and
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
     def launched(refs):
         outs, started = refs[:written], refs[written:]

@@ -114,7 +114,7 @@ class Simt:
         return x, self.shfl(x, 31)
 
     def warp_fold(self, f, x):
-        """x of all lanes joined by f, in every lane."""
+        """The x of all lanes combined by f, in every lane."""
         for d in (16, 8, 4, 2, 1):
             x = f(x, self.shfl_xor(x, d))
         return x
@@ -134,11 +134,11 @@ class Simt:
         return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
 
     def behind(self, x, columns):
-        """int32 x, which is not there before all of `columns` are: each -1 or more, below 2^30.
+        """int32 x, made to depend on all of `columns`, values from -1 to 2^30 - 1.
 
-        Short of registers, the compiler puts a load just before what needs its value, so that loads
-        at places that were loaded wait one after the other, however many are written side by side.
-        With x in all their places they wait once.
+        Short of registers, the compiler moves each load next to the use of its value. Then gathers
+        at loaded indices run one after the other, each waiting for its own index. If x is a part of
+        all their indices, they wait once, for all columns together.
         """
         word = functools.reduce(operator.or_, columns)
         return self.where(word >= -(1 << 30), x, 0)
@@ -148,8 +148,8 @@ class Simt:
         each = zip(places, values, masks, strict=True)
         return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
 
-    def tell(self, status, ok):
-        """status[0] = 0 where `ok` is 1: all waited for came in time; otherwise 1."""
+    def report(self, status, ok):
+        """status[0] = 1 - ok: 0 if no barrier expired."""
         self.store(status, 0, 1 - ok, mask=(self.cta == 0) & (self.thread == 0))
 
     def row(self, indptr, r, mask=None):
@@ -172,8 +172,8 @@ class Simt:
         return self.for_(self.cta * self.threads + self.thread, size, step, f, *carry)
 
     def spread_warps(self, size, f, *carry):
-        """The same with all lanes of a warp present, which has 32 neighbours: up to 31 beyond the
-        end.
+        """`spread` with all lanes of a warp present: a warp gets 32 consecutive i, of which up to
+        31 may be >= size.
         """
         first = (self.warp * self.ctas + self.cta) * 32
 
@@ -182,10 +182,11 @@ class Simt:
 
         return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
 
-    def deal(self, count, warps, f, *carry):
-        """carry = f(i, there, *carry) for i = 0 .. count - 1 over warps: (this one, how many).
+    def distribute(self, count, warps, f, *carry):
+        """carry = f(i, valid, *carry) for i = 0 .. count - 1, distributed evenly over warps.
 
-        Dealt evenly, up to 32 neighbours to a warp, whose lanes are all present.
+        warps: (number of this warp, number of warps). A warp gets up to 32 consecutive i in a step;
+        f is called with all its lanes, `valid` for those that have an i.
         """
         warp, many = warps
         each = self.minimum(self.maximum((count + (many - 1)) // many, 1), 32)
@@ -197,16 +198,16 @@ class Simt:
         return self.for_(warp * each, count, many * each, chunk, *carry)
 
     def grid_barrier(self, control, reads=(), adds=(), ctas=None, limit=SPIN_LIMIT, meanwhile=None):
-        """Waits until all CTAs are here; then reads (array, index) words once a CTA, for
-        all threads.
+        """Waits for all CTAs; then each CTA reads the words `reads`, a list of (array, index), for
+        all its threads.
 
         adds: (shared array, j, array, i): before the wait, the CTA's shared word j is added to
         array[i] and zeroed. meanwhile(): what all warps but the first do while it waits, ordered as
-        if it came after the barrier. Returns (ok, *words). ok is 0 when some CTA waited `limit`
-        polls in vain (a CTA was not resident or `ctas` is too many): the abort word is then
-        set, every later barrier fails at once, and the kernel must leave. Everything written before
-        the barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one atomic,
-        polling by one thread a CTA, two CTA barriers: about 1.2 us.
+        if it came after the barrier. Returns (ok, *words). ok is 0 if some CTA polled `limit` times
+        without success (a CTA was not resident or `ctas` is too large): then control word ABORT is
+        set, every later barrier fails immediately, and the kernel must leave. Everything written
+        before the barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one
+        atomic, polling by one thread a CTA, two CTA barriers: about 1.2 us.
         """
         ctas = self.ctas if ctas is None else ctas
         self.sync()
@@ -248,9 +249,9 @@ class Simt:
     def sums_of_ctas(self, control, at, amount, shared, meanwhile=None, limit=SPIN_LIMIT):
         """(ok, sum of `amount` over the CTAs before, over all): one int32 >= 0 a CTA.
 
-        Words at .. at + CTAs - 1 of control are zero at the start and serve once; three words
-        of shared. meanwhile(): what all threads do while the words are under way. ok is 0 where a
-        CTA's word did not come in `limit` polls; the abort word is then set. It orders no other
+        Words at .. at + CTAs - 1 of control are zero at the start and serve once; three words of
+        shared. meanwhile(): what all threads do while the words are in flight. ok is 0 if the word
+        of a CTA did not come in `limit` polls; then control word ABORT is set. It orders no other
         access: cheaper than a grid barrier by a fence and an atomic.
         """
         self.reduce("add", control, at + self.cta, amount + 1, mask=self.thread == 0)

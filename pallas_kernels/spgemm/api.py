@@ -3,15 +3,16 @@
     C[i, j] = combine_k mul(A[i, k], B[k, j])
 
 1. The products of each row of A are counted (`products/spmv.py`).
-2. Rows of few are sorted by warps (`by_warps.py`), the others listed by their number.
-3. Those are marked and accumulated by CTAs, medium ones by small CTAs, large ones by large
-   (`by_ctas.py`). A row of C goes where there is room in an array of the size of C.
+2. Rows of few products are sorted by warps (`by_warps.py`); the others are listed by size.
+3. The listed rows are marked and accumulated by CTAs, medium ones by small CTAs, large ones by
+   large CTAs (`by_ctas.py`). Finished rows of C are appended to an array of its size, in any order.
 4. Lengths are summed, and rows copied to their places (`assemble.py`).
 
-So no row is computed twice to learn its length, and what is asked for beside C is as much again.
-Nothing waits for the host. Rows binned by size after Nagasaka, Nukada, Matsuoka, "High-performance
-and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU", ICPP 2017;
-a way for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP 2020.
+So no row is computed twice to learn its length. The workspace is as large as C. There is no
+synchronisation with the host. Rows binned by size after Nagasaka, Nukada, Matsuoka,
+"High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal
+GPU", ICPP 2017; a method for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP
+2020.
 """
 
 import dataclasses
@@ -29,18 +30,19 @@ from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
 from .by_warps import Warps, rows_by_warps
 from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Job
 
-SHARE = 2048  # stretches that rows are cut into at least, of eight rows or more
-MARGIN = 8192  # bytes of shared memory that are not the kernels' own
+SHARE = 2048  # rows are cut into at least so many stretches, of eight rows or more
+MARGIN = 8192  # bytes of shared memory that are left free
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
     """Sizes of the launches.
 
-    few, middle: warps that take rows of few products together, and rows of more one or two at a
-    time, or None; CTAs a multiprocessor. large: products from which on a row is large.
-    medium_threads, medium_room, large_threads, large_room: threads and places of CTAs that
-    accumulate (0: as many as fit). window: columns of which bits are kept (0: all, if they fit).
+    few, middle: warps that take rows of few products together, and warps that take one or two rows
+    of more products, or None; their `ctas` are a multiprocessor. large: products from which on a
+    row is large. medium_threads, medium_capacity, large_threads, large_capacity: threads and
+    accumulators of the CTAs (0: as many as fit). window: columns that have a bit in shared memory
+    (0: all, if they fit).
     """
 
     few: Warps = Warps(4, 256, 32, 8, 16, 512)
@@ -59,7 +61,7 @@ class Rows(typing.NamedTuple):
     Attributes:
         out: the arrays that the launches made: see `rows_by_warps`.
         alone: bool[m], whether a row is in none of the lists.
-        indptr: int32[m + 1], offsets of C; rows that found no room are empty.
+        indptr: int32[m + 1], offsets of C; rows beyond nse entries are empty.
         total: int32, the entries that C has, 2^31 - 1 for any larger number.
     """
 
@@ -100,7 +102,7 @@ def spgemm_rows(
     tuning: Tuning = Tuning(),
     interpret: bool = False,
 ) -> Rows:
-    """The rows of C, not in their order, in room for nse entries: all launches but the last.
+    """The rows of C, in any order, up to nse entries: all launches except the last.
 
     a, b: (indptr, indices, data) of two CSR of float32 or int32, of m > 0 rows and of the inner
     extent; entries of one place may repeat. semiring: `mul` takes scalars (a, b, i, k, j); the
@@ -174,8 +176,8 @@ def _config(columns, threads, capacity, window, cores):
 
 
 def _offsets(count, start):
-    """Offsets of the rows that found room, and how many entries there are with the others."""
-    about = jnp.sum(count.astype(jnp.float32))  # tells whether the exact sum has wrapped
+    """Offsets of the rows that fit, and the number of entries of all rows."""
+    about = jnp.sum(count.astype(jnp.float32))  # shows whether the exact sum has wrapped
     total = jnp.sum(count.astype(jnp.uint32))
     huge = (about > 3e9) | (total >= 2**31 - 1)
     kept = jnp.where((start >= 0) & ~huge, count, 0)

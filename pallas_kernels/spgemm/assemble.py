@@ -1,4 +1,4 @@
-"""Rows that lie in any order, put in their own: the last launch of a product."""
+"""The last launch of a product: copies finished rows, which are in any order, to their places."""
 
 import jax.numpy as jnp
 
@@ -9,7 +9,7 @@ from .job import LARGE, LISTS
 
 
 def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
-    """(indices, data) (nse,) of `Rows`, `columns` past the end."""
+    """(indices, data), both (nse,), of `Rows`; behind the last entry indices are `columns`."""
     out, number = rows.out, rows.indptr.shape[0] - 1
     operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
     operands |= {"from_indices": out["indices"], "from_data": out["data"]}
@@ -24,14 +24,14 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
                 k.store(g.data, at, value, mask=t)
 
         def some(row):
-            few = k.load(g.alone, row, mask=row < number, cache="nc") != 0
-            begin, end = k.row(g.indptr, row, few)
-            start = k.load(g.start, row, mask=few, cache="nc")
+            short = k.load(g.alone, row, mask=row < number, cache="nc") != 0  # in none of the lists
+            begin, end = k.row(g.indptr, row, short)
+            start = k.load(g.start, row, mask=short, cache="nc")
             shift = begin - start
             flatten(
                 k,
                 start,
-                k.where(few, end - begin, 0),
+                k.where(short, end - begin, 0),
                 (shift,),
                 lambda places, payloads, t: copy(
                     places, [p + s for p, (s,) in zip(places, payloads, strict=True)], t

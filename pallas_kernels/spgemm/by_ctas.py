@@ -3,9 +3,9 @@
 The products of a row are walked twice. The first walk sets a bit for each column that they reach;
 the bits before it are the place of a column among those of the row, so entries are numbered in
 order without a sort or a hash table. The second walk combines the products at these places, in
-shared memory, `capacity` places at a time. Bits are kept in groups of 1024 columns, of which only
-those that were reached are looked at; what has more columns than shared memory has bits is walked
-window by window.
+shared memory, `capacity` places at a time. Bits are divided into groups of 1024 columns, and only
+groups that were reached are read. If C has more columns than shared memory has bits, a row is
+walked window by window.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from ..rows.flatten import flatten
 from ..simt.launch import launch
 from .job import ALLOCATED, LISTS, OUT, Sums, Terms
 
-LONG = 512  # entries from which on a row of B is walked by all warps of a CTA,
-LISTED = 256  # of so many rows of B at most
+LONG = 512  # a row of B of so many entries or more is walked by all warps of a CTA
+LISTED = 256  # capacity of the list of such rows
 GROUP = 1024  # columns
 QUEUE = 40  # control word: rows taken
 
@@ -42,7 +42,7 @@ class Config:
 
 
 def rows_by_ctas(job, operands, out, config, *, listed, interpret):
-    """`out` after the rows in out[listed]."""
+    """Computes the rows that are listed in out[listed]; returns the new `out`."""
     done = launch(
         lambda k, g: _Ctas(k, g, job, listed, config).run(),
         {**operands, "listed": out[LISTS[listed]]},
@@ -124,7 +124,7 @@ class _Ctas:
         k.for_(0, k.where(fits, job.columns, 0), self.window, fill, first)
 
     def _mark(self, walk, low):
-        """Sets the bits of the columns from `low` on that are reached; how many there are."""
+        """Sets the bits of the reached columns, from `low` on; returns their number."""
         k = self.k
 
         def mark(places, payloads, valid):
@@ -178,7 +178,7 @@ class _Ctas:
         k.for_(0, self.groups, every, some)
 
     def _allocate(self, row, size):
-        """(first slot, whether there is room) for the entries of a row; all threads."""
+        """(first slot, whether they fit) for the entries of a row; called by all threads."""
         k, g, nse = self.k, self.g, self.job.nse
 
         def one():
@@ -288,7 +288,7 @@ class _Walk:
             k.store(long, at, self.begin + i, mask=many)
             flatten(k, start, k.where(many, 0, size), payload, f)
 
-        k.deal(self.end - self.begin, (k.warp, self.ctas.warps), short)
+        k.distribute(self.end - self.begin, (k.warp, self.ctas.warps), short)
         k.sync()
 
         def whole(i):

@@ -1,9 +1,10 @@
 """Rows of few products by warps: expanded into shared memory, sorted, combined.
 
-A warp takes a stretch of rows. Rows of alike many products are taken together, as many as the
-registers of the warp hold, each in slots of its own. Their products are flattened over the lanes
-and put side by side, those that a mask forbids marked; then they are sorted (`sort.py`). Results
-are collected in shared memory and written together, so that few slots are fetched from the counter.
+A warp takes a stretch of rows. Rows of similar numbers of products are processed together, as many
+as the registers of the warp hold, each in its own slots. Their products are flattened over the
+lanes and stored next to each other, with a mark for those that the mask forbids; then they are
+sorted (`sort.py`). Results are collected in shared memory and written together, to save atomics on
+the counter of slots.
 
 No hash table: a sort takes a few instructions a product, needs no atomics, serves any monoid, gives
 the order that a CSR must have, and always sums in the same order.
@@ -23,9 +24,9 @@ QUEUE = 40  # control word: stretches taken
 
 @dataclasses.dataclass(frozen=True)
 class Warps:
-    """CTAs of a launch, threads of each; rows that a warp looks at together (at most 32);
-    registers of a lane that are sorted; products of a row from which on it shares no lane with
-    others, and at most; entries that wait to be written (0: none)."""
+    """ctas, threads: of a launch. stretch: rows that a warp processes in one step, at most 32.
+    width: registers of a lane that are sorted. least: slots of the smallest rows. waiting: capacity
+    of the buffer of entries that wait to be written, 0 for none."""
 
     ctas: int
     threads: int
@@ -46,10 +47,11 @@ class Warps:
 
 
 def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(), interpret):
-    """`out` after the rows of out[listed], each of at most `config.most` products.
+    """Computes the rows of out[listed], each of at most `config.most` products; returns the new
+    `out`.
 
-    listed None: the first of all launches, which takes those of all rows, and lists the rows of
-    more products: of at most bounds[0], at most bounds[1], and more.
+    listed None: the first of all launches, which takes all rows and lists those of more products:
+    of at most bounds[0], of at most bounds[1], and of more.
     """
     if listed is None:
         more = {}
@@ -229,7 +231,7 @@ class _Warps:
         return start, end - start, total
 
     def _flush(self, row, filled, offset, count):
-        """Writes what waits, if there is room; all lanes."""
+        """Writes the buffered entries, if they fit; called by all lanes."""
         k, g, nse = self.k, self.g, self.job.nse
         k.sync_warp()
         at = k.atomic("add", g.counters, ALLOCATED, filled, mask=k.lane == 0)

@@ -1,4 +1,4 @@
-"""Products at given places: row i of A meets column j of B, a lane of a warp each.
+"""Products at given places: row i of A times column j of B, one place a lane.
 
 The shorter of the two lists is walked and its indices are searched in the other, as in Azad, Buluc,
 Gilbert, "Parallel triangle counting and enumeration using matrix algebra", IPDPSW 2015. The lists
@@ -29,10 +29,10 @@ def spgemm_dots(
     threads: int = 256,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """(values[p], whether there is one int32[p]) of C at p > 0 places (row, column).
+    """(values[p], valid int32[p]) of C at p > 0 places (row, column); valid: C has an entry there.
 
     a: (indptr, indices, data) of the rows of A, b: likewise of the columns of B, indices ascending,
-    each once. row, column int32[p]; out of range where there is no place. semiring, add: as in
+    each once. row, column int32[p]; out of range for padding. semiring, add: as in
     `spgemm`.
     """
     rows, columns, places = a[0].shape[0] - 1, b[0].shape[0] - 1, row.shape[0]
@@ -49,14 +49,14 @@ def spgemm_dots(
     out = launch(
         lambda k, g: _Dots(k, g, job, a[1].shape[0]).run(),
         operands,
-        {"values": (places, semiring.dtype), "there": places},
+        {"values": (places, semiring.dtype), "valid": places},
         ctas=ctas or resident_ctas() * (1024 // threads),
         threads=threads,
         shared_words=2 * threads,
         name="spgemm_dots",
         interpret=interpret,
     )
-    return out["values"], out["there"]
+    return out["values"], out["valid"]
 
 
 class _Dots:
@@ -65,7 +65,7 @@ class _Dots:
     def __init__(self, k, g, job, entries):
         self.k, self.g, self.job, self.entries = k, g, job, entries
         self.used = [uses(job.semiring.mul, j) for j in range(5)]
-        self.sums, self.there = Sums(k, job, k.threads), k.shared(k.threads)
+        self.sums, self.valid = Sums(k, job, k.threads), k.shared(k.threads)
         self.base = k.thread - k.lane
 
     def run(self):
@@ -86,29 +86,29 @@ class _Dots:
         inside = place < self.job.nse
         i = k.load(g.row, place, mask=inside, other=-1, cache="nc")
         j = k.load(g.column, place, mask=inside, other=-1, cache="nc")
-        there = k.below(i, self.job.rows) & k.below(j, self.job.columns)
-        a = k.row(g.a_indptr, i, there)
-        b = [x + self.entries for x in k.row(g.b_indptr, j, there)]
+        valid = k.below(i, self.job.rows) & k.below(j, self.job.columns)
+        a = k.row(g.a_indptr, i, valid)
+        b = [x + self.entries for x in k.row(g.b_indptr, j, valid)]
         rows = a[1] - a[0] <= b[1] - b[0]  # the row of A is walked
         start, end = (k.where(rows, x, y) for x, y in zip(a, b, strict=True))
         low, high = (k.where(rows, y, x) for x, y in zip(a, b, strict=True))
-        size = k.where(there, end - start, 0)
+        size = k.where(valid, end - start, 0)
         payload = [low, high, k.lane]
         payload += [v for v, used in ((i, self.used[2]), (j, self.used[4])) if used]
         self.sums.clear(k.thread)
-        k.store(self.there, k.thread, 0)
+        k.store(self.valid, k.thread, 0)
         k.sync_warp()
-        flatten(k, start, size, tuple(payload), self._device_barrier)
+        flatten(k, start, size, tuple(payload), self._match)
         k.sync_warp()
         k.store(g.values, place, self.sums.read(k.thread), mask=inside)
-        k.store(g.there, place, k.load(self.there, k.thread), mask=inside)
+        k.store(g.valid, place, k.load(self.valid, k.thread), mask=inside)
         k.sync_warp()
 
-    def _device_barrier(self, places, payloads, there):
+    def _match(self, places, payloads, valid):
         """Adds the products of walked entries that are found in the other list."""
         k, g = self.k, self.g
-        wanted = k.loads(g.indices, places, there, cache="nc")
-        for place, key, payload, t in zip(places, wanted, payloads, there, strict=True):
+        wanted = k.loads(g.indices, places, valid, cache="nc")
+        for place, key, payload, t in zip(places, wanted, payloads, valid, strict=True):
             low, high, lane, *more = payload
             at = self._search(low, high, key, t)
             found = t & (at < high)
@@ -123,7 +123,7 @@ class _Dots:
             j = more.pop(0) if self.used[4] else k.const(0)
             term = evaluate(k, self.job.semiring.mul, x, y, i, key, j)
             self.sums.combine(self.base + lane, term, found)
-            k.store(self.there, self.base + lane, 1, mask=found)
+            k.store(self.valid, self.base + lane, 1, mask=found)
 
     def _search(self, low, high, key, mask):
         """The first slot from low to high - 1 whose index is not less than key; high: none."""

@@ -1,4 +1,4 @@
-"""What the launches of one product share: its parameters, its products, and who may be in it."""
+"""What the launches of one product share: its parameters, its terms and its mask."""
 
 import dataclasses
 
@@ -10,12 +10,12 @@ ALLOCATED, MIDDLE, MEDIUM, LARGE, COUNTERS = 0, 1, 2, 3, 8
 LISTS = {MIDDLE: "middle", MEDIUM: "medium", LARGE: "large"}  # of rows, by their counter
 OUT = ("start", "count", "indices", "data", "counters")  # what the launches add rows to
 SATURATED = 1 << 29  # products of a row are counted up to here
-TRIES = 1 << 20  # exchanges of a word, each of which fails only where another thread's came first
+TRIES = 1 << 20  # compare-and-swaps of a word; one fails only if another thread's came first
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """C (rows, columns), of which `nse` entries have room.
+    """C (rows, columns), with capacity for `nse` entries.
 
     semiring: `mul` takes scalars (a, b, i, k, j). add: the atomic of the monoid or None.
     complement: of the mask, whether it lists the places that are not allowed.
@@ -43,7 +43,7 @@ class Terms:
         self.masked = g.m_indptr is not None
 
     def entry(self, j, valid):
-        """Of entries j of A: (start, end) of the row of B, and what `values` wants to know."""
+        """For entries j of A: (begin, size) of the row of B, and the payload for `values`."""
         k, g = self.k, self.g
         inner = k.load(g.a_indices, j, mask=valid, cache="nc")
         start, end = k.row(g.b_indptr, inner, valid)
@@ -59,7 +59,7 @@ class Terms:
         return self.k.loads(self.g.b_indices, places, valid, cache="nc")
 
     def unpack(self, payloads, row):
-        """(first word, bounds of the mask, row, what `values` wants) of each of some payloads."""
+        """Lists of (first word, bounds of the mask, row, payload for `values`) of some payloads."""
         first, bounds, rows, rest = [], [], [], []
         for word, *payload in payloads:
             first.append(word)
@@ -69,7 +69,7 @@ class Terms:
         return first, bounds, rows, rest
 
     def values(self, rows, places, payloads, columns, valid):
-        """The products themselves."""
+        """The values of the products."""
         k, g, zero = self.k, self.g, self.k.const(0)
         if self.used[1]:
             seconds = k.loads(g.b_data, places, valid, cache="nc")
@@ -88,11 +88,11 @@ class Terms:
         return evaluate(self.k, self.job.semiring.combine, x, y)
 
     def bounds_of_mask(self, row, valid=None):
-        """Where the row of the mask begins and ends; () without one."""
+        """(begin, end) of the row of the mask; () without a mask."""
         return self.k.row(self.g.m_indptr, row, valid) if self.masked else ()
 
     def allowed(self, bounds, columns, valid):
-        """there, where the mask allows these columns of the rows of which `bounds` are."""
+        """`valid`, and whether the mask allows these columns; bounds: of their rows in the mask."""
         if not self.masked:
             return valid
         k, g = self.k, self.g
@@ -116,8 +116,7 @@ class Terms:
 
 
 class Sums:
-    """Terms combined in words of shared memory: by an atomic, or by exchanging words that did not
-    change meanwhile."""
+    """Terms combined in words of shared memory: by an atomic, or by compare-and-swap."""
 
     def __init__(self, k, job, size):
         self.k, self.job = k, job
@@ -126,7 +125,7 @@ class Sums:
         self.words = k.shared(size, self.codec.word_kind() if self.atomic else "i32")
 
     def clear(self, i):
-        """No term yet: the identity."""
+        """Sets word i to the identity."""
         k = self.k
         if self.atomic:
             k.store(self.words, i, self.codec.identity())

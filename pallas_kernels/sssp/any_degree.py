@@ -1,11 +1,12 @@
-"""Shortest paths on graphs of any degree: near holds edge ranges, shared memory new vertices.
+"""Shortest paths on graphs of any degree: near is a queue of edge ranges, and new vertices are
+buffered in shared memory.
 
 Near queue: ranges (start, end, vertex, -) of at most `span` edges, so no hub binds one warp; a warp
 takes up to 32 of them and walks their edges 32 * `unroll` at a time, the owner of an edge found by
 binary search over the warp's prefix sums. Vertices whose label falls go to two buffers of the
 CTA, near and far. At the end of a round a CTA appends them: the near ones cut into ranges
-(their row offsets are read there, 32 at a time), the far ones by one atomic a CTA. What finds
-no room in a buffer is appended at once.
+(their row offsets are read then, 32 at a time), the far ones by one atomic a CTA. Vertices beyond
+the capacity of a buffer are appended immediately.
 
 Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; where it improves an
 atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 5 gathers
@@ -46,8 +47,8 @@ from .tree import adopt, claim, count_orphans
 # shared words of a CTA: entries of near and far, greatest (MAX - label) put into far, position of
 # its far entries, edges of the ranges it appended, entries it put into far
 NEAR_HERE, FAR_HERE, LEAST_HERE, FAR_AT, EDGES_HERE, AWAY_HERE, COUNTS = range(7)
-LONG = 32  # edges of a range in the mean from which on fewer are taken at once
-OWN_RANGES = 4  # ranges of a vertex that its lane writes itself, the others are written by the warp
+LONG = 32  # if ranges have more edges than this in the mean, a warp takes fewer in one step
+LANE_RANGES = 4  # ranges of a vertex that its lane writes; the warp writes the others
 
 
 def first_queue(k, c, graph, state, source, valid):
@@ -66,10 +67,10 @@ def first_queue(k, c, graph, state, source, valid):
 
 
 def expand(k, c, graph, state, s, place, visit=None, unroll=None):
-    """Looks at the edges of the near queue; the lane's least label put into far.
+    """Visits the edges of the near queue; returns the least label that this lane put into far.
 
-    least = visit(labels of their tails, heads (n: none), weights, edge, least), lists over `unroll`
-    edges; edge(j) gives tail and slot of the j-th, with all lanes of the warp present.
+    least = visit(labels of the tails, heads (n: none), weights, edge, least), the first three lists
+    over `unroll` edges; edge(j) gives (tail, slot) of the j-th, called by all lanes of the warp.
     """
     visit, unroll = visit or _relaxing(k, c, state, s, place), unroll or c.unroll
 
@@ -103,22 +104,22 @@ def expand(k, c, graph, state, s, place, visit=None, unroll=None):
 
 
 def _distributed(k, c, state, s, place, chunk, *carry):
-    """carry = chunk(i, there, *carry) for the ranges i of the near queue.
+    """carry = chunk(i, valid, *carry) for the ranges i of the near queue.
 
-    The first ones are dealt, the others taken by warps that are done with theirs: fewer at once
-    where ranges are long.
+    Each warp first takes an equal share; then warps take more by control word TAKEN + (turn & 3)
+    until none is left: up to 32 in one step, or `c.taken` if ranges are long.
     """
     worker, workers = place.warps
     most = k.where(s.edges // LONG >= s.near, c.taken, 32)
     each = k.minimum((s.near + (workers - 1)) // workers, most)
-    dealt = each * workers
-    first = (k.lane == 0) & (s.near > dealt)
+    shared_out = each * workers
+    more = (k.lane == 0) & (s.near > shared_out)
 
     def some(at, *carry):
-        after = k.atomic("add", state.control, TAKEN + (s.turn & 3), each, mask=first)
+        after = k.atomic("add", state.control, TAKEN + (s.turn & 3), each, mask=more)
         i = at + k.lane
         carry = chunk(i, (k.lane < each) & (i < s.near), *carry)
-        return dealt + k.shfl(after, 0), *k.tuple(carry)
+        return shared_out + k.shfl(after, 0), *k.tuple(carry)
 
     return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 
@@ -138,18 +139,19 @@ def _relaxing(k, c, state, s, place):
 
 
 def note(k, state, vertex, parent, slot, mask):
-    """Notes what lowered a label: parent and slot of the edge, as one word of 64 bits."""
+    """Records the edge that lowered a label: parent and slot, as one word of 64 bits."""
     k.store_pair(state.noted, 2 * vertex, parent, slot, mask=mask)
 
 
 def tree(search, s):
-    """Turns the notes into parents; returns whether no barrier expired.
+    """Makes parents of the recorded edges (`noted`); returns whether no barrier expired.
 
-    Whoever lowers a label notes the edge, without any order among those who do so at the same time:
-    the note that stays may be of a label that was lowered again. So every note is checked: its edge
-    must be tight and its tail strictly nearer. A few gathers a vertex where one more look at every
-    edge costs one an edge. The others adopt a parent (`tree.py`): on a symmetric graph they
-    search their own rows, else every vertex that has one is offered along its edges.
+    Every thread that lowers a label records the edge. Threads that do so at the same time are not
+    ordered, so the record that stays may belong to a label that was lowered again. So every record
+    is checked: its edge must be tight and its tail strictly nearer. That takes a few gathers for a
+    vertex, where one more pass over the edges would take one for each edge. The other vertices get
+    a parent by adoption (`tree.py`): on a symmetric graph they search their own rows, else all
+    vertices that have a parent search theirs for orphans.
     """
     k, c, state = search.k, search.c, search.state
     search.begin(s)
@@ -173,7 +175,8 @@ def tree(search, s):
 
 
 def _check(search, s, v, is_valid):
-    """The parent of a vertex from its note: the source's is itself, n stands for an orphan."""
+    """The parent of a vertex from its recorded edge; the source is its own parent, n stands for an
+    orphan."""
     k, c, graph, state = search.k, search.c, search.graph, search.state
     parent, slot = k.load_vec(state.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
     label = k.load(state.labels, v, mask=is_valid)
@@ -191,7 +194,8 @@ def _check(search, s, v, is_valid):
 
 
 def _adopting(search, s, pull=None):
-    """Orphans adopt vertices of the near queue; in the turn `pull` the queue holds the orphans."""
+    """Vertices of the near queue become parents of orphans; in turn `pull` the queue holds the
+    orphans, which search their own rows for a parent."""
     k, c, state = search.k, search.c, search.state
 
     def visit(labels, near, weights, edge, least):
@@ -215,7 +219,7 @@ def _adopting(search, s, pull=None):
 def _relax(k, c, state, s, place, near, new, least, note_all):
     """Lowers the labels of the vertices `near` to `new`; all lanes of the warp take part.
 
-    The load that filters may come from L1: a label there is at worst too great.
+    The first load may be served by L1: an old label is at worst too great.
     """
     is_valid = [k.below(v, c.n) for v in near]
     old = k.loads(state.labels, near, is_valid, other=-1)
@@ -249,7 +253,7 @@ def _relax(k, c, state, s, place, near, new, least, note_all):
 
 
 class Grid:
-    """All CTAs; a round of less than `few` edges takes as long as its chain of accesses."""
+    """The queues of all CTAs; a round of less than `small_round` edges is bound by latency."""
 
     def __init__(self, k, c, graph, state):
         self.k, self.c, self.graph, self.state = k, c, graph, state
@@ -257,7 +261,10 @@ class Grid:
         self.near, self.far = k.shared(c.near_buffer), k.shared(c.far_buffer)
         self.counted = (EDGES, (counts, EDGES_HERE)), (AWAY, (counts, AWAY_HERE))
         self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
-        self.few, self.few_away = c.few * self.warps[1], c.few_away * self.warps[1]
+        self.small_round, self.small_far = (
+            c.small_round * self.warps[1],
+            c.small_far * self.warps[1],
+        )
 
     def clear(self):
         """Empties the buffers of the CTA."""
@@ -297,7 +304,7 @@ class Grid:
         def some():
             edges = k.warp_sum(end - start)
             k.reduce("add", self.state.counts, EDGES_HERE, edges, mask=k.lane == 0)
-            base = (s.cur ^ 1) * c.capacity + s.kept
+            base = (s.cur ^ 1) * c.capacity + s.carried
             first = base + reserve(k, self.state.control, FOUND + (s.turn & 3), total)
 
             def write(j, at, s, e, v):
@@ -305,14 +312,14 @@ class Grid:
                 k.store_vec(self.state.queue, (at + j) * 4, (b, k.minimum(e, b + c.span), v, 0))
 
             at = first + upto - parts
-            k.for_(0, k.minimum(parts, OWN_RANGES), 1, lambda j: write(j, at, start, end, v))
+            k.for_(0, k.minimum(parts, LANE_RANGES), 1, lambda j: write(j, at, start, end, v))
 
             def long(left):
                 count, *row = (k.shfl(x, k.ctz(left)) for x in (parts, at, start, end, v))
-                k.for_(k.lane + OWN_RANGES, count, 32, lambda j: write(j, *row))
+                k.for_(k.lane + LANE_RANGES, count, 32, lambda j: write(j, *row))
                 return left & (left - 1)
 
-            k.while_(lambda left: left != 0, long, k.ballot(parts > OWN_RANGES))
+            k.while_(lambda left: left != 0, long, k.ballot(parts > LANE_RANGES))
 
         k.if_(total > 0, some)
 

@@ -26,18 +26,18 @@ class Config:
     # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
     hop_most: int = 65536
-    together: int = 3  # quads of a row whose edges are relaxed at once
-    # any_degree: edges of a range, 32-edge pieces a warp relaxes at once, vertices buffered in
+    together: int = 3  # quads of a row whose edges are relaxed together
+    # any_degree: edges of a range, strides of 32 edges in flight together, vertices buffered in
     # shared memory
     span: int = 128
     unroll: int = 4
     near_buffer: int = 8192
     far_buffer: int = 16384
-    # any_degree: long ranges that a warp takes at once; a round has few edges below so many a warp,
-    # far few vertices
+    # any_degree: long ranges that a warp takes in one step; a round is small below so many edges a
+    # warp, and so is far below so many vertices a warp
     taken: int = 8
-    few: int = 16
-    few_away: int = 16
+    small_round: int = 16
+    small_far: int = 16
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:

@@ -1,4 +1,5 @@
-"""Shortest paths on graphs of small degree (meshes, roads): a lane a vertex, fixed-width rows.
+"""Shortest paths on graphs of small degree (meshes, roads): one lane for each vertex, fixed-width
+rows.
 
 Adjacency: rows of `quads` times 4 slots, row v the neighbours of v, padded with n; a last slot
 below 0 is ~(quad that continues this one), counted from the start of the table. lengths: the
@@ -7,15 +8,15 @@ weights in the same places. So a lane gets from a vertex to 4 neighbours and the
 
 A warp takes its part of the near queue, one vertex a lane, and follows its own discoveries for up
 to `hops` edges before the round ends: the vertices whose labels it lowered become the next ones of
-its lanes through 32 words of shared memory, without any barrier. Its lanes fill up as it goes; what
-finds no lane, and what is left after the last hop, is queued for the next round. A vertex whose
-label another warp lowers meanwhile is followed by that warp. So a round costs one grid barrier
+its lanes through 32 words of shared memory, without any barrier. Vertices beyond 32, and those left
+after the last hop, are queued for the next round. A vertex whose label another warp lowers
+meanwhile is followed by that warp. So a round costs one grid barrier
 (1.5 us) for `hops` levels, each a chain of dependent accesses: row, weights and label (L2) ->
 atomic minimum (L2) -> ballots -> lanes (shared). Running ahead relaxes some vertices too early; in
 exchange a path of many edges takes few rounds.
 
 Traffic of a relaxed vertex: 8 bytes a slot of its row, its label, one atomic minimum an edge; 8
-bytes of queue and one exchange where it ends a warp's walk. Of the tree: one more look at all rows.
+bytes of queue and one exchange where it ends a warp's walk. The tree: one more pass over all rows.
 
 Measured (H200): luxembourg_osm 1.16 ms, in which 4.3 MB come from memory and 0.52M atomics are
 done, in 3.6% of the issue slots: bound by the chain, 1.0 to 1.3 us a hop, of which an atomic is 0.3
@@ -53,7 +54,8 @@ def first_queue(k, c, graph, state, source, valid):
 
 
 def expand(k, c, graph, state, s, place, hop=None):
-    """Follows the edges of the near queue up to `hops` far; the lane's least label put into far."""
+    """Follows paths of up to `hops` edges from the near queue. Returns the least label that this
+    lane put into far."""
     hops = k.where(s.near <= c.hop_most, c.hops, 1)
     hop = hop or _relaxing
 
@@ -73,27 +75,27 @@ def expand(k, c, graph, state, s, place, hop=None):
         _queue(k, state, s, place, vertex, vertex >= 0)
         return least, piled
 
-    least, piled = k.deal(s.near, place.warps, chunk, MAX, 0)
+    least, piled = k.distribute(s.near, place.warps, chunk, MAX, 0)
     place.to_far(s, piled, k.const(0))
     return least
 
 
 def _relaxing(k, c, graph, state, s, place, vertex, least, piled):
-    """Relaxes the edges of the lanes' vertices; returns the number of the next ones, least and how
-    many the warp has piled for far."""
+    """Relaxes the edges of the lanes' vertices. Returns (number of the warp's next vertices, least
+    label put into far, length of the warp's pile for far)."""
     label = k.load(state.labels, vertex, mask=vertex >= 0, cache="fresh")
 
     def relaxed(near, weights, count, least, piled):
         new = [extended(k, c, label, w) for w in weights]
         close, least, piled = _relax(k, c, state, s, place, near, new, least, piled)
-        return _keep(k, state, s, place, near, close, count), least, piled
+        return _next_vertices(k, state, s, place, near, close, count), least, piled
 
     return _walk(k, c, graph, vertex, relaxed, k.const(0), least, piled)
 
 
 def _walk(k, c, graph, vertex, visit, *carry):
     """carry = visit(neighbours, weights, *carry) for all quads of the lanes' rows (-1: none),
-    `together` at once, those that continue a row one by one."""
+    `together` quads in one call; the quads that continue a row come one by one."""
 
     def row(quad):
         near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
@@ -117,18 +119,20 @@ def _walk(k, c, graph, vertex, visit, *carry):
 
 
 def note(k, state, vertex, parent, slot, mask):
-    """Notes a parent."""
+    """Records a parent."""
     del slot
     k.store(state.noted, vertex, parent, mask=mask)
 
 
 def tree(search, s):
-    """Notes for every vertex a tight predecessor that is strictly nearer, if there is one: one more
-    look at every edge, which costs little where rows are short, in any order, as any such
-    predecessor will do. The others adopt one (`tree.py`). Returns whether no barrier expired.
+    """Records for every vertex a tight predecessor that is strictly nearer, if it has one.
 
-    marks[n + v], zero as far is empty, is set where an edge of v leads to a vertex as near as v:
-    these vertices are where adoption begins.
+    This is one more pass over all edges, which costs little where rows are short; any such
+    predecessor is right, so the order does not matter. The others get a parent by adoption
+    (`tree.py`). Returns whether no barrier expired.
+
+    marks[n + v], zero because far is empty, is set if a tight edge of v leads to a vertex of equal
+    label: adoption begins at these vertices.
     """
     k, c, graph, state = search.k, search.c, search.graph, search.state
 
@@ -170,7 +174,7 @@ def tree(search, s):
 
 
 def _adopting(search, s):
-    """Tight successors without a parent adopt the vertices of the near queue."""
+    """The vertices of the near queue become parents of their tight successors that have none."""
 
     def hop(k, c, graph, state, s, place, vertex, least, piled):
         label = k.load(state.labels, vertex, mask=vertex >= 0)
@@ -183,7 +187,7 @@ def _adopting(search, s):
                 for t, w, x in zip(is_valid, weights, labels, strict=True)
             ]
             won = [claim(k, c, state.noted, v, vertex, f) for v, f in zip(near, fits, strict=True)]
-            return (_keep(k, state, s, place, near, won, count),)
+            return (_next_vertices(k, state, s, place, near, won, count),)
 
         (count,) = _walk(k, c, graph, vertex, visit, k.const(0))
         return count, least, piled
@@ -192,8 +196,9 @@ def _adopting(search, s):
 
 
 def _relax(k, c, state, s, place, near, new, least, piled):
-    """Lowers labels; which of them this lane lowered below the bound. The others are piled for far,
-    which costs no access to global memory until there are 32 of them."""
+    """Lowers labels; returns masks of those that this lane lowered below the bound, the least other
+    label, and the length of the pile. The other vertices go to the warp's pile for far, in shared
+    memory, which is written to global memory by 32."""
     is_valid = [k.below(v, c.n) & within(x, state.limit) for v, x in zip(near, new, strict=True)]
     old = k.atomics("min", state.labels, near, new, is_valid)
     won = [t & (x < o) for t, x, o in zip(is_valid, new, old, strict=True)]
@@ -212,8 +217,9 @@ def _relax(k, c, state, s, place, near, new, least, piled):
     return close, least, k.if_(k.any(some), pile, piled)[0]
 
 
-def _keep(k, state, s, place, near, close, count):
-    """Gives the warp its next vertices, after `count` others; beyond 32 they are queued."""
+def _next_vertices(k, state, s, place, near, close, count):
+    """Adds vertices to the warp's next ones, after `count` others; those beyond 32 are queued for
+    the next round. Returns the new number."""
     for v, w in zip(near, close, strict=True):
         votes = k.ballot(w)
         at = count + k.lanes_below(votes)
@@ -231,7 +237,8 @@ def _queue(k, state, s, place, vertex, mask):
 
 
 def pile_words(c):
-    """Words of shared memory for what a warp piles: 31 are left, then every lane adds its own."""
+    """Words of shared memory of a warp's pile: up to 31 entries are left over, then every lane may
+    add 4 for each quad."""
     return 32 * (1 + 4 * min(c.together, c.quads))
 
 
@@ -243,7 +250,7 @@ def shared_words(c):
 class Grid:
     """All CTAs: queues in global memory, their lengths in the control words."""
 
-    few, counted = 0, ()  # edges are not counted: a round follows chains of them
+    small_round, counted = 0, ()  # edges are not counted: a round follows chains of them
 
     def __init__(self, k, c, graph, state):
         del graph
@@ -258,7 +265,7 @@ class Grid:
         return self.k.load(self.state.queue, at, mask=is_valid, other=-1, cache="fresh")
 
     def clear(self):
-        """Nothing is kept in the CTA."""
+        """Nothing: the CTA has no buffers."""
 
     def append(self, s, v, mask):
         """Queues the lanes' vertices."""
@@ -269,7 +276,7 @@ class Grid:
         self._put(self.state.queue, base, FOUND + (s.turn & 3), vertices, won)
 
     def pile(self, vertices, wanted, piled):
-        """Puts vertices on the warp's pile of `piled`; how many there are then."""
+        """Puts vertices on the warp's pile, which has `piled`; returns its new length."""
         k = self.k
         for v, w in zip(vertices, wanted, strict=True):
             votes = k.ballot(w)
@@ -278,7 +285,7 @@ class Grid:
         return piled
 
     def to_far(self, s, piled, left):
-        """Puts the topmost piled - left of the pile into far; `left`."""
+        """Moves the pile from entry `left` on into far; returns `left`."""
         k, marks, n = self.k, self.state.marks, self.c.n
         k.sync_warp()
 

@@ -1,43 +1,45 @@
 """Shortest paths in rounds: labels, queues and the loop of both kernels.
 
 Method: label correcting with two queues (Davidson, Baxter, Garland, Owens 2014; Meyer and Sanders
-2003). near holds the vertices whose label fell below the bound in the last round, far those whose
-label fell and stayed at or above it. A round relaxes the edges of all near vertices; when there is
-none, the bound rises to (least label put into far) + width, which skips empty buckets, and far is
-split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
+2003). `near` holds the vertices whose label fell below the bound in the last round, `far` those
+whose label fell but stayed at or above it. A round relaxes the edges of all near vertices; if there
+is none, the bound rises to (least label put into far) + width, which skips empty buckets, and far
+is split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
 unique, whatever the order of relaxations, so warps may run ahead of each other within a round.
 
-A round of few edges takes as long as its chain of accesses does. So, where a kernel counts edges,
-far is split before a round of few as well, which joins rounds of two buckets; and the width, delta
-at first, doubles after each round of few as long as few vertices are in far, too. On a graph where
-paths of many edges are the short ones that relaxes many vertices too early. So it ends after ROUNDS
-rounds, and the width stays at delta doubled `later` times.
+A small round, one of few edges, is bound by latency. So a kernel that counts edges also splits far
+before a small round, which joins rounds of two buckets; and the width, delta at first, doubles
+after each small round while far is small, too. On a graph whose shortest paths have many edges,
+this relaxes many vertices too early. So it ends after ROUNDS rounds, and the width stays at delta
+doubled `later` times.
 
 Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer
 itself; unreached is the bits of inf, or iinfo.max. Integer sums clamp there, which makes it
-absorbing. A label falls by an atomic minimum, and the thread that lowered it sees to its vertex.
+absorbing. A label falls by an atomic minimum, and the thread that lowered it queues the vertex.
 marks[v] is the last round that queued v for the next one, so a queue holds a vertex at most once
-and n entries are room enough. In far is who has a finite label at or above the bound, so a vertex
-gets there when its label stops being infinite; where targets or labels from the start break that
-rule, marks[n + v] tells whether v is in far. A vertex of far may fall below the bound and be
-relaxed later; the split drops the entries whose label is below the old bound.
+and a capacity of n suffices. A vertex with a finite label at or above the bound is in far: it gets
+there when its label becomes finite. With targets, or with labels given at the start, this rule does
+not hold, and marks[n + v] is 1 if v is in far. The label of a vertex in far may fall below the
+bound, which queues it in near; the split drops entries whose label is below the old bound.
 
-Targets: labels above `limit`, made of the targets' labels at the start of a step, are not wanted.
-They are neither given nor passed on, so the search ends once all up to the limit are final.
+Targets: `limit` is computed from the targets' labels at the start of a step. Labels above it are
+neither stored nor relaxed, so the search ends once all labels up to the limit are final.
 """
 
 import dataclasses
 from typing import Any
 
-FOUND = 40  # control words 40..43: length of the next near queue, in rotation over the turns
-FAR = 44  # control words 44..47: length of the far queue, in rotation over the splits
-LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, in rotation over the splits
-EDGES = 52  # control words 52..55: edges of the next near queue, in rotation over the turns
-AWAY = 56  # control words 56..59: entries put into far, in rotation over the turns
-TAKEN = 60  # control words 60..63: entries of near that were taken, in rotation over the turns
-ORPHANS = 39  # control word: number of vertices without a noted parent (`tree.py`)
-DOUBLINGS = 60  # of the width at most
-ROUNDS = 16  # in which rounds of few edges are joined
+# Groups of four control words, of which a turn t (a step of the loop) or a split p uses number
+# t & 3 or p & 3:
+FOUND = 40  # control words 40..43: length of the next near queue, by turn
+FAR = 44  # control words 44..47: length of the far queue, by split
+LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, by split
+EDGES = 52  # control words 52..55: edges of the next near queue, by turn
+AWAY = 56  # control words 56..59: entries put into far, by turn
+TAKEN = 60  # control words 60..63: entries of near that warps took, by turn
+ORPHANS = 39  # control word: number of vertices without a recorded parent (`tree.py`)
+DOUBLINGS = 60  # the width is doubled at most so often
+ROUNDS = 16  # small rounds are joined among the first so many rounds
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
@@ -47,9 +49,9 @@ class State:
     """The carry of the loop, equal in all CTAs; far and least are set where a split comes next."""
 
     near: Any  # length of the near queue
-    edges: Any  # edges of the near queue, 0 where the kernel counts none and before the first round
-    kept: Any  # entries at the start of the near queue that a split leaves there
-    away: Any  # entries of far, 0 where the kernel counts none
+    edges: Any  # edges of the near queue, 0 if not counted or before the first round
+    carried: Any  # entries at the start of the near queue that a split leaves there
+    away: Any  # entries of far, 0 if not counted
     doublings: Any  # of the width
     split: Any  # 1: the last step was a split
     far: Any  # length of the far queue
@@ -64,7 +66,7 @@ class State:
 
     @classmethod
     def of(cls, **named):
-        """Those that are named, the others 0."""
+        """The named fields as given, all others 0."""
         return cls(**{field.name: 0 for field in dataclasses.fields(cls)} | named)
 
     def values(self):
@@ -109,7 +111,7 @@ def body(k, c, graph, state, kind):
 
 
 def _from_source(k, c, graph, state, kind):
-    """Only the source has a label; (ok, length of the near queue)."""
+    """Gives a label to the source alone; returns (ok, length of the near queue)."""
     source = k.load(graph.source, 0)
     valid = (source >= 0) & (source < c.n)
     if graph.rank is not None:
@@ -122,8 +124,12 @@ def _from_source(k, c, graph, state, kind):
 
 
 def _from_labels(k, c, graph, state, place):
-    """Labels from graph.start, in the caller's numbering; all that have one are in the queue."""
-    first = State.of(cur=1, turn=3)  # the queue that turn 0 reads, a word that it does not use
+    """Takes labels from graph.start, in the caller's numbering; queues all vertices that have one.
+
+    Returns (ok, length of the near queue).
+    """
+    # appends to the queue that turn 0 reads, counted by control words that turn 0 does not use
+    first = State.of(cur=1, turn=3)
 
     def vertices(i):
         is_valid = i < c.n
@@ -163,8 +169,8 @@ class _Search:
             self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
         self.begin(s)
         relaxing = s.near > 0
-        if self.place.few:
-            early = (s.split == 0) & (s.away > 0) & (s.edges < self.place.few)
+        if self.place.small_round:
+            early = (s.split == 0) & (s.away > 0) & (s.edges < self.place.small_round)
             relaxing = relaxing & ~(early & (s.steps < ROUNDS))
         s = branch(k, relaxing, self.round, s)
         s = branch(k, ~relaxing, self.split, s)
@@ -172,8 +178,8 @@ class _Search:
         return s.values()
 
     def begin(self, s):
-        """Zeroes the words of the turn after next: nobody reads them (that was before the previous
-        barrier) or adds to them (that is after the next one)."""
+        """Clears the control words of turn + 2: they were last read before the previous barrier and
+        are next written after the coming one."""
         mine = (self.k.cta == 0) & (self.k.thread == 0)
         for word in (FOUND, EDGES, AWAY, TAKEN):
             self.k.store(self.state.control, word + ((s.turn + 2) & 3), 0, mask=mine)
@@ -182,46 +188,49 @@ class _Search:
         """Relaxes the near queue."""
         k = self.k
         s.work, s.steps, s.split = s.work + s.near, s.steps + 1, 0
-        if self.place.few:
+        if self.place.small_round:
             more = k.minimum(s.doublings + 1, DOUBLINGS)
-            s.doublings = k.where(s.edges < self.place.few, more, 0)
+            s.doublings = k.where(s.edges < self.place.small_round, more, 0)
         least = self.kind.expand(self.k, self.c, self.graph, self.state, s, self.place)
         self.finish(s, least)
 
     def split(self, s):
         """Raises the bound and moves what is below it from far to near."""
         k, old = self.k, s.bound
-        if self.place.few:
-            now = k.where(s.away < self.place.few_away, s.doublings, 0)
+        if self.place.small_round:
+            now = k.where(s.away < self.place.small_far, s.doublings, 0)
             s.doublings = k.where(s.steps < ROUNDS, now, self.c.later)
         s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
-        # what is near stays where it is: the queue that is read is written too, behind it
-        s.cur, s.kept, s.away, s.split = s.cur ^ 1, s.near, 0, 1
+        # near stays in place: the split appends to the queue that is read, behind its entries
+        s.cur, s.carried, s.away, s.split = s.cur ^ 1, s.near, 0, 1
         mine = (k.cta == 0) & (k.thread == 0)
-        for word in (FAR, LEAST):  # of the next split: nobody uses them before the next barrier
+        for word in (
+            FAR,
+            LEAST,
+        ):  # clear those of the next split: not in use before the next barrier
             k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
         self.finish(s, _split(k, self.c, self.state, s, self.place, old))
 
     def finish(self, s, least):
-        """Ends a step: what all CTAs found together."""
+        """Ends a step: adds up what all CTAs found."""
         self.place.least(s, least)
         far, least = self.barrier(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
-        # while near is not 0, a CTA that is ahead may add to far already: then far is not used
+        # while near is not 0, a CTA that runs ahead may already add to far: far is not used then
         s.far, s.least = far, MAX - least
 
     def barrier(self, s, *words):
-        """Waits for all CTAs: near is what they queued; returns further control words."""
+        """A grid barrier: sets s.near to what all CTAs queued, returns control words `words`."""
         k, control, turn = self.k, self.state.control, s.turn & 3
         self.place.flush(s)
         counted = self.place.counted
         adds = [(*word, control, at + turn) for at, word in counted]
-        transposed = (FOUND + turn, *(at + turn for at, _ in counted))
-        reads = [(control, w) for w in (*transposed, *words)]
+        counters = (FOUND + turn, *(at + turn for at, _ in counted))
+        reads = [(control, w) for w in (*counters, *words)]
         s.ok, near, *words = k.grid_barrier(control, reads, adds)
         if counted:
             edges, away, *words = words
-            s.edges, s.away = k.where(s.kept > 0, s.edges, 0) + edges, s.away + away
-        s.near, s.kept, s.cur = s.kept + near, 0, s.cur ^ 1
+            s.edges, s.away = k.where(s.carried > 0, s.edges, 0) + edges, s.away + away
+        s.near, s.carried, s.cur = s.carried + near, 0, s.cur ^ 1
         return words
 
 
@@ -267,7 +276,7 @@ def extended(k, c, label, weight):
 
 
 def within(label, limit):
-    """Whether a label is wanted."""
+    """Whether a label is at most the limit."""
     return label == label if limit is None else label <= limit
 
 
@@ -285,7 +294,7 @@ def _next_bound(k, c, s, delta):
 
 
 def _width(k, c, s, delta):
-    """delta, doubled so often."""
+    """delta * 2^s.doublings, at most MAX."""
     if c.real:
         return delta * k.bits((s.doublings + 127) << 23, "f32")
     doublings = k.minimum(s.doublings, 30)
@@ -316,26 +325,27 @@ def _split(k, c, state, s, place, old):
 
 
 def marked(c):
-    """Whether far needs marks, static: labels above a limit are dropped from far, and labels from
-    the start are finite and not in it."""
+    """Whether far needs marks (known while tracing): with a limit, labels above it are dropped from
+    far; labels given at the start are finite but not in far."""
     return c.limit is not None or c.extend is not None
 
 
 def new_to_far(c, away, old):
-    """Of the vertices whose label fell from old to one at or above the bound, those that may not be
-    in far yet."""
+    """Masks of vertices that may not be in far yet, among those (`away`) whose label fell from
+    `old` to one at or above the bound."""
     if marked(c):
         return away
     return [w & (x == INFINITY[c.real]) for w, x in zip(away, old, strict=True)]
 
 
-def put(k, vertices, won, capacity, store):
-    """store(position, vertex, mask) for every vertex that was won, positions from room(total)."""
+def put(k, vertices, won, allocate, store):
+    """store(position, vertex, mask) for every vertex with `won`; allocate(total) gives the first
+    position."""
     votes = [k.ballot(w) for w in won]
     total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
 
     def some():
-        base = capacity(total)
+        base = allocate(total)
         for v, w, b in zip(vertices, won, votes, strict=True):
             store(base + k.lanes_below(b), v, w)
             base = base + k.popc(b)
@@ -349,7 +359,7 @@ def reserve(k, tail, word, total):
 
 
 def report_least(k, least, tail, word):
-    """The warp's least label into a word that keeps the greatest (MAX - label)."""
+    """Maximises word `word` of `tail` by MAX - the least label of the warp."""
 
     def some():
         low = k.warp_fold(k.minimum, least)

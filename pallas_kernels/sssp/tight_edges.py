@@ -1,9 +1,9 @@
 """The first tight edge into every vertex, in one launch: one pass over the entries of a CSR.
 
-An edge u -> v of length w is tight if before[u] + w = after[v], which is finite. Of those into v
-the one of smallest slot is found by an atomic maximum of what remains behind its slot; as rows
-ascend with their slots a second one finds its row, which would else be a search in the offsets. The
-walk is that of `rows/merge_path.py`. Rows whose `before` is infinite are passed over.
+An edge u -> v of length w is tight if before[u] + w = after[v], which is finite. The first one into
+v, that of smallest slot, is found by an atomic maximum of nse - slot. Rows ascend with their slots,
+so a second atomic maximum, of n - row, finds its row without a search in the offsets. The walk over
+the rows is that of `rows/merge_path.py`. Rows whose `before` is infinite are skipped.
 
 Cost: 8 bytes an entry, coalesced, one gather of `after`; two atomics a tight edge (1.02 to 1.2 a
 vertex where lengths are integers of 1..64). H200: rmat18 0.17 ms, rmat20 0.69 (predicted, as a
@@ -67,7 +67,7 @@ def first_tight(
 
 
 class _Edges(CsrRows):
-    """One launch; `slots` and `rows` hold what remains behind the first found, 0 for none."""
+    """One launch; `slots`, `rows` hold nse - slot and n - row of the first tight edge, else 0."""
 
     def __init__(self, k, g, shape, strict, n, nse):
         super().__init__(k, g.indptr, n, [g.indices, g.lengths], shape)

@@ -1,20 +1,20 @@
 """The spanning forest of least weight in one launch: Boruvka's rounds, the lightest edges first.
 
 Method: edges are ordered by (key, slot), so that there is one forest. A list of the lightest edges,
-some `LIGHT` a vertex by a sample of the keys, goes through Boruvka's rounds (1926): each tree takes
-the least edge that leaves it, by an atomic minimum of 64 bits, and hangs itself below the tree at
-its other end; edges inside of a tree leave the list. Then only rows outside of the largest tree are
-looked at, whose edges to other trees make the next list: an edge of the largest tree is seen from
-its other end. That tree takes no edges itself, as all its edges would meet at one word; what the
-others take is right by the cut property. Light edges
-first: Kruskal, 1956; both joined with atomics on a GPU: Fallin, Gonzalez, Seo, Burtscher, "A
+about LIGHT a vertex, estimated from a sample of the keys, goes through Boruvka's rounds (1926). In
+a round each tree finds the least edge that leaves it, by an atomic minimum of 64 bits, and becomes
+a child of the tree at the other endpoint; edges within a tree leave the list. Then only rows
+outside of the largest tree are read, and their edges to other trees make the next list: an edge of
+the largest tree is found from its other endpoint. The largest tree does not choose an edge, because
+all its atomics would hit one word; the choices of the others are right by the cut property. Light
+edges first: Kruskal, 1956; both joined with atomics on a GPU: Fallin, Gonzalez, Seo, Burtscher, "A
 high-performance MST implementation for GPUs", SC 2023; skipping the largest tree: Sutton, Ben-Nun,
 Barak, "Optimizing parallel graph connectivity computation via subgraph sampling", IPDPS 2018.
 
 Traffic: a pass over columns and keys; 32 bytes and two gathers for each edge of a list and round,
-two atomics (each after a look whether it improves) for each that leaves a tree; a pass over the
-rows outside of the largest tree; a bit an entry for the result. Two grid barriers a round, some ten
-rounds. Lists have room for all edges, 16 bytes an entry of the graph together.
+two atomics (each after a load that shows whether it improves) for each that leaves a tree; a pass
+over the rows outside of the largest tree; a bit an entry for the result. Two grid barriers a round,
+some ten rounds. Lists have capacity for all edges, together 16 bytes for each entry of the graph.
 
 Floor (H200): 155 MB of rmat18's columns and keys, 0.04 ms; two gathers for 6.3M edges of delaunay21
 0.08 ms. Measured: rmat21 7.3 ms, rmat18 1.9, delaunay21 2.1, grid1000 0.84, moscow-roads 0.26.
@@ -32,12 +32,12 @@ from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 
 LIGHT = 4  # edges a vertex, both directions counted once, in the first list
-DENSE = 4  # entries a row from which the largest tree takes no edges itself
-SAMPLE = 256  # slots whose keys tell which edges are light
-LISTED = 40  # two control words: how many edges are in each list
-UNROLL = 2  # edges of a list that a thread has under way
+DENSE = 4  # mean entries of a row above which the largest tree does not choose an edge
+SAMPLE = 256  # slots whose keys are sampled to estimate which edges are light
+LISTED = 40  # control words 40, 41: edges in the list of even and of odd turns
+UNROLL = 2  # edges of a list that a thread has in flight
 NOTHING = 2**31 - 1, -1  # key and slot behind all others
-MOST_SLOTS = 2**29 - 2**20  # whose two lists of four words are counted in int32
+MOST_SLOTS = 2**29 - 2**20  # so that int32 can index two lists of four words
 
 
 def spanning_forest(
@@ -53,8 +53,8 @@ def spanning_forest(
 
     indptr int32[n + 1], indices, keys int32[nnz]: of a graph with both directions of every edge,
     columns ascending in each row, none twice; n at least 2. An edge is named by its slot in the row
-    of its smaller end, its tail, whose key counts; self loops do not. Behind the last edge slots
-    are nnz, tails n. status 0: right; otherwise a grid barrier expired.
+    of its smaller endpoint, its tail, and has the key of that slot; self loops are ignored. Behind
+    the last edge, slots are nnz and tails n. status 0: right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     ctas, share = ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
@@ -62,7 +62,7 @@ def spanning_forest(
     c.share, c.light, c.dense = share, share < 0.5, nse > DENSE * n  # of the slots that are light
 
     def kernel(k, m):
-        k.tell(m.status, _Forest(k, m, c).run())
+        k.report(m.status, _Forest(k, m, c).run())
 
     made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}
     out = launch(
@@ -80,7 +80,7 @@ def spanning_forest(
 
 
 class _Rows(CsrRows):
-    """Rows with `edges`, `row` and `wanted` of a list's own."""
+    """Rows whose `edges`, `row` and `wanted` are given as arguments."""
 
     def __init__(self, forest, **how):
         super().__init__(forest.k, forest.m.indptr, forest.c.n, (), Flat())
@@ -88,7 +88,7 @@ class _Rows(CsrRows):
 
 
 class _Forest:
-    """Trees, which every vertex knows its parent in, and the list of edges between them."""
+    """A forest, as the parent of each vertex, and the list of edges between its trees."""
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
@@ -96,40 +96,40 @@ class _Forest:
         self.counts, self.sums = k.shared(32), k.shared(4)
 
     def run(self):
-        """ok; `m.slots` has the edges."""
+        """Computes the forest; returns ok. The edges are in `m.slots`."""
         k, m, c = self.k, self.m, self.c
         k.spread(c.n, lambda v: k.store(m.parent, v, v))
         k.spread(c.words, lambda i: k.store(m.taken, i, 0))
-        self._forget()
+        self._reset_least()
         self._light_edges()
-        ok, count = self._device_barrier(0)
+        ok, count = self._grid_barrier(0)
         ok, turn = self._rounds(ok, k.const(0), count)
         if c.light:
             self._compress()
-            self._forget()
-            ok, _ = self._device_barrier(turn)
+            self._reset_least()
+            ok, _ = self._grid_barrier(turn)
             self._heavy_edges(turn, self._largest())
-            ok, count = self._device_barrier(turn)
+            ok, count = self._grid_barrier(turn)
             ok, turn = self._rounds(ok, turn, count)
         bits = types.SimpleNamespace(array=m.taken, words=c.words, found=m.slots, capacity=c.n - 1)
         ok = ok & set_bits(k, bits, c.nse, m.control, CONTROL_WORDS, (self.counts, self.sums))
-        ok_, _ = self._device_barrier(turn)
+        ok_, _ = self._grid_barrier(turn)
         self._find_tails()
         return ok & ok_
 
-    def _device_barrier(self, turn):
-        """(ok, how many edges the list of this turn has) after a grid barrier."""
+    def _grid_barrier(self, turn):
+        """A grid barrier; returns (ok, number of edges in the list of this turn)."""
         control = self.m.control
         return self.k.grid_barrier(control, [(control, LISTED + (self.k.const(turn) & 1))])
 
-    def _forget(self):
-        """No tree has a least edge."""
+    def _reset_least(self):
+        """Resets the least edge of all trees to none."""
         k, m, c = self.k, self.m, self.c
         key, slot = NOTHING
         k.spread(2 * c.n, lambda i: k.store_pair(m.best, 2 * i, slot, key))
 
     def _append(self, turn, edges, masks):
-        """Puts edges (end, end, key, slot) under their masks into the list of this turn."""
+        """Appends edges (root, root, key, slot) to the list of this turn, counted by LISTED."""
         k, m, c = self.k, self.m, self.c
         votes = [k.ballot(mask) for mask in masks]
         before = [k.const(0)]
@@ -202,7 +202,7 @@ class _Forest:
         return k.load(self.bound, 0), k.load(self.bound, 1)
 
     def _largest(self):
-        """The root of the commonest of 32 vertices, the same in every CTA: trees do not change."""
+        """The most frequent root of 32 vertices, the same in all CTAs: trees do not change."""
         k, c = self.k, self.c
 
         def sample():
@@ -219,9 +219,9 @@ class _Forest:
         return k.load(self.bound, 2)
 
     def _heavy_edges(self, turn, skip):
-        """Lists the edges between trees that rows outside of the tree `skip` have.
+        """Lists the edges between trees in rows outside of the tree `skip`.
 
-        Both rows of an edge have it: that of the smaller end lists it, or the only one looked at.
+        An edge is in two rows: that of the smaller vertex lists it, or the only one that is read.
         """
         k, m = self.k, self.m
 
@@ -243,7 +243,7 @@ class _Forest:
         _Rows(self, edges=edges, row=row, wanted=lambda row: row[1] != skip).walk()
 
     def _slot_of(self, row, column, mask):
-        """Where a row has this column."""
+        """The slot of this column in a row, by bisection."""
         k, m = self.k, self.m
         low, high = k.row(m.indptr, row, mask)
 
@@ -257,7 +257,7 @@ class _Forest:
     # ---- Rounds ----
 
     def _roots(self, vertices, masks):
-        """The root of each; -1 outside of masks. Vertices then hang below their roots."""
+        """The root of each vertex, -1 where masked off; it becomes the parent of the vertex."""
         k, parent = self.k, self.m.parent
         starts = [
             k.load(parent, v, mask=t, other=-1, cache="fresh")
@@ -280,7 +280,7 @@ class _Forest:
         return found
 
     def _compress(self):
-        """Every vertex hangs below its root."""
+        """The parent of every vertex becomes its root."""
 
         def one(v):
             self._roots([v], [v < self.c.n])
@@ -302,38 +302,38 @@ class _Forest:
         k.for_(first, count, k.ctas * k.threads * UNROLL, some)
 
     def _rounds(self, ok, turn, count):
-        """(ok, turn) after rounds until no edge lies between two trees, from lists of `count`."""
+        """Rounds until no edge of the list, of length count, joins two trees; gives (ok, turn)."""
         k = self.k
 
         def round_(ok, turn, count):
             skip = self._largest() if self.c.dense else k.const(-1)
-            self._offer(turn, count, skip)
-            ok, more = self._device_barrier(turn + 1)
-            self._hang(turn + 1, more, skip)
-            ok, _ = self._device_barrier(turn)
+            self._find_least(turn, count, skip)
+            ok, more = self._grid_barrier(turn + 1)
+            self._link(turn + 1, more, skip)
+            ok, _ = self._grid_barrier(turn)
             return ok, turn + 1, more
 
         going = lambda ok, turn, count: (ok != 0) & (count != 0)  # noqa: E731
         return k.while_(going, round_, ok, turn, count)[:2]
 
-    def _offer(self, turn, count, skip):
-        """Edges between trees go to the next list, and are offered to their trees."""
+    def _find_least(self, turn, count, skip):
+        """Lists the edges between trees for the next turn; `best` gets the least of each tree."""
         k = self.k
 
         def some(edges, masks):
-            ends = [edge[j] for edge in edges for j in range(2)]
-            roots = self._roots(ends, [t for t in masks for _ in range(2)])
+            endpoints = [edge[j] for edge in edges for j in range(2)]
+            roots = self._roots(endpoints, [t for t in masks for _ in range(2)])
             pairs = list(zip(roots[::2], roots[1::2], strict=True))
             live = [u != v for u, v in pairs]
             found = [(u, v, e[2], e[3]) for (u, v), e in zip(pairs, edges, strict=True)]
             self._append(turn + 1, found, live)
-            asked = [
+            candidates = [
                 (self._best(turn, root), root, edge[2:], t & (root != skip))
                 for edge, t in zip(found, live, strict=True)
                 for root in edge[:2]
             ]
-            valid = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in asked]
-            for (at, _, (key, slot), t), (low, high) in zip(asked, valid, strict=True):
+            valid = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in candidates]
+            for (at, _, (key, slot), t), (low, high) in zip(candidates, valid, strict=True):
                 better = t & _before(k, (key, slot), (high, low))
                 k.least_pair(self.m.best, at, slot, key, mask=better)
 
@@ -342,10 +342,10 @@ class _Forest:
     def _best(self, turn, root):
         return ((turn & 1) * self.c.n + root) * 2
 
-    def _hang(self, turn, count, skip):
-        """Each tree hangs below the other end of its least edge; of two with one edge the larger.
+    def _link(self, turn, count, skip):
+        """Makes each tree a child at the other end of its least edge: of two, the larger root.
 
-        turn: of the list, one after that of the offers, which it makes room for.
+        turn: one after that of `_find_least`. The entries of `best` for the next round are reset.
         """
         k, m = self.k, self.m
         next_list = LISTED + ((turn + 1) & 1)
@@ -353,14 +353,14 @@ class _Forest:
 
         def some(edges, masks):
             each = zip(edges, masks, strict=True)
-            ends = [(edge[j], edge[2:], t) for edge, t in each for j in range(2)]
+            endpoints = [(edge[j], edge[2:], t) for edge, t in each for j in range(2)]
             best = [
                 k.load_pair(m.best, self._best(turn + 1, root), t, acquire=False)
-                for root, _, t in ends
+                for root, _, t in endpoints
             ]
             mine = [
                 t & (root != skip) & (low == slot) & (high == key)
-                for (root, (key, slot), t), (low, high) in zip(ends, best, strict=True)
+                for (root, (key, slot), t), (low, high) in zip(endpoints, best, strict=True)
             ]
             for j, (u, v, _, slot) in enumerate(edges):
                 first, second = mine[2 * j : 2 * j + 2]
@@ -368,7 +368,7 @@ class _Forest:
                 stays = first & second
                 k.store(m.parent, u, v, mask=first & ~(stays & (u < v)))
                 k.store(m.parent, v, u, mask=second & ~(stays & (v < u)))
-            for root, _, t in ends:
+            for root, _, t in endpoints:
                 k.store_pair(m.best, self._best(turn, root), *NOTHING[::-1], mask=t)
 
         self._over(turn, count, some)
@@ -376,7 +376,7 @@ class _Forest:
     # ---- The result ----
 
     def _find_tails(self):
-        """The row of each slot: the last that begins at or before it."""
+        """Finds the tail of each edge: the last row that begins at or before its slot."""
         k, m, c = self.k, self.m, self.c
 
         def one(i):

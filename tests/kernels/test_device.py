@@ -242,7 +242,7 @@ def test_gpus_of_this_process(gpus):
 
 def test_an_unknown_gpu_gets_a_grid_that_every_gpu_holds(gpus):
     gpus()
-    assert device.resident_ctas() == device.LEAST_CORES
+    assert device.resident_ctas() == device.FEWEST_CORES
     assert device.target().shared_bytes == 99 * 1024
     assert device.refused() is None
 

@@ -82,7 +82,7 @@ def test_rows_in_pieces(monkeypatch, piece, solo, capacity):
     monkeypatch.setattr(worklist, "PIECE", piece)
     monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "CAPACITY", capacity)
-    monkeypatch.setattr(worklist, "SENT", capacity // 2)
+    monkeypatch.setattr(worklist, "TABLE", capacity // 2)
     run(random_graph(90, 1500, 4))
     run(directed(90, 260, 5))
 

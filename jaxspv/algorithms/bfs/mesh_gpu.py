@@ -38,7 +38,7 @@ def one_launch(
             axes=local.part.axes,
             n=local.part.n,
             symmetric=G.symmetric,
-            own=parents,
+            local_levels=parents,
             config=config,
             interpret=interpret,
         )

@@ -1,4 +1,4 @@
-"""Derivatives of fixpoints by the implicit function theorem: nothing of the iterates is stored."""
+"""Derivatives of fixpoints by the implicit function theorem, without storing the iterates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from jax import Array, lax
 
 from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
 
-STEPS = 10_000  # of the linear iteration, at most
+STEPS = 10_000  # the linear iteration takes at most so many steps
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def fixed_point(step: Callable[..., Array], params: tuple[Any, ...], x: Array) -> Array:
-    """x with the derivative of the solution of `x = step(x, *params)`; its value is x.
+    """Returns x, with the derivative of the solution of `x = F(x) = step(x, *params)`.
 
-    `x' = dF/dx x' + dF/dparams params'`, by Richardson's iteration, forward and for cotangents.
+    The tangent solves `x' = dF/dx x' + dF/dparams params'`, by Richardson's iteration, as does the
+    cotangent with the transpose.
 
     Args:
         step: `step(x, *params)`, differentiable; dF/dx contracts at x.
@@ -44,7 +45,7 @@ fixed_point.defjvp(_tangent, symbolic_zeros=True)
 
 
 def richardson(matvec: Callable[[Array], Array], b: Array) -> Array:
-    """`v = b + (I - matvec) v`, until the change is that of rounding."""
+    """Solves `matvec(v) = b` by `v <- b + (I - matvec) v`, until the change is a rounding error."""
     tolerance = 4 * jnp.finfo(b.dtype).eps
 
     def go(state):

@@ -30,17 +30,17 @@ def modularity(
 ) -> Float[Array, ""]:
     """`Q = sum over communities c of in(c) / m - resolution * out(c) * into(c) / m^2`.
 
-    in(c) is the weight inside of c, out(c) and into(c) those of the edges that start and end in it,
-    m all of it. An undirected graph has both directions of every edge, and a self loop counts
-    twice, as in NetworkX.
+    in(c) is the weight of the edges inside of c, out(c) and into(c) that of the edges that start
+    and that end in c, m the weight of all edges. An undirected graph has both directions of every
+    edge, and a self loop counts twice, as in NetworkX.
 
     Args:
         G: a `Graph` or a square sparse matrix of weights >= 0.
         labels: (n,) integers in [0, n), the community of each vertex; others belong to none.
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
-        directed: whether edges have a direction; None: unless the pattern is symmetric (of a traced
-            matrix that is not known, and so directed).
+        directed: whether edges have a direction; None: yes, unless the pattern is symmetric (this
+            is not known of a traced matrix, which counts as directed).
 
     Returns:
         A scalar, float32 or the dtype of the weights. Differentiable in weights and resolution.
@@ -88,12 +88,12 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
     start, end = (
         jnp.where(inside, labels, n).at[v].get(mode="fill", fill_value=n) for v in (tail, head)
     )
-    kept = jnp.where((start == end) & (start < n), weights, 0)
+    inside_weight = jnp.where((start == end) & (start < n), weights, 0)
     out, into = (sum_in_double(weights, v, n) for v in (start, end))
     total = jnp.sum(weights)
     per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
     expected = jnp.sum((out * per) * (into * per))
-    return jnp.sum(kept) * per - resolution.astype(weights.dtype) * expected
+    return jnp.sum(inside_weight) * per - resolution.astype(weights.dtype) * expected
 
 
 def _dtype(graph: Graph, weighted: bool) -> Any:

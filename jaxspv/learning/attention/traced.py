@@ -91,7 +91,7 @@ class Parts:
         if d > MOST:
             return f"the `score` has more than {MOST} features of a head"
         score = self.kernel_score()
-        reason = score.value.refuses() or score.slopes.refuses()
+        reason = score.value.refuses() or score.gradients.refuses()
         return reason and f"the `score`: {reason}"
 
     def kernel_score(self) -> KernelScore:

@@ -11,8 +11,8 @@ from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from ..api import BFSConfig
-from .any_degree import GROUP, SENT, SUMS, Search
-from .messages import LATER
+from .any_degree import GROUP, PAYLOAD_WORDS, SUMS, Search
+from .messages import LONG_ROWS
 
 
 def bfs(
@@ -24,19 +24,21 @@ def bfs(
     axes: tuple[str, ...],
     n: int,
     symmetric: bool,
-    own: bool = True,
+    local_levels: bool = True,
     config: BFSConfig | None = None,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
-    """(levels int32[n], those of the places of this device int32[places] or, unless `own`, None,
-    num_levels int32, status int32) of a search, inside of a `shard_map`: all but the second are the
-    same on every device.
+    """A search, called inside a `shard_map`. Returns (levels int32[n], local levels int32[places],
+    num_levels int32, status int32).
 
-    Of this device: indptr int32[places + 1] and indices int32[nse] of the rows of its places, by
-    places of all devices. positions int32[n], the same on all: the place of each vertex among them,
-    one device after the other. axes: all axes of the mesh in their order, by which devices
-    are numbered. symmetric: rows are columns too.
-    status 0: right; otherwise a device or a CTA waited in vain and the result means nothing.
+    Local levels are those of the places of this device (None unless `local_levels`); the other
+    results are the same on every device. Status is 0 if the result is right; otherwise a CTA or a
+    device timed out at a barrier and the result is invalid.
+
+    indptr int32[places + 1] and indices int32[nse]: the rows of this device's places; a column is a
+    place among those of all devices, numbered device by device. positions int32[n]: the place of
+    each vertex, the same on every device. axes: all axes of the mesh in their order, by which
+    devices are numbered. symmetric: the matrix equals its transpose.
     """
     devices = jax.lax.axis_size(axes)
     places = indptr.shape[0] - 1
@@ -45,18 +47,18 @@ def bfs(
         **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
         **{name: getattr(config, name) for name in ("pull_edges", "lane_probes", "buffer")},
         ctas=config.ctas or resident_ctas(),
-        n=places,  # whom this device looks after
+        n=places,  # on this device
         words=places // 32,
-        everyone=places * devices,
+        all_places=places * devices,
         vertices=n,
         symmetric=symmetric,
-        own=own,
+        local_levels=local_levels,
         parents=False,
     )
     c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
     c.capacity = places + indices.shape[0] // c.span + 1
-    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, SENT)
-    c.linked, c.squares, c.deepest, c.mailed = (c.slots + 4 * GROUP + j for j in range(4))
+    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
+    c.linked, c.squares, c.deepest, c.sent_to = (c.slots + 4 * GROUP + j for j in range(4))
 
     def kernel(k, memory):
         Search(k, c, memory).run()
@@ -73,18 +75,23 @@ def bfs(
             "whole": n,
             "levels": places,
             "summary": 2,
-            "visited": 2 * c.everyone // 32,
-            "sent": c.everyone // 32,
-            "letters": c.everyone,
+            "visited": 2 * c.all_places // 32,
+            "sent": c.all_places // 32,
+            "messages": c.all_places,
             "queue": 8 * c.capacity,
         },
         optional=("first",),
         ctas=c.ctas,
         threads=c.threads,
-        shared_words=SUMS + 4 * c.buffer + 2 * LATER + c.threads + 512,
-        more_control=c.mailed - CONTROL_WORDS + devices,
+        shared_words=SUMS + 4 * c.buffer + 2 * LONG_ROWS + c.threads + 512,
+        more_control=c.sent_to - CONTROL_WORDS + devices,
         name="bfs_on_mesh",
         axes=axes,
         interpret=interpret,
     )
-    return out["whole"], out["levels"] if own else None, out["summary"][0], out["summary"][1]
+    return (
+        out["whole"],
+        out["levels"] if local_levels else None,
+        out["summary"][0],
+        out["summary"][1],
+    )

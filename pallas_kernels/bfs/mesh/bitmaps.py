@@ -1,4 +1,5 @@
-"""Bits of all places on every device: what a pull level of `any_degree.py` reads and writes."""
+"""Bitmap of the visited places of all devices, which a pull level of `any_degree.py` reads and
+writes."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
@@ -11,12 +12,17 @@ from .levels import FAR
 
 
 class OnMesh(Copies):
-    """Copies of the bits of all places, on all devices; each looks after `words` of its own."""
+    """Two copies of the visited bits of all places, on every device.
+
+    A device computes the words of its own places and stores them on all devices. `here` and `there`
+    are the offsets of the copy that is read and of the copy that is written; `far` is the offset of
+    this device's words in a copy.
+    """
 
     def __init__(self, k, c, state, half):
         super().__init__(k, c, state, half)
-        self.levels, all_words = state.levels, c.everyone // 32
-        self.ends, self.far = c.everyone, k.device * (all_words // k.devices)
+        self.levels, all_words = state.levels, c.all_places // 32
+        self.ends, self.far = c.all_places, k.device * (all_words // k.devices)
         self.here, self.there = (h * all_words for h in (half, half ^ 1))
 
     def old(self, w, mask):
@@ -28,7 +34,7 @@ class OnMesh(Copies):
         self.everywhere(at, word, mask & changed)
 
     def of_levels(self, w0):
-        """A word a lane, w0 + lane of those looked after: who has a level."""
+        """Word w0 + lane of this device, one a lane: bits of the places that have a level."""
         k, m, lane = self.k, self.levels, self.k.lane
         places = [w0 * 32 + 128 * j + 4 * lane for j in range(8)]
         levels = [k.load_vec(m, v, 4, mask=v < self.c.n, other=FAR, cache="fresh") for v in places]
@@ -36,7 +42,7 @@ class OnMesh(Copies):
         for j, four in enumerate(levels):
             bits = [k.where(level == FAR, 0, 1 << i) for i, level in enumerate(four)]
             word = functools.reduce(operator.or_, bits) << ((lane & 7) * 4)
-            for d in (1, 2, 4):  # of a word each of eight lanes has four bits
+            for d in (1, 2, 4):  # each of eight lanes has four bits of a word
                 word = word | k.shfl_xor(word, d)
             mine = k.where(k.shr(lane, 2) == j, k.shfl(word, (lane & 3) * 8), mine)
         return mine

@@ -1,14 +1,15 @@
-"""Where the places with edges end on each device, for `any_degree.py`: nobody looks further."""
+"""Index of the last non-empty row on each device, so that scans of `any_degree.py` stop there."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 
 
 class LastRows:
-    """`end` of each device, a multiple of 32: rows from there on are empty.
+    """`ends[d]` of each device d, a multiple of 32: its rows from there on are empty.
 
-    Rows come sorted by length, so what follows has no edge at all where the graph is symmetric:
-    half of the vertices of R-MAT graphs. Any other order of the rows is right too, and gains less.
+    Rows are sorted by falling length. In a symmetric graph the vertices of empty rows have no edge
+    at all: half of the vertices of R-MAT graphs. Any other order of the rows gives right results
+    too, and saves less.
     """
 
     def __init__(self, k, c, m):
@@ -16,15 +17,16 @@ class LastRows:
         self.ends = k.shared(k.devices)
 
     def find(self, source, word):
-        """One warp: adds the end of this device to a word of control; source is a place before."""
+        """Called by one warp: adds the end of this device to a control word, which is 0 before. The
+        end lies after place `source`, if that is not negative."""
         k, c, indptr = self.k, self.c, self.m.indptr
-        if not c.symmetric:  # a row without entries may be a column with some
+        if not c.symmetric:  # a vertex of an empty row may have edges into it
             k.reduce("add", self.m.control, word, c.n, mask=k.lane == 0)
             return
         entries = k.load(indptr, c.n, cache="nc")
 
         def split(low, high):
-            """The first row after which there are no entries lies in low .. high, by 32 guesses."""
+            """Narrows low .. high, where the empty rows at the end begin, by 32 guesses."""
             step = (high - low + 31) // 32
             guess = k.minimum(low + k.lane * step, high)
             none = k.ballot(k.load(indptr, guess, cache="nc") == entries)
@@ -36,11 +38,12 @@ class LastRows:
         end = (k.maximum(end, source + 1) + 31) & -32
         k.reduce("add", self.m.control, word, end, mask=k.lane == 0)
 
-    def fill(self, barrier, j):
-        """After a meeting whose word j tells the end of each device; that of this one."""
+    def receive(self, barrier, j):
+        """Takes word j of each device's payload at the last barrier as its end; returns the end of
+        this device."""
         k = self.k
         mine = k.thread < k.devices
-        end = k.load(barrier.heard, k.thread * barrier.words + j, mask=mine)
+        end = k.load(barrier.received, k.thread * barrier.words + j, mask=mine)
         k.store(self.ends, k.thread, end, mask=mine)
         k.sync()
         return self.of(k.device)

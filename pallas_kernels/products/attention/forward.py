@@ -5,13 +5,13 @@
 
 A `Score` puts a function of q[i, h], k[j, h], an edge's own and params[h] in place of the product.
 Rows and entries are shared evenly by the warps (merge path). The lanes of a warp have the features
-of all heads of one entry side by side, 16 bytes a lane; where these are few, groups of lanes have
-entries of their own. Columns, offsets and q are loaded a turn and a row ahead: of the chain of
-accesses of a short row that of k and v alone remains. Each group keeps (largest score, sum,
-weighted rows of v) of a row, scaled when the largest changes (Milakov, Gimelshein, 2018); groups
-are joined by shuffles where the row ends. A row cut between warps is joined by the last of them to
-arrive, in the order of its pieces: no warp waits, and results do not change from run to run.
-Nothing of the size of the entries is written.
+of all heads of one entry, 16 bytes a lane; if these need fewer than 32 lanes, each group of lanes
+takes another entry. Columns and offsets are loaded one step ahead, q one row ahead, so that a short
+row waits only for k and v. Each group has (largest score, sum, weighted rows of v) of a row in
+registers, rescaled when the largest changes (Milakov, Gimelshein, 2018); groups are combined by
+shuffles at the end of the row. If a row is cut between warps, the last of them to arrive combines
+the parts, in the order of the pieces: no warp waits, and results do not change from run to run. No
+array of the size of the entries is written.
 
 Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L2 cache, where they
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
@@ -108,7 +108,7 @@ class Attention:
             place(k, g.indptr, n, r, d) for r, d in zip(rows, ends, strict=True)
         )
         continued = low > begin
-        reaches = high > opened  # the last row goes on in the next piece
+        reaches = high > opened  # the last row continues in the next piece
         through = continued & (first == last)
 
         def whole(r, start, end, *carry):
@@ -117,7 +117,7 @@ class Attention:
             state, sums = self._row(start, end, ahead, sums)
             part = continued & (r == first)
             self._store(r, state, ~part)
-            self._keep(0, r, state, part)
+            self._store_part(0, r, state, part)
             return end, behind, *later, *sums
 
         ahead = self._ahead(first, low)
@@ -128,8 +128,8 @@ class Attention:
 
         def rest():
             state, more = self._row(k.maximum(opened, low), high, ahead, sums)
-            self._keep(0, last, state, through)
-            self._keep(1, last, state, ~through)
+            self._store_part(0, last, state, through)
+            self._store_part(1, last, state, ~through)
             return tuple(more)
 
         sums = k.if_(reaches, rest, *sums)
@@ -220,7 +220,7 @@ class Attention:
         return [x for w in words for x in k.unpack(w, narrow)] if narrow else words
 
     def _stored(self, store, a, at, values, mask):
-        """`store` of as many words as there are, 16 bytes at a time."""
+        """`store` of any number of words, 16 bytes at a time."""
         for j in range(0, len(values), 4):
             store(a, at + j, values[j : j + 4], mask=mask)
 
@@ -247,7 +247,7 @@ class Attention:
         return (place * self.job.heads + self.head) * self.job.width + self.feature
 
     def _levels(self, scores, places, valid):
-        """Scores with scale and bias in base 2; -inf where there is no entry."""
+        """Scores with scale and bias in base 2; -inf for padding."""
         k, job = self.k, self.job
         scores = [s * (job.scale * LOG2E) for s in scores]
         if job.own:
@@ -278,8 +278,8 @@ class Attention:
         for s in scores:
             new = k.maximum(new, s)
         shift = k.where(new > LOWEST, new, 0.0)
-        kept = k.exp2(most - shift)
-        total, acc = total * kept, [a * kept for a in acc]
+        rescale = k.exp2(most - shift)
+        total, acc = total * rescale, [a * rescale for a in acc]
         for s, row in zip(scores, values, strict=True):
             p = k.exp2(s - shift)
             total = total + p
@@ -309,25 +309,25 @@ class Attention:
         k.store(g.log, r * job.heads + self.head, log, mask=mask & (self.feature == 0))
 
     def _slot(self, worker, slot):
-        """Where a warp keeps its part of its first (slot 0) or its last row: this lane's part."""
+        """Index in `parts` of this lane's part of the first (slot 0) or the last row of a warp."""
         return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.each)
 
-    def _keep(self, slot, r, state, mask):
+    def _store_part(self, slot, r, state, mask):
         del r
         at = self._slot(self.worker, slot)
         for j, v in enumerate(state):
             self.k.store(self.g.parts, at + j, v, mask=mask)
 
-    def _kept(self, worker, slot):
+    def _load_part(self, worker, slot):
         at = self._slot(worker, slot)
         many = 2 + self.job.each
         return [self.k.load(self.g.parts, at + j, cache="fresh") for j in range(many)]
 
     def _finish(self, sums):
-        """What becomes of the sums over all entries of the warp."""
+        """Takes the sums over all entries of the warp."""
 
     def _settle(self, *rows):
-        """Joins the parts of cut rows, each by the warp that is the last of its row to arrive."""
+        """Combines the parts of cut rows; the last warp of a row to arrive does it."""
         k, g = self.k, self.g
         k.fence()
         k.sync_warp()
@@ -345,8 +345,8 @@ class Attention:
                         head + 1,
                         tail + 1,
                         1,
-                        lambda p, *s: self._joined(s, self._kept(p, 0)),
-                        *self._kept(head, 1),
+                        lambda p, *s: self._joined(s, self._load_part(p, 0)),
+                        *self._load_part(head, 1),
                     )
                     self._store(r, state, k.const(True, "i1"))
 

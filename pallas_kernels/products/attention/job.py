@@ -11,34 +11,34 @@ from ...simt.feature_jaxpr import Rowwise
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
-LONG = 16  # mean entries of a row beyond which rows are long
-LEAST = 64  # rows and entries of a warp, where there are as many
+LONG = 16  # rows of more entries in the mean are long
+LEAST = 64  # a warp takes at least so many rows and entries together
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A score as functions of what one entry has: q, k, e if there are edges, then all params.
+    """A score as functions of the values of one entry: q, k, e if there are edges, then all params.
 
-    value gives the score of each head, slopes that and its derivatives by all of them, for each
-    head of its own: `of` makes both.
+    value gives the score of each head; gradients gives the score and its derivatives by all
+    arguments, for each head. `of` makes both.
     """
 
     value: Rowwise
-    slopes: Rowwise
+    gradients: Rowwise
 
     @classmethod
     def of(cls, fn, heads, features, shapes):
         """From `fn` of float32; shapes: of its arguments, rows or numbers of `Rowwise`."""
 
-        def slopes(*ends):
-            value, back = jax.vjp(fn, *ends)
+        def gradients(*values):
+            value, back = jax.vjp(fn, *values)
             return value, *back(jnp.ones_like(value))
 
-        return cls(*(Rowwise.of(f, heads, features, shapes) for f in (fn, slopes)))
+        return cls(*(Rowwise.of(f, heads, features, shapes) for f in (fn, gradients)))
 
     @property
     def features(self):
-        """Of the rows; 0 where there is none."""
+        """Features of the arguments that are rows; 0 if none is."""
         return self.value.features if any(self.rows) else 0
 
     @property
@@ -68,7 +68,7 @@ class Operands(NamedTuple):
     params: tuple[jax.Array, ...] = ()
 
     def padded(self, width: int) -> dict[str, jax.Array]:
-        """By name, those that are there; features with zeros up to `width`, as words."""
+        """The given operands by name; features padded with zeros to `width`, as words."""
         found = self._asdict() | {f"p{i}": p[None] for i, p in enumerate(self.params)}
         del found["params"]
         rows = {"q", "k", "v", "edges"} | {f"p{i}" for i in range(len(self.params))}
@@ -83,12 +83,12 @@ class Operands(NamedTuple):
 class Schedule:
     """How attention is spread over the GPU.
 
-    unroll: entries of a group of lanes under way together (None: 4 where rows are long and their
-    features have 32 bits, else 2). waves: CTAs over those that are resident together. together:
-    heads of a tile, a power of two; with few of them the part of k and v that is read at one time
-    is small. ctas: for one tile of heads. features: of a lane at most, where they have 16 bits, 4
-    or 8 (None: 8 where rows are long); 32-bit ones are 4. With 1024 threads the compiler keeps to
-    64 registers: what waits for memory is hidden by warps, not by unrolling.
+    unroll: entries of a group of lanes in flight together (None: 4 if rows are long and features
+    have 32 bits, else 2). waves: number of CTAs over the number that is resident. together: heads
+    of a tile, a power of two; with fewer heads the part of k and v that is read at one time is
+    smaller. ctas: for one tile of heads. features: 16-bit features of a lane at most, 4 or 8
+    (None: 8 if rows are long); of 32-bit features it has 4. With 1024 threads the compiler is
+    limited to 64 registers: latency is hidden by warps, not by unrolling.
     """
 
     unroll: int | None = None

@@ -3,11 +3,11 @@
     p = exp(s - log[i]),  ds = p (<w[i], v[j]> - less[i])       at every entry (i, j), by head
     dq[i] = scale sum_j ds k[j],  dk[j] = scale sum_i ds q[i],  dv[j] = sum_i p w[i],  dbias = ds
 
-with w the cotangent of y and less = <w, y> less that of log; a `Score` has derivatives of its own
-in place of k and q. Warps walk their pieces of the rows as forwards; dq is kept in registers and
-stored where a row ends (added, of a row that is cut between warps), dk and dv are added to memory
-by atomics of 16 bytes. Their order may vary, and with it the last bits of sums. The derivatives by
-the params of a score are summed by each warp for itself.
+with w the cotangent of y and less = <w, y> minus the cotangent of log; with a `Score`, its
+derivatives take the places of k and q. Warps walk their pieces of the rows as in the forward pass.
+dq is accumulated in registers and stored at the end of a row (added, if the row is cut between
+warps); dk and dv are added to memory by atomics of 16 bytes. The order of these may vary, and with
+it the last bits of sums. Each warp has its own sum of the derivatives by the params of a score.
 
 Bytes, for nse entries, f features of all heads: 8 nse f read and as much added in the L2 cache.
 """
@@ -21,7 +21,7 @@ from ...simt.launch import launch
 from .forward import LOG2E, Attention
 from .job import Operands, Schedule, Score, job_of, padded
 
-# Lanes side by side add 16 bytes each to the same sectors: also where they read 16-bit floats.
+# Neighbouring lanes add 16 bytes each to the same sectors, also if they read 16-bit floats.
 SCHEDULE = Schedule(unroll=2, threads=256, features=4)
 
 
@@ -93,7 +93,7 @@ def csr_attention_vjp(
 
 
 class _Backward(Attention):
-    """One launch; what is kept of a row is its part of dq."""
+    """One launch; the state of a row is its part of dq."""
 
     def __init__(self, k, g, job):
         super().__init__(k, g, job)
@@ -161,8 +161,8 @@ class _Backward(Attention):
             return [(s, key, q) for s, key in zip(self._dots(q, keys), keys, strict=True)]
         found = []
         for key, edge, t in zip(keys, self._edges(places, valid), valid, strict=True):
-            value, *slopes = self._score(score.slopes, q, key, edge)
-            rows = (x if isinstance(x, list) else [x] for x in slopes)
+            value, *gradients = self._score(score.gradients, q, key, edge)
+            rows = (x if isinstance(x, list) else [x] for x in gradients)
             found.append((value, *([self.k.where(t, x, 0.0) for x in row] for row in rows)))
         return found
 
@@ -170,7 +170,7 @@ class _Backward(Attention):
         return tuple(a + b for a, b in zip(one, two, strict=True))
 
     def _place(self, number, r, mask):
-        """Where this lane's part of argument `number` of row r lies, and whether it is there."""
+        """(index of this lane's part of argument `number` of row r, whether the lane has one)."""
         if self.rows[number]:
             return self._at(r), mask
         return r * self.job.heads + self.head, mask & (self.feature == 0)
@@ -184,13 +184,13 @@ class _Backward(Attention):
             at, mask = self._place(0, r, mask & self.inside & (self.group == 0))
             self._stored(self.k.store_vec, self.g.dq, at, list(state), mask)
 
-    def _keep(self, slot, r, state, mask):
+    def _store_part(self, slot, r, state, mask):
         del slot
         if self.g.dq is not None:
             self._add(self.g.dq, 0, r, state, mask & self.inside & (self.group == 0))
 
     def _finish(self, sums):
-        """Each warp keeps its sums for the params: they are added up after the launch."""
+        """Stores the sums of this warp for the params; they are added up after the launch."""
         sums = list(self._of_groups(list(sums))) if sums else []
         for i, number in enumerate(self.fixed if sums else ()):
             size = len(self._zeros(number))

@@ -8,7 +8,7 @@ from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from .relax import Flags, capacity
-from .rounds import SENT, WORDS, Search
+from .rounds import PAYLOAD_WORDS, WORDS, Search
 
 
 def sssp(
@@ -26,19 +26,22 @@ def sssp(
     threads: int = 1024,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(distances float32[n], those of the places of this device float32[places], rounds int32,
-    whether that was the end int32, status int32, refused int32), inside of a `shard_map`.
+    """A search, called inside a `shard_map`. Returns (distances float32[n], local distances
+    float32[places], rounds int32, ended int32, status int32, refused int32).
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and weights float32[nse], none
-    NaN, of the rows of its places, by places of all devices; positions int32[n], the same on all:
-    the place of each vertex. axes: all axes of the mesh in their order. delta float32: the width of
-    a round, > 0, inf too, or 0: chosen (`width.py`). At most `most` rounds. status 0: right;
-    otherwise a device or a CTA waited in vain. refused 1: a length fell below 0, by negative
-    weights; the distances are none.
+    Local distances are those of the places of this device. ended is 1 if the search is complete, 0
+    if it stopped after `most` rounds. Status is 0 if the result is right; otherwise a CTA or a
+    device timed out at a barrier. refused is 1 if a length fell below 0, by negative weights: then
+    the distances are invalid.
+
+    indptr int32[places + 1], indices int32[nse], weights float32[nse], none NaN: the rows of this
+    device's places; a column is a place among those of all devices. positions int32[n]: the place
+    of each vertex, the same on every device. axes: all axes of the mesh in their order. delta
+    float32: the width of a round, > 0 or inf; 0: chosen by the kernel (`width.py`).
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     ctas = ctas or resident_ctas()
-    more = MeshBarrier.control_words(devices, SENT)
+    more = MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     f32, i32 = jnp.float32, jnp.int32
 
     def kernel(k, m):
@@ -65,14 +68,14 @@ def sssp(
         },
         ctas=ctas,
         threads=threads,
-        shared_words=MeshBarrier.shared_words(SENT) + 8,
+        shared_words=MeshBarrier.shared_words(PAYLOAD_WORDS) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",
         axes=axes,
         interpret=interpret,
     )
     first = jax.lax.axis_index(axes) * places
-    own = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)
-    own = jax.lax.bitcast_convert_type(own, f32)
+    local = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)
+    local = jax.lax.bitcast_convert_type(local, f32)
     rounds, ended, status, refused = out["summary"]
-    return out["whole"], own, rounds, ended, status, refused
+    return out["whole"], local, rounds, ended, status, refused

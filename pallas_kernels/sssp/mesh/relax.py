@@ -1,9 +1,11 @@
-"""Edges of `rounds.py`: who waits is listed in pieces of rows, the pieces are dealt and relaxed.
+"""One round of `rounds.py`: lists the rows of the active places in pieces, then relaxes the pieces.
 
-Every device has labels of the places of all: of its own the true ones, of the others the least that
-it has sent. An edge gathers that of its head, whoever has it, and lowers it by an atomic minimum;
-where the head is of another device, its label there too, over the link, by an atomic that gives
-nothing back. So a length travels when it falls here, and nothing is packed, listed or opened.
+A place is pending if its label fell since its edges were last relaxed, and active if its label also
+lies within the bound of the round. Every device has a label for the places of all devices: the true
+ones of its own places, and of the others the least that it has sent. An edge reads this local label
+of its head and lowers it by an atomic minimum. If the head belongs to another device and the label
+fell, the label there is lowered too, by an atomic over the link that returns nothing. So labels are
+sent one by one as they fall: there are no message buffers.
 """
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
@@ -19,8 +21,10 @@ SPAN = 128  # edges of a piece at most
 UNROLL = 4  # strides of 32 edges in flight
 SHARE = 128  # places that share a flag: a vector of four for each lane
 GROUP = 4  # lanes with neighbouring vectors: their loads take whole sectors
-TAKEN_AT_ONCE = 8  # pieces that a warp takes at most from those that are left
-PIECES, TAKEN, EDGES = 0, 1, 2  # words of a group of control words
+MAX_TAKEN = 8  # pieces that a warp takes at most in one step
+# words of a group of control words: pieces listed, pieces taken beyond the first share of each
+# warp, edges listed (in `rounds.py` a word more: LOW)
+PIECES, TAKEN, EDGES = 0, 1, 2
 
 
 def capacity(places, entries):
@@ -29,24 +33,26 @@ def capacity(places, entries):
 
 
 class Flags:
-    """Whose places may wait for the next round: the turn of that round, in two halves by turns.
+    """Flags of groups of places: the number (`turn`) of the round in which a place of the group may
+    be active. They lie in `m.waiting`, in two halves for even and odd turns.
 
-    A half has the flags of all devices: own ones, which the others raise too, and for those of the
-    others what this device has told them. They are read in the turn that they name alone, raised in
-    the turn before, and a meeting lies between: nothing is taken down. Places come heaviest first,
-    so those that share a flag lie apart: group j of GROUP vectors of four has flag j mod `each`.
+    A half has flags for the places of all devices. Other devices raise those of this device's
+    places directly; those of other devices' places remember what this device has raised there. A
+    flag is raised in the turn before the one that it names and read only in that turn, with a
+    device barrier between, so flags are never cleared. Places are sorted by falling degree, and
+    those of one flag are spread out: group j of GROUP vectors of four places has flag j mod `each`.
     """
 
     def __init__(self, k, m, places):
         self.k, self.m, self.places = k, m, places
-        self.each = -(-places // SHARE)  # of a device
+        self.each = -(-places // SHARE)  # flags of a device
 
     @staticmethod
     def words(places, devices):
         return 2 * devices * -(-places // SHARE)
 
     def clear(self, source, known):
-        """None but that of the source, for turn 2; a meeting must follow."""
+        """Clears all flags, raises that of the source for turn 2; a device barrier must follow."""
         k = self.k
         word = k.where(known, self._at(2, source), -1)
 
@@ -59,49 +65,54 @@ class Flags:
         return (self.k.const(turn) & 1) * (self.k.devices * self.each)
 
     def _at(self, turn, v):
-        """Where the flag of place v of all lies."""
+        """Index of the flag of place v, numbered over all devices."""
         device = v // self.places
         group = (v - device * self.places) // (4 * GROUP)
         return self._half(turn) + device * self.each + group % self.each
 
     def place(self, flag):
-        """The first of the lane's four places of those that share a flag of this device, perhaps
-        beyond its last."""
+        """The first of this lane's four places under a flag of this device; it may lie beyond the
+        last place."""
         lane = self.k.lane
         return 4 * ((flag + self.each * (lane // GROUP)) * GROUP + lane % GROUP)
 
     def up(self, turn, flag, mask):
-        """Whether a flag of this device is raised for this turn."""
+        """Whether a flag of this device is raised for `turn`."""
         at = self._half(turn) + self.k.device * self.each + flag
         return mask & (self.k.load(self.m.waiting, at, mask=mask, cache="fresh") == turn)
 
-    def keep(self, turn, flag, mask):
-        """Raises a flag of this device for the next turn."""
+    def raise_next(self, turn, flag, mask):
+        """Raises a flag of this device for turn + 1."""
         at = self._half(turn + 1) + self.k.device * self.each + flag
         self.k.store(self.m.waiting, at, turn + 1, mask=mask)
 
-    def tell(self, turn, v, length, mask):
-        """Raises the flags of places whose labels fell in `turn`, and sends those of others."""
+    def publish(self, turn, v, length, mask):
+        """Raises the flags for turn + 1 of places v whose labels fell to `length` in `turn`, and
+        does so, with the label, on the device that owns them."""
         k, waiting = self.k, self.m.waiting
         device, at = k.where(mask, v // self.places, k.device), self._at(turn + 1, v)
-        far = mask & (device != k.device)
-        k.reduce("min", k.on(self.m.labels, device), v, length, mask=far)
+        remote = mask & (device != k.device)
+        k.reduce("min", k.on(self.m.labels, device), v, length, mask=remote)
         new = mask & (k.load(waiting, at, mask=mask, cache="fresh") != turn + 1)
         k.store(waiting, at, turn + 1, mask=new)
-        k.store(k.on(waiting, device), at, turn + 1, mask=new & far)
+        k.store(k.on(waiting, device), at, turn + 1, mask=new & remote)
 
 
 class Relaxing:
-    """The two halves of a round, a grid barrier between them."""
+    """The two halves of a round, `queue` and `relax`, with a grid barrier between them."""
 
     def __init__(self, k, m, places, flags):
         self.k, self.m, self.places, self.flags = k, m, places, flags
-        self.everyone = places * k.devices
-        self.labels = k.on(m.labels, k.device)  # with atomics that other devices' meet
+        self.all_places = places * k.devices
+        self.labels = k.on(m.labels, k.device)  # atomics on it have the scope of the system
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def queue(self, turn, slot, bound):
-        """Lists the edges of all that wait up to the bound; the lane's least of other labels."""
+        """Lists the rows of the active places: pending, with a label up to the bound.
+
+        Returns the least label beyond the bound that this lane saw. Adds to control words
+        slot + PIECES and slot + EDGES.
+        """
         k = self.k
         worker, workers = self.warps
 
@@ -111,7 +122,7 @@ class Relaxing:
 
             def one(left, low, edges):
                 flag = k.shfl(f, k.ctz(left))
-                return left & (left - 1), *self._shared(turn, slot, bound, flag, low, edges)
+                return left & (left - 1), *self._flag(turn, slot, bound, flag, low, edges)
 
             going = lambda left, low, edges: left != 0  # noqa: E731
             return k.while_(going, one, k.ballot(up), low, edges)[1:]
@@ -122,22 +133,22 @@ class Relaxing:
         k.reduce("add", self.m.control, slot + EDGES, edges, mask=(k.lane == 0) & (edges > 0))
         return low
 
-    def _shared(self, turn, slot, bound, flag, low, edges):
-        """Those of the places that share a flag; edges: how many the lane has listed."""
+    def _flag(self, turn, slot, bound, flag, low, edges):
+        """Lists the active places under one flag; edges: how many this lane has listed so far."""
         k, m = self.k, self.m
         i = self.flags.place(flag)
         valid, own = i < self.places, k.device * self.places
         labels = k.load_vec(m.labels, own + i, 4, mask=valid, other=INFINITY, cache="fresh")
         done = k.load_vec(m.done, i, 4, mask=valid, other=INFINITY, cache="fresh")
-        waits = [label < d for label, d in zip(labels, done, strict=True)]
-        active = [w & (label <= bound) for w, label in zip(waits, labels, strict=True)]
+        pending = [label < d for label, d in zip(labels, done, strict=True)]
+        active = [p & (label <= bound) for p, label in zip(pending, labels, strict=True)]
         some, stays = k.const(False, "i1"), k.const(False, "i1")
-        for label, w, a in zip(labels, waits, active, strict=True):
-            low = k.where(w & ~a, k.minimum(low, label), low)
-            some, stays = some | a, stays | (w & ~a)
-        self.flags.keep(turn, flag, (k.lane == 0) & k.any(stays))
+        for label, p, a in zip(labels, pending, active, strict=True):
+            low = k.where(p & ~a, k.minimum(low, label), low)
+            some, stays = some | a, stays | (p & ~a)
+        self.flags.raise_next(turn, flag, (k.lane == 0) & k.any(stays))
 
-        def take():
+        def list_rows():
             now = [k.where(a, x, d) for a, x, d in zip(active, labels, done, strict=True)]
             k.store_vec(m.done, i, now, mask=some)
             starts = k.load_vec(m.indptr, i, 4, mask=some, cache="nc")
@@ -154,7 +165,7 @@ class Relaxing:
                 at = at + count
             return functools.reduce(operator.add, sizes, edges)
 
-        return low, k.if_(k.any(some), take, edges)[0]
+        return low, k.if_(k.any(some), list_rows, edges)[0]
 
     def _piece(self, places, payloads, valid):
         (at,), ((first, start, end, label),), (valid,) = places, payloads, valid
@@ -163,27 +174,28 @@ class Relaxing:
         self.k.store_vec(self.m.queue, at * 4, piece, mask=valid)
 
     def relax(self, turn, slot, pieces, low):
-        """Relaxes the edges that are listed; the least of low and what the lane lowered.
+        """Relaxes the listed pieces; returns the minimum of `low` and of the labels lowered here.
 
-        The first pieces are dealt, the others taken by who is done with its own.
+        Each warp first takes its equal share, at most MAX_TAKEN pieces; then warps take as many
+        more at a time by control word slot + TAKEN until none is left.
         """
         k, m = self.k, self.m
         worker, workers = self.warps
-        each = k.minimum((pieces + (workers - 1)) // workers, TAKEN_AT_ONCE)
-        dealt = each * workers
-        first = (k.lane == 0) & (pieces > dealt)
+        each = k.minimum((pieces + (workers - 1)) // workers, MAX_TAKEN)
+        shared_out = each * workers
+        more = (k.lane == 0) & (pieces > shared_out)
 
         def edges(places, payloads, valid, low):
             return self._edges(turn, places, [label for (label,) in payloads], valid, low)
 
         def some(at, low):
-            after = k.atomic("add", m.control, slot + TAKEN, each, mask=first)
+            after = k.atomic("add", m.control, slot + TAKEN, each, mask=more)
             i = at + k.lane
             valid = (k.lane < each) & (i < pieces)
             start, end, label, _ = k.load_vec(m.queue, i * 4, 4, mask=valid, cache="fresh")
             size = k.where(valid, end - start, 0)
             low = flatten(k, start, size, (label,), edges, low, unroll=UNROLL)[0]
-            return dealt + k.shfl(after, 0), low
+            return shared_out + k.shfl(after, 0), low
 
         def going(at, low):
             return at < pieces
@@ -192,19 +204,19 @@ class Relaxing:
 
     def _edges(self, turn, places, labels, valid, low):
         k, m = self.k, self.m
-        heads = k.loads(m.indices, places, valid, other=self.everyone, cache="nc")
+        heads = k.loads(m.indices, places, valid, other=self.all_places, cache="nc")
         weights = k.loads(m.weights, places, valid, cache="nc")
         new = [
             k.bits(k.bits(label, "f32") + weight, "i32")
             for label, weight in zip(labels, weights, strict=True)
         ]
-        valid = [t & k.below(v, self.everyone) for v, t in zip(heads, valid, strict=True)]
-        # what L1 has is at worst too great
+        valid = [t & k.below(v, self.all_places) for v, t in zip(heads, valid, strict=True)]
+        # this load may be served by L1: an old label is at worst too great
         old = k.loads(m.labels, heads, valid, other=-1)
         less = [t & (x < o) for t, x, o in zip(valid, new, old, strict=True)]
         old = k.atomics("min", self.labels, heads, new, less)
         won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
         for v, x, w in zip(heads, new, won, strict=True):
             low = k.where(w, k.minimum(low, x), low)
-            k.if_(w, lambda v=v, x=x, w=w: self.flags.tell(turn, v, x, w))
+            k.if_(w, lambda v=v, x=x, w=w: self.flags.publish(turn, v, x, w))
         return low

@@ -1,15 +1,16 @@
 """The rounds of shortest paths over the rows of several GPUs, all in one launch on each.
 
-Delta-stepping without buckets (Meyer and Sanders 2003): a round relaxes the edges of all places
-that wait, whose label fell since their edges were relaxed last, and lie within some width of the
-least of them (`width.py`). Labels are the bits of float32 lengths >= 0, ordered as the numbers are;
-they fall by atomic minima (`relax.py`). What a thread lowers it reports as least, so nothing
-that waits is missed: the next round's bound follows from all reports.
+Delta-stepping without buckets (Meyer and Sanders 2003). A place is pending if its label fell since
+its edges were last relaxed. A round relaxes the edges of all pending places whose label lies within
+some width of the least pending label (`width.py`). Labels are the bits of float32 lengths >= 0,
+which have the same order as the numbers; they fall by atomic minima (`relax.py`). Every thread
+reports the least label that it lowered or left pending, and the next bound follows from the
+minimum of all reports.
 
-Cost of a round: a flag for 128 places, 8 bytes for each of those of which one waits, 16 bytes
-written and read for each piece of a row, 8 bytes and a gather an edge that is relaxed, an atomic
-over the link for each length that falls below what this device has sent; a grid barrier and a
-meeting.
+Cost of a round: a flag for each 128 places; 8 bytes for each place under a raised flag; 16 bytes
+written and read for each piece of a row; 8 bytes and a gather for each relaxed edge; an atomic over
+the link for each length that falls below what this device has sent; a grid barrier and a device
+barrier.
 
 Measured (two H200, rmat21-22, 86.3M entries, lengths 1 to 64): 1.09 relaxations an entry in 14
 rounds, 0.77 ms of the kernel: 0.46 relaxing, up to 180 G/s on each device, 0.17 listing; 1.34M
@@ -25,17 +26,20 @@ from ...simt.barrier import MeshBarrier
 from .relax import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing
 from .width import Width
 
-SENT = 2  # words: TOP - the least label that may wait, -1 below 0; edges of a round
+# payload of a barrier: TOP - the least pending label (-1 stands for one below 0); edges relaxed
+PAYLOAD_WORDS = 2
 TOP = 0x7FFFFFFE
-LOW, WORDS = max(PIECES, TAKEN, EDGES) + 1, 4  # of a group of control words
+# a group of control words has WORDS words; word LOW is TOP - the least label that was reported
+LOW, WORDS = max(PIECES, TAKEN, EDGES) + 1, 4
 
 
 class Search:
-    """One launch; slots: the first of four groups of control words that take turns."""
+    """One launch; slots: index of the first of four groups of control words, used in rotation."""
 
     def __init__(self, k, m, places, n, slots):
         self.k, self.m, self.places, self.slots = k, m, places, slots
-        self.vertices, self.barrier = Vertices(k, m, places, n), MeshBarrier(k, m.control, SENT)
+        self.vertices = Vertices(k, m, places, n)
+        self.barrier = MeshBarrier(k, m.control, PAYLOAD_WORDS)
         self.low = k.shared(1)  # TOP - the least label that a thread of the CTA reported
         self.flags = Flags(k, m, places)
         self.relaxing = Relaxing(k, m, places, self.flags)
@@ -73,7 +77,7 @@ class Search:
         return self.slots + (turn & 3) * WORDS
 
     def _start(self):
-        """Only the source has a label; (ok, the least)."""
+        """Gives a label to the source alone; returns (ok, the least label)."""
         k, m = self.k, self.m
         source = self.vertices.anywhere(k.load(m.numbers, 0))
         known = k.below(source, self.places * k.devices)
@@ -85,12 +89,13 @@ class Search:
         k.spread(self.places * k.devices, clear)
         k.spread(self.places, lambda i: k.store(m.done, i, INFINITY))
         self.flags.clear(source, known)
-        self.width.look()
+        self.width.sample()
         ok = self.barrier.device_barrier(k.const(1), lambda device: (self.width.word(), 0))
         return ok, k.where(known, 0, INFINITY)
 
     def _report(self, slot, low):
-        """Adds what the threads of the CTA lowered or left waiting; `low` of each."""
+        """Adds `low`, the least label that each thread lowered or left pending, to control word
+        slot + LOW."""
         k = self.k
         low = k.warp_fold(k.minimum, low)
         sent = TOP - k.maximum(low, -1)
@@ -104,32 +109,34 @@ class Search:
         k, control = self.k, self.m.control
         words = [self._group(turn) + word for word in (LOW, EDGES)]
 
-        def tell(device):
+        def payload(device):
             del device
             return [k.load(control, word, cache="fresh") for word in words]
 
-        return self.barrier.device_barrier(turn, tell)
+        return self.barrier.device_barrier(turn, payload)
 
     def _least(self):
-        """The least label that waits on any device; at least INFINITY: none does; -1: below 0."""
+        """The least pending label of all devices; INFINITY or more: none is pending; -1: one is
+        negative."""
         k, most = self.k, self.barrier.word(0, 0)
         for d in range(1, k.devices):
             most = k.maximum(most, self.barrier.word(d, 0))
         return TOP - most
 
     def _finish(self, turn):
-        """Distances of all vertices: every device tells the others its own labels."""
+        """Every device sends the labels of its places to the others and writes the distances of all
+        vertices."""
         k, m = self.k, self.m
 
-        def tell(j):
+        def send(j):
             four = k.load_vec(m.labels, self.vertices.first + 4 * j, 4, cache="fresh")
             self.vertices.send_to_others(m.labels, 4 * j, *four)
 
-        k.spread(self.places // 4, tell)
+        k.spread(self.places // 4, send)
         ok = self.barrier.device_barrier(turn, lambda device: (0, 0))
 
         def length(place):
             return k.bits(k.load(m.labels, place, cache="fresh"), "f32")
 
-        self.vertices.give(m.whole, length)
+        self.vertices.write_by_vertex(m.whole, length)
         return ok

@@ -1,4 +1,4 @@
-"""How far beyond the least label that waits a round of `rounds.py` relaxes."""
+"""The width of a round of `rounds.py`: it relaxes labels up to the least pending one + width."""
 
 # The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
@@ -7,17 +7,17 @@ import functools
 import operator
 
 # Width over the mean length: 4 / mean degree within these bounds.
-LEAST, MOST = 0.1, 3.0
+LOWEST, HIGHEST = 0.1, 3.0
 DOUBLINGS = 60
-FEW = 8  # edges a thread, below which a round takes as long as its chain of accesses does
+SMALL = 8  # edges a thread: a round with fewer is bound by latency
 
 
 class Width:
-    """The width that was given (`m.delta`), or one that fits the weights and how full rounds are.
+    """The given width (`m.delta`), or one chosen from the weights and from the sizes of the rounds.
 
-    Without one (0) every thread of every device looks at one weight; a round of few edges, which
-    takes as long as its chain of accesses does, doubles the width for the next, any other quarters
-    it, down to what the weights suggest. `m.parts` float32[2 CTAs].
+    To choose one (m.delta is 0), every thread of every device samples one weight. A round of few
+    edges, which is bound by latency, doubles the width of the next; any other quarters it, but not
+    below what the weights suggest. `m.parts` float32[2 CTAs]: sums and numbers of sampled weights.
     """
 
     def __init__(self, k, m, places, n):
@@ -26,8 +26,9 @@ class Width:
         self.chosen = self.given == 0.0
         self.entries = k.load(m.indptr, places)
 
-    def look(self):
-        """Adds up what the threads of this device see; `word` tells it at the next meeting."""
+    def sample(self):
+        """Adds up one weight of each thread of this device; `word` is the result for the next
+        device barrier."""
         k, m = self.k, self.m
         threads = k.ctas * k.threads
         k.store(self.sums, k.thread, 0.0, mask=k.thread < 2)
@@ -45,7 +46,8 @@ class Width:
         k.store(m.parts, k.thread * k.ctas + k.cta, k.load(self.sums, k.thread, mask=two), mask=two)
 
     def word(self):
-        """The bits of the width by the weights of this device; a warp of it calls after `look`."""
+        """The width that the weights of this device suggest, as bits; called by one warp after
+        `sample`."""
         k, m = self.k, self.m
         sums = []
         for j in range(2):
@@ -55,25 +57,25 @@ class Width:
             ]
             sums.append(k.warp_sum(functools.reduce(operator.add, each)))
         entries = k.maximum(k.cast(self.entries, "f32"), 1.0) * float(k.devices)
-        over = k.minimum(k.maximum(k.const(4.0 * self.n, "f32") / entries, LEAST), MOST)
+        over = k.minimum(k.maximum(k.const(4.0 * self.n, "f32") / entries, LOWEST), HIGHEST)
         return k.bits(sums[0] / k.maximum(sums[1], 1.0) * over, "i32")
 
     def start(self, barrier):
-        """The width of the first round, after a meeting where word 0 was `word`."""
+        """The width of the first round, after a device barrier whose payload word 0 was `word`."""
         k = self.k
         mean = barrier.total(0, k.bits) / k.const(float(k.devices), "f32")
         return k.where(self.chosen, mean, self.given)
 
     def bound(self, start, doublings, least):
-        """The label up to which a round relaxes, from the least that waits."""
+        """The label up to which a round relaxes; least: the least pending label."""
         k = self.k
         times = k.bits((doublings + 127) << 23, "f32")
         return k.bits(k.bits(least, "f32") + start * times, "i32")
 
     def next(self, doublings, edges):
-        """Doublings of the width for the next round, after one of so many edges, a float32, on all
-        devices."""
+        """Doublings of the width for the next round; edges: how many the last one relaxed on all
+        devices, float32."""
         k = self.k
-        few = self.chosen & (edges < float(FEW * k.devices * k.ctas * k.threads))
+        small = self.chosen & (edges < float(SMALL * k.devices * k.ctas * k.threads))
         fewer = k.maximum(doublings - 2, 0)
-        return k.where(few, k.minimum(doublings + 1, DOUBLINGS), fewer)
+        return k.where(small, k.minimum(doublings + 1, DOUBLINGS), fewer)

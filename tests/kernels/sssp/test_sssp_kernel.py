@@ -54,7 +54,7 @@ def weights_of(graph, dtype, seed=0):
 
 
 SMALL = {"ctas": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
-         "far_buffer": 32, "few": 0}  # fmt: skip
+         "far_buffer": 32, "small_round": 0}  # fmt: skip
 NARROW = {
     "one CTA": SMALL,
     "ctas": SMALL | {"ctas": 3},
@@ -66,8 +66,8 @@ NARROW = {
 ANY_DEGREE = {
     "mixed": SMALL,
     "ctas": SMALL | {"ctas": 3},
-    "few edges": SMALL | {"ctas": 2, "few": 1, "taken": 2},
-    "few edges always": SMALL | {"few": 1000},
+    "few edges": SMALL | {"ctas": 2, "small_round": 1, "taken": 2},
+    "few edges always": SMALL | {"small_round": 1000},
     "full buffers": SMALL | {"near_buffer": 4, "far_buffer": 4, "ctas": 2},
     "large buffers": SMALL | {"near_buffer": 512, "far_buffer": 512, "span": 32, "unroll": 4},
 }
@@ -158,7 +158,7 @@ def test_rounds_of_few_edges_are_joined(monkeypatch):
     """Fewer rounds, and none fewer once it has ended."""
     graph = GRAPHS["random"]
     weights = symmetric_weights(graph, np.int32)
-    few = SMALL | {"few": 40, "few_away": 0}
+    few = SMALL | {"small_round": 40, "small_far": 0}
 
     def steps(config):
         return check(graph, weights, 1, search(graph, weights, 1, 4, config, {}))
@@ -174,8 +174,8 @@ def test_few_vertices_in_far_widen_buckets():
     graph = random_graph(200, 400, 3)
     weights = symmetric_weights(graph, np.float32)
     splits = []
-    for few_away in (0, 100):
-        config = SMALL | {"few": 1000, "few_away": few_away}
+    for small_far in (0, 100):
+        config = SMALL | {"small_round": 1000, "small_far": small_far}
         out = search(graph, weights, 1, 2, config, {})
         check(graph, weights, 1, out)
         splits.append(int(out[4]))

@@ -1,4 +1,4 @@
-"""Shortest paths by hops."""
+"""Shortest paths by number of edges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from ...views import Direction
 
 
 def within(found: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """(n,) bool: reached by a search that takes one more step while `cutoff > level`."""
+    """(n,) bool: which vertices a search with this cutoff reaches; found: levels, -1 for unreached.
+
+    As in NetworkX, a vertex of level d is expanded only if `cutoff > d`.
+    """
     if cutoff is None:
         return found >= 0
     return (found == 0) | ((found > 0) & (cutoff > found - 1))
@@ -35,14 +38,14 @@ def _paths(G: ConvertedGraph, source: int, direction: Direction, cutoff: float |
 
 @implements(cost="linear")
 def single_source_shortest_path_length(G, source, cutoff=None):
-    """Hops from the source."""
+    """Number of edges of shortest paths from the source."""
     s = vertex(G, source, f"Source {source} is not in G")
     return _lengths(G, levels(G, s), cutoff)
 
 
 @implements(cost="linear")
 def single_target_shortest_path_length(G, target, cutoff=None):
-    """Hops to the target."""
+    """Number of edges of shortest paths to the target."""
     t = vertex(G, target, f"Target {target} is not in G")
     return _lengths(G, levels(G, t, "in"), cutoff)
 
@@ -61,7 +64,7 @@ def single_target_shortest_path(G, target, cutoff=None):
 
 @implements(cost="searches")
 def all_pairs_shortest_path_length(G, cutoff=None):
-    """Hops between all pairs, 64 sources a traversal."""
+    """Number of edges of shortest paths between all pairs, 64 sources a traversal."""
 
     searches = all_levels(G, np.arange(len(G)))
     return ((G.nodes[s], _lengths(G, found, cutoff)) for s, found in searches)
@@ -82,7 +85,7 @@ def all_pairs_shortest_path(G, cutoff=None):
 
 @implements(cost="linear")
 def bidirectional_shortest_path(G, source, target):
-    """A path of fewest hops; of several NetworkX may give another."""
+    """A path of fewest edges; if there are several, NetworkX may give another one."""
     s = vertex(G, source, f"Source {source} is not in G")
     t = vertex(G, target, f"Target {target} is not in G")
     found, parents = bfs_tree(G, s, target=t)
@@ -117,7 +120,7 @@ def ancestors(G, source):
 
 @implements(cost="linear")
 def descendants_at_distance(G, source, distance):
-    """The vertices at exactly `distance` hops."""
+    """The vertices at a distance of exactly `distance` edges."""
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
     found = levels(G, G.index[source])
@@ -127,7 +130,9 @@ def descendants_at_distance(G, source, distance):
 @implements(cost="linear")
 def bfs_layers(G, sources):
     """The layers of a search from one source or several."""
-    starts = list({sources} if sources in G else set(sources))  # in the order of the set, as there
+    starts = list(
+        {sources} if sources in G else set(sources)
+    )  # in the order of the set, as in NetworkX
     for source in starts:
         if source not in G:
             raise nx.NetworkXError(f"The node {source} is not in the graph.")
@@ -141,7 +146,7 @@ def bfs_layers(G, sources):
 def _tree(
     G: ConvertedGraph, source: Any, depth_limit: int | None, direction: Direction = "out"
 ) -> Iterator[tuple[Any, Any]]:
-    """(parent, child) as a queue meets the children."""
+    """(parent, child) in the order in which a queue reaches the children."""
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
     found = levels(G, G.index[source], direction)
@@ -171,7 +176,7 @@ def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
 
 @implements(cost="linear")
 def predecessor(G, source, target=None, cutoff=None, return_seen=None):
-    """All predecessors on paths of fewest hops."""
+    """All predecessors on paths of fewest edges."""
     s = vertex(G, source, f"Source {source} not in G")
     found = levels(G, s)
     beyond = (found > 1) & (cutoff <= found - 1) if cutoff else False

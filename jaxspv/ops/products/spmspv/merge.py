@@ -1,4 +1,4 @@
-"""k-way merge of sorted runs that lie one after the other, by rounds of pairwise merges."""
+"""k-way merge of consecutive sorted runs, by rounds of pairwise merges."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
     """Merges runs of ascending keys: `(sorted keys, order)` with `sorted = keys[order]`, stable.
 
     Keys from `runs.total` on are padding and larger than any other. In round t runs r and r ^ 2^t
-    join: an element's new place is its own rank plus its rank in the partner run, found by binary
-    search (Cole-style ranking; log2(count) rounds, each O(size log of the longest run)).
+    are merged: an element's new place is its own rank plus its rank in the partner run, found by
+    binary search (Cole-style ranking; log2(count) rounds, each O(size log of the longest run)).
 
     Args:
         keys: (size,) int32.
@@ -51,7 +51,7 @@ def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
 
 
 def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) -> Array:
-    """How many of the ascending `keys[low:high]` are < value (<= value where `or_equal`)."""
+    """The number of ascending `keys[low:high]` that are < value, or <= value where `or_equal`."""
     steps = batch_max(_bit_length(jnp.max(high - low)))
 
     def step(_, bounds):
@@ -65,5 +65,5 @@ def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) 
 
 
 def _bit_length(n: Array) -> Array:
-    """Halvings of n elements until none is left."""
+    """The number of bits of n: so many bisection steps find a place among n elements."""
     return 32 - lax.clz(n)

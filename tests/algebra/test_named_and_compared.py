@@ -176,3 +176,11 @@ def test_select_takes_a_function_of_values():
         jsp.select(A, lambda x, i: x > i)
     with pytest.raises(TypeError, match="must be an IndexUnaryOp"):
         jsp.select(A, operators.gt)
+
+
+def test_what_differs_has_another_hash():
+    """JAX's hash of a structure leaves static fields out: a table compared all with all."""
+    operators = {op for op in vars(jsp.operators).values() if isinstance(op, jsp.BinaryOp)}
+    assert len(operators) > 10
+    assert len({hash(op) for op in operators}) == len(operators)
+    assert hash(jsp.semirings.min_plus) != hash(jsp.semirings.max_plus)

@@ -68,7 +68,9 @@ def test_what_needs_the_host_says_so(ask):
 def test_a_backend_that_is_not_there_is_refused_inside_jit_too(operand):
     x = jnp.ones(3) if operand == "vector" else jnp.ones((3, 2))
     product = jsp.mxv if operand == "vector" else jsp.mxm
-    with pytest.raises(NotImplementedError, match="no implementation|for platform cpu|on NVIDIA GPUs only"):
+    with pytest.raises(
+        NotImplementedError, match="no implementation|for platform cpu|on NVIDIA GPUs only"
+    ):
         jax.jit(lambda A, x: product(A, x, backend="pallas"))(A, x)
 
 

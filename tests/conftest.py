@@ -20,10 +20,10 @@ if shutil.which("nvidia-smi") is None:
 import chex
 import hypothesis
 import jax
-import long_draws
 import long_tests
 import pytest
 from graph_files import data_folder
+from long_tests import draws
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
 
@@ -83,7 +83,7 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     long_tests.mark(items)
-    long_draws.leave_out(items)
+    draws.leave_out(items)
 
 
 left_out = pytest.StashKey[int]()

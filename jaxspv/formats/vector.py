@@ -196,12 +196,13 @@ def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector
     left_out = np.asarray(jnp.asarray(fill, x.dtype))
     at = np.flatnonzero(~np.isnan(values) if fill != fill else values != left_out)
     capacity = at.size if nse is None else nse
-    _check_capacity(np.asarray(at.size), capacity)
+    _check_capacity(at.size, capacity)
     dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)
     spare = (0, capacity - at.size)
     indices = np.pad(at.astype(dtype), spare, constant_values=x.shape[0])
     parts = np.pad(values[at], spare), indices, np.asarray(at.size, dtype), np.asarray(False)
-    return SparseVector(*to_device(parts), x.shape)
+    data, indices, count, overflow = to_device(parts)
+    return SparseVector(data, indices, count, overflow, (x.shape[0],))
 
 
 def _differs(x: Array, fill: Any) -> Array:
@@ -292,6 +293,6 @@ def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector 
     return SparseVector(data, keys, count, overflow, (n,))
 
 
-def _check_capacity(count: Array, nse: int) -> None:
+def _check_capacity(count: Any, nse: int) -> None:
     if is_concrete(count) and int(count) > nse:
         raise ValueError(f"`nse` must be at least {int(count)} to hold the result; got {nse}.")

@@ -275,3 +275,18 @@ def test_from_networkx():
 def test_bad_input(call, error, words):
     with jax.enable_x64(False), pytest.raises(error, match=words):
         call()
+
+
+def test_dense_arrays_compile_nothing_and_todense_one_program(caplog):
+    rng = np.random.default_rng(3)
+    dense = (rng.random((23, 29)) * (rng.random((23, 29)) < 0.2)).astype(np.float32)
+    with jax.log_compiles():
+        x = jsp.vector_from_dense(dense[0], nse=29)
+        A = jsp.from_dense(dense, nse=dense.size, format="coo")
+        got = A.todense(), x.todense()
+    started = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
+    moved = ("Compiling jit(stage)", "Compiling jit(convert_element_type)")  # arrays and numbers
+    assert len([text for text in started if not text.startswith(moved)]) == 2, started
+    np.testing.assert_array_equal(got[0], dense)
+    np.testing.assert_array_equal(got[1], dense[0])
+    assert x.count == np.count_nonzero(dense[0]) and not A.overflow

@@ -4,16 +4,16 @@ import ast
 import functools
 import types
 
-import long_draws
 import long_tests
 import pytest
+from long_tests import draws
 
 pytestmark = pytest.mark.fast
 
 
 @functools.cache
 def names_in(path):
-    nodes = ast.walk(ast.parse((long_draws.ROOT / path).read_text()))
+    nodes = ast.walk(ast.parse((draws.ROOT / path).read_text()))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
 
 
@@ -60,7 +60,7 @@ def drawn(monkeypatch, share, seed, thorough="0"):
     monkeypatch.setenv("JAXSPV_LONG_SEED", seed)
     monkeypatch.setenv("JAXSPV_THOROUGH", thorough)
     items = [Item(f"t.py::f[{k}]") for k in range(800)] + [Item("t.py::g", long=False)]
-    long_draws.leave_out(items)
+    draws.leave_out(items)
     assert not items[-1].undrawn
     return {item.nodeid for item in items[:-1] if not item.undrawn}
 
@@ -77,4 +77,4 @@ def test_a_share_of_the_long_tests_is_drawn_by_the_seed(monkeypatch):
 
 
 def test_the_seed_is_the_hash_of_the_commit():
-    assert len(long_draws.commit()) == 40
+    assert len(draws.commit()) == 40

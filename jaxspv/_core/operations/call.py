@@ -88,8 +88,8 @@ class Call:
 
     def derived(self) -> Situation:
         """The situation of its derivatives: they take forms of the backend that was asked for."""
-        asked = (self.backend or "", "xla")
-        allowed = tuple(b for b in self.allowed if self.backend is None or b in asked)
+        everything = self.backend is None
+        allowed = tuple(b for b in self.allowed if everything or b in (self.backend, "xla"))
         return Situation(allowed, EVERYWHERE, self.portable)
 
     def without_lanes(self) -> Call:

@@ -88,8 +88,10 @@ class Call:
 
     def derived(self) -> Situation:
         """The situation of its derivatives: they take forms of the backend that was asked for."""
-        everything = self.backend is None
-        allowed = tuple(b for b in self.allowed if everything or b in (self.backend, "xla"))
+        allowed = self.allowed
+        if self.backend is not None:
+            asked: tuple[Backend, ...] = (self.backend, "xla")
+            allowed = tuple(b for b in asked if b in allowed)
         return Situation(allowed, EVERYWHERE, self.portable)
 
     def without_lanes(self) -> Call:

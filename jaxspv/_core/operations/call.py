@@ -11,7 +11,7 @@ import jax
 from jax import lax
 from jax.core import Tracer
 
-from ..platforms import EVERYWHERE, Backend, Situation
+from ..platforms import EVERYWHERE, Backend, Situation, inside, situation, using
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 Refuse = Callable[..., str | None]
@@ -88,11 +88,8 @@ class Call:
 
     def derived(self) -> Situation:
         """The situation of its derivatives: they take forms of the backend that was asked for."""
-        allowed = self.allowed
-        if self.backend is not None:
-            asked: tuple[Backend, ...] = (self.backend, "xla")
-            allowed = tuple(b for b in asked if b in allowed)
-        return Situation(allowed, EVERYWHERE, self.portable)
+        with inside(self.situation()), using(self.backend):
+            return situation()
 
     def without_lanes(self) -> Call:
         """The same call without any `vmap` around it."""

@@ -140,7 +140,7 @@ install()  # operators and methods
 del install
 
 _INSIDE = set("algebra algorithms autodiff checking construct explaining exporting formats".split())
-_INSIDE |= set("graph interop native ops shapes".split())
+_INSIDE |= set("cli graph interop native networkx_backend ops shapes verify".split())
 
 
 def __dir__() -> list[str]:

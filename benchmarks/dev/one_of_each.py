@@ -30,9 +30,10 @@ from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 from pallas_kernels.pagerank.one_gpu import pagerank
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
-from pallas_kernels.sssp.api import default_config, default_delta, sssp
+from pallas_kernels.sssp.api import default_config, sssp
 
 from .. import suite
+from .stress import default_delta
 
 
 def kernels(name, form):

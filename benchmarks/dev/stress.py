@@ -25,7 +25,7 @@ from jax import lax
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
-from pallas_kernels.sssp.api import default_config, default_delta, sssp
+from pallas_kernels.sssp.api import default_config, delta_of, sssp
 
 from .. import suite
 
@@ -78,6 +78,14 @@ def padded_table(prepared, n):
         for name, fill in grow.items()
         if name in prepared
     }
+
+
+def default_delta(indptr, weights):
+    """The width of the buckets of a graph in NumPy arrays."""
+    degrees = np.diff(indptr)
+    finite = weights[weights < (np.iinfo(np.int32).max if weights.dtype == np.int32 else np.inf)]
+    mean = finite.mean(dtype=np.float64) if finite.size else None
+    return delta_of(mean, degrees.size, degrees.max(), degrees.sum(), weights.dtype)
 
 
 class Problem:

@@ -193,8 +193,9 @@ def vector_from_dense(
 def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector:
     """`vector_from_dense` by NumPy: JAX compiles some 20 programs for a shape."""
     values = np.asarray(x)
-    left_out = np.asarray(jnp.asarray(fill, x.dtype))
-    at = np.flatnonzero(~np.isnan(values) if fill != fill else values != left_out)
+    is_nan = fill != fill
+    left_out = np.asarray(jnp.asarray(0 if is_nan else fill, x.dtype))
+    at = np.flatnonzero(~np.isnan(values) if is_nan else values != left_out)
     capacity = at.size if nse is None else nse
     _check_capacity(at.size, capacity)
     dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)

@@ -200,7 +200,7 @@ def test_several_paths_through_equal_and_repeated_edges():
         (r"\[0, 5\)", lambda: jsp.k_shortest_paths(A, 0, 5, 1)),
         ("one vertex", lambda: jsp.k_shortest_paths(A, [0, 1], 4, 1)),
         (
-            "slot 1 is not",
+            "slot 1 holds -1.0",
             lambda: jsp.k_shortest_paths(jsp.from_dense([[0, 1], [-1.0, 0]]), 0, 1, 1),
         ),
     ):

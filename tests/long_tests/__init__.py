@@ -103,7 +103,7 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/algorithms/test_paths.py::test_generations_are_those_of_networkx": 0.102,
     "tests/algorithms/test_paths.py::test_reductions_are_those_of_networkx": 0.0,
     "tests/algorithms/test_paths.py::test_several_paths_are_those_of_scipy": 0.0,
-    "tests/algorithms/test_paths.py::test_several_paths_through_equal_and_parallel_edges": 0.0,
+    "tests/algorithms/test_paths.py::test_several_paths_through_equal_and_repeated_edges": 0.0,
     "tests/learning/test_sampling.py::test_equal_keys_give_equal_samples": 0.0,
     "tests/learning/test_sampling.py::test_every_neighbour_is_as_likely": 0.15,
     "tests/learning/test_sampling.py::test_steps_have_the_odds_of_node2vec": 0.2,

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from examples import fixpoint as written
 from jaxspv.algorithms.fixpoint import gpu_dense
-from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked
+from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked, _Loop
 from pallas_kernels.fixpoint.pull import fixpoint_dense
 from pallas_kernels.layouts import sliced_rows
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank, weights_of_vertices
@@ -194,13 +194,13 @@ def interpreted(monkeypatch):
 def both(A, x0, semiring, **options):
     """(the kernel's, XLA's) fixpoint."""
     G = jsp.prepare(A, for_=("fixpoint",))
-    call, static = _checked(G, x0, semiring, **{**DEFAULTS, **options})
+    call, static = _checked(G, x0, semiring, DEFAULTS._replace(**options))
     assert gpu_dense.refuse(*call, **static) is None
     want = jsp.fixpoint(G, x0, semiring, backend="xla", method="dense", **options)
     return Fixpoint(*gpu_dense.run(*call, **static)), want
 
 
-DEFAULTS = {"update": None, "operands": (), "sums": None, "until": None, "monotone": False}
+DEFAULTS = _Loop(None, (), None, None, monotone=False, closure=False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -297,8 +297,8 @@ def test_an_eigenvector_by_the_user(interpreted):
 def test_integers_are_not_divided(interpreted):
     A = matrix("grid", np.ones, np.int32)
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0], jnp.int32)
-    options = DEFAULTS | {"update": lambda old, y, i, sums: jax.lax.div(y, old)}
-    call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
+    loop = DEFAULTS._replace(update=lambda old, y, i, sums: jax.lax.div(y, old))
+    call, static = _checked(G, x0, jsp.semirings.plus_times, loop)
     assert "float32 alone" in gpu_dense.refuse(*call, **static)
 
 
@@ -306,8 +306,8 @@ def test_integers_are_not_divided(interpreted):
 def test_what_the_kernel_lacks_is_named(interpreted, name, update):
     A = matrix("grid", np.ones, np.float32)
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0])
-    options = DEFAULTS | {"update": lambda old, y, i, sums: update(y)}
-    call, static = _checked(G, x0, jsp.semirings.plus_times, **options)
+    loop = DEFAULTS._replace(update=lambda old, y, i, sums: update(y))
+    call, static = _checked(G, x0, jsp.semirings.plus_times, loop)
     assert f"`{name}`" in gpu_dense.refuse(*call, **static)
 
 

@@ -80,6 +80,7 @@ def test_a_wheel_holds_the_packages_and_runs_elsewhere(tmp_path):
         names = archive.namelist()
     tops = {name.split("/")[0] for name in names}
     assert tops == {
+        "_jaxspv_command.py",
         "_nx_jaxspv.py",
         "jaxspv",
         "pallas_kernels",

@@ -22,9 +22,9 @@ def test_a_stored_program_takes_and_returns_the_classes_of_today():
         pytest.skip("the program was lowered for CPUs")
     row, col, data = np.array([0, 1, 2, 0]), np.array([1, 2, 3, 3]), np.float32([1, 2, 3, 9])
     A = jsp.from_edges(row, col, data, shape=(4, 4))
-    v = jsp.vector_from_entries([1, 3], [1.0, 2.0], n=4)
+    v = jsp.vector_from_entries([1, 3], np.float32([1, 2]), n=4)
     program = jax.export.deserialize(bytearray(STORED.read_bytes()))
-    search, paths, transposed, w = program.call(A, v, 0)
+    search, paths, transposed, w = program.call(A, v, np.int32(0))
     assert type(search).__name__ == "BFS" and search.levels.tolist() == [0, 1, 2, 1]
     assert type(paths).__name__ == "SSSP" and paths.distances.tolist() == [0, 1, 3, 6]
     assert isinstance(transposed, jsp.CSC) and isinstance(w, jsp.SparseVector)

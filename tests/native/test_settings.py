@@ -28,7 +28,7 @@ CALLS = {
     "bfs": lambda A: jsp.bfs(A, 0).levels,
     "sssp": lambda A: jsp.sssp(A, 0).distances,
     "mxm": lambda A: jsp.mxm(A, A, nse=32).todense(),
-    "mxv": lambda A: jsp.mxv(A, jnp.ones(6)),
+    "mxv": lambda A: jsp.mxv(A, jnp.ones(6, np.float32)),
 }
 DENSE = np.zeros((6, 6), np.float32)
 DENSE[ROW, COL] = WEIGHTS
@@ -97,7 +97,11 @@ def test_threads_change_no_result():
     for count in (1, 3, 0):
         jsp.config.set_num_threads(count)
         found.append(
-            (jsp.bfs(A, 0).levels, jsp.mxv(A, jnp.arange(500.0)), jsp.sssp(A, 0).distances)
+            (
+                jsp.bfs(A, 0).levels,
+                jsp.mxv(A, jnp.arange(500, dtype=np.float32)),
+                jsp.sssp(A, 0).distances,
+            )
         )
     for other in found[1:]:
         jax.tree.map(np.testing.assert_array_equal, found[0], other)

@@ -49,8 +49,8 @@ def clustering(
         weighted: whether values are weights >= 0; otherwise they do not matter.
         directed: whether edges have a direction; None: unless the pattern is symmetric (of a
             traced matrix that is not known, and so directed).
-        backend, method: of the count of triangles without weights: "wedges" (native loops on a
-            CPU), "products" (two masked products elsewhere).
+        backend, method: of the count of triangles without weights: "native" (in C++, on a CPU),
+            "wedges" (native loops on a CPU without it), "products" (two masked products elsewhere).
 
     Returns:
         (n,) float32, or the dtype of the weights. Differentiable in weights > 0.

@@ -42,8 +42,8 @@ def k_truss(
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         k: 2 or more, maybe traced; the 2-truss is all edges.
         backend: "cpu", "xla" or None.
-        method: "peeling" (edges one by one, in native loops on a CPU), "rounds" (elsewhere), or
-            None for these.
+        method: "native" (edges one by one in C++, on a CPU), "peeling" (the same in native loops,
+            without it), "rounds" (elsewhere), or None for these.
 
     Returns:
         A CSR of the entries of G that are left, in its capacity; repeated ones are added up.

@@ -93,7 +93,8 @@ def sssp(
         deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
             on every backend and by every method.
         delta: bucket width of delta-stepping, in units of the weights; None: from the weights
-            (one pass over them in every call unless the graph was prepared).
+            (one pass over them in every call unless the graph was prepared). The method "native",
+            which a CPU takes, chooses widths of its own.
         max_steps: bound on the steps; None: to the end.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: "delta_stepping" (which turns to Bellman-Ford where a weight is negative),

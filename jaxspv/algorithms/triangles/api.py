@@ -61,9 +61,9 @@ def triangle_count(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "pallas", "cpu", "xla" or None.
-        method: "wedges" (`C<L> = L plus_pair L` by native loops: what a CPU does), "dot" (the rows
-            of both ends of each edge meet: what other devices do), "bits" (they meet as bits, in
-            one launch on a GPU), or None for the fastest.
+        method: "native" (in C++, on a CPU), "wedges" (`C<L> = L plus_pair L` by native loops: a CPU
+            without the C++ kernels), "dot" (the rows of both ends of each edge meet: what other
+            devices do), "bits" (they meet as bits, in one launch on a GPU), or None: the fastest.
 
     Returns:
         `Triangles(count, overflow)`.

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.dev.stress import default_delta
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp import rounds
-from pallas_kernels.sssp.api import Config, _search, default_config, delta_of, later, sssp
+from pallas_kernels.sssp.api import Config, _search, default_config, later, sssp
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -306,13 +307,6 @@ def test_targets_settle_what_is_as_near(kind, dtype):
             row = slice(graph[0][parent], graph[0][parent + 1])
             step = weights[row][np.asarray(graph[1][row]) == v]
             assert right[parent] + step.min() == right[v]
-
-
-def default_delta(indptr, weights):
-    degrees, top = np.diff(indptr), MAX if weights.dtype == np.int32 else np.inf
-    finite = weights[weights < top]
-    mean = finite.mean(dtype=np.float64) if finite.size else None
-    return delta_of(mean, degrees.size, degrees.max(), degrees.sum(), weights.dtype)
 
 
 def test_default_delta():

@@ -16,7 +16,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 
@@ -53,9 +53,7 @@ def sddmm(
     *,
     semiring: ScalarSemiring,
     tile: Tile | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """s[nse, heads] of x[m, heads, k], y[n, heads, k]; none of the sizes is 0.
 
@@ -72,6 +70,7 @@ def sddmm(
     tile = tile or tile_for(k)
     pairs = nse * heads
     per_warp = 32 // tile.lanes * tile.unroll
+    ctas, threads = grid.ctas, grid.threads or 256
     if ctas is None:
         most = resident_ctas() * (2048 // threads) * tile.waves
         ctas = max(1, min(most, -(-pairs // (per_warp * (threads // 32)))))
@@ -83,7 +82,7 @@ def sddmm(
         ctas=ctas,
         threads=threads,
         name="sddmm",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["s"]
     return s.reshape(nse, heads)
 

@@ -20,7 +20,7 @@ from ..rows.cut import each_cut_row, join_in_cta
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ARRIVALS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
@@ -44,9 +44,7 @@ def csr_spmv(
     semiring: ScalarSemiring,
     width: int = 1,
     shape: Shape | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
@@ -57,7 +55,7 @@ def csr_spmv(
     """
     n = indptr.shape[0] - 1
     shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], SHAPES))
-    ctas = ctas or resident_ctas()
+    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
@@ -66,7 +64,7 @@ def csr_spmv(
         threads=threads,
         shared_words=SHARED + shape.shared_words(threads),
         name="csr_spmv",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["y"]
 
 

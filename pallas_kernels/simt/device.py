@@ -17,6 +17,7 @@ device (an exported program taken there) a grid barrier expires and the result s
 import dataclasses
 import functools
 import re
+from typing import NamedTuple
 
 import jax
 
@@ -68,6 +69,21 @@ class Device:
     cores: int
     shared_bytes: int
     capability: tuple[int, int] | None
+
+
+class Grid(NamedTuple):
+    """How a kernel is launched.
+
+    ctas: None: as many as suit the device. threads: of a CTA; None: as many as suit the kernel.
+    interpret: on the host, over NumPy arrays.
+    """
+
+    ctas: int | None = None
+    threads: int | None = None
+    interpret: bool = False
+
+
+DEFAULT_GRID = Grid()
 
 
 def target() -> Device:

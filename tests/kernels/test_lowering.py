@@ -15,6 +15,7 @@ from pallas_kernels.bfs.mesh.api import bfs as bfs_on_mesh
 from pallas_kernels.components.mesh import components as components_on_mesh
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.pagerank.mesh import pagerank as pagerank_on_mesh
+from pallas_kernels.pagerank.one_gpu import Limits
 from pallas_kernels.products.spmm_mesh import spmm as spmm_on_mesh
 from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
@@ -92,8 +93,9 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
 @pytest.mark.parametrize("entries", [2048, 65536])
 def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
     def body(indptr, indices, names):
-        knobs = indptr[1:] * 1.0, 0.85, 1e-6, 100, 0
-        found = pagerank_on_mesh(indptr, indices, indices * 1.0, names, *knobs, axes=("x",), n=250)
+        rows, p = (indptr, indices, indices * 1.0), indptr[1:] * 1.0
+        limits = Limits(0.85, 1e-6, 100, 0)
+        found = pagerank_on_mesh(*rows, names[:250], p, limits, axes=("x",))
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, entries, 512).count("custom_call @mosaic_gpu") == 1
@@ -113,7 +115,7 @@ def test_products_on_a_mesh_are_one_launch_a_device():
 
     def body(indptr, indices, names):
         x = jnp.ones((250, 128))
-        how = {"axes": ("x",), "n": 250, "semiring": semiring}
+        how = {"axes": ("x",), "semiring": semiring}
         y, status = spmm_on_mesh(indptr, indices, indices * 1.0, x, names, **how)
         return y, jnp.atleast_1d(status)
 

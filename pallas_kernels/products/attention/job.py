@@ -88,7 +88,7 @@ class Schedule:
     of a tile, a power of two; with fewer heads the part of k and v that is read at one time is
     smaller. ctas: for one tile of heads. features: 16-bit features of a lane at most, 4 or 8
     (None: 8 if rows are long); of 32-bit features it has 4. With 1024 threads the compiler is
-    limited to 64 registers: latency is hidden by warps, not by unrolling.
+    limited to 64 registers: latency is hidden by warps, not by unrolling. interpret: on the host.
     """
 
     unroll: int | None = None
@@ -97,6 +97,10 @@ class Schedule:
     ctas: int | None = None
     threads: int = 1024
     features: int | None = None
+    interpret: bool = False
+
+
+SCHEDULE = Schedule()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,8 +27,9 @@ from ..fixpoint.steps import Iteration
 from ..rows.sliced import operands_of, shared_words, sizes, workspace
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..tuning import constants
 
-LEAST = 1 << 17, 32  # vertices and mean entries from which `Increments` is faster (H200)
+LEAST = 32  # mean entries from which `Increments` may be faster, see `Constants.increments_from`
 
 
 class Limits(NamedTuple):
@@ -66,7 +67,8 @@ def pagerank(
     """
     n = strength.shape[0]
     if increments is None:
-        increments = n >= LEAST[0] and prepared["entries"].shape[0] >= LEAST[1] * n
+        many = n >= constants().increments_from
+        increments = many and prepared["entries"].shape[0] >= LEAST * n
     kind = Increments if increments else Iteration
     c = sizes(prepared, n)
     c.weighted = "values" in prepared

@@ -30,6 +30,7 @@ from ..rows.columns import Halves, Job, Product, Renamed, Tile
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
+from ..tuning import constants
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 THREADS = 256
@@ -59,7 +60,7 @@ def tile_for(width: int) -> Tile:
     lanes = 1
     while lanes < 32 and lanes * words < width:
         lanes *= 2
-    return Tile(lanes, words)
+    return Tile(lanes, words, waves=constants().spmm_waves)
 
 
 def csr_spmm(

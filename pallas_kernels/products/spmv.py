@@ -24,12 +24,13 @@ from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ARRIVALS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from ..tuning import constants
 
-SHAPES: tuple[tuple[float, Shape], ...] = (
-    (12, Stream(1, 4)),
-    (32, Lanes(8, 3, 1, ahead=True)),
-    (64, Stream(1, 8)),
-    (math.inf, Lanes(16, 2, 4, ahead=True, stream=True)),
+SHAPES: tuple[Shape, ...] = (  # from short rows to long ones: see `Constants.spmv_bounds`
+    Stream(1, 4),
+    Lanes(8, 3, 1, ahead=True),
+    Stream(1, 8),
+    Lanes(16, 2, 4, ahead=True, stream=True),
 )
 IN_GROUPS = Stream(1, 4)
 SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
@@ -54,7 +55,8 @@ def csr_spmv(
     indices[e] on, a multiple of width, and the values from data[e width] on.
     """
     n = indptr.shape[0] - 1
-    shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], SHAPES))
+    table = tuple(zip((*constants().spmv_bounds, math.inf), SHAPES, strict=True))
+    shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], table))
     ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),

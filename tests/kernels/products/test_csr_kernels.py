@@ -359,7 +359,7 @@ def test_native_products_equal_those_of_xla(shape, dtype):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [shape for _, shape in SHAPES])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_native_grids(shape):
     for ctas, threads in ((1, 128), (7, 1024), (132, 512), (2000, 256)):
         for rows in ("hubs", "short", "one row"):

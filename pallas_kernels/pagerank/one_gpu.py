@@ -71,9 +71,8 @@ def pagerank(
         increments = many and prepared["entries"].shape[0] >= LEAST * n
     kind = Increments if increments else Iteration
     c = sizes(prepared, n)
-    c.weighted = "values" in prepared
     f32 = jnp.float32
-    operands = operands_of(prepared, *(["values"] if c.weighted else []))
+    operands = operands_of(prepared, *(["values"] if "values" in prepared else []))
     operands |= {
         "strength": strength.astype(f32),
         "personalization": personalization.astype(f32),
@@ -95,6 +94,7 @@ def pagerank(
         lambda k, m: kind(k, c, m, kind.KINDS).run(),
         operands,
         outputs,
+        optional=("values",),
         ctas=ctas,
         threads=grid.threads or 1024,
         shared_words=shared_words(len(kind.KINDS)),

@@ -26,13 +26,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..rows.columns import Halves, Job, Product, Renamed, Tile
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..rows.columns import NARROW, Halves, Job, Product, Renamed, Tile, as_words, lanes_for
+from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 from ..tuning import constants
 
-NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 THREADS = 256
 LEAST, LONG = 64, 256  # a group takes at least so many rows and entries: see `ctas_for`
 
@@ -57,10 +56,7 @@ DEFAULT_CONFIG = Config()
 def tile_for(width: int) -> Tile:
     """The tile for rows of x of `width` words: of 8 words or fewer two lanes more pay than one."""
     words = math.gcd(width, 4 if width > 8 else 2)
-    lanes = 1
-    while lanes < 32 and lanes * words < width:
-        lanes *= 2
-    return Tile(lanes, words, waves=constants().spmm_waves)
+    return Tile(lanes_for(width, words), words, waves=constants().spmm_waves)
 
 
 def csr_spmm(
@@ -86,8 +82,8 @@ def csr_spmm(
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
     thin = narrow if config.dtype is not None and jnp.dtype(config.dtype) == x.dtype else None
-    x = jnp.pad(x, ((0, 0), (0, k % 2))) if narrow else x
-    width = x.shape[1] // 2 if narrow else k
+    dense = as_words(x) if narrow else x
+    width = dense.shape[1]
     tile, threads = config.tile or tile_for(width), grid.threads or THREADS
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
@@ -96,14 +92,14 @@ def csr_spmm(
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words * per_word
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
     if data.dtype.name in NARROW:
-        data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
+        data = as_words(data) if packed else data.astype(jnp.float32)
     parts *= 2 if config.log_sum else 1
     halves = Halves(narrow, thin, packed)
     job = Job(n, width, columns, ctas, tile, semiring, halves, config.log_sum, config.mixed)
     kind, renamed = (Product, {}) if names is None else (Renamed, {"names": names})
     y = launch(
         lambda k, m: kind(k, m, job).run(),
-        {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)} | renamed,
+        {"indptr": indptr, "indices": indices, "data": data, "x": dense.reshape(-1)} | renamed,
         {
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),
@@ -142,7 +138,7 @@ def coo_spmm(
     """
     (columns, width), nse = x.shape, row.shape[0]
     tile, threads = tile or tile_for(width), grid.threads or THREADS
-    ctas = grid.ctas or most_ctas(-(-nse // threads), threads, tile)
+    ctas = grid.ctas or most_ctas(-(-nse // threads), threads, tile.waves)
     return launch(
         lambda k, g: _Scattered(k, g, (n, columns, width, nse), tile, semiring).run(),
         {"row": row, "col": col, "data": data, "x": x.reshape(-1)},
@@ -214,16 +210,4 @@ def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:
     """
     full = 2 * resident_ctas() // tiles
     ctas = max(min(-(-work // LEAST), full), -(-work // LONG))
-    return most_ctas(ctas, threads, tile)
-
-
-def most_ctas(wanted: float, threads: int, tile: Tile) -> int:
-    """At most `wanted` CTAs, at most `tile.waves` times as many as are resident."""
-    return int(max(1, min(wanted, resident_ctas() * (2048 // threads) * tile.waves)))
-
-
-def _words(x, per_word=2):
-    """x as a flat array of words."""
-    if per_word == 1:
-        return x.reshape(-1)
-    return jax.lax.bitcast_convert_type(x.reshape(-1, 2), jnp.uint32)
+    return most_ctas(ctas, threads, tile.waves)

@@ -15,11 +15,11 @@ import jax
 
 from ..rows.columns import Job, Renamed
 from ..simt.barrier import MeshBarrier
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import DEFAULT_GRID, Grid, most_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring
-from .spmm import LEAST, THREADS, most_ctas, tile_for
+from .spmm import LEAST, THREADS, tile_for
 
 
 def spmm(
@@ -49,7 +49,7 @@ def spmm(
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
     work = -(-(places + indices.shape[0]) // (LEAST * groups))
-    ctas = grid.ctas or most_ctas(work, threads, tile)
+    ctas = grid.ctas or most_ctas(work, threads, tile.waves)
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words
     more = tiles * ctas * groups
     job = Job(places, width, n, ctas, tile, semiring, mixed=True)

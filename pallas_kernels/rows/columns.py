@@ -9,11 +9,15 @@ them to arrive combines the parts.
 import dataclasses
 from typing import NamedTuple
 
+import jax.numpy as jnp
+from jax import lax
+
 from ..simt.folds import Fold, LogSum
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from .merge_path import place, search
 
+NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 AHEAD = 4  # pieces of one row whose parts are loaded together
 
 
@@ -30,6 +34,18 @@ class Tile:
     words: int
     unroll: int = 4
     waves: int = 2
+
+
+def lanes_for(width: int, words: int) -> int:
+    """The lanes of a group for rows of `width` words, `words` a lane."""
+    return min(32, 1 << max(-(-width // words) - 1, 0).bit_length())
+
+
+def as_words(x):
+    """Floats of 16 bits as words of two: the last axis, a zero behind an odd number."""
+    if x.shape[-1] % 2:
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
+    return lax.bitcast_convert_type(x.reshape(*x.shape[:-1], -1, 2), jnp.uint32)
 
 
 class Halves(NamedTuple):

@@ -11,6 +11,8 @@ from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
 from jaxspv._core import compat
+from jaxspv._core.platforms import using
+from jaxspv.sharding import kernels
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
@@ -262,3 +264,16 @@ def test_gpus_that_are_refused(gpus, monkeypatch):
     for kind in GPUS:
         with on(kind):
             assert compat.kernels_refused() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "default"),
+    [("8.0", False), ("8.9", False), ("9.0", True), ("10.3", True), ("12.0", False), (None, False)],
+)
+def test_kernels_over_several_gpus_are_the_default_where_hosts_link_them(version, default):
+    said = {} if version is None else {"compute_capability": version}
+    mesh = types.SimpleNamespace(devices=np.array([present(**said)] * 2))
+    reason = kernels.unasked(mesh)
+    assert (reason is None) == default
+    with using("pallas"):
+        assert kernels.unasked(mesh) is None  # asked for

@@ -6,6 +6,7 @@ import argparse
 import functools
 import itertools
 import math
+import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ def tuned(
     """Measures and stores the constants of a device; returns the report of the command."""
     found, measured = constants(), []
     for name, trial in trials.items():
-        with waiting(name, True):
+        with waiting(name, sys.stderr.isatty()):
             value, times = best(name, trial, seconds)
         found = found._replace(**{name: value})
         for (case, form), spent in times.items():
@@ -116,7 +117,9 @@ def seconds(case: Case) -> float:
     spent = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        jax.block_until_ready([run(*case.operands) for _ in range(CALLS)])
+        for _ in range(CALLS - 1):
+            run(*case.operands)
+        jax.block_until_ready(run(*case.operands))
         spent.append(time.perf_counter() - start)
     return min(spent) / CALLS
 

@@ -77,7 +77,8 @@ def stored(file: pathlib.Path) -> dict[str, Constants]:
 
 
 def _checked(values: dict[str, Any]) -> Constants:
-    made = Constants(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    made = Constants(**values)
+    made = made._replace(spmv_bounds=tuple(made.spmv_bounds))
     if len(made.spmv_bounds) != 3:
         raise ValueError("`spmv_bounds` must be three numbers")
     for number in (*made[:4], *made.spmv_bounds):

@@ -142,7 +142,7 @@ def _rmat(scale: int, edge_factor: int = 16) -> Any:
 
 @functools.cache
 def _grid(side: int) -> Any:
-    return grid2d(None, side)
+    return grid2d(jax.random.key(0), side)
 
 
 def _searches() -> dict[str, Case]:

@@ -155,7 +155,7 @@ def test_every_constant_is_tried_on_graphs(monkeypatch):
     """Lowered for a GPU with every case, on small graphs."""
     small = tune.rmat(jax.random.key(0), 5, 4)
     monkeypatch.setattr(tune, "_rmat", lambda scale, edges=16: small)
-    monkeypatch.setattr(tune, "_grid", lambda side: tune.grid2d(None, 6))
+    monkeypatch.setattr(tune, "_grid", lambda side: tune.grid2d(jax.random.key(0), 6))
     trials = tune.trials()
     assert set(trials) == set(Constants._fields)
     for name, trial in trials.items():

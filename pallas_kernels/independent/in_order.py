@@ -73,8 +73,9 @@ def coloring(
     capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
 
     def kernel(k, m):
+        shared = k.shared(k.threads), k.shared(4)
         warp, warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
-        _body(k, _State(n, limit, capacity, k.shared(k.threads), k.shared(4), warp, warps), m)
+        _body(k, _State(n, limit, capacity, *shared, warp, warps), m)
 
     out = launch(
         kernel,

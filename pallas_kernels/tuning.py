@@ -88,7 +88,7 @@ def _checked(values: dict[str, Any]) -> Constants:
 
 
 def store(device: Device, values: Constants) -> pathlib.Path:
-    """Puts the constants of a device into the file, which may hold those of others; returns its path."""
+    """Puts the constants of a device into the file, with those of others; returns its path."""
     file = path()
     found = {name: old._asdict() for name, old in stored(file).items()}
     file.parent.mkdir(parents=True, exist_ok=True)

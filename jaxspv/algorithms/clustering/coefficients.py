@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import one_program
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.reductions import sum_in_double
 from ...algebra.masks import structure
 from ...algebra.monoids import plus
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...shapes import Matrix
 
 
+@reaching
 def clustering(
     G: Matrix,
     *,
@@ -103,6 +104,7 @@ def _by_products(graph: Graph, *, weighted: bool, directed: bool) -> Array:
     return _over(_closed_walks(S), 2 * (degree * (degree - 1) - 2 * both))
 
 
+@reaching
 def average_clustering(
     G: Matrix,
     *,

@@ -55,7 +55,7 @@ def test_values_and_negative_cycles():
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_a_negative_loop_at_the_source(dtype):
-    """Its parent is itself, like that of a root; labels fell until rounding held them, or wrapped."""
+    """Its parent is itself, like that of a root."""
     A = jsp.from_edges([0, 1], [0, 2], np.array([-3, 1], dtype), shape=(3, 3))
     with pytest.raises(jsp.NegativeCycleError):
         jsp.sssp(A, 0)

@@ -367,7 +367,7 @@ class Operation:
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
         with (
-            inside(call.situation(frozenset({platform}))),
+            inside(call.derived()._replace(platforms=frozenset({platform}))),
             named,
         ):  # kernels have names of their own
             if call.lanes:

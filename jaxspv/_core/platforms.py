@@ -7,10 +7,13 @@ for every platform ("xla").
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jax
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
@@ -54,6 +57,17 @@ def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
     allowed = tuple(b for b in BACKENDS if b == backend or b == "xla")
     return inside(situation()._replace(allowed=allowed))
+
+
+def reaching(fn: _F) -> _F:
+    """Decorator of a public function of several operations: its `backend=` is for all of them."""
+
+    @functools.wraps(fn)
+    def call(*args, backend=None, **kwargs):
+        with using(backend):
+            return fn(*args, backend=backend, **kwargs)
+
+    return cast(_F, call)
 
 
 def without_kernels() -> contextlib.AbstractContextManager[None]:

@@ -44,6 +44,12 @@ MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}
 
 
+def most_rounds(n: int) -> int:
+    """Rounds after which a search that extends labels by a user's function ends: some cycle
+    improves them for ever, or until rounding or clamping holds them."""
+    return max(1 << 17, 8 * n)
+
+
 @dataclasses.dataclass
 class State:
     """The carry of the loop, equal in all CTAs; far and least are set where a split comes next."""
@@ -100,7 +106,8 @@ def body(k, c, graph, state, kind):
 
     def going_on(*carry):
         s = State(*carry)
-        return ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
+        more = ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
+        return more if c.extend is None else more & (s.steps < most_rounds(c.n))
 
     last = State(*k.while_(going_on, search.step, *first.values()))
     ok = last.ok

@@ -129,7 +129,7 @@ CALLS = {  # name -> its calls
         call(),
         call(weight=None, alpha=0.7),
         call(max_iter=2),
-        call(personalization=lambda G: {first(G): 1, last(G): 2}, tol=1e-11, max_iter=400),
+        call(personalization=lambda G: {first(G): 1, last(G): 2}, tol=1e-13, max_iter=400),
     ],
     "periphery": [call(), call(weight="weight"), call(usebounds=True)],
     "predecessor": [
@@ -214,7 +214,12 @@ def unordered(name, G, weight, value):
         return {v: set(tails) for v, tails in value[0].items()}, value[1]
     if name in ("strongly_connected_components", "attracting_components"):
         return {frozenset(part) for part in value}
-    return nx_cases.costs(G, value, weight) if name in PATHS else value
+    if name == "floyd_warshall":  # a direct edge's weight as it is, which may be True
+        return {u: {v: d + 0 for v, d in far.items()} for u, far in value.items()}
+    found = nx_cases.costs(G, value, weight) if name in PATHS else value
+    if name == "multi_source_dijkstra":  # any of the sources that are as near
+        found = found[0], {v: (end, length) for v, (_, end, length) in found[1].items()}
+    return found
 
 
 def compare(name, G, C, arguments):

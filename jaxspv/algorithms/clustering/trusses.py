@@ -10,7 +10,7 @@ from jax import lax
 
 from ..._core.compilation import one_program
 from ..._core.operation import Operation
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ...algebra.masks import structure
 from ...algebra.operators import identity
 from ...algebra.semirings import plus_pair
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...shapes import Count, Matrix
 
 
+@reaching
 def k_truss(
     G: Matrix, k: Count, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:

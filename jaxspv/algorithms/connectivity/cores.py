@@ -13,7 +13,7 @@ from pallas_kernels.cores import cores as cores_kernel
 from ..._core.compat import kernels_refused
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...native import bind
@@ -78,6 +78,7 @@ def core_number(
     return finished(op(graph, backend=backend, method=method), "core_number")
 
 
+@reaching
 def k_core(
     G: Matrix, k: Count | None = None, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:

@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .compilation import PROGRAMS, as_array, is_eager
-from .derivatives.tangents import instantiate, is_inexact
+from .derivatives.tangents import instantiate, is_inexact, jvp_of_perturbed
 from .operations.call import (
     Call,
     Form,
@@ -147,18 +147,17 @@ class Operation:
         eager = is_eager(*leaves)
         leaves = [as_array(leaf) for leaf in leaves]
         if eager:
-            whole = functools.partial(self._named, lambda *leaves: self._bound(leaves, call))
-            return PROGRAMS.run((self, call), whole, leaves)
+            return PROGRAMS.run((self, call), self._named(lambda *x: self._bound(x, call)), leaves)
         return self._bound(leaves, call)
 
     def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
         structure, _ = results_of(self, call, types_of(leaves), x64())
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
-    def _named(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """`run` under the name of the primitive, which profiles show."""
+    def _named(self, run: Callable[..., Any]) -> Callable[[str], Callable[..., Any]]:
+        """Gives `run` under the name of the primitive, which profiles show."""
         run.__name__ = self.primitive.name
-        return run
+        return lambda platform: run
 
     # ---- The choice ----
 
@@ -246,10 +245,7 @@ class Operation:
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
-
-        bind = functools.partial(
-            self._named, lambda *leaves: self.primitive.bind(*leaves, call=call)
-        )
+        bind = self._named(lambda *leaves: self.primitive.bind(*leaves, call=call))
         return PROGRAMS.run((self, call, None), bind, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
@@ -345,8 +341,6 @@ class Operation:
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
         """The tangent by JAX's differentiation of the form in XLA."""
-        from .derivatives.tangents import jvp_of_perturbed
-
         del result
         impl = self.plan(*primals, backend="xla", **static).chosen[0]
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
@@ -366,10 +360,7 @@ class Operation:
         plan, impl = self._form(platform, call, types)
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with (
-            inside(call.situation(frozenset({platform}))),
-            named,
-        ):  # kernels have names of their own
+        with inside(call.situation().on(platform)), named:  # kernels have names of their own
             if call.lanes:
                 found = over_lanes(plan, impl, call, leaves)
             else:

@@ -151,7 +151,7 @@ class Operation:
         return self._bound(leaves, call)
 
     def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
-        structure, _ = results_of(self, call, types_of(leaves), x64())
+        structure, _ = self._results(call, types_of(leaves))
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
     def _named(self, run: Callable[..., Any]) -> Callable[[str], Callable[..., Any]]:
@@ -198,6 +198,10 @@ class Operation:
             raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
         return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
 
+    def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
+        """The structure and the types of the results, without the axes of vmap."""
+        return results_of(self, call.without_lanes(), call.single(types), x64())
+
     def planned(self, call: Call, types: Types) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
         plan = functools.partial(self.plan, backend=call.backend, method=call.method)
@@ -229,7 +233,7 @@ class Operation:
 
     def _abstract(self, *avals: Any, call: Call) -> list[ShapedArray]:
         types = tuple((aval.shape, aval.dtype) for aval in avals)
-        _, results = results_of(self, call.without_lanes(), call.single(types), x64())
+        _, results = self._results(call, types)
         axes = call.sizes(types)
         found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
         if not any(aval.manual_axis_type.varying for aval in avals):
@@ -274,8 +278,7 @@ class Operation:
 
     def _tangents(self, primals, live, results, *, call: Call, zero: tuple[bool, ...]):
         """Tangents of the floating-point leaves of the results."""
-        types = types_of(primals)
-        structure, _ = results_of(self, call.without_lanes(), call.single(types), x64())
+        structure, _ = self._results(call, types_of(primals))
         tangent = self.tangent
         assert tangent is not None
 
@@ -306,13 +309,14 @@ class Operation:
             return [ad.Zero(v) if u else None for v, u in zip(avals, linear, strict=True)]
         given = [ad.instantiate_zeros(c) for c in cotangents]
         known = [x for x, u in zip(leaves, linear, strict=True) if not u]
-        types = call.single(types_of(avals))
+        types = types_of(avals)
         found = iter(self._pull(given, known, call=call, linear=linear, types=types))
         return [next(found) if u else None for u in linear]
 
     def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
         """Cotangents of the leaves in which the operation is linear."""
-        structure, _ = results_of(self, call.without_lanes(), types, x64())
+        structure, _ = self._results(call, types)
+        types = call.single(types)
         transpose = self.transpose
         assert transpose is not None
 

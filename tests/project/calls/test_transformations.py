@@ -114,6 +114,16 @@ def test_eager_compositions_compile_once(name, composed, compilations):
     np.testing.assert_allclose(found[0].reshape(2, -1)[1], found[1].reshape(2, -1)[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_vmap_of_vmap_over_values(name, shape):
+    loss, factor = SMOOTH[name], 1 + np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    values = jnp.asarray(factor[..., None] * np.asarray(A.data))
+    want = float(loss(A.data)) * factor**2
+    np.testing.assert_allclose(jax.vmap(jax.vmap(loss))(values), want, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.vmap(loss)))(values), want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients_without_jit(name):
     want = jax.grad(SMOOTH[name])(A.data)

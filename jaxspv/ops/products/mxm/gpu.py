@@ -110,9 +110,9 @@ def _longest(a_indptr: Array, b_indptr: Array) -> Array:
     return longest[0] * longest[1]
 
 
-def tuning_for(A: SparseMatrix, B: SparseMatrix) -> Tuning:
+def tuning_for(A: Any, B: Any) -> Tuning:
     """Without the launches that no row of A B needs; eager, waits for a number."""
-    if not (isinstance(A, CSR) and isinstance(B, CSR)):
+    if not A.compressed == B.compressed == 0:
         return Tuning()
     usual, most = Tuning(), float(_longest(A.indptr, B.indptr))
     bounds = [warps.most for warps in (usual.few, usual.middle) if warps] + [usual.large]

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ..simt.device import resident_ctas
-from .adjacency import breadth_first_order, degree_sizes
+from .adjacency import LOW_MAX, breadth_first_order, degree_sizes
 from .ragged import (
     I32,
     argsort,
@@ -84,15 +84,13 @@ def prepare_pagerank(
     if thread_row is None:  # no slice has more than half of a warp's share of all entries
         thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
     segment = _segment(nnz)
-    rows, found, padded = _sorted_rows(
-        in_indptr,
-        in_indices,
-        out_degree,
-        np.int32(thread_row),
-        np.int32(segment),
-        order=order,
-        widest=1 << max(largest - 1, 0).bit_length() if order == "breadth_first" else 1,
-    )
+    by_number = None
+    if order == "breadth_first":
+        widest = max(LOW_MAX, 1 << max(largest - 1, 0).bit_length())
+        by_number = breadth_first_order(in_indptr, in_indices, widest)
+    bounds = np.int32(thread_row), np.int32(segment)
+    given = in_indptr, in_indices, out_degree, by_number
+    rows, found, padded = _sorted_rows(*given, *bounds, order=order)
     found, padded = jax.device_get((found, padded))
     if padded >= 2**31 * (1 - 1e-6):
         raise ValueError(
@@ -148,8 +146,8 @@ def _segment(nnz):
     return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), *SEGMENTS))
 
 
-@functools.partial(jax.jit, static_argnames=("order", "widest"))
-def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, widest):
+@functools.partial(jax.jit, static_argnames="order")
+def _sorted_rows(indptr, indices, out_degree, by_number, thread_row, segment, *, order):
     """((by_number, rows), (long rows, items, splits, entries), entries as a float).
 
     by_number: vertices in the order of their new numbers. rows: numbers in the order of their
@@ -158,9 +156,7 @@ def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, wid
     n = indptr.shape[0] - 1
     if order == "given":
         by_number = jnp.arange(n, dtype=I32)
-    elif order == "breadth_first":
-        by_number = breadth_first_order(indptr, indices, widest)
-    else:
+    elif order == "degree":
         degree = count_of(indices, n) if out_degree is None else out_degree
         by_number = by_falling(degree)
     length = jnp.diff(indptr)[by_number]

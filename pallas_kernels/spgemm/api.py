@@ -40,7 +40,8 @@ class Tuning:
 
     few, middle: warps that take rows of few products together, and warps that take one or two rows
     of more products, or None; their `ctas` are a multiprocessor. large: products from which on a
-    row is large. medium_threads, medium_capacity, large_threads, large_capacity: threads and
+    row is large. most: no row has more products; launches for longer rows are left out, and need
+    not be compiled. medium_threads, medium_capacity, large_threads, large_capacity: threads and
     accumulators of the CTAs (0: as many as fit). window: columns that have a bit in shared memory
     (0: all, if they fit).
     """
@@ -48,6 +49,7 @@ class Tuning:
     few: Warps = Warps(4, 256, 32, 8, 16, 512)
     middle: Warps | None = Warps(4, 128, 2, 32, 512, 0)
     large: int = 16384
+    most: int = SATURATED
     medium_threads: int = 512
     medium_capacity: int = 4096
     large_threads: int = 1024
@@ -130,9 +132,10 @@ def spgemm_rows(
         (LARGE, tuning.large_threads, tuning.large_capacity),
         (MEDIUM, tuning.medium_threads, tuning.medium_capacity),
     ):
-        config = _config(columns, threads, capacity, tuning.window, cores)
-        out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
-    if middle:
+        if tuning.most > bounds[listed == LARGE]:
+            config = _config(columns, threads, capacity, tuning.window, cores)
+            out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
+    if middle and tuning.most > few.most:
         out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"])
     del out["count"]

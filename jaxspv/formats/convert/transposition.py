@@ -15,6 +15,8 @@ from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 from ..._core.compilation import on_gpu, to_device
 from ..csr import CSR, sort_by
 
+EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values
+
 
 def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     """A transposed, the slot of each of its entries in A, and whether A equals it; eager.
@@ -25,18 +27,24 @@ def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     return (_on_device if on_gpu(A.indices) else _on_host)(A)
 
 
-def known_symmetric(A: CSR) -> bool | None:
+def known_symmetric(A: CSR, compare: int = EXACT) -> bool | None:
     """Whether a matrix on a GPU equals its transpose, found without it; None: not known so; eager.
 
     Memory: some bytes for each entry of an eighth of them.
+
+    Args:
+        compare: EXACT, ROUNDED (values but for rounding) or PATTERN (no values): one program.
     """
     if not on_gpu(A.indices) or A.nse == 0 or not (A.sorted and A.unique):
         return None
-    return bool(_equals_transpose(A.indptr, A.indices, A.data, capacity=piece_of(A.nse)))
+    arrays = A.indptr, A.indices, A.data
+    return bool(_equals_transpose(*arrays, np.int32(compare), capacity=piece_of(A.nse)))
 
 
 @functools.partial(jax.jit, static_argnames="capacity")
-def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: int) -> Array:
+def _equals_transpose(
+    indptr: Array, indices: Array, data: Array, compare: Array, *, capacity: int
+) -> Array:
     """Whether each entry's mirror image, found by bisection in its sorted row, has its value."""
     count = indptr[-1]
     widest = jnp.max(jnp.diff(indptr), initial=0)
@@ -58,7 +66,9 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: i
         low, _ = lax.fori_loop(0, halvings, halve, (indptr[col], indptr[col + 1]))
         mirror = jnp.minimum(low, indices.shape[0] - 1)
         found = (low < indptr[col + 1]) & (indices[mirror] == row)
-        same = jnp.all(~valid | (found & _equal(data[mirror], data[slot])))
+        a, b = data[mirror], data[slot]
+        near = (compare == ROUNDED) & jnp.isclose(a, b, equal_nan=True)
+        same = jnp.all(~valid | (found & (_equal(a, b) | near | (compare == PATTERN))))
         return jnp.where(count - begin > capacity, begin + capacity, count), same.astype(jnp.int32)
 
     def going(state):

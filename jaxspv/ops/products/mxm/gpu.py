@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
-from pallas_kernels.spgemm.api import Rows, spgemm_assemble, spgemm_rows
+from pallas_kernels.spgemm.api import Rows, Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
 
 from ...._core.compat import kernels_refused
@@ -75,7 +76,14 @@ def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
 
 
 def rows_of(
-    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
+    semiring: Semiring,
+    A: CSR,
+    B: CSR,
+    mask: Mask | None,
+    *,
+    nse: int,
+    tuning: Tuning | None = None,
+    interpret: bool = False,
 ) -> Rows:
     """The rows of C by kernels, in any order; all sparse operands are sorted CSR."""
     listed, term = None, term_dtype(semiring, A.dtype, B.dtype)
@@ -90,8 +98,26 @@ def rows_of(
         **_algebra(semiring, A.dtype, B.dtype, term),
         mask=listed,
         complement=mask is not None and mask.complement,
+        tuning=tuning or Tuning(),
         interpret=interpret,
     )
+
+
+@jax.jit
+def _longest(a_indptr: Array, b_indptr: Array) -> Array:
+    """At least the products of any row of A B, in float32."""
+    longest = [jnp.max(jnp.diff(p), initial=0).astype(jnp.float32) for p in (a_indptr, b_indptr)]
+    return longest[0] * longest[1]
+
+
+def tuning_for(A: Any, B: Any) -> Tuning:
+    """Without the launches that no row of A B needs; eager, waits for a number."""
+    if not A.compressed == B.compressed == 0:
+        return Tuning()
+    usual, most = Tuning(), float(_longest(A.indptr, B.indptr))
+    bounds = [warps.most for warps in (usual.few, usual.middle) if warps] + [usual.large]
+    bound = next((bound for bound in bounds if most <= bound), usual.most)
+    return dataclasses.replace(usual, most=bound)  # few bounds, so that products share programs
 
 
 def in_order(rows: Rows, columns: int, term: Any, *, nse: int, interpret: bool = False) -> Result:

@@ -21,7 +21,7 @@ from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
 from .esc import multiply_in_steps
 from .expand import operands
-from .gpu import no_kernels, rows_of
+from .gpu import no_kernels, rows_of, tuning_for
 from .loops.native import counted
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
@@ -138,16 +138,20 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
     Allocates for the typical size of a result and computes the rows again if that was too small:
-    one or two host syncs, none once the size is cached. Rows and assembly stay separate programs,
-    so that the second product of a pattern compiles nothing.
+    two or three host syncs, none once the sizes are cached. Rows and assembly stay separate
+    programs, so that the second product of a pattern compiles nothing.
     """
     known = sizes.get("entries")
+    if "tuning" not in sizes:
+        sizes["tuning"] = tuning_for(call.A, call.B)
+    tuning = sizes["tuning"]
     allocated = min(
         call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST
     )
 
     def rows_in(allocated: int) -> Rows:
-        return one_program(_rows_in_capacity, *call.operands, allocated=allocated)
+        how = {"allocated": allocated, "tuning": tuning}
+        return one_program(_rows_in_capacity, *call.operands, **how)
 
     rows = rows_in(allocated) if known is None or known <= allocated else None
     need = int(rows.total) if known is None and rows is not None else known or 0
@@ -253,5 +257,6 @@ def _sorted_total(A, B, mask, size):
     return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
-def _rows_in_capacity(semiring, A, B, mask, *, allocated):
-    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=allocated)
+def _rows_in_capacity(semiring, A, B, mask, *, allocated, tuning=None):
+    matrices = sorted_csr(A), sorted_csr(B), sorted_mask(mask)
+    return rows_of(semiring, *matrices, nse=allocated, tuning=tuning)

@@ -92,7 +92,7 @@ def peers(page: str, title: str) -> tuple[list[float], set[str]]:
 
 
 def headline(page: str, graph: str = "rmat21") -> str:
-    """One number for the first page: a search of one graph beside the fastest peer."""
+    """One number for the first page: a search of one graph, and the fastest peer's."""
     section = page.partition("### BFS: one launch")[2].partition("\n### ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0]]

@@ -9,6 +9,7 @@ import re
 import shutil
 
 LINK = re.compile(r"\[([^\]\n]*)\]\((?!http)([\w./-]+\.(?:md|json|png|py))\)")
+MACHINES = {"cpu": "a CPU", "nvidia-h200": "an NVIDIA H200"}
 TOC = "\n```{toctree}\n:hidden:\n\nprotocol\ntables\n```\n"
 BASELINES = (  # row of the short table: question, file, heading of ours, heading of theirs
     ("SpMV, 21 graphs, CPU: BCOO over jaxspv", "cpu/spmv.md", "jaxspv", "BCOO"),
@@ -150,7 +151,9 @@ def _mended(source: pathlib.Path, target: pathlib.Path, sources: dict) -> str:
 
     text = LINK.sub(link, source.read_text())
     if not text.startswith("# "):
-        text = f"# {source.stem} on {source.parent.name}\n\n{text}"
+        heading, rest = f"## {source.stem}\n", text.partition("\n")[2]
+        where = MACHINES.get(source.parent.name, source.parent.name)
+        text = f"# {source.stem} on {where}\n\n" + (rest if text.startswith(heading) else text)
     return text + (TOC if target.stem == "index" else "")
 
 

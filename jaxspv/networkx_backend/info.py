@@ -11,6 +11,7 @@ import functools
 import inspect
 import itertools
 import math
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -96,16 +97,25 @@ def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
     Raises:
         TypeError: they are not those of the function.
     """
-    bound = _signature(name).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return bound.arguments
+    positional, defaults, needed = _parameters(name)
+    given = dict(zip(positional, args, strict=False))
+    wrong = (kwargs.keys() & given.keys()) | (kwargs.keys() - defaults.keys() - {*positional})
+    found = {**defaults, **given, **kwargs}
+    if len(args) > len(positional) or wrong or not needed <= found.keys():
+        raise TypeError(f"{name}() has other arguments: {sorted(wrong or needed)}")
+    return found
 
 
 @functools.cache
-def _signature(name: str) -> inspect.Signature:
+def _parameters(name: str) -> tuple[list[str], dict[str, Any], set[str]]:
+    """Names of positional parameters, defaults, and names of those without a default."""
     import networkx as nx
 
-    return inspect.signature(nx.utils.backends._registered_algorithms[name].orig_func)
+    function = nx.utils.backends._registered_algorithms[name].orig_func
+    parameters = inspect.signature(function).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    return positional, defaults, {p.name for p in parameters} - defaults.keys()
 
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
@@ -260,9 +270,18 @@ def _directed(arguments: dict[str, Any]) -> str | None:
 
 
 def _hits(arguments: dict[str, Any]) -> str | None:
-    if "method" not in arguments and not arguments["normalized"]:
+    if "method" in arguments:
+        return None
+    if not arguments["normalized"]:
         return "`normalized` is false: this release of NetworkX leaves the sign of vectors open"
-    return None
+    few = "`max_iter` is below 100: it counts steps of ARPACK, which may not converge then"
+    return few if arguments["max_iter"] < 100 else None
+
+
+def _seed(arguments: dict[str, Any]) -> str | None:
+    """Refuses a seed; NetworkX passes the global generator where none is given."""
+    free = arguments["seed"] in (None, random, random._inst)  # pyright: ignore
+    return None if free else "`seed` is given: the result must be NetworkX's own"
 
 
 NO_SEARCH = (_given("e", "sp", why="there is nothing left to search"), _null_graph)
@@ -277,7 +296,7 @@ NO_TREE = (
 )
 NO_ORDER = (_given("sort_neighbors", why="it would be called node by node"),)
 NO_LABELS = (_directed, _null_graph, _given("weight", why="labels are counted, not weighed"))
-NO_ASTAR = (_given("cutoff", why="which paths it leaves out depends on the order of the search"),)
+NO_ASTAR = (_given("heuristic", "cutoff", why="where it is not admissible, paths depend on it"),)
 NO_START = _given("nstart", why="the iteration starts from equal scores")
 REFUSALS: dict[str, tuple[Refusal, ...]] = {
     **dict.fromkeys("triangles generalized_degree clustering".split(), (_parallel_edges,)),
@@ -297,11 +316,13 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     "pagerank": (NO_START, _given("dangling", why="dangling nodes follow the personalization")),
     "hits": (NO_START, _null_graph, _hits),
     **dict.fromkeys("astar_path astar_path_length".split(), NO_ASTAR),
-    **dict.fromkeys("asyn_lpa_communities label_propagation_communities".split(), NO_LABELS),
-    "fast_label_propagation_communities": NO_LABELS,
+    "label_propagation_communities": NO_LABELS,
+    "asyn_lpa_communities": (*NO_LABELS, _seed),
+    "fast_label_propagation_communities": (*NO_LABELS, _seed),
     "louvain_communities": (
         _directed,
         _null_graph,
+        _seed,
         _given("max_level", why="all levels are joined"),
         _other("threshold", 1e-07, "`threshold` is not 1e-7: levels are joined until none gains"),
     ),
@@ -310,5 +331,9 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
         _other("strategy", "largest_first", "`strategy` is not 'largest_first'"),
         _other("interchange", False, "`interchange` is true"),
     ),
-    "maximal_independent_set": (_null_graph, _given("nodes", why="the set is drawn as a whole")),
+    "maximal_independent_set": (
+        _null_graph,
+        _seed,
+        _given("nodes", why="the set is drawn as a whole"),
+    ),
 }

@@ -120,7 +120,7 @@ CALLS = {  # name -> its calls
         call(beta=lambda G: dict.fromkeys(G, 2.0)),
     ],
     "label_propagation_communities": NONE,
-    "louvain_communities": [*WEIGHT, call(resolution=1.5, seed=3), call(max_level=1)],
+    "louvain_communities": [*WEIGHT, call(resolution=1.5), call(seed=3), call(max_level=1)],
     "maximal_independent_set": [call(), call(seed=7), call(some)],
     "maximum_spanning_edges": SPANNING,
     "maximum_spanning_tree": SPANNING[:2],
@@ -178,7 +178,8 @@ CALLS = {  # name -> its calls
 REFUSING = """
 average_clustering clustering generalized_degree transitivity triangles core_number k_core k_shell
 k_crust k_corona hits minimum_spanning_edges maximum_spanning_edges minimum_spanning_tree
-maximum_spanning_tree greedy_color louvain_communities maximal_independent_set
+maximum_spanning_tree astar_path astar_path_length greedy_color louvain_communities
+maximal_independent_set
 asyn_lpa_communities fast_label_propagation_communities label_propagation_communities
 """.split()
 HANDED_BACK = {("pagerank", kind) for kind in nx_cases.GRAPHS}  # of few steps, personalised

@@ -19,7 +19,7 @@ STEPS = 100  # of label propagation: it converges in few steps, or alternates fo
 def louvain_communities(
     G, weight="weight", resolution=1, threshold=1e-07, max_level=None, seed=None
 ):
-    """Sets of nodes whose modularity no move of one node raises; the seed has no effect."""
+    """Sets of nodes whose modularity no move of one node raises."""
     values = G.weights(weight)
     if G.loops or not (np.isfinite(values).all() and (values >= 0).all()):
         raise NotImplementedError("a self loop, or a weight that is negative, infinite or NaN")
@@ -46,13 +46,13 @@ def _by_labels(G: ConvertedGraph) -> list[set]:
 
 @implements
 def asyn_lpa_communities(G, weight=None, seed=None):
-    """Sets of nodes of one label; the seed has no effect."""
+    """Sets of nodes of one label."""
     return iter(_by_labels(G))
 
 
 @implements
 def fast_label_propagation_communities(G, *, weight=None, seed=None):
-    """Sets of nodes of one label; the seed has no effect."""
+    """Sets of nodes of one label."""
     return iter(_by_labels(G))
 
 

@@ -29,7 +29,7 @@ def greedy_color(G, strategy="largest_first", interchange=False):
 
 @implements
 def maximal_independent_set(G, nodes=None, seed=None):
-    """Nodes of which no two are neighbors, to which none can be added; drawn by the seed."""
+    """Nodes of which no two are neighbors, to which none can be added."""
     if G.loops:
         raise NotImplementedError("NetworkX's first node may not have a self loop")
     key = jax.random.key(nx.utils.create_py_random_state(seed).getrandbits(31))

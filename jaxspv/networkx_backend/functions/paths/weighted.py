@@ -154,7 +154,7 @@ def bidirectional_dijkstra(G, source, target, weight="weight"):
 
 @implements
 def astar_path(G, source, target, heuristic=None, weight="weight", *, cutoff=None):
-    """A shortest path. The heuristic is not called: where it is admissible, it has no effect."""
+    """A shortest path, without a heuristic."""
     return _between(G, source, target, weight)[1]
 
 

@@ -69,6 +69,8 @@ START_S = 2.0  # importing JAX and jaxspv, making the first program
 FIRST_S = 0.25  # the first call of a function at a size
 EVERY_S = 2e-3  # each call
 CONVERSION_S = 4e-7  # for each node and entry
+CHEAP = {name for name, seconds in OF_CALL.items() if seconds <= CONVERSION_S}
+CHEAP -= {"shortest_path", "shortest_path_length"}  # between all pairs, too
 SHARE = 0.2  # of the time spent in NetworkX's own functions, which may pay for START_S and FIRST_S
 
 
@@ -84,11 +86,11 @@ def get_info() -> dict[str, Any]:
     }
 
 
-def configuration() -> dict[str, Any]:
-    """`nx.config.backends.jaxspv`, or the defaults where the backend is not installed."""
+def setting(name: str) -> Any:
+    """That of `nx.config.backends.jaxspv`, or the default where the backend is not installed."""
     import networkx as nx
 
-    return {**DEFAULTS, **dict(nx.config.backends.get("jaxspv", {}))}
+    return nx.config.backends.get("jaxspv", DEFAULTS).get(name, DEFAULTS[name])
 
 
 def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
@@ -120,12 +122,20 @@ def _parameters(name: str) -> tuple[list[str], dict[str, Any], set[str]]:
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     """True, or the reason why a call is not supported."""
+    if _always_runs(name):  # NetworkX's own functions ask often: one search for each node
+        return True
     try:
         arguments = arguments_of(name, args, kwargs)
     except TypeError as error:
         return f"the arguments are not those of NetworkX's function: {error}"
     found = (refuse(arguments) for refuse in (*REFUSALS.get(name, ()), _no_attribute))
     return next((reason for reason in found if reason), True)
+
+
+@functools.cache
+def _always_runs(name: str) -> bool:
+    positional, defaults, _ = _parameters(name)
+    return name not in REFUSALS and not {"weight", "distance"} & {*positional, *defaults}
 
 
 class _Spent:
@@ -146,14 +156,14 @@ def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     spent in NetworkX until now, even if this call alone does not gain as much. So programs of many
     calls come here soon, and one of few calls loses a fifth of its time at most.
     """
-    arguments = arguments_of(name, args, kwargs)
-    G = arguments["G"]
-    if (
-        getattr(G, "__networkx_backend__", "") == "jaxspv"
-        or not configuration()["only_where_faster"]
-    ):
+    G = args[0] if args else kwargs["G"]
+    if getattr(G, "__networkx_backend__", "") == "jaxspv" or not setting("only_where_faster"):
         return True
-    each, converted = _seconds(name, arguments), _is_converted(G)
+    converted = _is_converted(G)
+    if name in CHEAP and not converted:
+        return "NetworkX's own function takes no longer than the conversion of the graph"
+    arguments = arguments_of(name, args, kwargs)
+    each = _seconds(name, arguments)
     gain = each - (0.0 if converted else CONVERSION_S)
     if gain <= 0:
         return f"it takes {each:.1g} s for each node and entry, its conversion as much"

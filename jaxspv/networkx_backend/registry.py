@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
-from .info import configuration
+from .info import setting
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -41,7 +41,7 @@ def implements(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _keep_programs() -> None:
     """Turns on the cache of compiled programs on disk, unless the configuration says no."""
-    wanted = configuration()["compilation_cache"]
+    wanted = setting("compilation_cache")
     if wanted and cache_folder() is None:
         with contextlib.suppress(OSError):  # of a folder that cannot be written to
             enable_compilation_cache(None if wanted is True else wanted)
@@ -50,5 +50,5 @@ def _keep_programs() -> None:
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
     """float64 and int64 in what runs within, as in NetworkX, unless the configuration says no."""
-    with jax.enable_x64(bool(configuration()["double_precision"])):
+    with jax.enable_x64(bool(setting("double_precision"))):
         yield

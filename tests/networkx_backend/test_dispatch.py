@@ -195,7 +195,7 @@ def test_what_is_paid_once_takes_a_share_of_the_time_in_networkx(new_process):
 
 def test_the_setting_takes_every_call(new_process, monkeypatch):
     new_process(loaded=False)
-    monkeypatch.setattr(info, "configuration", lambda: {"only_where_faster": False})
+    monkeypatch.setattr(info, "setting", lambda name: False)
     assert backend.should_run("pagerank", (nx.path_graph(2),), {}) is True
 
 

@@ -253,6 +253,7 @@ for wanted in (False, sys.argv[1], True):
 
 def test_compiled_programs_are_kept_on_disk(run, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAXSPV_NATIVE", "0")  # a new folder has no compiled kernels
     named = str(tmp_path / "named")
     assert run(CACHE, named).split() == ["None", named, str(tmp_path / "jaxspv")]
 

@@ -4,6 +4,7 @@ rows and returns the sizes of the arrays, a second one fills the arrays.
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,16 @@ THREAD_ROWS = (16, 128)  # bounds of `thread_row`: longer rows are summed by a w
 WINDOW = 4096  # rows are sorted by length within windows of so many
 SEGMENTS = (512, 8192)  # bounds of the entries of a segment of a long row, which one warp sums
 ORDERS = ("degree", "breadth_first", "given")
+
+
+class Sizes(NamedTuple):
+    """Of the arrays: positions before the slices, slices, items, splits, entries."""
+
+    base: int
+    slices: int
+    items: int
+    splits: int
+    entries: int
 
 
 def prepare_pagerank(
@@ -94,16 +105,16 @@ def prepare_pagerank(
     groups = -(-(long + (k > items)) // LANES)
     slices = -(-(n - long) // LANES)
     weights = None if weights is None else jnp.asarray(weights)
-    static = {
-        "base": LANES * rounded(groups) if groups else 0,
-        "slices": rounded(slices) if slices else 0,
-        "items": k,
-        "splits": rounded(splits) if splits else 0,
-        "entries": rounded(max(1, entries)),
-    }
+    static = Sizes(
+        base=LANES * rounded(groups) if groups else 0,
+        slices=rounded(slices) if slices else 0,
+        items=k,
+        splits=rounded(splits) if splits else 0,
+        entries=rounded(max(1, entries)),
+    )
     sorted_rows = in_indptr, in_indices, weights, rows, np.int32(long), np.int32(segment)
     counts = jnp.array((items, -(-(n - long) // LANES)), I32)
-    return {**_filled(*sorted_rows, **static), "counts": counts}
+    return {**_filled(*sorted_rows, static=static), "counts": counts}
 
 
 def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
@@ -179,9 +190,10 @@ def _positions(length, order, thread_row):
     return argsort(jnp.where(is_long, (2**31 - 1 - length).astype(jnp.uint32), short))
 
 
-@functools.partial(jax.jit, static_argnames=("base", "slices", "items", "splits", "entries"))
-def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, items, splits, entries):
+@functools.partial(jax.jit, static_argnames="static")
+def _filled(indptr, indices, weights, rows, long, segment, *, static):
     by_number, by_position = rows
+    base, slices, items, splits, entries = static
     n, positions = indptr.shape[0] - 1, base + LANES * slices
     place = jnp.arange(n, dtype=I32)
     place = jnp.where(place < long, place, base + place - long)

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from ..products.spmv import csr_spmv
-from ..simt.device import resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.scalar_jaxpr import ScalarSemiring
 from .assemble import assemble
 from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
@@ -157,10 +157,8 @@ def _products(a, b_indptr, interpret):
     lengths = jnp.minimum(jnp.diff(b_indptr), SATURATED)
     semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
     pattern = a[1]  # stands for values, which are not read
-    product = functools.partial(csr_spmv, semiring=semiring, interpret=interpret)
-    if interpret:
-        product = functools.partial(product, ctas=2, threads=64)
-    return product(a[0], pattern, pattern, lengths)
+    grid = Grid(2, 64, interpret=True) if interpret else DEFAULT_GRID
+    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring, grid=grid)
 
 
 def _config(columns, threads, capacity, window, cores):

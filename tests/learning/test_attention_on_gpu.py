@@ -24,9 +24,8 @@ M, N = 37, 29
 def on_gpu(monkeypatch):
     """The kernels, interpreted, as a GPU would take them."""
     for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(
-            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
-        )
+        schedule = Schedule(threads=64, interpret=True)
+        kernel = functools.partial(getattr(gpu, name), schedule=schedule)
         monkeypatch.setattr(gpu, name, kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
 

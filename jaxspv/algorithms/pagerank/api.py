@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pallas_kernels.pagerank.one_gpu import Limits
 from pallas_kernels.pagerank.one_gpu import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
@@ -236,9 +237,9 @@ def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
     """All iterations in one launch, a grid barrier after each."""
     links = graph.layouts["pagerank"]
     p = _distribution(p, graph)
-    scores, iterations, change, status = pagerank_kernel(
-        links.strength, p, damping, tol, max_iterations, min_iterations, prepared=links.kernel
-    )
+    limits = Limits(damping, tol, max_iterations, min_iterations)
+    found = pagerank_kernel(links.strength, p, limits, prepared=links.kernel)
+    scores, iterations, change, status = found
     return PageRank(scores, iterations, change <= tol, status)
 
 

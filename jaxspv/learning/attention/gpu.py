@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.products.attention import job as kernels
 from pallas_kernels.products.attention.forward import csr_attention
 from pallas_kernels.products.attention.job import MOST
-from pallas_kernels.products.attention.vjp import csr_attention_vjp
+from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.batching import one_by_one
@@ -148,10 +148,7 @@ def _pulled(A, operands, V, y, logs, w, u, *, score, perturbed, by_value) -> lis
         w.reshape(*log.shape, -1).astype(jnp.float32),
         less,
         **_how(score, operands, V),
-        scores=by_query or by_key or by_edge,
-        values=by_value,
-        biases=by_bias,
-        params=bool(live),
+        wanted=Wanted(by_query or by_key or by_edge, by_value, by_bias, bool(live)),
     )
     if by_bias and bias is not None and db is not None:
         db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)

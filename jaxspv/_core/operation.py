@@ -95,12 +95,22 @@ class Operation:
         for platform in ("cpu", "cuda", None):
             rule = functools.partial(self._lower, platform or "other")
             mlir.register_lowering(primitive, rule, platform=platform, inline=False)
-        self._push = jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
-        self._pull = jax.jit(
-            self._cotangents, static_argnames=("call", "linear", "types"), inline=True
-        )
-        self._traced = jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
         OPERATIONS[primitive] = self
+
+    # Made when they are first used: three for each operation would take a tenth of the import.
+
+    @functools.cached_property
+    def _push(self) -> Callable[..., Any]:
+        return jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
+
+    @functools.cached_property
+    def _pull(self) -> Callable[..., Any]:
+        names = ("call", "linear", "types")
+        return jax.jit(self._cotangents, static_argnames=names, inline=True)
+
+    @functools.cached_property
+    def _traced(self) -> Callable[..., Any]:
+        return jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
 
     def __repr__(self) -> str:
         return f"Operation({self.name!r})"

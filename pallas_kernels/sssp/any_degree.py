@@ -194,8 +194,8 @@ def _check(search, s, v, is_valid):
 
 
 def _adopting(search, s, pull=None):
-    """Vertices of the near queue become parents of orphans; in turn `pull` the queue holds the
-    orphans, which search their own rows for a parent."""
+    """Vertices of the near queue become parents of orphans. Where `pull` is true the queue holds
+    the orphans, which search their own rows for a parent."""
     k, c, state = search.k, search.c, search.state
 
     def visit(labels, near, weights, edge, least):

@@ -46,8 +46,8 @@ def first_tight(
     indptr int32[n + 1], indices int32[nse], lengths float32[nse]: a square CSR, n > 0, nse > 0;
     slots from indptr[n] on are not read. before, after float32[n]: lengths of paths to the tails
     and the heads of edges; NaN: no edge at this vertex counts. strict: before[u] < after[v] as
-    well; read at run time, so that both cases are one kernel. n + nse < `merge_path.LIMIT`. Any
-    number of CTAs is right.
+    well; read at run time, so that both cases are one kernel. n + nse < `merge_path.LIMIT`. The
+    result does not depend on `ctas`.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)

@@ -16,6 +16,7 @@ from ..._core.compilation import on_gpu, to_device
 from ..csr import CSR, sort_by
 
 EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values
+SMALL = 1 << 16  # entries that NumPy sorts in less time than importing scipy.sparse takes
 
 
 def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
@@ -80,23 +81,34 @@ def _equals_transpose(
 def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
     """The transpose, the slot of each of its entries in A, and whether it equals A.
 
-    Counting sort by column, in SciPy: nothing to compile.
+    Counting sort by column: nothing to compile.
     """
-    import scipy.sparse
-
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     count = int(indptr[-1])
-    order = np.arange(count, dtype=np.int64 if count >= 2**31 else np.int32)
-    flipped = scipy.sparse.csr_array((order, indices[:count], indptr), shape=A.shape).tocsc()
+    slots, columns, ends = _by_column(indptr, indices[:count], A.shape)
     pad = (0, A.nse - count)
-    slots = np.pad(flipped.data, pad, constant_values=A.nse).astype(np.int32)
-    columns = np.pad(flipped.indices.astype(np.int32), pad, constant_values=A.shape[0])
+    slots = np.pad(slots, pad, constant_values=A.nse).astype(np.int32)
+    columns = np.pad(columns.astype(np.int32), pad, constant_values=A.shape[0])
     values = data[np.minimum(slots, A.nse - 1)] if A.nse else data
-    ends = flipped.indptr.astype(np.int32)
+    ends = ends.astype(np.int32)
     same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
     same = same and bool(_equal(values[:count], data[:count]).all())
     values, columns, ends, slots = to_device((values, columns, ends, slots))
     return _flipped(A, values, columns, ends), slots, same
+
+
+def _by_column(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> tuple[Any, ...]:
+    """Slots and rows of the entries by column, stable, and where each column begins."""
+    if indices.size < SMALL:
+        slots = np.argsort(indices, kind="stable")
+        rows = np.repeat(np.arange(shape[0]), np.diff(indptr))[slots]
+        counts = np.bincount(indices, minlength=shape[1])
+        return slots, rows, np.append(0, np.cumsum(counts))
+    import scipy.sparse
+
+    order = np.arange(indices.size, dtype=np.int64 if indices.size >= 2**31 else np.int32)
+    flipped = scipy.sparse.csr_array((order, indices, indptr), shape=shape).tocsc()
+    return flipped.data, flipped.indices, flipped.indptr
 
 
 @jax.jit

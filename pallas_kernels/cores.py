@@ -97,20 +97,28 @@ def _body(k, c, m, control):
 
 
 def _degrees(k, c, m):
-    """Stores the degree of each vertex and lists all rows."""
+    """Stores the degree of each vertex, without the self loops of short rows; lists the others."""
 
     def rows(v):
         begin, end = k.row(m.indptr, v, v < c.n)
         k.store(m.degree, v, end - begin, mask=v < c.n)
-        c.work.put(0, 0, [(begin, end, v)])
+        k.sync_warp()
+        short = end - begin <= SHORT
+        _without_loops(k, m, v, begin, k.where(short, end - begin, 0))
+        c.work.put(0, 0, [(begin, k.where(short, begin, end), v)])
 
     k.spread_warps(c.n, rows)
 
 
 def _loops(k, c, m, pieces, put, part, alone):
-    """Subtracts self loops from the degrees."""
+    """Subtracts the self loops of long rows from the degrees."""
     del put, part, alone
     begin, size, v, *_ = pieces
+    _without_loops(k, m, v, begin, size)
+
+
+def _without_loops(k, m, v, begin, size):
+    """Subtracts the self loops of some edges of each lane's v from its degree."""
 
     def edges(places, owners, valid):
         heads = k.loads(m.indices, places, valid, cache="nc")
@@ -184,16 +192,17 @@ def _peel(k, c, m, level, pieces, put, part, alone):
         put(rows)
         return top
 
-    def rows(begin, size):
-        return edges_of(k, (begin, size), edges, 0, unroll=UNROLL)
+    def rows(begin, size, top):
+        return edges_of(k, (begin, size), edges, top, unroll=UNROLL)
 
-    (top,) = rows(*pieces[:2])
+    (top,) = rows(*pieces[:2], 0)
 
     def again(top):
         k.sync_warp()
-        valid = k.lane < top
-        begin, end = k.row(m.indptr, k.load(c.stack, mine + k.lane, mask=valid), valid)
+        below = k.maximum(top - 32, 0)
+        valid = below + k.lane < top
+        begin, end = k.row(m.indptr, k.load(c.stack, mine + below + k.lane, mask=valid), valid)
         k.sync_warp()
-        return rows(begin, end - begin)
+        return rows(begin, end - begin, below)
 
     k.while_(lambda top: top > 0, again, top)

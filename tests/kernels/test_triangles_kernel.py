@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv.algorithms.triangles.api import kernel_operands
-from pallas_kernels import triangles as module
-from pallas_kernels.triangles import triangles
+from pallas_kernels.triangles import one_way as module
+from pallas_kernels.triangles.one_way import triangles
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower
 

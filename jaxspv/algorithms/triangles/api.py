@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from pallas_kernels import triangles as kernel
 from pallas_kernels.simt.device import target
-from pallas_kernels.triangles import triangles as triangles_kernel
-from pallas_kernels.triangles import words
+from pallas_kernels.triangles import one_way as kernel
+from pallas_kernels.triangles.count import CARRY
+from pallas_kernels.triangles.count import triangles as by_tables
+from pallas_kernels.triangles.one_way import triangles as triangles_kernel
+from pallas_kernels.triangles.one_way import words
+from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -63,7 +66,8 @@ def triangle_count(
         backend: "pallas", "cpu", "xla" or None.
         method: "native" (in C++, on a CPU), "wedges" (`C<L> = L plus_pair L` by native loops: a CPU
             without the C++ kernels), "dot" (the rows of both ends of each edge meet: what other
-            devices do), "bits" (they meet as bits, in one launch on a GPU), or None: the fastest.
+            devices do), "tables" (one of them is a hash table, in two launches on a GPU), "bits"
+            (as bits, in one), or None: the fastest.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -96,6 +100,33 @@ def _not_by_bits(graph) -> str | None:
     if words(graph.n) > target().shared_bytes // 4 - 16:
         return f"a bit for each of {graph.n} vertices does not fit into shared memory"
     return None
+
+
+def _not_by_tables(graph) -> str | None:
+    if reason := kernels_refused():
+        return reason
+    if graph.n == 0 or graph.nse < 2:
+        return "there is nothing to count"
+    return None
+
+
+@op.register("tables", backend="pallas", refuse=_not_by_tables)
+def _by_tables(graph):
+    """The shorter row of each edge is looked up in a hash table of the longer one."""
+    A = graph.out
+    edges = upward(A.indptr, A.indices)
+    counts = by_tables(A.indptr, A.indices, edges)
+    over = A.overflow
+    if A.unique:
+        over = over | (edges.totals[EDGES] > A.nse // 2)
+    return _total_of_two(counts, over)
+
+
+def _total_of_two(counts, overflow: Array) -> Triangles:
+    """The sum of both words of the counts of all threads."""
+    low, high = exact_sum(counts.low), exact_sum(counts.high)
+    with jax.enable_x64(True):
+        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), overflow)
 
 
 @op.register("bits", backend="pallas", refuse=_not_by_bits)

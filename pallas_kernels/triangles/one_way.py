@@ -19,9 +19,9 @@ import types
 
 import jax
 
-from .rows.flatten import flatten
-from .simt.device import resident_ctas
-from .simt.launch import launch
+from ..rows.flatten import flatten
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
 
 HEAVY = 48  # vertices of so many edges or more use the bitmap
 WAVES = 4  # CTAs on a multiprocessor

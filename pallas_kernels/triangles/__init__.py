@@ -1,0 +1,1 @@
+"""Triangles: the edges to higher rank, and their triangles by hash tables of rows."""

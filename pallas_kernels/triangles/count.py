@@ -1,0 +1,250 @@
+"""Triangles by hash tables of rows, from edges to higher ranks (`upward.py`), in one launch.
+
+Every triangle u -> v -> w, u -> w is a w in the rows of both ends of the edge u -> v. The shorter
+of the two rows is looked up in the longer one. A vertex x of BIG edges or more has a hash table in
+shared memory, made once by a CTA for all its neighbours y in the whole graph, in either direction,
+whose rows are shorter (of equal ones those of smaller number): a row by a table that serves many
+(Green, Yalamanchili, Munguia, "Fast triangle counting on the GPU", IA3 2014, compare rows edge by
+edge; Pandey et al., "TRUST: triangle counting reloaded on GPUs", IEEE TPDS 32, 2021, have tables).
+So an edge costs the length of its shorter row, whichever direction it has. CTAs take vertices from
+a queue. Where both rows of an edge are short, its lanes compare them entry by entry.
+
+Traffic: for each neighbour of a big vertex its number and two words, for each edge the shorter row
+in strides of 32 lanes; a look-up in shared memory an entry. Tables are kept an eighth full, so one
+look-up in ten is followed by another. Rows of more than MOST edges go through the table in parts.
+Atomics: one a big vertex, and one in shared memory for each of its heads.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from ..rows.flatten import flatten
+from ..simt.device import resident_ctas
+from ..simt.launch import launch
+from .upward import BIG, NUMBER, Upward
+
+LOG = 13  # logarithm of the words of the largest table
+MOST = 1 << (LOG - 1)  # entries of a table at most
+SPARE = 8  # words of a table for each entry, while they are few
+WIDE = 32  # rows of so many edges or more are walked by a warp each
+UNROLL = 4  # strides of 32 entries that are in flight together
+WAVES = 4  # CTAs on a multiprocessor
+EMPTY = -1
+MIX = 0x9E3779B1
+QUEUE = 40  # control word: big vertices taken
+CARRY = 30  # the higher word of a count is in multiples of 2^CARRY
+
+
+class Counts(NamedTuple):
+    """Numbers of triangles: the sum of `low` and of 2^CARRY times `high`, int32 of every thread."""
+
+    low: jax.Array
+    high: jax.Array
+
+
+class Table(NamedTuple):
+    """The hash table of a row: its words but one, and the shift of a hash."""
+
+    last: Any
+    shift: Any
+
+
+def triangles(
+    indptr: jax.Array,
+    indices: jax.Array,
+    edges: Upward,
+    *,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> Counts:
+    """The number of triangles of an undirected graph.
+
+    indptr int32[n + 1], indices int32[nnz]: as for `upward`, no edge twice; self loops do not
+    count. edges: what it gives.
+    """
+    n = indptr.shape[0] - 1
+    operands = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
+    ctas = ctas or WAVES * resident_ctas()
+    out = launch(
+        lambda k, m: _Triangles(k, m, n).run(),
+        operands | {"big": edges.big, "totals": edges.totals},
+        {"low": ctas * threads, "high": ctas * threads},
+        ctas=ctas,
+        threads=threads,
+        shared_words=(1 << LOG) + 4,
+        name="triangles",
+        interpret=interpret,
+    )
+    return Counts(out["low"], out["high"])
+
+
+class _Triangles:
+    """One launch; counts are pairs (below 2^CARRY, multiples of it) of a thread."""
+
+    def __init__(self, k: Any, m: Any, n: int):
+        self.k, self.m, self.n = k, m, n
+        self.table, self.next = k.shared(1 << LOG), k.shared(4)
+
+    def run(self):
+        k, m = self.k, self.m
+        low, high = self._big_vertices()
+        low, high = k.spread_warps(self.n, self._short_rows, low, high)
+        at = k.cta * k.threads + k.thread
+        k.store(m.low, at, low)
+        k.store(m.high, at, high)
+
+    def _row(self, v, mask):
+        """Where the heads of v begin, and how many they are; (0, 0) where masked off."""
+        return self.k.load_vec(self.m.rows, 2 * v, 2, mask=mask, cache="nc")
+
+    # ---- Vertices with a table ----
+
+    def _big_vertices(self):
+        k, m = self.k, self.m
+        number = k.load(m.totals, NUMBER, cache="nc")
+
+        def take():
+            k.store(self.next, 0, k.atomic("add", m.control, QUEUE, 1))
+
+        def vertex(i, low, high):
+            x = k.load(m.big, i, cache="nc")
+            begin, size = self._row(x, None)
+            k.if_(k.thread == 0, take)  # read behind the first barrier
+
+            def part(p, taken, low, high):
+                del taken
+                table = self._fill(begin + p, k.minimum(size - p, MOST))
+                taken = k.load(self.next, 0)
+                low = self._neighbours(x, size, table, low)
+                k.sync()
+                return taken, *_carried(k, low, high)
+
+            return k.for_(0, size, MOST, part, number, low, high)
+
+        k.if_(k.thread == 0, take)
+        k.sync()
+        first = k.load(self.next, 0)
+        k.sync()
+        return k.while_(lambda i, low, high: i < number, vertex, first, 0, 0)[1:]
+
+    def _fill(self, begin, size) -> Table:
+        """Makes the table of some heads."""
+        k, m = self.k, self.m
+        log = k.shr(k.bits(k.cast(size * SPARE, "f32"), "i32"), 23) - 126  # 2^log > size SPARE
+        log = k.minimum(log, LOG)
+        table = Table((k.const(1) << log) - 1, 32 - log)
+        k.for_(k.thread, table.last + 1, k.threads, lambda i: k.store(self.table, i, EMPTY))
+        k.sync()
+
+        def insert(e):
+            w = k.load(m.heads, begin + e, cache="nc")
+            slot = k.shr(w * MIX, table.shift)
+            before = k.atomic_cas(self.table, slot, EMPTY, w)
+
+            def next_(slot, before, tries):
+                slot = (slot + 1) & table.last
+                return slot, k.atomic_cas(self.table, slot, EMPTY, w), tries + 1
+
+            k.while_(
+                lambda slot, before, tries: (
+                    (before != EMPTY) & (before != w) & (tries <= table.last)
+                ),
+                next_,
+                slot,
+                before,
+                0,
+            )
+
+        k.for_(k.thread, size, k.threads, insert)
+        k.sync()
+        return table
+
+    def _neighbours(self, x, size, table: Table, total):
+        """`total` and the triangles of x with its neighbours of shorter rows."""
+        k, m = self.k, self.m
+        begin, end = k.row(m.indptr, x)
+
+        def look(places, payloads, valid, total):
+            del payloads
+            return self._look(places, valid, table, total)
+
+        def some(j, valid, total):
+            y = k.load(m.indices, begin + j, mask=valid, cache="nc")
+            first, many = self._row(y, valid)
+            shorter = (many < size) | ((many == size) & (y < x))
+            many = k.where(valid & shorter, many, 0)
+
+            def by_warp(left, total):
+                lane = k.ctz(left)
+                start, stop = k.shfl(first, lane), k.shfl(first + many, lane)
+
+                def stride(e0, total):
+                    places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
+                    return self._look(places, [p < stop for p in places], table, total)
+
+                (total,) = k.for_(start, stop, 32 * UNROLL, stride, total)
+                return left & (left - 1), total
+
+            wide = k.ballot(many >= WIDE)
+            _, total = k.while_(lambda left, total: left != 0, by_warp, wide, total)
+            return flatten(k, first, k.where(many < WIDE, many, 0), (), look, total)
+
+        return k.distribute(end - begin, (k.warp, k.threads // 32), some, total)[0]
+
+    def _look(self, places, valid, table: Table, total):
+        """`total` and how many of the heads at some places are in the table."""
+        k = self.k
+        heads = k.loads(self.m.heads, places, valid, cache="nc")
+        slots = [k.shr(w * MIX, table.shift) for w in heads]
+        words = k.loads(self.table, slots, valid, other=EMPTY)
+        for w, slot, word in zip(heads, slots, words, strict=True):
+
+            def next_(slot, word, tries):
+                slot = (slot + 1) & table.last
+                return slot, k.load(self.table, slot), tries + 1
+
+            def going(slot, word, tries, w=w):
+                return (word != w) & (word != EMPTY) & (tries <= table.last)
+
+            _, word, _ = k.while_(going, next_, slot, word, 0)
+            total = total + k.cast(word == w, "i32")
+        return total
+
+    # ---- Edges between vertices without a table ----
+
+    def _short_rows(self, u, low, high):
+        """The triangles at the edges of some vertices, one a lane, to others without a table."""
+        k, m = self.k, self.m
+        begin, size = self._row(u, u < self.n)
+        size = k.where((size > 1) & (size < BIG), size, 0)
+
+        def compare(places, payloads, valid, total):
+            heads = k.loads(m.heads, places, valid, cache="nc")
+            for w, (start, stop), t in zip(heads, payloads, valid, strict=True):
+
+                def same(at, total, w=w):
+                    return total + k.cast(k.load(m.heads, at, cache="nc") == w, "i32")
+
+                (total,) = k.for_(start, k.where(t, stop, start), 1, same, total)
+            return total
+
+        def edges(places, payloads, valid, total):
+            (place,), ((begin, size),), (valid,) = places, payloads, valid
+            v = k.load(m.heads, place, mask=valid, cache="nc")
+            first, many = self._row(v, valid)
+            valid = valid & (many > 0) & (many < BIG)
+            swap = many < size  # the longer row is walked
+            walk, steps = k.where(swap, begin, first), k.where(swap, size, many)
+            other, length = k.where(swap, first, begin), k.where(swap, many, size)
+            pair = other, other + length
+            return flatten(k, walk, k.where(valid, steps, 0), pair, compare, total, unroll=2)
+
+        (low,) = flatten(k, begin, size, (begin, size), edges, low, unroll=1)
+        return _carried(k, low, high)
+
+
+def _carried(k, low, high):
+    """The same count with `low` below 2^CARRY."""
+    return low & ((1 << CARRY) - 1), high + k.shr(low, CARRY)

@@ -18,6 +18,7 @@ Atomics: one a big vertex, and one in shared memory for each of its heads.
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
@@ -64,33 +65,62 @@ def triangles(
     indptr int32[n + 1], indices int32[nnz]: as for `upward`, no edge twice; self loops do not
     count. edges: what it gives.
     """
-    n = indptr.shape[0] - 1
-    operands = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
     ctas = ctas or WAVES * resident_ctas()
-    out = launch(
-        lambda k, m: _Triangles(k, m, n).run(),
-        operands | {"big": edges.big, "totals": edges.totals},
-        {"low": ctas * threads, "high": ctas * threads},
-        ctas=ctas,
-        threads=threads,
+    made = {"low": ctas * threads, "high": ctas * threads}
+    out = _launched((indptr, indices, edges), made, {}, (ctas, threads), interpret)
+    return Counts(out["low"], out["high"])
+
+
+def triangles_of_vertices(
+    indptr: jax.Array,
+    indices: jax.Array,
+    edges: Upward,
+    *,
+    ctas: int | None = None,
+    threads: int = 256,
+    interpret: bool = False,
+) -> jax.Array:
+    """int32[n]: the number of triangles of each vertex; arguments as of `triangles`.
+
+    Three atomics a triangle more, or two where a warp walks a row.
+    """
+    ctas, start = ctas or WAVES * resident_ctas(), jnp.zeros(indptr.shape[0] - 1, jnp.int32)
+    operands = indptr, indices, edges
+    return _launched(operands, {}, {"each": start}, (ctas, threads), interpret)["each"]
+
+
+def _launched(operands, made, inout, grid, interpret):
+    """The arrays that a launch of `grid` (CTAs, threads of each) makes."""
+    indptr, indices, edges = operands
+    n = indptr.shape[0] - 1
+    arrays = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
+    return launch(
+        lambda k, m: _Triangles(k, m, n, "each" in inout).run(),
+        arrays | {"big": edges.big, "totals": edges.totals},
+        made,
+        inout=inout,
+        ctas=grid[0],
+        threads=grid[1],
         shared_words=(1 << LOG) + 4,
         name="triangles",
         interpret=interpret,
     )
-    return Counts(out["low"], out["high"])
 
 
 class _Triangles:
     """One launch; counts are pairs (below 2^CARRY, multiples of it) of a thread."""
 
-    def __init__(self, k: Any, m: Any, n: int):
-        self.k, self.m, self.n = k, m, n
+    def __init__(self, k: Any, m: Any, n: int, each: bool):
+        """each: whether triangles are counted for each vertex, not for each thread."""
+        self.k, self.m, self.n, self.each = k, m, n, each
         self.table, self.next = k.shared(1 << LOG), k.shared(4)
 
     def run(self):
         k, m = self.k, self.m
         low, high = self._big_vertices()
         low, high = k.spread_warps(self.n, self._short_rows, low, high)
+        if self.each:
+            return
         at = k.cta * k.threads + k.thread
         k.store(m.low, at, low)
         k.store(m.high, at, high)
@@ -117,7 +147,9 @@ class _Triangles:
                 del taken
                 table = self._fill(begin + p, k.minimum(size - p, MOST))
                 taken = k.load(self.next, 0)
-                low = self._neighbours(x, size, table, low)
+                found = self._neighbours(x, size, table, low)
+                self._add_sum(x, found - low)
+                low = found
                 k.sync()
                 return taken, *_carried(k, low, high)
 
@@ -128,6 +160,18 @@ class _Triangles:
         first = k.load(self.next, 0)
         k.sync()
         return k.while_(lambda i, low, high: i < number, vertex, first, 0, 0)[1:]
+
+    def _add(self, v, found):
+        """One triangle more for v where it was found, if they are counted for each vertex."""
+        if self.each:
+            self.k.reduce("add", self.m.each, v, 1, mask=found)
+
+    def _add_sum(self, v, many):
+        """The triangles of all lanes more for v, the same in all of them."""
+        if self.each:
+            k = self.k
+            many = k.warp_sum(many)
+            k.reduce("add", self.m.each, v, many, mask=(k.lane == 0) & (many != 0))
 
     def _fill(self, begin, size) -> Table:
         """Makes the table of some heads."""
@@ -167,8 +211,8 @@ class _Triangles:
         begin, end = k.row(m.indptr, x)
 
         def look(places, payloads, valid, total):
-            del payloads
-            return self._look(places, valid, table, total)
+            owners = [y for (y,) in payloads] if self.each else None
+            return self._look(places, valid, table, total, owners)
 
         def some(j, valid, total):
             y = k.load(m.indices, begin + j, mask=valid, cache="nc")
@@ -184,22 +228,26 @@ class _Triangles:
                     places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
                     return self._look(places, [p < stop for p in places], table, total)
 
-                (total,) = k.for_(start, stop, 32 * UNROLL, stride, total)
-                return left & (left - 1), total
+                (found,) = k.for_(start, stop, 32 * UNROLL, stride, total)
+                if self.each:
+                    self._add_sum(k.shfl(y, lane), found - total)
+                return left & (left - 1), found
 
             wide = k.ballot(many >= WIDE)
             _, total = k.while_(lambda left, total: left != 0, by_warp, wide, total)
-            return flatten(k, first, k.where(many < WIDE, many, 0), (), look, total)
+            payload = (y,) if self.each else ()
+            return flatten(k, first, k.where(many < WIDE, many, 0), payload, look, total)
 
         return k.distribute(end - begin, (k.warp, k.threads // 32), some, total)[0]
 
-    def _look(self, places, valid, table: Table, total):
-        """`total` and how many of the heads at some places are in the table."""
+    def _look(self, places, valid, table: Table, total, owners=None):
+        """`total` and how many of the heads at some places, of rows of `owners`, are in the
+        table."""
         k = self.k
         heads = k.loads(self.m.heads, places, valid, cache="nc")
         slots = [k.shr(w * MIX, table.shift) for w in heads]
         words = k.loads(self.table, slots, valid, other=EMPTY)
-        for w, slot, word in zip(heads, slots, words, strict=True):
+        for i, (w, slot, word) in enumerate(zip(heads, slots, words, strict=True)):
 
             def next_(slot, word, tries):
                 slot = (slot + 1) & table.last
@@ -209,6 +257,9 @@ class _Triangles:
                 return (word != w) & (word != EMPTY) & (tries <= table.last)
 
             _, word, _ = k.while_(going, next_, slot, word, 0)
+            self._add(w, word == w)
+            if owners is not None:
+                self._add(owners[i], word == w)
             total = total + k.cast(word == w, "i32")
         return total
 
@@ -222,26 +273,30 @@ class _Triangles:
 
         def compare(places, payloads, valid, total):
             heads = k.loads(m.heads, places, valid, cache="nc")
-            for w, (start, stop), t in zip(heads, payloads, valid, strict=True):
+            for w, (start, stop, *ends), t in zip(heads, payloads, valid, strict=True):
 
-                def same(at, total, w=w):
-                    return total + k.cast(k.load(m.heads, at, cache="nc") == w, "i32")
+                def same(at, total, w=w, ends=ends):
+                    found = k.load(m.heads, at, cache="nc") == w
+                    for v in (*ends, w):
+                        self._add(v, found)
+                    return total + k.cast(found, "i32")
 
                 (total,) = k.for_(start, k.where(t, stop, start), 1, same, total)
             return total
 
         def edges(places, payloads, valid, total):
-            (place,), ((begin, size),), (valid,) = places, payloads, valid
+            (place,), ((begin, size, *tail),), (valid,) = places, payloads, valid
             v = k.load(m.heads, place, mask=valid, cache="nc")
             first, many = self._row(v, valid)
             valid = valid & (many > 0) & (many < BIG)
             swap = many < size  # the longer row is walked
             walk, steps = k.where(swap, begin, first), k.where(swap, size, many)
             other, length = k.where(swap, first, begin), k.where(swap, many, size)
-            pair = other, other + length
-            return flatten(k, walk, k.where(valid, steps, 0), pair, compare, total, unroll=2)
+            payload = (other, other + length, *tail, *((v,) if self.each else ()))
+            return flatten(k, walk, k.where(valid, steps, 0), payload, compare, total, unroll=2)
 
-        (low,) = flatten(k, begin, size, (begin, size), edges, low, unroll=1)
+        payload = (begin, size, u) if self.each else (begin, size)
+        (low,) = flatten(k, begin, size, payload, edges, low, unroll=1)
         return _carried(k, low, high)
 
 

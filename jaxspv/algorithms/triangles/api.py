@@ -102,7 +102,7 @@ def _not_by_bits(graph) -> str | None:
     return None
 
 
-def _not_by_tables(graph) -> str | None:
+def not_in_kernels(graph) -> str | None:
     if reason := kernels_refused():
         return reason
     if graph.n == 0 or graph.nse < 2:
@@ -110,7 +110,7 @@ def _not_by_tables(graph) -> str | None:
     return None
 
 
-@op.register("tables", backend="pallas", refuse=_not_by_tables)
+@op.register("tables", backend="pallas", refuse=not_in_kernels)
 def _by_tables(graph):
     """The shorter row of each edge is looked up in a hash table of the longer one."""
     A = graph.out

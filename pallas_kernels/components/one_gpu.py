@@ -24,7 +24,6 @@ from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 
-THIN = 8  # mean entries of a row up to which every edge is looked at, without samples
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
 LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
 LISTED = 2048  # capacity of the list of long rows of a CTA
@@ -52,8 +51,7 @@ def components(
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
 
     def kernel(k, m):
-        forest = Forest(k, m, n, n, 0)
-        ok = (_thin if indices.shape[0] <= THIN * n else _all)(k, forest, symmetric)
+        ok = _all(k, Forest(k, m, n, n, 0), symmetric)
         k.report(m.status, ok)
 
     out = launch(
@@ -67,19 +65,6 @@ def components(
         interpret=interpret,
     )
     return out["labels"], out["status"][0]
-
-
-def _thin(k, forest, symmetric):
-    """Every edge, without samples."""
-    forest.plant()
-    k.grid_barrier(forest.control)
-    forest.compress()
-    k.grid_barrier(forest.control)
-    forest.rest(k.const(-1), 0, down=symmetric)
-    k.grid_barrier(forest.control)
-    forest.compress()
-    (ok,) = k.grid_barrier(forest.control)
-    return ok
 
 
 def _all(k, forest, symmetric):
@@ -164,15 +149,9 @@ class Forest:
 
         def one(v):
             start = k.load(labels, v, cache="fresh")
-
-            def climb(below, label, above):
-                k.store(labels, below, above)  # the path of others becomes shorter
-                return label, above, k.load(labels, above, cache="fresh")
-
-            _, label, _ = k.while_(
-                lambda below, label, above: label != above,
-                climb,
-                v,
+            label, _ = k.while_(
+                lambda label, above: label != above,
+                lambda label, above: (above, k.load(labels, above, cache="fresh")),
                 start,
                 k.load(labels, start, cache="fresh"),
             )
@@ -197,18 +176,15 @@ class Forest:
         k.if_((k.cta == 0) & (k.warp == 0), sample)
         return ~k.grid_barrier(self.control, [(self.control, LARGEST)])[1]
 
-    def rest(self, skip, sampled=SAMPLED, down=False):
-        """Links the neighbours after the sampled ones of all rows outside the tree `skip`.
-
-        down: only those of smaller number.
-        """
+    def rest(self, skip):
+        """Links the neighbours after the sampled ones of all rows outside the tree `skip`."""
         k, m, count, long_rows = self.k, self.m, self.count, self.long_rows
 
         def vertices(i):
             valid = i < self.rows
             label = k.load(self.labels, self.first + i, mask=valid, other=-1, cache="fresh")
             out = valid & (label != skip)
-            start = k.load(m.indptr, i, mask=out, cache="nc") + sampled
+            start = k.load(m.indptr, i, mask=out, cache="nc") + SAMPLED
             end = k.load(m.indptr, i + 1, mask=out, cache="nc")
             size = k.where(out, k.maximum(end - start, 0), 0)
             place = k.atomic("add", count, 0, 1, mask=size >= LONG)
@@ -219,8 +195,7 @@ class Forest:
             def edge(places, payloads, valid):
                 (at,), ((i,),), (valid,) = places, payloads, valid
                 near = k.load(m.indices, at, mask=valid, cache="nc")
-                v = self.first + i
-                self.link(v, near, valid & (near < v) if down else valid)
+                self.link(self.first + i, near, valid)
 
             flatten(k, start, size, (i,), edge, unroll=1)
 
@@ -229,7 +204,7 @@ class Forest:
 
         def row(j):
             i = k.load(long_rows, j)
-            start = k.load(m.indptr, i, cache="nc") + sampled
+            start = k.load(m.indptr, i, cache="nc") + SAMPLED
             end = k.load(m.indptr, i + 1, cache="nc")
             always = k.const(True, "i1")
 

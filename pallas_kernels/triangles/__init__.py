@@ -1,1 +1,1 @@
-"""Triangles: the edges to higher rank, and their triangles by hash tables of rows."""
+"""Triangles: the edges to higher ranks, and their triangles by tables of rows."""

@@ -9,6 +9,10 @@ compared by a whole CTA, which leaves their heads in any order.
 Traffic: an entry and two offsets (mostly of one sector) a stored entry, a word an edge written, two
 words a vertex. Atomics: one for 32 rows of which one has BIG edges or more; in shared memory one
 for 128 entries of a long row.
+
+Measured (H200): rmat21 1.65 ms (167M entries, whose gathers take 1.4), rmat18 0.26, delaunay21
+0.136, coAuthorsDBLP 0.040, moscow-roads 0.014; by gathers and scatters of XLA rmat18 0.8, grid1000
+0.9, moscow-roads 0.4.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +22,7 @@ import jax
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 
-BIG = 16  # vertices of so many edges to higher ranks have a hash table (`count.py`)
+BIG = 16  # vertices of so many edges to higher ranks have a table (`count.py`)
 LONG = 2048  # entries of a row that a CTA takes
 LISTED = 1024  # capacity of the list of long rows of a CTA
 UNROLL = 4  # strides of 32 entries that are in flight together

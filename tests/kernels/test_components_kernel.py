@@ -30,12 +30,6 @@ def check(graph, out):
     np.testing.assert_array_equal(labels, expected(*graph))
 
 
-@pytest.fixture(params=["every edge", "samples"], autouse=True)
-def method(request, monkeypatch):
-    """Graphs of every density take either way."""
-    monkeypatch.setattr(module, "THIN", 2**20 if request.param == "every edge" else 0)
-
-
 @pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_components(name, ctas):

@@ -65,6 +65,13 @@ def with_bounds(monkeypatch, big, log=13, long=2048):
     monkeypatch.setattr(orienting, "LONG", long)
 
 
+@pytest.fixture(params=["bits", "words"], autouse=True)
+def table(request, monkeypatch):
+    """Graphs of every size take either table."""
+    if request.param == "words":
+        monkeypatch.setattr(counting, "MOST_WORDS", 0)
+
+
 @pytest.mark.parametrize("big", [1, 16])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_triangles(name, big, monkeypatch):

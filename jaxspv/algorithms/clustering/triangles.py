@@ -65,7 +65,7 @@ def _wedges(graph: Graph) -> Array:
 
 @of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
 def _by_tables(graph: Graph) -> Array:
-    """The shorter row of each edge is looked up in a hash table of the longer one."""
+    """The shorter row of each edge is looked up in a table of the longer one."""
     pattern = graph.out.indptr, graph.out.indices
     return triangles_of_vertices(*pattern, upward(*pattern))
 

@@ -209,7 +209,8 @@ def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
     def rows(begin, size, top):
         return edges_of(k, (begin, size), edges, top, unroll=UNROLL)
 
-    (top,) = rows(*pieces[:2], 0)
+    begin, size, *_ = pieces
+    (top,) = rows(begin, size, 0)
 
     def again(top):
         k.sync_warp()

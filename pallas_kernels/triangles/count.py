@@ -113,8 +113,8 @@ def table_words(n: int) -> int:
 
 def _grid(n: int, ctas: int | None, threads: int | None) -> tuple[int, int]:
     """CTAs, and threads of each: as many tables as fit, of all vertices at most WAVES."""
-    room = (target().shared_bytes // 4 - SPARE_WORDS) // (table_words(n) + SPARE_WORDS)
-    waves = max(min(WAVES, room), 1)
+    fitting = (target().shared_bytes // 4 - SPARE_WORDS) // (table_words(n) + SPARE_WORDS)
+    waves = max(min(WAVES, fitting), 1)
     return ctas or waves * resident_ctas(), threads or (256 if waves > 2 else 512 // waves * 2)
 
 
@@ -322,8 +322,7 @@ class _Triangles:
     def _words_of(self, heads, valid, table: Table):
         """Whether these heads are in the hash table.
 
-        The lanes of a warp search until all are through: lanes that search alone do not find
-        together again, and took three times as long.
+        The lanes of a warp search until all are through, so that they stay together.
         """
         k, many = self.k, len(heads)
         slots = [k.shr(w * MIX, table.shift) for w in heads]

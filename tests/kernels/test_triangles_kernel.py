@@ -124,8 +124,9 @@ def test_big_vertices_are_listed_once(monkeypatch):
 @pytest.mark.parametrize("kind", ["A100", "H100", "H200", "B200"])
 def test_two_launches(kind):
     graph = tuple(map(jnp.asarray, ring(256)))
-    text = lower(lambda *g: triangles(*g, upward(*g)), *graph, mesh=gpus(1, kind))
-    assert text.count("custom_call @mosaic_gpu") == 2
+    for count in (triangles, triangles_of_vertices):
+        text = lower(lambda *g, f=count: f(*g, upward(*g)), *graph, mesh=gpus(1, kind))
+        assert text.count("custom_call @mosaic_gpu") == 2
 
 
 @pytest.mark.gpu

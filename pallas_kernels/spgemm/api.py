@@ -28,7 +28,7 @@ from ..simt.scalar_jaxpr import ScalarSemiring
 from .assemble import assemble
 from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
 from .by_warps import Warps, rows_by_warps
-from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Job
+from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Algebra, Job, MaskRows
 
 SHARE = 2048  # rows are cut into at least so many stretches, of eight rows or more
 MARGIN = 8192  # bytes of shared memory that are left free
@@ -97,27 +97,22 @@ def spgemm_rows(
     *,
     columns: int,
     nse: int,
-    semiring: ScalarSemiring,
-    add: str | None = None,
-    mask: tuple[jax.Array, jax.Array, jax.Array | None] | None = None,
-    complement: bool = False,
+    algebra: Algebra,
+    mask: MaskRows | None = None,
     tuning: Tuning = Tuning(),
     interpret: bool = False,
 ) -> Rows:
     """The rows of C, in any order, up to nse entries: all launches except the last.
 
     a, b: (indptr, indices, data) of two CSR of float32 or int32, of m > 0 rows and of the inner
-    extent; entries of one place may repeat. semiring: `mul` takes scalars (a, b, i, k, j); the
-    identity of `combine` counts only in rows of many products. add: the atomic ("add", "min",
-    "max") that combines terms, or None. mask: (indptr, indices, data) of a CSR of (m, columns),
-    columns of a row ascending; data int32, or None: by structure.
+    extent; entries of one place may repeat.
     """
-    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), semiring, add, complement)
+    complement = mask is not None and mask.complement
+    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), algebra, complement)
     operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
     operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
     if mask is not None:
-        names = ("m_indptr", "m_indices", "m_data")
-        operands |= {n: v for n, v in zip(names, mask, strict=True) if v is not None}
+        operands |= mask.operands()
     products = _products(a, b[0], interpret)
     cores = 2 if interpret else resident_ctas()
     few, middle = tuning.few, tuning.middle

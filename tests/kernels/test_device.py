@@ -33,7 +33,8 @@ from pallas_kernels.simt import device, mosaic
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import sssp
 from pallas_kernels.sssp.tight_edges import first_tight
-from pallas_kernels.triangles import triangles
+from pallas_kernels.triangles.count import triangles
+from pallas_kernels.triangles.upward import Upward, upward
 
 # kind -> (multiprocessors, KiB of shared memory of a CTA): NVIDIA's data sheets, CUDA C++
 # Programming Guide, "Technical Specifications per Compute Capability"
@@ -126,7 +127,12 @@ FREE = {  # any number of CTAs is right
     ),
     "csr_vjp": (lambda p, j, a, w: csr_vjp(p, j, w, N, data=a, hot=HOT[1]), *WEIGHTED, VECTOR),
     "first_tight": (functools.partial(first_tight, strict=True), *WEIGHTED, VECTOR, VECTOR),
-    "triangles": (triangles, *CSR, array(NNZ), array(NNZ // 48)),
+    "upward_edges": (upward, *CSR),
+    "triangles": (
+        lambda p, i, *edges: triangles(p, i, Upward(*edges)),
+        *CSR,
+        *(array(size) for size in (2 * N, NNZ, NNZ, 64)),
+    ),
     "count_tiles": (functools.partial(count_tiles, tiling=Tiling(32, N, 2)), *CSR),
 }
 

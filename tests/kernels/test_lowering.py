@@ -108,8 +108,9 @@ def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
-    def body(*graph):
-        found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
+    def body(indptr, indices, names):
+        how = {"axes": ("x",), "symmetric": symmetric}
+        found = components_on_mesh(indptr, indices, names[:250], **how)
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1

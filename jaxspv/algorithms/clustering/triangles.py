@@ -1,10 +1,13 @@
-"""Triangles of each vertex and of each edge, by native loops on a CPU and by masked products."""
+"""Triangles of each vertex: native loops on a CPU, two launches on a GPU, else masked products."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+
+from pallas_kernels.triangles.count import triangles_of_vertices
+from pallas_kernels.triangles.upward import upward
 
 from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
@@ -14,7 +17,7 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
-from ..triangles.api import upward_edges
+from ..triangles.api import not_in_kernels, upward_edges
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 
@@ -58,6 +61,13 @@ def _wedges(graph: Graph) -> Array:
         return write(count, u, read(count, u) + mine), mark
 
     return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]
+
+
+@of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
+def _by_tables(graph: Graph) -> Array:
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    pattern = graph.out.indptr, graph.out.indices
+    return triangles_of_vertices(*pattern, upward(*pattern))
 
 
 @of_vertices.register("products")

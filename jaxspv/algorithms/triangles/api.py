@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from pallas_kernels import triangles as kernel
-from pallas_kernels.simt.device import target
-from pallas_kernels.triangles import triangles as triangles_kernel
-from pallas_kernels.triangles import words
+from pallas_kernels.triangles.count import CARRY
+from pallas_kernels.triangles.count import triangles as by_tables
+from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -63,7 +62,8 @@ def triangle_count(
         backend: "pallas", "cpu", "xla" or None.
         method: "native" (in C++, on a CPU), "wedges" (`C<L> = L plus_pair L` by native loops: a CPU
             without the C++ kernels), "dot" (the rows of both ends of each edge meet: what other
-            devices do), "bits" (they meet as bits, in one launch on a GPU), or None: the fastest.
+            devices do), "tables" (one of them is a table in shared memory, in two launches on a
+            GPU), or None: the fastest.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -88,30 +88,31 @@ def triangle_count(
 op = Operation("triangle_count", types=lambda graph: Triangles(typed(jnp.int64), typed(jnp.bool_)))
 
 
-def _not_by_bits(graph) -> str | None:
+def not_in_kernels(graph) -> str | None:
     if reason := kernels_refused():
         return reason
     if graph.n == 0 or graph.nse < 2:
         return "there is nothing to count"
-    if words(graph.n) > target().shared_bytes // 4 - 16:
-        return f"a bit for each of {graph.n} vertices does not fit into shared memory"
     return None
 
 
-@op.register("bits", backend="pallas", refuse=_not_by_bits)
-def _by_bits(graph):
-    """The rows of both ends of each edge meet, one of them as bits, in one launch."""
-    operands = kernel_operands(graph.out)
-    return _total(triangles_kernel(*operands), graph.out.overflow)
+@op.register("tables", backend="pallas", refuse=not_in_kernels)
+def _by_tables(graph):
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    A = graph.out
+    edges = upward(A.indptr, A.indices)
+    counts = by_tables(A.indptr, A.indices, edges)
+    over = A.overflow
+    if A.unique:
+        over = over | (edges.totals[EDGES] > A.nse // 2)
+    return _total_of_two(counts, over)
 
 
-def kernel_operands(A: CSR) -> tuple[Array, Array, Array, Array]:
-    """What the kernel takes: the upward edges, their tails, the vertices with many of them."""
-    L = upward_edges(A)
-    (heavy,) = jnp.nonzero(
-        jnp.diff(L.indptr) >= kernel.HEAVY, size=L.nse // kernel.HEAVY, fill_value=L.shape[0]
-    )
-    return L.indptr, L.indices, L.rowcol()[0], heavy.astype(jnp.int32)
+def _total_of_two(counts, overflow: Array) -> Triangles:
+    """The sum of both words of the counts of all threads."""
+    low, high = exact_sum(counts.low), exact_sum(counts.high)
+    with jax.enable_x64(True):
+        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), overflow)
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)

@@ -1,6 +1,6 @@
 """The C++ kernels over SciPy on one thread: `python -m benchmarks.compiled.over_scipy`.
 
-    python -m benchmarks.compiled.over_scipy [--graphs NAME ...] [--only BFS ...] [--runs 15] [--threads 1]
+    python -m benchmarks.compiled.over_scipy [--graphs NAME ...] [--only BFS ...] [--runs 15]
 
 For each operation the speed of jaxspv over that of SciPy on the same graph: geometric mean and
 least, by the least wall time and by the least processor time of all runs, of a program inside jit
@@ -260,9 +260,7 @@ def main() -> None:
             for who, speeds in programs.items():
                 for group in ("all", "new") if name in NEW else ("all",):
                     all_speeds.setdefault((group, operation, who), []).append(speeds)
-    print(
-        "\n| graphs | operation | program | mean (wall) | mean (processor) | least (wall) | graphs |"
-    )
+    print("\n| graphs | operation | program | mean, wall | mean, processor | least, wall | of |")
     print("|-|-|-|-|-|-|-|")
     for (group, operation, who), speeds in sorted(all_speeds.items()):
         walls, used = zip(*speeds, strict=True)

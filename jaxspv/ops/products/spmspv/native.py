@@ -1,4 +1,4 @@
-"""Sparse matrix times sparse vector on CPUs in C++, by columns or by rows, for built-in semirings."""
+"""Sparse matrix times sparse vector on CPUs in C++, for built-in semirings."""
 
 from __future__ import annotations
 

@@ -6,15 +6,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ....formats import CSR
 from ....native import bind
 from ....native.codes import codes
 from .xla import op
 
 
 def _refuse(semiring, A, X, Y) -> str | None:
-    if not isinstance(A, CSR) or A.index_dtype != jnp.int32:
-        return "it takes a CSR with indices of 32 bits"
+    if A.compressed != 0 or A.index_dtype != jnp.int32:
+        return "it takes entries by row with indices of 32 bits"
     if X.ndim != 2 or 0 in (A.nse, *X.shape, *Y.shape):
         return "it takes one head, and something to multiply"
     if X.dtype != Y.dtype or semiring.add.takes_first or codes(semiring, X.dtype) is None:

@@ -15,12 +15,7 @@ from ....formats import SparseMatrix
 from ...write_rule.call import matrix
 from ..common.dense_products import bare
 from . import cpu as cpu  # registers the loop
-
-# isort: on
 from . import gpu as gpu  # registers the kernel
-
-# isort: off
-from . import native as native  # registers the kernel in C++
 from .xla import op, register_chunks, values_in_chunks
 
 if TYPE_CHECKING:

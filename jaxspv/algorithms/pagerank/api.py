@@ -22,6 +22,7 @@ from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double
 from ...algebra.monoids import plus
 from ...graph import Graph, as_graph
+from ...native import bind
 from ...until import iteration_limit
 from ..common.names import elsewhere
 from ..common.status import finished
@@ -241,6 +242,29 @@ def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
     found = pagerank_kernel(links.strength, p, limits, prepared=links.kernel)
     scores, iterations, change, status = found
     return PageRank(scores, iterations, change <= tol, status)
+
+
+def _not_native(graph, *_) -> str | None:
+    if graph.nse == 0:
+        return "there are no edges"
+    if graph.out.index_dtype != jnp.int32 or graph.dtype not in (np.float32, np.float64):
+        return "it takes indices of 32 bits and weights in float32 or float64"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
+def _native(graph, p, damping, tol, max_iterations, min_iterations):
+    """Each vertex gathers from its in-edges, in C++."""
+    out, results = graph.out, (typed(graph.dtype, graph.n), typed(jnp.int32), typed(jnp.bool_))
+    scores, iterations, converged = bind.call(
+        "pagerank",
+        results,
+        *(out.indptr, out.indices, jnp.broadcast_to(out.data, out.indices.shape)),
+        _distribution(p, graph),
+        *(damping, tol, max_iterations, min_iterations),
+        symmetric=graph.symmetric,
+    )
+    return PageRank(scores, iterations, converged, jnp.int32(0))
 
 
 def _no_links(graph, *_) -> str | None:
